@@ -12,10 +12,10 @@ from typing import Any
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
 
 from tritonstack import aws_names
-from tritonstack_local.emulator.json_service import JsonService
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
+from tritonstack_local.emulator.services import JsonService
 from tritonstack_local.emulator.target_tracking import TargetTracking, drop_alarms, put_alarms
 
 _API = "Application Auto Scaling API reference"

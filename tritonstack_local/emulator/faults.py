@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.request_validation import RefusedError
 
 LONGEST_DELAY = 60.0
 SHORT_OF = ("limit", "capacity")

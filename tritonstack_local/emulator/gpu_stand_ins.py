@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack_local.trtexec.make import stand_ins_of
+from tritonstack_local.trtexec.launchers import stand_ins_of
 
 _TRITON_IMAGE = re.compile(r"/sagemaker-tritonserver:(\d\d\.\d\d)-py3(-cpu)?$")
 _making = threading.Lock()

@@ -1,8 +1,4 @@
-"""Requests checked against botocore's service model: members, types, ranges, enumerations, patterns.
-
-The sentences are those of AWS ("Member must satisfy enum value set: …"); a member that the model does not know has no
-such sentence, since AWS's JSON services drop it in silence, and is refused here all the same.
-"""
+"""Requests checked against botocore's service models; refusals."""
 
 from __future__ import annotations
 
@@ -17,7 +13,25 @@ from typing import Any
 import botocore
 import botocore.session
 
-from tritonstack_local.emulator.refusal import RefusedError
+
+class RefusedError(Exception):
+    """A refused request: AWS's error code, its sentence, and who says so.
+
+    Attributes:
+        code: AWS's error code (``ValidationException``).
+        status: HTTP status, 400 but for what is not found or unavailable.
+    """
+
+    def __init__(self, code: str, message: str, *, source: str, status: int = 400) -> None:
+        """``source`` names what the refusal rests on (a service model, a documentation page)."""
+        super().__init__(f"{message} [source: {source}]")
+        self.code = code
+        self.status = status
+
+
+# The sentences are those of AWS ("Member must satisfy enum value set: …"); a member that the model does not know has no
+# such sentence, since AWS's JSON services drop it in silence, and is refused here all the same.
+
 
 _LONGEST_ENUM = 40
 _NUMBERS = ("integer", "long", "float", "double")

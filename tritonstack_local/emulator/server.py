@@ -1,44 +1,35 @@
-"""The emulator put together and served."""
+"""Builds and serves the emulator; ends its child processes."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
 import socket
 import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniStack
 from hypercorn.config import Config  # type: ignore[import-not-found]
 
-from tritonstack_local.emulator import children, kms_keys, object_writes, service_events, service_metrics
-from tritonstack_local.emulator.account_facts import api as offers_api
+from tritonstack_local.emulator import account_facts, kms_keys, s3, service_events
 from tritonstack_local.emulator.autoscaling import ScalableTargets, autoscaling_service
 from tritonstack_local.emulator.cloudformation import (
     autoscaling_resources,
-    bucket,
-    cancelling,
-    codepipeline_resources,
-    composite_alarm,
     custom_resources,
-    failed_rollbacks,
-    joined_networks,
     network_resources,
-    new_resources,
-    operation_ids,
-    patience,
     provisioning,
-    role_boundaries,
     sagemaker_resources,
-    unchanged_resources,
-    waits,
+    stack_operations,
 )
-from tritonstack_local.emulator.cloudwatch import api as cloudwatch_api
-from tritonstack_local.emulator.cloudwatch import resources as cloudwatch_resources
-from tritonstack_local.emulator.codebuild import api as codebuild_api
-from tritonstack_local.emulator.codepipeline.service import Pipelines, codepipeline_service
+from tritonstack_local.emulator.cloudwatch import api as cloudwatch
+from tritonstack_local.emulator.codebuild import api as codebuild
+from tritonstack_local.emulator.codepipeline import Pipelines, codepipeline_service, install_pipelines
 from tritonstack_local.emulator.faults import Faults
 from tritonstack_local.emulator.gateway import Gateway
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
@@ -49,50 +40,52 @@ from tritonstack_local.emulator.settings import EmulatorSettings
 
 logger = logging.getLogger("tritonstack.emulator")
 _SHUTDOWN_SECONDS = 15.0
+_GRACE_SECONDS = 2.0
+_before_exit: list[Callable[[], None]] = []
+"""Called before the remaining descendants are ended: services that end their own processes in order."""
 
 
 def build(settings: EmulatorSettings) -> Gateway:
-    """Put services and resource types into MiniStack and return the gateway. Once a process."""
+    """Put services and resource types into MiniStack and return the gateway. Once a process.
+
+    The order matters where two wrap the same function of MiniStack's stack engine: the last one is called first.
+    """
     state = SageMakerState(fleets=settings.fleets)
     endpoints = Endpoints(state)
     jobs = ProcessingJobs(state)
-    children.before_the_end(jobs.end_all)
     sagemaker = sagemaker_service(state, endpoints, jobs)
     targets = ScalableTargets(state, endpoints)
     autoscaling = autoscaling_service(targets)
-    sagemaker.install()
-    autoscaling.install()
     pipelines = Pipelines()
     codepipeline = codepipeline_service(pipelines)
-    codepipeline.install()
+    for service in (sagemaker, autoscaling, codepipeline):
+        service.install()
     kms_keys.install()
-    offers_api.install()
-    object_writes.install()
+    account_facts.install()
+    s3.install_object_writes()
     service_events.install()
-    service_metrics.count_invocations()
-    children.before_the_end(codebuild_api.install().end_all)
+    service_events.count_invocations()
+    builds = codebuild.install()
     sagemaker_resources.install(sagemaker, state, endpoints, wait_seconds=settings.endpoint_wait_seconds)
     autoscaling_resources.install(autoscaling, targets)
-    evaluator = cloudwatch_api.install(
-        alarm_seconds=settings.alarm_seconds, before=service_metrics.QueueDepths().write, after=targets.tracking.look
+    evaluator = cloudwatch.install(
+        alarm_seconds=settings.alarm_seconds, before=service_events.QueueDepths().write, after=targets.tracking.look
     )
-    children.before_the_end(evaluator.stop)
-    composite_alarm.install()
-    cloudwatch_resources.install()
-    bucket.install()
-    cancelling.install()
-    codepipeline_resources.install(codepipeline, pipelines)
+    s3.install_bucket()
+    stack_operations.install_cancelling()
+    install_pipelines(codepipeline, pipelines)
     custom_resources.install()
-    failed_rollbacks.install()
+    stack_operations.install_failed_rollbacks()
     network_resources.install()
-    joined_networks.install(state)
-    new_resources.install()
-    unchanged_resources.install()
-    operation_ids.install()
-    waits.install()
-    role_boundaries.install()
+    network_resources.install_joined_networks(state)
+    stack_operations.install_new_resources()
+    stack_operations.install_unchanged_resources()
+    stack_operations.install_operation_ids()
+    custom_resources.install_wait_conditions()
+    provisioning.install_role_boundaries()
     provisioning.install_schemas()
-    patience.install(seconds=settings.stack_patience_seconds)
+    stack_operations.install_patience(seconds=settings.stack_patience_seconds)
+    _before_exit.extend((jobs.end_all, builds.end_all, evaluator.stop))
     faults = Faults()
     sagemaker.before = autoscaling.before = faults.refuse
     endpoints.silently_back = faults.silently_back
@@ -129,14 +122,14 @@ async def _serve(settings: EmulatorSettings, gateway: Gateway) -> None:
     application: Any = gateway
     await hypercorn.asyncio.serve(application, config, shutdown_trigger=stopped)
     # Threads that wait for a Lambda go on once its process is gone.
-    await asyncio.to_thread(children.end_descendants)
+    await asyncio.to_thread(_end_descendants)
 
 
 def _bound_shutdown() -> None:
     """End the process for certain, should a thread of MiniStack never come back."""
 
     def end() -> None:
-        children.end_descendants()
+        _end_descendants()
         os._exit(1)
 
     timer = threading.Timer(_SHUTDOWN_SECONDS, end)
@@ -148,3 +141,44 @@ def _taken(settings: EmulatorSettings) -> bool:
     with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
         probe.settimeout(1)
         return probe.connect_ex((settings.host, settings.port)) == 0
+
+
+def _end_descendants() -> None:
+    """Call what was registered, then SIGTERM every descendant of this process, and SIGKILL those that stay."""
+    for end in _before_exit:
+        end()
+    for number, seconds in ((signal.SIGTERM, _GRACE_SECONDS), (signal.SIGKILL, _GRACE_SECONDS)):
+        pids = _descendants(os.getpid())
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        until = time.monotonic() + seconds
+        while pids and time.monotonic() < until:
+            _reap(pids)
+            pids = [pid for pid in pids if _alive(pid)]
+            time.sleep(0.01)
+        if not pids:
+            return
+
+
+def _descendants(pid: int) -> list[int]:
+    """Children, their children, and so on, from /proc."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            for child in task.read_text().split():
+                found += [int(child), *_descendants(int(child))]
+    return found
+
+
+def _reap(pids: list[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

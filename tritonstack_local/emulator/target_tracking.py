@@ -28,13 +28,12 @@ from tritonstack.sagemaker_rules.target_tracking import (
 )
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.cloudwatch import alarm_operations, metric_store
-from tritonstack_local.emulator.cloudwatch.alarm_evaluator import metric_of
-from tritonstack_local.emulator.cloudwatch.alarm_state import arn, drop, find, iso, scopes
-from tritonstack_local.emulator.cloudwatch.expression_functions import Span
-from tritonstack_local.emulator.cloudwatch.statistic import statistic
-from tritonstack_local.emulator.refusal import RefusedError
-from tritonstack_local.emulator.sagemaker.instances import LIMIT
+from tritonstack_local.emulator.cloudwatch import alarms, metrics
+from tritonstack_local.emulator.cloudwatch.alarm_evaluation import iso
+from tritonstack_local.emulator.cloudwatch.alarm_evaluator import arn, drop, find, metric_of, scopes
+from tritonstack_local.emulator.cloudwatch.metric_math import Span, statistic
+from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.sagemaker.fleets import LIMIT
 
 ALARM_PREFIX = "TargetTracking-"
 """So begin the names of the alarms that policies make."""
@@ -68,7 +67,7 @@ def put_alarms(policy: Mapping[str, Any]) -> list[dict[str, str]]:
     made = []
     for kind, comparison, threshold, periods in kinds:
         name = f"{ALARM_PREFIX}{policy['ResourceId']}-{kind}-{uuid.uuid4()}"
-        alarm_operations.put_metric_alarm(
+        alarms.put_metric_alarm(
             {
                 "AlarmName": name,
                 "AlarmDescription": f"DO NOT EDIT OR DELETE. For TargetTrackingScaling policy {policy['PolicyARN']}.",
@@ -85,7 +84,7 @@ def put_alarms(policy: Mapping[str, Any]) -> list[dict[str, str]]:
 
 def drop_alarms(policy: Mapping[str, Any]) -> None:
     """Delete the alarms of a policy that is deleted or put again."""
-    with metric_store.lock:
+    with metrics.lock:
         for alarm in policy.get("Alarms", []):
             drop(alarm["AlarmName"])
 
@@ -223,7 +222,7 @@ def _measured(alarm: Mapping[str, Any]) -> float | None:
     period = int(alarm["Period"])
     end = int(clock.now() // period * period)
     span = Span(start=end - HIGH_PERIODS * period, end=end, period=period)
-    series = metric_store.series(metric_of(dict(alarm)), span, statistic(alarm["Statistic"]), label="")
+    series = metrics.series(metric_of(dict(alarm)), span, statistic(alarm["Statistic"]), label="")
     return series.points[max(series.points)] if series.points else None
 
 

@@ -8,17 +8,220 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as native
 
 from tritonstack.models.marked_plan import is_marked, read_graph, read_header, write_marked_plan
-from tritonstack_local.trtexec.arguments import Arguments, Refused
-from tritonstack_local.trtexec.graph import Graph
 from tritonstack_local.trtexec.machine import Machine
+
+Shape = tuple[int, ...]
+_MEMORY = re.compile(r"(workspace|dlaSRAM|dlaLocalDRAM|dlaGlobalDRAM|tacticSharedMem):\d+(\.\d+)?[BKMG]?")
+
+
+class Refused(Exception):  # noqa: N818  # a refusal, as trtexec's own
+    """What trtexec says before it fails; a line for each problem."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """Options with their values (empty where there is none), in order; the last of a name counts."""
+
+    values: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, arguments: list[str], *, known: frozenset[str], later_values: Collection[str] = ()) -> Arguments:
+        """Raises Refused with every argument that this TensorRT's trtexec does not know."""
+        values = {}
+        for one in arguments:
+            name, _, value = one.partition("=")
+            values[name] = value
+        unknown = [f"Unknown option: {name} {value}".rstrip() for name, value in values.items() if name not in known]
+        if unknown:
+            raise Refused("\n".join(unknown))
+        parsed = cls(values=values)
+        parsed.check_values(later_values)
+        return parsed
+
+    def text(self, name: str) -> str | None:
+        """An option's value; None where it is not given."""
+        return self.values.get(name)
+
+    def shapes(self, name: str) -> dict[str, Shape]:
+        """``x:1x3,'y:0':2`` → input → shape. Raises Refused where it is spelled otherwise."""
+        shapes = {}
+        for tensor, text in self.pairs(name).items():
+            if not re.fullmatch(r"\d+(x\d+)*", text):
+                raise Refused(f"{name}: {tensor}:{text} is no shape; trtexec writes input:1x3x224x224")
+            shapes[tensor] = tuple(map(int, text.split("x")))
+        return shapes
+
+    def pairs(self, name: str) -> dict[str, str]:
+        """``x:a,'y:0':b`` → x → a, y:0 → b. Raises Refused where it is spelled otherwise."""
+        text = self.values.get(name, "")
+        pairs = {}
+        for one in filter(None, re.split(r",(?=(?:[^']*'[^']*')*[^']*$)", text)):
+            match = re.fullmatch(r"'([^']+)':(.+)|([^:']+):(.+)", one)
+            if not match:
+                raise Refused(f"{name}: {one} is not input:value")
+            pairs[match[1] or match[3]] = match[2] or match[4]
+        return pairs
+
+    def check_values(self, later: Collection[str]) -> None:
+        """Raises Refused where a value is not one that trtexec's help names; ``later`` are those of later versions."""
+        early = [
+            f"{name}={value} is not known yet" for name, value in self.values.items() if f"{name}={value}" in later
+        ]
+        if early:
+            raise Refused("\n".join(early))
+        pools = self.values.get("--memPoolSize")
+        if pools is not None and not all(_MEMORY.fullmatch(one) for one in pools.split(",")):
+            raise Refused(f"--memPoolSize={pools}: pool:size, such as workspace:4096")
+        level = self.values.get("--builderOptimizationLevel")
+        if level is not None and level not in set("012345"):
+            raise Refused(f"--builderOptimizationLevel={level}: a number from 0 to 5")
+        compatible = self.values.get("--hardwareCompatibilityLevel")
+        if compatible not in (None, "none", "ampere+", "sameComputeCapability"):
+            raise Refused(f"--hardwareCompatibilityLevel={compatible}: none, ampere+ or sameComputeCapability")
+
+
+TYPES: dict[str, Any] = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(int8)": np.int8,
+    "tensor(uint8)": np.uint8,
+    "tensor(int32)": np.int32,
+    "tensor(int64)": np.int64,
+    "tensor(bool)": np.bool_,
+}
+"""The types that an engine's tensors have; TensorRT has no others of ONNX's."""
+
+FAILURES = (
+    native.Fail,
+    native.InvalidArgument,
+    native.InvalidGraph,
+    native.InvalidProtobuf,
+    native.NotImplemented,
+    native.RuntimeException,
+    native.NoSuchFile,
+    native.EPFail,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """A graph and how an engine of it takes its arrays."""
+
+    session: Any
+    int64_tensors: bool
+
+    @classmethod
+    def load(cls, content: bytes, *, int64_tensors: bool) -> Graph:
+        """Raises Refused where ONNX Runtime reads no graph in it, or a tensor has a type that TensorRT lacks."""
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        try:
+            session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        except FAILURES as error:
+            raise Refused(f"ModelImporter: ONNX Runtime cannot read the graph: {error}") from error
+        strange = [
+            f"{one.name}: {one.type} is no type of TensorRT's"
+            for one in [*session.get_inputs(), *session.get_outputs()]
+            if one.type not in TYPES
+        ]
+        if strange:
+            raise Refused("\n".join(strange))
+        return cls(session=session, int64_tensors=int64_tensors)
+
+    @property
+    def inputs(self) -> dict[str, tuple[int | None, ...]]:
+        """Input → its axes, None where the length is free."""
+        return {
+            one.name: tuple(axis if isinstance(axis, int) else None for axis in one.shape)
+            for one in self.session.get_inputs()
+        }
+
+    def profile(self, arguments: Arguments) -> tuple[dict[str, tuple[Shape, Shape, Shape]], list[str]]:
+        """Input → smallest, best and largest shape, and the warnings about inputs that none was given for.
+
+        Raises Refused with every shape that does not suit the graph.
+        """
+        shapes = arguments.shapes("--shapes")
+        asked = {
+            end: {**shapes, **arguments.shapes(f"--{end}Shapes")} for end in ("min", "opt", "max")
+        }  # one of the three stands for those that are missing, as in trtexec
+        known = {**asked["max"], **asked["opt"], **asked["min"]}
+        problems = [
+            f"Cannot find input tensor with name {name!r} in the graph" for name in known if name not in self.inputs
+        ]
+        profile, warnings = {}, []
+        for name, axes in self.inputs.items():
+            if name not in known:
+                profile[name] = (tuple(axis or 1 for axis in axes),) * 3
+                if None in axes:
+                    spelled = "x".join(map(str, profile[name][0]))
+                    warnings.append(f"Dynamic dimensions required for input: {name}, but no shapes were provided. "
+                                    f"Automatically overriding shape to: {spelled}")  # fmt: skip
+                continue
+            least, best, most = (asked[end].get(name, known[name]) for end in ("min", "opt", "max"))
+            profile[name] = (least, best, most)
+            problems += _shape_problems(name, axes, (least, best, most))
+        if problems:
+            raise Refused("\n".join(problems))
+        return profile, warnings
+
+    def read_input(self, name: str, path: Path, shape: Shape) -> np.ndarray[Any, Any]:
+        """An input's array from its raw bytes, in the type of the engine's tensor. Raises Refused for another size."""
+        graph_type = self._type(name)
+        tensor_type = np.int32 if graph_type is np.int64 and not self.int64_tensors else graph_type
+        if not path.is_file():
+            raise Refused(f"Cannot open file {path}!")
+        wanted = int(np.prod(shape)) * np.dtype(tensor_type).itemsize
+        # trtexec itself also takes twice the size and reads half of it; here that is a mistake.
+        if path.stat().st_size != wanted:
+            raise Refused(f"Unexpected file size for input file: {path}. Note: Input binding size is: {wanted} bytes "
+                          f"but the file size is {path.stat().st_size} bytes.")  # fmt: skip
+        return np.fromfile(path, tensor_type).reshape(shape).astype(graph_type)
+
+    def zeros(self, name: str, shape: Shape) -> np.ndarray[Any, Any]:
+        """An array for an input that none was given for."""
+        return np.zeros(shape, self._type(name))
+
+    def _type(self, name: str) -> Any:
+        return TYPES[next(one.type for one in self.session.get_inputs() if one.name == name)]
+
+    def run(self, feed: dict[str, np.ndarray[Any, Any]]) -> dict[str, np.ndarray[Any, Any]]:
+        """Output → array. Raises Refused with ONNX Runtime's message."""
+        names = [one.name for one in self.session.get_outputs()]
+        try:
+            return dict(zip(names, self.session.run(names, feed), strict=True))
+        except FAILURES as error:
+            raise Refused(f"ONNX Runtime: {error}") from error
+
+
+def _shape_problems(name: str, axes: tuple[int | None, ...], shapes: tuple[Shape, Shape, Shape]) -> list[str]:
+    problems = []
+    for shape in dict.fromkeys(shapes):
+        fits = len(shape) == len(axes) and all(axis in (None, length) for axis, length in zip(axes, shape, strict=True))
+        if not fits:
+            spelled = "x".join("-1" if axis is None else str(axis) for axis in axes)
+            problems.append(f"{name}:{'x'.join(map(str, shape))} does not suit the graph's {name}:{spelled}")
+    rising = len({len(shape) for shape in shapes}) == 1 and all(a <= b <= c for a, b, c in zip(*shapes, strict=True))
+    return problems if rising or problems else [f"{name}: smallest, best and largest shape do not rise"]
+
+
+# It takes the options of one TensorRT version and refuses others as trtexec does, checks the shapes against the ONNX
+# graph, and writes the graph with a mark in the plan's place. Such a file it runs with ONNX Runtime on the CPU.
+
 
 NAME = "trtexec-stand-in"
 

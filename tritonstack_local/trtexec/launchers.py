@@ -1,4 +1,4 @@
-"""Makes the programs of an image and a machine for one TensorRT version and one GPU."""
+"""Makes the stand-in programs of one Triton image on one GPU."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.catalogue.options import takes_value, trtexec_options, trtexec_table
+from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue.options import takes_value, tensorrt_candidates, trtexec_options, trtexec_table
 from tritonstack.paths import LIBRARY, environment_python
 from tritonstack_local.trtexec.machine import Machine
 
@@ -68,7 +69,7 @@ def make_stand_ins(folder: Path, machine: Machine, *, python: Path | None = None
     made = {}
     for name, module in (
         ("trtexec-stand-in", "tritonstack_local.trtexec"),
-        ("nvidia-smi-stand-in", "tritonstack_local.trtexec.nvidia_smi"),
+        ("nvidia-smi-stand-in", "tritonstack_local.trtexec.machine"),
     ):
         made[name] = folder / name
         command = shlex.join([str(python), "-m", module, str(described)])
@@ -79,3 +80,26 @@ def make_stand_ins(folder: Path, machine: Machine, *, python: Path | None = None
     entrypoint.write_text(f'#!/bin/sh\necho "== nvidia_entrypoint-stand-in =="\n{tried}exec "$@"\n')
     entrypoint.chmod(0o755)
     return StandIns(trtexec=made["trtexec-stand-in"], nvidia_smi=made["nvidia-smi-stand-in"], entrypoint=entrypoint)
+
+
+def stand_ins_of(folder: Path, *, release: str, gpu: str) -> dict[str, str]:
+    """Make the programs in ``folder`` and return the variables that name them.
+
+    Of a release whose TensorRT is not known for certain the newest candidate is taken.
+
+    Raises:
+        LookupError: no such release or GPU is known, or no options of the release's TensorRT.
+    """
+    catalogue = load_catalogue()
+    known = catalogue.release(release)
+    if known is None:
+        raise LookupError(f"no Triton release {release} is known")
+    capability = next((one.compute_capability for one in catalogue.instances.values() if one.gpu == gpu), None)
+    if capability is None:
+        named = ", ".join(sorted({one.gpu for one in catalogue.instances.values()}))
+        raise LookupError(f"no GPU {gpu} is known (known: {named})")
+    candidates = tensorrt_candidates(known, releases=tuple(catalogue.releases.values()))
+    if not candidates:
+        raise LookupError(f"no options are known of trtexec in Triton {release}")
+    machine = machine_with(tensorrt=candidates[-1], gpu=gpu, compute_capability=capability)
+    return make_stand_ins(folder, machine).environment()

@@ -1,8 +1,13 @@
-"""What the stand-ins pretend to run on: a TensorRT version with its options, and a GPU."""
+"""The machine that the stand-ins show, and the nvidia-smi stand-in itself.
+
+``nvidia-smi-stand-in MACHINE --query-gpu=… --format=csv,noheader``: one GPU, as the machine's file describes it;
+``-q -d COMPUTE`` prints the driver and the newest CUDA that it supports.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -58,3 +63,32 @@ class Machine:
     def int64_tensors(self) -> bool:
         """Whether an engine's tensor may be INT64: since TensorRT 10; before, it is INT32."""
         return int(self.tensorrt.split(".")[0]) >= 10
+
+
+# ``-q -d COMPUTE`` answers with the driver and the newest CUDA that it supports.
+
+
+def main(arguments: list[str]) -> int:
+    """The program. Like nvidia-smi it says which field it does not know, and fails."""
+    machine = Machine.read(Path(arguments[0]))
+    known = {
+        "name": f"NVIDIA {machine.gpu} (nvidia-smi-stand-in)",
+        "compute_cap": machine.compute_capability,
+        "driver_version": machine.driver,
+    }
+    if arguments[1:] == ["-q", "-d", "COMPUTE"]:
+        told = f"CUDA Version                              : {machine.cuda}\n" if machine.cuda else ""
+        sys.stdout.write(f"Driver Version                            : {machine.driver}\n{told}")
+        return 0
+    asked = next((one.partition("=")[2] for one in arguments if one.startswith("--query-gpu=")), "")
+    fields = asked.split(",") if asked else []
+    unknown = [field for field in fields if field not in known]
+    if unknown or not fields or "--format=csv,noheader" not in arguments:
+        sys.stdout.write(f"nvidia-smi-stand-in: Field {unknown or arguments[1:]} is not a valid field to query.\n")
+        return 2
+    sys.stdout.write(", ".join(known[field] for field in fields) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

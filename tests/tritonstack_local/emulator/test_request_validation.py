@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack_local.emulator.refusal import RefusedError
-from tritonstack_local.emulator.request_validation import coerce, validate
+from tritonstack_local.emulator.request_validation import RefusedError, coerce, validate
 
 VARIANT = {"VariantName": "v", "ModelName": "m", "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 1}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tritonstack_local.trtexec.make import stand_ins_of
+from tritonstack_local.trtexec.launchers import stand_ins_of
 
 
 def test_stand_ins_are_of_the_releases_tensorrt_and_of_the_gpu(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from tritonstack_local.emulator.autoscaling import ScalableTargets
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned, register
-from tritonstack_local.emulator.json_service import JsonService
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.services import JsonService
 
 _TARGET = ("ResourceId", "ScalableDimension", "ServiceNamespace")
 

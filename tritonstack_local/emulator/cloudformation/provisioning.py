@@ -1,14 +1,16 @@
-"""How a resource type is put into MiniStack's CloudFormation engine, and how every type's properties are checked."""
+"""Registration of resource types in MiniStack's CloudFormation, and their properties by CloudFormation's schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from ministack.services import iam
 from ministack.services.cloudformation import provisioners, stacks
 
 from tritonstack.cloudformation.resource_schemas import ResourceSchema, resource_schemas
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.services import call
 
 Properties = dict[str, Any]
 Provisioned = tuple[str, dict[str, Any]]
@@ -91,3 +93,53 @@ def _named(provision: Callable[..., Provisioned]) -> Callable[..., Provisioned]:
             raise RefusedError("ValidationException", str(error), source="MiniStack's provisioner") from error
 
     return named
+
+
+# A boundary that does not exist is refused, as CreateRole does (IAM API reference: NoSuchEntity); what it allows is
+# enforced here no more than any policy.
+
+
+BOUNDARY = "PermissionsBoundary"
+
+
+def install_role_boundaries() -> None:
+    """Have the boundary kept with the role."""
+    handler = provisioners._RESOURCE_HANDLERS["AWS::IAM::Role"]
+    handler["create"] = _with_boundary_created(handler["create"])
+    handler["update"] = _with_boundary_updated(handler["update"])
+
+
+def _with_boundary_created(create: Callable[..., Provisioned]) -> Callable[..., Provisioned]:
+    def created(logical_id: str, properties: Properties, stack_name: str) -> Provisioned:
+        _check_boundary(properties)
+        made = create(logical_id, properties, stack_name)
+        _set_boundary(made[0], properties)
+        return made
+
+    return created
+
+
+def _with_boundary_updated(update: Callable[..., Provisioned]) -> Callable[..., Provisioned]:
+    def updated(physical_id: str, old: Properties, new: Properties, *rest: Any) -> Provisioned:
+        _check_boundary(new)
+        made = update(physical_id, old, new, *rest)
+        if BOUNDARY in new:
+            _set_boundary(made[0], new)
+        elif BOUNDARY in old:
+            call("iam", "DeleteRolePermissionsBoundary", {"RoleName": made[0]})
+        return made
+
+    return updated
+
+
+def _check_boundary(properties: Properties) -> None:
+    arn = properties.get(BOUNDARY)
+    if arn is not None and not iam._policy_exists(arn):
+        raise RefusedError(
+            "NoSuchEntity", f"Scope ARN: {arn} does not exist or is not attachable.", source="IAM, CreateRole"
+        )
+
+
+def _set_boundary(name: str, properties: Properties) -> None:
+    if BOUNDARY in properties:
+        call("iam", "PutRolePermissionsBoundary", {"RoleName": name, BOUNDARY: properties[BOUNDARY]})

@@ -7,13 +7,13 @@ from typing import Any
 
 from ministack.services.cloudformation import stacks
 
-from tritonstack_local.emulator.cloudformation.cancelling import CancelledError, cancel_requested
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned, physical_name, register
-from tritonstack_local.emulator.json_service import JsonService
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.cloudformation.stack_operations import CancelledError, cancel_requested
+from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.records import ENDPOINT, ENDPOINT_CONFIG, MODEL, Kind, Record, Records
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
+from tritonstack_local.emulator.services import JsonService
 
 _LONGEST_NAME = 63
 # Of the endpoint's properties these go to UpdateEndpoint only (their documentation says so).

@@ -1,14 +1,13 @@
-"""Evaluates every metric alarm again and again, and runs the actions of a change of state."""
+"""Alarms as they are kept, their repeated evaluation, and the actions of a change of state."""
 
 from __future__ import annotations
 
 import functools
 import json
 import logging
-import math
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -20,23 +19,92 @@ from ministack.services import cloudwatch, sns
 
 from tritonstack_local.emulator import kms_keys, service_events
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.cloudwatch import alarm_evaluation, alarm_state, metric_store, queries
-from tritonstack_local.emulator.cloudwatch.alarm_evaluation import ALARM, INSUFFICIENT_DATA, OK, Criteria
-from tritonstack_local.emulator.cloudwatch.alarm_state import (
-    HELD,
-    Alarm,
-    add_history,
-    composite_alarms,
-    find,
-    is_composite,
+from tritonstack_local.emulator.cloudwatch import alarm_evaluation, metrics
+from tritonstack_local.emulator.cloudwatch.alarm_evaluation import (
+    ALARM,
+    COMPARISONS,
+    INSUFFICIENT_DATA,
+    OK,
+    Criteria,
+    Observation,
     iso,
-    metric_alarms,
-    scopes,
 )
-from tritonstack_local.emulator.cloudwatch.expression_functions import Series, Span
-from tritonstack_local.emulator.cloudwatch.expression_syntax import ExpressionError
-from tritonstack_local.emulator.cloudwatch.search_terms import Metric
-from tritonstack_local.emulator.cloudwatch.statistic import percentile_share, statistic
+from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError, Series, Span, statistic
+
+logger = logging.getLogger("tritonstack.emulator.alarms")
+
+# Names that begin with ``_`` are the local AWS's own and never shown.
+Alarm = dict[str, Any]
+INITIAL = "Unchecked: Initial alarm creation"
+HELD = "_held_at"
+"""When SetAlarmState set the state that holds until there is data."""
+_KEPT_SECONDS = 14 * 24 * 3600  # user guide: "CloudWatch preserves alarm history for two weeks"
+
+
+def arn(name: str) -> str:
+    """The alarm's ARN."""
+    return f"arn:aws:cloudwatch:{get_region()}:{get_account_id()}:alarm:{name}"
+
+
+def metric_alarms() -> list[Alarm]:
+    """Metric alarms of the request's account and region."""
+    return list(cloudwatch._alarms.values())
+
+
+def composite_alarms() -> list[Alarm]:
+    """Composite alarms of the request's account and region."""
+    return list(cloudwatch._composite_alarms.values())
+
+
+def find(name: str) -> Alarm | None:
+    """The alarm of that name."""
+    found: Alarm | None = cloudwatch._alarms.get(name) or cloudwatch._composite_alarms.get(name)
+    return found
+
+
+def is_composite(alarm: Alarm) -> bool:
+    """Whether it watches other alarms."""
+    return "AlarmRule" in alarm
+
+
+def kind(alarm: Alarm) -> str:
+    """AlarmType."""
+    return "CompositeAlarm" if is_composite(alarm) else "MetricAlarm"
+
+
+def keep(alarm: Alarm) -> None:
+    """Store a new or changed alarm."""
+    (cloudwatch._composite_alarms if is_composite(alarm) else cloudwatch._alarms)[alarm["AlarmName"]] = alarm
+
+
+def drop(name: str) -> None:
+    """Forget an alarm and its tags; its history stays."""
+    cloudwatch._alarms.pop(name, None)
+    cloudwatch._composite_alarms.pop(name, None)
+    cloudwatch._resource_tags.pop(arn(name), None)
+
+
+def scopes() -> Iterator[tuple[str, str]]:
+    """Accounts and regions with alarms."""
+    yield from sorted({key[:2] for key in [*cloudwatch._alarms._data, *cloudwatch._composite_alarms._data]})
+
+
+def add_history(alarm: Alarm, kind_of_item: str, summary: str, data: dict[str, Any]) -> None:
+    """One item of history (StateUpdate, ConfigurationUpdate, Action), at this time."""
+    entries = cloudwatch._history_entries()
+    entries.append(
+        {
+            "AlarmName": alarm["AlarmName"],
+            "AlarmType": kind(alarm),
+            "Timestamp": clock.now(),
+            "HistoryItemType": kind_of_item,
+            "HistorySummary": summary,
+            "HistoryData": json.dumps(data),
+        }
+    )
+    while entries[0]["Timestamp"] < clock.now() - _KEPT_SECONDS:
+        del entries[0]
+
 
 # Sources: CloudWatch user guide, "Alarm events and EventBridge" (events) and "Alarm actions". AWS shows no full SNS
 # message; its members here are those that published receivers of such messages read (UNVERIFIED).
@@ -44,17 +112,18 @@ from tritonstack_local.emulator.cloudwatch.statistic import percentile_share, st
 # An SNS topic is published to. The alarms of target tracking are followed by ``target_tracking``. Any other action (a
 # scaling policy of another kind, a Lambda function, EC2, Systems Manager) is recognised and not executed: the log and
 # the alarm's history say so.
-logger = logging.getLogger("tritonstack.emulator.alarms")
 _ACTIONS = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DATA": "InsufficientDataActions"}
 _STATISTICS = {
     "Average": "AVERAGE", "Sum": "SUM", "Minimum": "MINIMUM", "Maximum": "MAXIMUM", "SampleCount": "SAMPLE_COUNT",
 }  # fmt: skip
 
 
-def follow(alarm: Alarm, before: dict[str, Any]) -> None:
-    """Tell of a change. ``alarm`` is as it is now; ``before`` holds value, reason and time as they were.
+def notify(alarm: Alarm, before: dict[str, Any]) -> None:
+    """Emit the event of a change of state and execute the alarm's actions. Not to be called with the lock held.
 
-    Not to be called with the lock held.
+    Args:
+        alarm: as it is now.
+        before: its state's value, reason and time before.
     """
     detail = {
         "alarmName": alarm["AlarmName"],
@@ -64,7 +133,7 @@ def follow(alarm: Alarm, before: dict[str, Any]) -> None:
     }
     service_events.emit("aws.cloudwatch", "CloudWatch Alarm State Change", detail, [alarm["AlarmArn"]])
     actions = alarm.get(_ACTIONS[alarm["StateValue"]]) or []
-    if not alarm.get("ActionsEnabled", True) or _suppressed(alarm):
+    if not alarm.get("ActionsEnabled", True):
         return
     for action in actions:
         _execute(action, alarm, before)
@@ -100,13 +169,6 @@ def _metric_of(query: dict[str, Any]) -> dict[str, Any]:
     return {**found, "metricStat": {"metric": metric, "period": stat["Period"], "stat": stat["Stat"]}}
 
 
-def _suppressed(alarm: Alarm) -> bool:
-    """Whether a composite alarm's suppressor is in ALARM. Its two waits are kept and not waited."""
-    suppressor = alarm.get("ActionsSuppressor")
-    found = find(suppressor.rpartition(":")[2]) if suppressor else None
-    return found is not None and found["StateValue"] == "ALARM"
-
-
 def _execute(action: str, alarm: Alarm, before: dict[str, Any]) -> None:
     try:
         service = parse_arn(action).service
@@ -119,19 +181,19 @@ def _execute(action: str, alarm: Alarm, before: dict[str, Any]) -> None:
         refusal = kms_keys.publishing_refusal(action, service="cloudwatch.amazonaws.com", source=source)
         if refusal is not None:
             logger.warning("alarm %s: not published to %s: %s", alarm["AlarmName"], action, refusal)
-            _tell(action, alarm, error=refusal)
+            _record_action(action, alarm, error=refusal)
             return
         text = json.dumps(message(alarm, before))
         subject = f'{alarm["StateValue"]}: "{alarm["AlarmName"]}" in {_region_name()}'[:100]
         sns._fanout(action, str(uuid.uuid4()), text, subject)
-        _tell(action, alarm, error=None)
+        _record_action(action, alarm, error=None)
     else:
         error = "there is no such topic" if service == "sns" else "the local AWS executes no such action"
         logger.warning("alarm %s: action %s is not executed: %s", alarm["AlarmName"], action, error)
-        _tell(action, alarm, error=error)
+        _record_action(action, alarm, error=error)
 
 
-def _tell(action: str, alarm: Alarm, *, error: str | None) -> None:
+def _record_action(action: str, alarm: Alarm, *, error: str | None) -> None:
     words = "Failed to execute" if error else "Successfully executed"
     data = {"actionState": "Failed" if error else "Succeeded", "notificationResource": action}
     add_history(alarm, "Action", f"{words} action {action}", {**data, **({"error": error} if error else {})})
@@ -167,7 +229,7 @@ def _trigger(alarm: Alarm) -> dict[str, Any]:
         "ComparisonOperator": alarm["ComparisonOperator"],
         "Threshold": alarm["Threshold"],
         "TreatMissingData": alarm["TreatMissingData"],
-        "EvaluateLowSampleCountPercentile": alarm.get("EvaluateLowSampleCountPercentile", ""),
+        "EvaluateLowSampleCountPercentile": "",
     }
     common = {name: value for name, value in common.items() if value is not None}
     if "Metrics" in alarm:
@@ -251,13 +313,13 @@ class Changes:
     def follow(self) -> None:
         """Send the events and execute the actions. Not to be called with the lock held."""
         for alarm, before in self._made:
-            follow(alarm, before)
+            notify(alarm, before)
 
 
 def make(change: Callable[[Changes], None]) -> None:
     """Make changes with the lock held, and then what follows them."""
     changes = Changes()
-    with metric_store.lock:
+    with metrics.lock:
         change(changes)
     changes.follow()
 
@@ -311,7 +373,7 @@ class AlarmEvaluator:
         while not self._stop.wait(self._seconds):
             self.evaluate_all()
             if tidy.passed:
-                metric_store.forget_old()
+                metrics.forget_old()
                 tidy = clock.deadline(_TIDY_SECONDS)
 
     def evaluate_all(self) -> None:
@@ -332,7 +394,7 @@ class AlarmEvaluator:
             with request_scope(account, region):
                 changes = Changes()
                 try:
-                    with metric_store.lock:
+                    with metrics.lock:
                         for alarm in metric_alarms():
                             evaluate(alarm, changes)
                     changes.follow()
@@ -343,10 +405,10 @@ class AlarmEvaluator:
 
 def evaluate(alarm: Alarm, changes: Changes) -> None:
     """Evaluate one metric alarm now. Its state moves where the points say so."""
-    period = alarm_state.period(alarm)
+    period = alarm_evaluation.period(alarm)
     step = min(period, _MINUTE)
     end = int(clock.now() // step * step)
-    basis = (end, metric_store.writes())
+    basis = (end, metrics.writes())
     if alarm.get(_SEEN) == basis or (HELD in alarm and end <= alarm[HELD]):
         return
     criteria = _criteria(alarm)
@@ -363,15 +425,15 @@ def evaluate(alarm: Alarm, changes: Changes) -> None:
     alarm.pop(HELD, None)
     points = [series.points.get(time) for time in span.times()]
     verdict = alarm_evaluation.evaluate(points, criteria)
-    if verdict.state in (None, alarm["StateValue"]) or _too_few_samples(alarm, span, verdict.used):
+    if verdict.state in (None, alarm["StateValue"]):
         return
-    seen = alarm_state.Observation(times=span.times(), points=points, verdict=verdict, at=clock.now())
+    seen = Observation(times=span.times(), points=points, verdict=verdict, at=clock.now())
     state = str(verdict.state)
-    changes.set(alarm, state, alarm_state.sentence(alarm, seen, state), alarm_state.data(alarm, seen))
+    changes.set(alarm, state, alarm_evaluation.sentence(alarm, seen, state), alarm_evaluation.data(alarm, seen))
 
 
 def _criteria(alarm: Alarm) -> Criteria:
-    relation, threshold = alarm_evaluation.COMPARISONS[alarm["ComparisonOperator"]][0], alarm["Threshold"]
+    relation, threshold = COMPARISONS[alarm["ComparisonOperator"]][0], alarm["Threshold"]
     periods = int(alarm["EvaluationPeriods"])
     return Criteria(
         breaches=lambda value: relation(value, threshold),
@@ -382,24 +444,19 @@ def _criteria(alarm: Alarm) -> Criteria:
 
 
 def _series(alarm: Alarm, span: Span) -> Series:
-    """The points of the range; raises ``ExpressionError`` where an expression gives no single series."""
+    """The points of the range; raises ``ExpressionError`` where an expression gives no series."""
     if "Metrics" in alarm:
-        results = queries.Results(queries.read(alarm["Metrics"]), start=span.start, end=span.end)
+        results = metrics.Results(metrics.read(alarm["Metrics"]), start=span.start, end=span.end)
         [shown] = [query for query in results.queries if query.shown]
-        many = results.shown(shown)
-        if len(many) != 1:
-            raise ExpressionError(
-                f"Expression '{shown.identifier}' gives {len(many)} time series, an alarm watches one"
-            )
-        return many[0]
+        return results.shown(shown)
     stat = statistic(alarm.get("Statistic") or alarm["ExtendedStatistic"])
-    return metric_store.series(metric_of(alarm), span, stat, label="", unit=alarm.get("Unit"))
+    return metrics.series(metric_of(alarm), span, stat, label="", unit=alarm.get("Unit"))
 
 
-def metric_of(alarm: Alarm) -> Metric:
-    """The metric of an alarm on one."""
-    dimensions = metric_store.dimensions(alarm.get("Dimensions"))
-    return Metric(namespace=alarm["Namespace"], name=alarm["MetricName"], dimensions=dimensions)
+def metric_of(alarm: Alarm) -> metrics.Metric:
+    """The metric of an alarm on a single metric."""
+    dimensions = metrics.dimensions(alarm.get("Dimensions"))
+    return metrics.Metric(namespace=alarm["Namespace"], name=alarm["MetricName"], dimensions=dimensions)
 
 
 def _fail(alarm: Alarm, error: str, changes: Changes) -> None:
@@ -407,14 +464,3 @@ def _fail(alarm: Alarm, error: str, changes: Changes) -> None:
     alarm["EvaluationState"] = "EVALUATION_ERROR"
     if HELD not in alarm and alarm["StateValue"] != INSUFFICIENT_DATA:
         changes.set(alarm, INSUFFICIENT_DATA, f"Evaluation error: {error}", None)
-
-
-def _too_few_samples(alarm: Alarm, span: Span, used: tuple[int, ...]) -> bool:
-    """Whether a percentile is to be ignored for its few samples (user guide, "Percentile-based CloudWatch alarms")."""
-    if alarm.get("EvaluateLowSampleCountPercentile") != "ignore":
-        return False
-    share = percentile_share(alarm.get("ExtendedStatistic", "")) or 0.0
-    least = 10 / (1 - share) if 0.5 <= share < 1 else 10 / share if share else 0.0
-    times = {span.times()[at] for at in used}
-    found = metric_store.samples(metric_of(alarm), span, unit=alarm.get("Unit"))
-    return math.fsum(sample.count for time in times for sample in found.get(time, ())) < least

@@ -1,11 +1,12 @@
-"""CloudWatch's three protocols, driven by botocore's model: JSON, CBOR (RFC 8949) and the query protocol."""
+"""CloudWatch's JSON and query protocols, driven by botocore's model.
+
+boto3 speaks JSON to CloudWatch; older SDKs and the local AWS itself speak the query protocol. Requests become plain
+dictionaries, timestamps seconds since the epoch. CBOR, which SDKs for other languages speak, is refused.
+"""
 
 from __future__ import annotations
 
-import io
 import json
-import re
-import struct
 import urllib.parse
 import uuid
 from collections.abc import Iterator, Mapping
@@ -14,74 +15,20 @@ from datetime import UTC, datetime
 from typing import Any
 from xml.sax.saxutils import escape
 
-import botocore.parsers
 import botocore.utils
 
 from tritonstack_local.emulator import request_validation
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.request_validation import RefusedError
 
-_UNSIGNED, _NEGATIVE, _TEXT, _LIST, _MAP, _TAG = 0, 1, 3, 4, 5, 6
-_EPOCH_TAG = 1
-
-
-@dataclass(frozen=True)
-class Time:
-    """Seconds since the epoch, marked as a time."""
-
-    seconds: float
-
-
-def encode(value: Any) -> bytes:
-    """Of numbers, texts, booleans, times, lists, and dictionaries by text."""
-    return b"".join(_parts(value))
-
-
-def _parts(value: Any) -> Iterator[bytes]:
-    if isinstance(value, bool):
-        yield b"\xf5" if value else b"\xf4"
-    elif isinstance(value, int):
-        yield _head(_UNSIGNED, value) if value >= 0 else _head(_NEGATIVE, -1 - value)
-    elif isinstance(value, float):
-        yield b"\xfb" + struct.pack(">d", value)
-    elif isinstance(value, Time):
-        yield _head(_TAG, _EPOCH_TAG)
-        yield from _parts(float(value.seconds))
-    elif isinstance(value, str):
-        text = value.encode()
-        yield _head(_TEXT, len(text)) + text
-    elif isinstance(value, list):
-        yield _head(_LIST, len(value))
-        for item in value:
-            yield from _parts(item)
-    else:
-        yield _head(_MAP, len(value))
-        for key, item in value.items():
-            yield from _parts(key)
-            yield from _parts(item)
-
-
-def _head(kind: int, number: int) -> bytes:
-    """Major type and argument."""
-    if number < 24:
-        return bytes([kind << 5 | number])
-    for size, form in ((24, ">B"), (25, ">H"), (26, ">I")):
-        if number < 1 << 8 * struct.calcsize(form):
-            return bytes([kind << 5 | size]) + struct.pack(form, number)
-    return bytes([kind << 5 | 27]) + struct.pack(">Q", number)
-
-
-# boto3 speaks JSON to CloudWatch, the newest SDKs for other languages CBOR, and older ones and the local AWS's own
-# calls the query protocol. Requests become plain dictionaries, timestamps seconds since the epoch.
 SERVICE = "cloudwatch"
 Answer = tuple[int, dict[str, str], bytes]
-_PATH = re.compile(r"/operation/([A-Za-z]+)")
 _JSON = "application/x-amz-json-1.0"
 _NAMESPACE = "http://monitoring.amazonaws.com/doc/2010-08-01/"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """A request: the protocol (``json``, ``cbor``, ``query``), the operation's name, and its members as sent."""
+    """A request: the protocol (``json`` or ``query``), the operation's name, and its members as sent."""
 
     protocol: str
     operation: str
@@ -105,9 +52,6 @@ class Message:
         shown = _shown(shape, members or {}) if shape is not None else {}
         if self.protocol == "json":
             return 200, {"Content-Type": _JSON}, json.dumps(_json(shape, shown)).encode()
-        if self.protocol == "cbor":
-            body = encode(_marked(shape, shown))
-            return 200, {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"}, body
         result = "".join(_xml(shape, shown)) if shape is not None else ""
         inner = f"<{self.operation}Result>{result}</{self.operation}Result>" if shape is not None else ""
         identifier = f"<ResponseMetadata><RequestId>{uuid.uuid4()}</RequestId></ResponseMetadata>"
@@ -120,9 +64,6 @@ class Message:
         query_code = {"x-amzn-query-error": f"{refusal.code};Sender", "x-amzn-errortype": refusal.code}
         if self.protocol == "json":
             return refusal.status, {"Content-Type": _JSON, **query_code}, json.dumps(error).encode()
-        if self.protocol == "cbor":
-            headers = {"Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor", **query_code}
-            return refusal.status, headers, encode(error)
         text = (
             f'<ErrorResponse xmlns="{_NAMESPACE}"><Error><Type>Sender</Type><Code>{refusal.code}</Code>'
             f"<Message>{escape(str(refusal))}</Message></Error><RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
@@ -130,14 +71,15 @@ class Message:
         return refusal.status, {"Content-Type": "text/xml"}, text.encode()
 
 
-def read(path: str, headers: Mapping[str, str], body: bytes, query: Mapping[str, Any]) -> Message:
-    """What was asked; the operation is empty where none is named. Raises ``RefusedError`` for what is no JSON."""
+def read(headers: Mapping[str, str], body: bytes, query: Mapping[str, Any]) -> Message:
+    """Read a request; its operation is empty where none is named. Raises ``RefusedError`` for CBOR and for no JSON."""
     target = headers.get("x-amz-target", "").rpartition(".")[2]
-    in_path = _PATH.search(path)
-    kind = headers.get("content-type", "")
-    if "cbor" in kind or "cbor" in headers.get("smithy-protocol", ""):
-        members = _cbor(body)
-        return Message(protocol="cbor", operation=in_path[1] if in_path else target, members=members)
+    if "cbor" in headers.get("content-type", "") or "cbor" in headers.get("smithy-protocol", ""):
+        raise RefusedError(
+            "SerializationException",
+            "CloudWatch's CBOR protocol is not in the local AWS; it has the JSON and the query protocol",
+            source="tritonstack_local.emulator",
+        )
     if target:
         try:
             members = json.loads(body or b"{}")
@@ -151,14 +93,6 @@ def read(path: str, headers: Mapping[str, str], body: bytes, query: Mapping[str,
 
 def _model(operation: str) -> Any:
     return request_validation.service_model(SERVICE).operation_model(operation)
-
-
-def _cbor(body: bytes) -> dict[str, Any]:
-    if not body:
-        return {}
-    parser: Any = botocore.parsers.create_parser("smithy-rpc-v2-cbor")
-    members: dict[str, Any] = parser.parse_data_item(io.BufferedReader(io.BytesIO(body)))
-    return members
 
 
 def _from_query(shape: Any, fields: Mapping[str, str], prefix: str = "") -> Any:
@@ -222,15 +156,6 @@ def _json(shape: Any, value: Any) -> Any:
     if shape.type_name == "list":
         return [_json(shape.member, item) for item in value]
     return int(value) if shape.type_name == "timestamp" and value == int(value) else value
-
-
-def _marked(shape: Any, value: Any) -> Any:
-    """Timestamps as CBOR marks them."""
-    if shape is not None and shape.type_name == "structure":
-        return {name: _marked(shape.members[name], item) for name, item in value.items()}
-    if shape is not None and shape.type_name == "list":
-        return [_marked(shape.member, item) for item in value]
-    return Time(value) if shape is not None and shape.type_name == "timestamp" else value
 
 
 def _xml(shape: Any, value: Any) -> Iterator[str]:

@@ -1,17 +1,89 @@
-"""StartBuild, StopBuild and BatchDeleteBuilds in MiniStack's CodeBuild; its other operations stay."""
+"""CodeBuild's projects, StartBuild, StopBuild and BatchDeleteBuilds in MiniStack's CodeBuild."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 from ministack.core.responses import error_response_json, json_response
 from ministack.services import codebuild
+from ministack.services.cloudformation import provisioners
 
 from tritonstack_local.emulator import request_validation
-from tritonstack_local.emulator.codebuild.project import install_projects
 from tritonstack_local.emulator.codebuild.worker import Builds
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.request_validation import RefusedError
+
+_TYPE = "AWS::CodeBuild::Project"
+_ONLY_OF_TEMPLATES = {"Triggers": ({}, None), "Visibility": ("PRIVATE", None), "ResourceAccessRole": ("", None)}
+_MADE_BY_MINISTACK = frozenset({"name", "arn", "created", "lastModified", "badge"})
+
+
+def install_projects() -> None:
+    """Wrap MiniStack's operations on projects, and its provisioner of the CloudFormation type."""
+    codebuild._create_project = _validated("CreateProject", codebuild._create_project)
+    codebuild._update_project = _validated("UpdateProject", codebuild._update_project)
+    codebuild._project_shape = _whole(codebuild._project_shape)
+    handlers = provisioners._RESOURCE_HANDLERS[_TYPE]
+    provisioners._RESOURCE_HANDLERS[_TYPE] = {**handlers, "create": _create, "update": _update}
+
+
+def _validated(operation: str, call: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
+    """The operation after a check against botocore's model, with every setting of the request kept."""
+
+    def checked(request: dict[str, Any]) -> Any:
+        try:
+            request_validation.validate("codebuild", operation, request)
+        except RefusedError as refusal:
+            return error_response_json("InvalidInputException", str(refusal), refusal.status)
+        answer = call(request)
+        if answer[0] == 200:
+            codebuild._projects[request["name"]].update(request)
+            shown = codebuild._project_shape(codebuild._projects[request["name"]])
+            return answer[0], answer[1], json.dumps({"project": shown}).encode()
+        return answer
+
+    return checked
+
+
+def _whole(shape: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    def whole(project: dict[str, Any]) -> dict[str, Any]:
+        return {**shape(project), **{k: v for k, v in project.items() if k not in _MADE_BY_MINISTACK}}
+
+    return whole
+
+
+def _create(logical_id: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, Any]]:
+    """Create a template's project; raises ValueError with what CreateProject answers."""
+    name = properties.get("Name") or provisioners._physical_name(stack, logical_id, max_len=255)
+    return _call(codebuild._create_project, "CreateProject", {**properties, "Name": name})
+
+
+def _update(physical_id: str, before: dict[str, Any], after: dict[str, Any], stack: str) -> tuple[str, dict[str, Any]]:
+    """Update a template's project in place; another name makes another project."""
+    if after.get("Name") not in (None, physical_id):
+        return _create("", after, stack)
+    project = codebuild._projects[physical_id]
+    for name in before.keys() - after.keys():
+        project.pop(name[:1].lower() + name[1:], None)
+    return _call(codebuild._update_project, "UpdateProject", {**after, "Name": physical_id})
+
+
+def _call(
+    call: Callable[[dict[str, Any]], Any], operation: str, properties: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
+    refused = [name for name, without in _ONLY_OF_TEMPLATES.items() if properties.get(name) not in without]
+    if refused:
+        raise ValueError(f"{_TYPE}: {', '.join(refused)}: not in the local AWS")
+    request = provisioners._codebuild_cfn_to_api({k: v for k, v in properties.items() if k not in _ONLY_OF_TEMPLATES})
+    if "Source" in properties:  # whose inline buildspec has another name in the API
+        request["source"] = provisioners._codebuild_cfn_to_api(properties["Source"])
+    request = request_validation.coerce("codebuild", operation, request)
+    status, _, body = call(request)
+    if status != 200:
+        raise ValueError(json.loads(body)["message"])
+    return request["name"], {"Arn": codebuild._project_arn(request["name"])}
+
 
 Answer = tuple[int, dict[str, str], bytes]
 

@@ -1,4 +1,4 @@
-"""A build's source: a ZIP object or a folder of S3, unpacked without path tricks; its artifacts."""
+"""A build's source and its artifacts in S3."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from tritonstack_local.emulator.codebuild.build import Build, artifact_key
+from tritonstack_local.emulator.codebuild.build import Build, BuildPlan, artifact_key, client, failing_as_client_error
 from tritonstack_local.emulator.codebuild.buildspec import ArtifactFiles, PhaseError
-from tritonstack_local.emulator.codebuild.plan import BuildPlan
-from tritonstack_local.emulator.codebuild.store import client, failing_as_client_error
 
 
 def download_source(plan: BuildPlan, target: Path, *, region: str) -> None:

@@ -1,24 +1,36 @@
-"""Builds of this process, started and stopped, each taken through its phases by a thread."""
+"""Runs builds: phases, log, artifacts, events."""
 
 from __future__ import annotations
 
 import contextvars
+import json
 import logging
+import platform
 import shutil
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
-from ministack.services import codebuild
+from ministack.services import cloudwatch_logs, codebuild
 
-from tritonstack_local.emulator import service_metrics
+from tritonstack.paths import REPOSITORY
+from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import Deadline, clock
-from tritonstack_local.emulator.codebuild import machine
-from tritonstack_local.emulator.codebuild.build import IN_PROGRESS, Build, PhaseRecord
+from tritonstack_local.emulator.codebuild.build import (
+    IN_PROGRESS,
+    Build,
+    BuildPlan,
+    PhaseRecord,
+    artifact_arn,
+    build_environment,
+    plan_build,
+)
 from tritonstack_local.emulator.codebuild.buildspec import (
     Buildspec,
     BuildspecError,
@@ -28,13 +40,182 @@ from tritonstack_local.emulator.codebuild.buildspec import (
     is_inline,
     read_buildspec,
 )
-from tritonstack_local.emulator.codebuild.events import BuildLog, emit_state_change
-from tritonstack_local.emulator.codebuild.plan import plan_build
-from tritonstack_local.emulator.codebuild.project import check_service_role
 from tritonstack_local.emulator.codebuild.shell import BuildShell
 from tritonstack_local.emulator.codebuild.source import download_source, read_object, upload_artifacts
-from tritonstack_local.emulator.codebuild.variables import build_environment
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.gpu_stand_ins import NoStandInsError, release_of, stand_in_variables
+from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.services import role_trusts
+
+LINKED = (".envs", "node_modules")
+"""Folders of the project that stand in for what an image has installed."""
+
+_MACHINES = REPOSITORY / "tritonstack/catalogue/data/build_machines.json"
+
+
+def say_what_stands_in(plan: BuildPlan, log: BuildLog) -> None:
+    """The first lines of every log."""
+    log.say("This is the local AWS, not CodeBuild: the commands run as processes of this machine.")
+    log.say(f"No container: {plan.environment['image']} is not pulled, {plan.environment['computeType']} not kept to.")
+    if plan.vpc:
+        log.say(f"No VPC: the commands have this machine's network, not that of {plan.vpc.get('vpcId')}.")
+    log.say(f"No credentials of {plan.service_role}: IAM is not enforced.")
+
+
+def gpu_variables(plan: BuildPlan, log: BuildLog) -> dict[str, str]:
+    """The variables that name the stand-ins for the image's trtexec and the machine's GPU; none without a GPU.
+
+    Raises PhaseError where the compute type has no GPU, or none can be made for the image's release.
+    """
+    if not plan.on_gpu:
+        return {}
+    image, compute_type = plan.environment["image"], plan.environment["computeType"]
+    if compute_type not in _gpus():
+        known = " and ".join(_gpus())
+        raise PhaseError(
+            "CLIENT_ERROR", f"{plan.environment['type']} has the compute types {known}, not {compute_type}"
+        )
+    gpu, release = _gpus()[compute_type], release_of(image)
+    if release is None:
+        log.say(f"No GPU, and no stand-ins for trtexec and nvidia-smi: {image} is no Triton image with a GPU.")
+        return {}
+    try:
+        variables = stand_in_variables(release=release, gpu=gpu)
+    except NoStandInsError as error:
+        raise PhaseError("CLIENT_ERROR", f"no stand-ins for trtexec and nvidia-smi: {error}") from error
+    log.say(f"No GPU: stand-ins for trtexec of Triton {release} and for an {gpu} build no engine.")
+    for name, value in sorted(variables.items()):
+        log.say(f"{name}={value}")
+    return variables
+
+
+def link_environments(plan: BuildPlan, source: Path, log: BuildLog) -> None:
+    """Link the project's environments into a source that lacks them; none into a GPU build: a Triton image has none."""
+    if plan.on_gpu:
+        return
+    for name in LINKED:
+        project, linked = REPOSITORY / name, source / name
+        if project.exists() and not linked.exists() and not linked.is_symlink():
+            linked.symlink_to(project)
+            log.say(f"{name} of the project is linked into the source, where the image has what is installed.")
+
+
+def say_runtimes(runtimes: dict[str, str], log: BuildLog) -> None:
+    """Runtimes are not installed; the log says which there is."""
+    for name, version in runtimes.items():
+        here = platform.python_version() if name == "python" else "whatever the PATH has"
+        log.say(f"runtime-versions: {name} {version} is asked for and not installed; here it is {here}.")
+
+
+@cache
+def _gpus() -> dict[str, str]:
+    """Compute type → GPU, of CodeBuild's machines with one."""
+    document: dict[str, Any] = json.loads(_MACHINES.read_text(encoding="utf-8"))
+    return {name: one["gpu"] for name, one in document["codebuild"]["machines"].items()}
+
+
+class BuildLog:
+    """One log stream; the group is made where it is missing, as CodeBuild's role may do. Usable from any thread."""
+
+    def __init__(self, build: Build) -> None:
+        """The stream of ``build``, in the account and region of the calling context."""
+        self._group = build.log_group
+        self._stream = build.log_stream
+        self._context = contextvars.copy_context()
+        if self._group is not None:
+            cloudwatch_logs._create_log_group({"logGroupName": self._group})
+            cloudwatch_logs._create_log_stream({"logGroupName": self._group, "logStreamName": self._stream})
+
+    def line(self, text: str) -> None:
+        """A line of a command's output, or several."""
+        if self._group is not None:
+            at = int(clock.now() * 1000)
+            events = [{"timestamp": at, "message": line + "\n"} for line in text.split("\n")]
+            request = {"logGroupName": self._group, "logStreamName": self._stream, "logEvents": events}
+            # A context of its own each time: one context cannot be entered by two threads at once.
+            self._context.copy().run(cloudwatch_logs._put_log_events, request)
+
+    def say(self, text: str) -> None:
+        """A line of CodeBuild's own."""
+        self.line(time.strftime("[Container] %Y/%m/%d %H:%M:%S ", time.gmtime(clock.now())) + text)
+
+
+def emit_state_change(build: Build) -> None:
+    """Tell the rules of the calling context's account and region the status that the build has now."""
+    service_events.emit("aws.codebuild", "CodeBuild Build State Change", state_change(build), [build.arn])
+
+
+def state_change(build: Build) -> dict[str, Any]:
+    """The event's ``detail``."""
+    return {
+        "build-status": build.status,
+        "project-name": build.plan.project,
+        "build-id": build.arn,
+        "additional-information": _information(build),
+        "current-phase": build.phases[-1].name,
+        "current-phase-context": "[]",
+        "version": "1",
+    }
+
+
+def _information(build: Build) -> dict[str, Any]:
+    plan = build.plan
+    information: dict[str, Any] = {
+        "cache": {"type": "NO_CACHE"},
+        "build-number": build.number,
+        "timeout-in-minutes": plan.timeout_minutes,
+        "build-complete": build.status != IN_PROGRESS,
+        "initiator": build.initiator,
+        "build-start-time": _moment(build.start),
+        "source": {name: plan.source[name] for name in ("buildspec", "location", "type") if plan.source.get(name)},
+        "environment": {
+            "image": plan.environment["image"],
+            "privileged-mode": plan.environment["privilegedMode"],
+            "image-pull-credentials-type": plan.environment["imagePullCredentialsType"],
+            "compute-type": plan.environment["computeType"],
+            "type": plan.environment["type"],
+            "environment-variables": [variable.as_api() for variable in plan.variables],
+        },
+        "logs": _logs(build),
+        "phases": [_phase(phase) for phase in build.phases],
+        "queued-timeout-in-minutes": plan.queued_minutes,
+    }
+    if plan.source_version:
+        information["source-version"] = plan.source_version
+    if plan.artifacts["type"] == "S3":
+        sums = {"md5sum": build.artifact.get("md5sum"), "sha256sum": build.artifact.get("sha256sum")}
+        information["artifact"] = {**{k: v for k, v in sums.items() if v}, "location": artifact_arn(build)}
+    return information
+
+
+def _logs(build: Build) -> dict[str, Any]:
+    """Group and stream; a build without log has the link only."""
+    if build.log_group is None:
+        return {"deep-link": build.deep_link}
+    return {"group-name": build.log_group, "stream-name": build.log_stream, "deep-link": build.deep_link}
+
+
+def _phase(phase: PhaseRecord) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "phase-context": [f"{phase.code}: {phase.message}"] if phase.code else [],
+        "start-time": _moment(phase.start),
+        "phase-type": phase.name,
+    }
+    if phase.end is not None:
+        shown |= {
+            "end-time": _moment(phase.end),
+            "duration-in-seconds": int(phase.end - phase.start),
+            "phase-status": phase.status,
+        }
+    return shown
+
+
+def _moment(seconds: float) -> str:
+    """``Sep 1, 2017 4:12:29 PM``, in UTC."""
+    at = time.gmtime(seconds)
+    return (
+        f"{time.strftime('%b', at)} {at.tm_mday}, {at.tm_year} {at.tm_hour % 12 or 12}{time.strftime(':%M:%S %p', at)}"
+    )
+
 
 # A failing INSTALL or PRE_BUILD ends the build; after a failing BUILD there are still POST_BUILD and UPLOAD_ARTIFACTS.
 logger = logging.getLogger("tritonstack.emulator.codebuild")
@@ -132,14 +313,14 @@ class BuildWorker:
             raise InterruptedBuildError("TIMED_OUT", "BUILD_TIMED_OUT", f"Build has timed out after {minutes} minutes.")
 
     def _provision(self) -> None:
-        machine.say_what_stands_in(self._build.plan, self._log)
-        self._environment = machine.gpu_variables(self._build.plan, self._log)
+        say_what_stands_in(self._build.plan, self._log)
+        self._environment = gpu_variables(self._build.plan, self._log)
 
     def _download(self) -> None:
         build = self._build
         download_source(build.plan, self._source, region=build.region)
         self._buildspec = self._read_buildspec()
-        machine.link_environments(build.plan, self._source, self._log)
+        link_environments(build.plan, self._source, self._log)
         home = self._folder / "home"
         home.mkdir()
         variables = build_environment(build, self._buildspec, source=self._source, home=home)
@@ -176,7 +357,7 @@ class BuildWorker:
         """One phase's commands, and its ``finally`` whatever became of them."""
         name = self._build.phases[-1].name
         self._log.say(f"Entering phase {name}")
-        machine.say_runtimes(dict(phase.runtimes), self._log)
+        say_runtimes(dict(phase.runtimes), self._log)
         try:
             self._run_all(phase.commands)
         except PhaseError:
@@ -211,6 +392,17 @@ class BuildWorker:
 Request = dict[str, Any]
 _TOKEN_SECONDS = 300.0
 _STOP_SECONDS = 15.0
+_PRINCIPAL = "codebuild.amazonaws.com"
+
+
+def _check_service_role(arn: str) -> None:
+    if not role_trusts(arn, _PRINCIPAL):
+        raise RefusedError(
+            "InvalidInputException",
+            f"CodeBuild is not authorized to perform: sts:AssumeRole on {arn}: the role does not exist, or its trust"
+            f" policy does not name {_PRINCIPAL}",
+            source="CodeBuild user guide, troubleshooting",
+        )
 
 
 class Builds:
@@ -255,7 +447,7 @@ class Builds:
 
     def _new(self, project: dict[str, Any], request: Request) -> Build:
         plan = plan_build(project, request)
-        check_service_role(plan.service_role)
+        _check_service_role(plan.service_role)
         number = self._numbers.get(plan.project, 0) + 1
         self._numbers[plan.project] = number
         identity = f"{plan.project}:{uuid.uuid4()}"
@@ -281,7 +473,7 @@ class Builds:
         def run() -> None:
             worker.run()
             if not build.abandoned:
-                service_metrics.count_build(build)
+                service_events.count_build(build)
                 emit_state_change(build)
 
         thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True)

@@ -15,7 +15,7 @@ from tritonstack_local.emulator import gpu_stand_ins, service_events
 from tritonstack_local.emulator.clock import Deadline, clock
 from tritonstack_local.emulator.processing.container import Container, Upload, download
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB, JobFailedError, JobLog, ProcessingJob, check
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.records import API
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 

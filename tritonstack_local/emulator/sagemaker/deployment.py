@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tritonstack_local.emulator.clock import Deadline, clock
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.records import API, Record
 
 # Sources: API reference (DeploymentConfig, TrafficRoutingConfig, RollingUpdatePolicy, CapacitySize) and developer

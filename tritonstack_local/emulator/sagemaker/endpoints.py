@@ -12,13 +12,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.ministack_call import call
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import Deployment, EndpointRecord, guardrails
-from tritonstack_local.emulator.sagemaker.instances import Instances
+from tritonstack_local.emulator.sagemaker.fleets import (
+    Instances,
+    check_one_variant,
+    check_same_variants,
+    check_scaled,
+    scale,
+)
 from tritonstack_local.emulator.sagemaker.records import API, ENDPOINT
-from tritonstack_local.emulator.sagemaker.scaled import check_one_variant, check_same_variants, check_scaled, scale
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
+from tritonstack_local.emulator.services import call
 
 _BAKING_LOOK_SECONDS = 0.1
 """How often alarms are looked at; CloudWatch tells nobody here that one changed."""

@@ -9,9 +9,12 @@ from typing import Any, Generic, TypeVar
 
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
 
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.services import role_trusts
 
 API = "SageMaker API reference"
+_PRINCIPAL = "sagemaker.amazonaws.com"
+_ROLE_SOURCE = "SageMaker's own sentence for such a role, quoted in github.com/bentoml/BentoML/issues/892"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,3 +102,14 @@ class Records(Generic[R]):
     def clear(self) -> None:
         """Forget all, everywhere."""
         self._stored.clear()
+
+
+def check_execution_role(arn: str) -> None:
+    """Raise ``RefusedError`` where the role is not of this account, does not exist or does not trust SageMaker."""
+    if not role_trusts(arn, _PRINCIPAL):
+        raise RefusedError(
+            "ValidationException",
+            f'The execution role ARN "{arn}" is invalid. Please ensure that the role exists and that its trust'
+            f' relationship policy allows the action "sts:AssumeRole" for the service principal "{_PRINCIPAL}".',
+            source=_ROLE_SOURCE,
+        )

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB, ProcessingJob
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import EndpointRecord
 from tritonstack_local.emulator.sagemaker.records import API, ENDPOINT, ENDPOINT_CONFIG, MODEL, Kind, Record, Records
 

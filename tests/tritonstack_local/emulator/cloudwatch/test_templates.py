@@ -57,7 +57,7 @@ def test_a_wrong_expression_and_a_wrong_dashboard_fail_the_stack(watching: Watch
     wrong = resources(watching)
     wrong["Alarm"]["Properties"]["Metrics"][0]["Expression"] = "MEDIAN(m1)"
     assert aws.deploy(watching.name, wrong) == "ROLLBACK_COMPLETE"
-    assert "Unknown function MEDIAN" in aws.failures(watching.name)
+    assert "Function MEDIAN is not in the local AWS" in aws.failures(watching.name)
     board = {"Board": resources(watching)["Board"]}
     board["Board"]["Properties"]["DashboardBody"] = '{"widgets": [{}]}'
     assert aws.deploy(f"{watching.name}-2", board) == "ROLLBACK_COMPLETE"

@@ -1,4 +1,4 @@
-"""CloudWatch's other two protocols: CBOR, as the newest SDKs speak it, and the query protocol of the older ones."""
+"""CloudWatch's JSON and query protocols, spoken by botocore's serialiser and parser."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from tests.tritonstack_local.emulator.cloudwatch.watching import PERIOD, Watching
 
-PROTOCOLS = ("json", "smithy-rpc-v2-cbor", "query")
+PROTOCOLS = ("json", "query")
 AUTHORIZATION = "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/monitoring/aws4_request, Signature=0"
 
 
@@ -90,6 +90,17 @@ def test_refusals_have_cloudwatchs_codes(speaker: Speaker, watching: Watching) -
     assert (missing["Code"], "not found" in missing["Message"]) == ("ResourceNotFound", True)
     wrong = speaker.ask("PutMetricAlarm", AlarmName=watching.name, ComparisonOperator="Near")["Error"]
     assert (wrong["Code"], "enum value set" in wrong["Message"]) == ("ValidationError", True)
+
+
+def test_cbor_is_refused_by_name(watching: Watching) -> None:
+    request = urllib.request.Request(  # noqa: S310  the emulator's own address
+        watching.emulator.url + "/service/GraniteServiceVersion20100801/operation/DescribeAlarms",
+        b"\xa0",
+        {"Authorization": AUTHORIZATION, "Content-Type": "application/cbor", "smithy-protocol": "rpc-v2-cbor"},
+    )
+    with pytest.raises(HTTPError) as refusal:
+        urllib.request.urlopen(request, timeout=10)  # noqa: S310  as above
+    assert "CBOR protocol is not in the local AWS" in refusal.value.read().decode()
 
 
 def test_what_ministack_answers_itself_is_still_answered(watching: Watching) -> None:

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ministack.core.arn import ArnParseError, parse_arn
 from ministack.services import cloudwatch
 
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.cloudwatch import alarm_evaluation, alarm_state, metric_store, queries
+from tritonstack_local.emulator.cloudwatch import alarm_evaluation, alarm_evaluator, metrics
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import INSUFFICIENT_DATA
-from tritonstack_local.emulator.cloudwatch.alarm_evaluator import Changes, make, rule_state
-from tritonstack_local.emulator.cloudwatch.alarm_state import HELD, INITIAL, Alarm
-from tritonstack_local.emulator.cloudwatch.expression_syntax import ExpressionError, calls
-from tritonstack_local.emulator.cloudwatch.statistic import percentile_share, statistic
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.cloudwatch.alarm_evaluator import HELD, INITIAL, Alarm, Changes, make, rule_state
+from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError, statistic
+from tritonstack_local.emulator.cloudwatch.metrics import Request, refused
 
 # Source: CloudWatch API reference, PutMetricAlarm, PutCompositeAlarm and MetricDataQuery. Where a sentence is not
 # AWS's own, it says the same.
-Request = dict[str, Any]
 _OF_ONE_METRIC = ("MetricName", "Namespace", "Statistic", "ExtendedStatistic", "Dimensions", "Period", "Unit")
-_LACKING = ("ThresholdMetricId", "EvaluationWindow", "WarmUpConfiguration", "EvaluationCriteria", "EvaluationInterval")
+_LACKING = (
+    "ThresholdMetricId",
+    "EvaluateLowSampleCountPercentile",
+    "EvaluationWindow",
+    "WarmUpConfiguration",
+    "EvaluationCriteria",
+    "EvaluationInterval",
+)
 _SUB_MINUTE = (10, 20, 30)
 _HOUR, _DAY, _WEEK = 3600, 86_400, 604_800
 _MOST_QUERIES, _MOST_OF_A_KIND, _MOST_TAGS = 20, 10, 50
-
-
-def refused(operation: str, sentence: str, *, code: str = "ValidationError") -> RefusedError:
-    """A refusal of CloudWatch."""
-    return RefusedError(code, sentence, source=f"CloudWatch API reference, {operation}")
 
 
 def check_metric_alarm(request: Request) -> None:
@@ -40,11 +39,7 @@ def check_metric_alarm(request: Request) -> None:
 def check_composite_alarm(request: Request) -> None:
     """Raise ``RefusedError`` with every problem of a PutCompositeAlarm request but those of its rule."""
     problems = [*_common(request)]
-    suppressing = [name for name in request if name.startswith("ActionsSuppressor")]
-    if suppressing and len(suppressing) != 3:
-        problems.append(
-            "ActionsSuppressor, ActionsSuppressorWaitPeriod and …ExtensionPeriod are given all or not at all"
-        )
+    problems += [f"{name} is not in the local AWS" for name in request if name.startswith("ActionsSuppressor")]
     _refuse("PutCompositeAlarm", problems)
 
 
@@ -82,11 +77,6 @@ def _threshold(request: Request) -> Iterator[str]:
     treatment = request.get("TreatMissingData", "missing")
     if treatment not in alarm_evaluation.TREATMENTS:
         yield f"TreatMissingData {treatment}: one of {', '.join(alarm_evaluation.TREATMENTS)}"
-    low = request.get("EvaluateLowSampleCountPercentile")
-    if low not in (None, "evaluate", "ignore"):
-        yield f"EvaluateLowSampleCountPercentile {low}: evaluate or ignore"
-    if low is not None and percentile_share(request.get("ExtendedStatistic", "")) is None:
-        yield "EvaluateLowSampleCountPercentile is for an ExtendedStatistic that is a percentile"
 
 
 def _source(request: Request) -> Iterator[str]:
@@ -116,7 +106,7 @@ def _source(request: Request) -> Iterator[str]:
 
 def _queries(wanted: list[dict[str, Any]]) -> Iterator[str]:
     try:
-        found = queries.read(wanted)
+        found = metrics.read(wanted)
     except ExpressionError as error:
         yield str(error)
         return
@@ -130,8 +120,6 @@ def _queries(wanted: list[dict[str, Any]]) -> Iterator[str]:
         yield f"Exactly one of Metrics must have ReturnData true, {len(shown)} have"
     if len({query.period for query in of_metrics}) > 1:
         yield "All metrics of an alarm must have the same period"
-    if any(call.function == "SEARCH" for query in found if query.tree is not None for call in calls(query.tree)):
-        yield "An alarm cannot be based on a SEARCH expression"
 
 
 def _time(request: Request) -> Iterator[str]:
@@ -161,7 +149,7 @@ _STATE = (
 def put_metric_alarm(request: Request) -> None:
     """PutMetricAlarm: a new alarm is evaluated soon, a changed one keeps its state until then."""
     check_metric_alarm(request)
-    with metric_store.lock:
+    with metrics.lock:
         _put(request, defaults={"TreatMissingData": "missing"})
 
 
@@ -175,7 +163,7 @@ def put_composite_alarm(request: Request) -> None:
         alarm = _put(request, defaults={})
         state = rule_state(alarm)
         if state != alarm["StateValue"]:
-            reason = f"{alarm_state.arn(name)} was created or updated and its alarm rule evaluates to {state}"
+            reason = f"{alarm_evaluator.arn(name)} was created or updated and its alarm rule evaluates to {state}"
             changes.set(alarm, state, reason, None)
 
     make(put)
@@ -186,9 +174,11 @@ def _check_rule(rule: str) -> None:
         children = cloudwatch._rule_refs(cloudwatch._parse_alarm_rule(rule))
     except ValueError as error:
         raise refused("PutCompositeAlarm", str(error)) from error
-    missing = [one for one in dict.fromkeys(children) if alarm_state.find(cloudwatch._rule_ref_name(one) or "") is None]
+    missing = [
+        one for one in dict.fromkeys(children) if alarm_evaluator.find(cloudwatch._rule_ref_name(one) or "") is None
+    ]
     if missing:
-        arns = ", ".join(one if one.startswith("arn:") else alarm_state.arn(one) for one in missing)
+        arns = ", ".join(one if one.startswith("arn:") else alarm_evaluator.arn(one) for one in missing)
         raise refused(
             "PutCompositeAlarm",
             f"Could not save the composite alarm as alarms [{arns}] in the alarm rule do not exist",
@@ -198,16 +188,16 @@ def _check_rule(rule: str) -> None:
 def _put(request: Request, *, defaults: dict[str, Any]) -> Alarm:
     """Store the alarm. Tags count at creation only (API reference)."""
     name, now = request["AlarmName"], clock.now()
-    before = alarm_state.find(name)
-    if before is not None and alarm_state.is_composite(before) != ("AlarmRule" in request):
+    before = alarm_evaluator.find(name)
+    if before is not None and alarm_evaluator.is_composite(before) != ("AlarmRule" in request):
         raise refused("PutMetricAlarm", f"An alarm of another type has the name {name} already")
     initial = {"StateValue": INSUFFICIENT_DATA, "StateReason": INITIAL, "StateUpdatedTimestamp": now}
     state = {key: before[key] for key in _STATE if key in before} if before is not None else initial
     actions = {"ActionsEnabled": True, "AlarmActions": [], "OKActions": [], "InsufficientDataActions": []}
     settings = {key: value for key, value in request.items() if key != "Tags"}
-    arn = alarm_state.arn(name)
+    arn = alarm_evaluator.arn(name)
     alarm = {**actions, **defaults, **settings, "AlarmArn": arn, "AlarmConfigurationUpdatedTimestamp": now, **state}
-    alarm_state.keep(alarm)
+    alarm_evaluator.keep(alarm)
     if before is None and request.get("Tags"):
         cloudwatch._resource_tags[arn] = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
     _note_configuration(alarm, "created" if before is None else "updated")
@@ -217,21 +207,21 @@ def _put(request: Request, *, defaults: dict[str, Any]) -> Alarm:
 def _note_configuration(alarm: Alarm, verb: str) -> None:
     settings = {key: value for key, value in alarm.items() if key not in _STATE and not key.startswith("_")}
     data = {"version": "1.0", "type": verb.removesuffix("d").capitalize(), verb + "Alarm": settings}
-    alarm_state.add_history(alarm, "ConfigurationUpdate", f'Alarm "{alarm["AlarmName"]}" {verb}', data)
+    alarm_evaluator.add_history(alarm, "ConfigurationUpdate", f'Alarm "{alarm["AlarmName"]}" {verb}', data)
 
 
 def delete_alarms(request: Request) -> None:
     """DeleteAlarms: at most one composite alarm, and none that another composite alarm watches."""
-    with metric_store.lock:
-        found = [alarm for alarm in map(alarm_state.find, request["AlarmNames"]) if alarm is not None]
-        composite = [alarm["AlarmName"] for alarm in found if alarm_state.is_composite(alarm)]
+    with metrics.lock:
+        found = [alarm for alarm in map(alarm_evaluator.find, request["AlarmNames"]) if alarm is not None]
+        composite = [alarm["AlarmName"] for alarm in found if alarm_evaluator.is_composite(alarm)]
         if len(composite) > 1:
             raise refused(
                 "DeleteAlarms",
                 f"Cannot delete [{len(composite)}] Composite Alarms as only one composite alarm delete is allowed in "
                 "single request",
             )
-        watched = {child for parent in alarm_state.composite_alarms() for child in _children(parent)}
+        watched = {child for parent in alarm_evaluator.composite_alarms() for child in _children(parent)}
         for alarm in found:
             if alarm["AlarmName"] in watched:
                 raise refused(
@@ -240,12 +230,12 @@ def delete_alarms(request: Request) -> None:
                 )
         for alarm in found:
             _note_configuration(alarm, "deleted")
-            alarm_state.drop(alarm["AlarmName"])
+            alarm_evaluator.drop(alarm["AlarmName"])
 
 
 def set_alarm_state(request: Request) -> None:
     """SetAlarmState: the state stays until there is data that says otherwise, in the next period at the earliest."""
-    alarm = alarm_state.find(request["AlarmName"])
+    alarm = alarm_evaluator.find(request["AlarmName"])
     if alarm is None:
         raise refused("SetAlarmState", f"Alarm {request['AlarmName']} not found", code="ResourceNotFound")
 
@@ -256,58 +246,29 @@ def set_alarm_state(request: Request) -> None:
     make(set_state)
 
 
-def enable_alarm_actions(request: Request) -> None:
-    """EnableAlarmActions."""
-    _switch_actions(request["AlarmNames"], on=True)
-
-
-def disable_alarm_actions(request: Request) -> None:
-    """DisableAlarmActions: states go on changing, nothing is executed; events go on too."""
-    _switch_actions(request["AlarmNames"], on=False)
-
-
-def _switch_actions(names: Iterable[str], *, on: bool) -> None:
-    with metric_store.lock:
-        for alarm in filter(None, map(alarm_state.find, names)):
-            if alarm["ActionsEnabled"] != on:
-                alarm["ActionsEnabled"] = on
-                _note_configuration(alarm, "updated")
-
-
 def describe_alarms(request: Request) -> dict[str, Any]:
     """DescribeAlarms, by name; without AlarmTypes metric alarms alone."""
+    unsupported = {"ChildrenOfAlarmName", "ParentsOfAlarmName"} & request.keys()
+    if unsupported:
+        raise refused("DescribeAlarms", f"{', '.join(sorted(unsupported))} is not in the local AWS")
     types = request.get("AlarmTypes") or ["MetricAlarm"]
-    with metric_store.lock:
-        related = _related(request)
-        found = related if related is not None else [*alarm_state.metric_alarms(), *alarm_state.composite_alarms()]
-        found = [alarm for alarm in found if alarm_state.kind(alarm) in types and _matches(alarm, request)]
+    with metrics.lock:
+        found = [*alarm_evaluator.metric_alarms(), *alarm_evaluator.composite_alarms()]
+        found = [alarm for alarm in found if alarm_evaluator.kind(alarm) in types and _matches(alarm, request)]
     found.sort(key=lambda alarm: str(alarm["AlarmName"]))
     first = request.get("NextToken", "")
     found = [alarm for alarm in found if alarm["AlarmName"] >= first]
     most = request.get("MaxRecords", 50)
     page, rest = found[:most], found[most:]
     return {
-        "MetricAlarms": [dict(alarm) for alarm in page if not alarm_state.is_composite(alarm)],
-        "CompositeAlarms": [dict(alarm) for alarm in page if alarm_state.is_composite(alarm)],
+        "MetricAlarms": [dict(alarm) for alarm in page if not alarm_evaluator.is_composite(alarm)],
+        "CompositeAlarms": [dict(alarm) for alarm in page if alarm_evaluator.is_composite(alarm)],
         **({"NextToken": rest[0]["AlarmName"]} if rest else {}),
     }
 
 
-def _related(request: Request) -> list[Alarm] | None:
-    """The alarms that ChildrenOfAlarmName or ParentsOfAlarmName asks for; None where neither does."""
-    above, below = request.get("ChildrenOfAlarmName"), request.get("ParentsOfAlarmName")
-    if above:
-        parent = alarm_state.find(above)
-        if parent is None:
-            raise refused("DescribeAlarms", f"Alarm {above} not found", code="ResourceNotFound")
-        return [alarm for alarm in map(alarm_state.find, _children(parent)) if alarm is not None]
-    if below:
-        return [alarm for alarm in alarm_state.composite_alarms() if below in _children(alarm)]
-    return None
-
-
 def _children(alarm: Alarm) -> list[str]:
-    names: list[str] = cloudwatch._composite_children(alarm) if alarm_state.is_composite(alarm) else []
+    names: list[str] = cloudwatch._composite_children(alarm) if alarm_evaluator.is_composite(alarm) else []
     return names
 
 
@@ -322,29 +283,13 @@ def _matches(alarm: Alarm, request: Request) -> bool:
     )
 
 
-def describe_alarms_for_metric(request: Request) -> dict[str, Any]:
-    """DescribeAlarmsForMetric: alarms on exactly this metric; those on expressions are never among them."""
-    wanted = metric_store.dimensions(request.get("Dimensions"))
-    found = [
-        dict(alarm)
-        for alarm in alarm_state.metric_alarms()
-        if (alarm.get("Namespace"), alarm.get("MetricName")) == (request["Namespace"], request["MetricName"])
-        and metric_store.dimensions(alarm.get("Dimensions")) == wanted
-        and all(
-            request.get(name, alarm.get(name)) == alarm.get(name)
-            for name in ("Statistic", "ExtendedStatistic", "Period", "Unit")
-        )
-    ]
-    return {"MetricAlarms": found}
-
-
 def describe_alarm_history(request: Request) -> dict[str, Any]:
     """DescribeAlarmHistory, the newest first unless asked otherwise; without AlarmTypes of metric alarms alone."""
     types = request.get("AlarmTypes") or ["MetricAlarm"]
-    with metric_store.lock:
+    with metrics.lock:
         found = [
             item
-            for item in alarm_state.history()
+            for item in cloudwatch._history_entries()
             if item["AlarmType"] in types
             and request.get("AlarmName", item["AlarmName"]) == item["AlarmName"]
             and request.get("HistoryItemType", item["HistoryItemType"]) == item["HistoryItemType"]

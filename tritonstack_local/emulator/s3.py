@@ -1,21 +1,77 @@
-"""AWS::S3::Bucket: the properties that MiniStack's provisioner drops, and the refusal to delete what is not empty.
-
-MiniStack keeps CORS, notifications, public access block, website and enabled versioning. Here come encryption,
-lifecycle, logging, ownership, canned ACL, tags and suspended versioning; a property that neither keeps is refused, so
-that a template never seems to have an effect which it has not.
-"""
+"""S3: checksums of object writes, and AWS::S3::Bucket properties that MiniStack drops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from xml.etree.ElementTree import SubElement, fromstring, register_namespace, tostring
 
 from ministack.core.responses import get_account_id, get_region
+from ministack.services import s3
 from ministack.services.cloudformation import provisioners
 
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned
-from tritonstack_local.emulator.ministack_call import call
-from tritonstack_local.emulator.refusal import RefusedError
+from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.services import call
+
+# CopyObject ignores ``If-None-Match``, and neither answers with the checksum that was asked for (S3 API reference).
+
+
+Answer = tuple[int, dict[str, str], Any]
+_NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+
+
+def install_object_writes() -> None:
+    """Wrap MiniStack's two functions."""
+    s3._put_object = _answering_checksums(s3._put_object)
+    s3._copy_object = _conditional(s3._copy_object)
+
+
+def _answering_checksums(put: Callable[..., Answer]) -> Callable[..., Answer]:
+    def put_object(bucket: str, key: str, body: bytes, headers: dict[str, str]) -> Answer:
+        status, answer_headers, answer = put(bucket, key, body, headers)
+        if status == 200:
+            sums = {f"x-amz-checksum-{name.lower()}": value for name, value in _checksums(bucket, key).items()}
+            answer_headers = {**answer_headers, **sums, **({"x-amz-checksum-type": "FULL_OBJECT"} if sums else {})}
+        return status, answer_headers, answer
+
+    return put_object
+
+
+def _conditional(copy: Callable[..., Answer]) -> Callable[..., Answer]:
+    def copy_object(bucket: str, key: str, headers: dict[str, str]) -> Answer:
+        destination = s3._buckets.get(bucket, {}).get("objects", {}).get(key)
+        refused: Answer | None = s3._check_put_preconditions(headers, destination)
+        if refused is not None:
+            return refused
+        algorithm = headers.get("x-amz-checksum-algorithm")
+        if algorithm:  # CopyObject's spelling; MiniStack reads the one that SDKs send with PutObject
+            headers = {**headers, "x-amz-sdk-checksum-algorithm": algorithm}
+        status, answer_headers, body = copy(bucket, key, headers)
+        if status == 200:
+            body = _with_checksums(body, _checksums(bucket, key))
+        return status, answer_headers, body
+
+    return copy_object
+
+
+def _checksums(bucket: str, key: str) -> dict[str, str]:
+    """The checksums stored with an object just written, by algorithm (``SHA256``)."""
+    return s3._buckets[bucket]["objects"][key].get("checksums") or {}
+
+
+def _with_checksums(body: bytes, checksums: dict[str, str]) -> bytes:
+    register_namespace("", _NAMESPACE)
+    root = fromstring(body)  # noqa: S314  MiniStack's own answer
+    for algorithm, value in checksums.items():
+        SubElement(root, f"{{{_NAMESPACE}}}Checksum{algorithm.upper()}").text = value
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root)
+
+
+# MiniStack keeps CORS, notifications, public access block, website and enabled versioning. Here come encryption,
+# lifecycle, logging, ownership, canned ACL, tags and suspended versioning; a property that neither keeps is refused, so
+# that a template never seems to have an effect which it has not.
+
 
 TYPE = "AWS::S3::Bucket"
 _BY_MINISTACK = frozenset(
@@ -152,7 +208,7 @@ def _delete(bucket: str, _properties: Properties) -> None:
             raise
 
 
-def install() -> None:
+def install_bucket() -> None:
     """Wrap MiniStack's provisioner of the type."""
     handler = provisioners._RESOURCE_HANDLERS[TYPE]
     create, update = handler["create"], handler["update"]

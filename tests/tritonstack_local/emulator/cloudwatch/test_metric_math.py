@@ -1,0 +1,230 @@
+"""Metric math and statistics: the tables of CloudWatch's user guide, and numbers worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tritonstack_local.emulator.cloudwatch.metric_math import (
+    ExpressionError,
+    Sample,
+    Series,
+    Span,
+    Value,
+    evaluate,
+    names,
+    parse,
+    statistic,
+)
+
+START, PERIOD = 1_700_000_040, 60
+NO: None = None
+Points = Sequence[float | None]
+GUIDE: dict[str, Points] = {"metric1": [1, 1, 0, 0, NO], "metric2": [30, NO, 0, 0, 30], "metric3": [0, 0, 20, NO, 20]}
+COMPARED: dict[str, Points] = {"metric1": [30, 20, 0, 0], "metric2": [20, NO, 20, NO]}
+SNAPSHOTS = Path(__file__).parents[4] / "snapshots"
+
+
+def computed(expression: str, **given: Points) -> Value:
+    """The value of an expression over series, the oldest point first, None where one is missing."""
+    span = Span(start=START, end=START + max(map(len, given.values())) * PERIOD, period=PERIOD)
+    series = {
+        name: Series(
+            label=name,
+            span=span,
+            points={START + at * PERIOD: float(one) for at, one in enumerate(points) if one is not None},
+            is_metric=True,
+        )
+        for name, points in given.items()
+    }
+    return evaluate(parse(expression), series.__getitem__, span)
+
+
+def line(expression: str, **given: Points) -> list[float | None]:
+    """The points of an expression that is a series."""
+    value = computed(expression, **given)
+    assert isinstance(value, Series)
+    return [value.points.get(time) for time in value.span.times()]
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("IF(metric1, metric2, metric3)", [30, 0, 20, NO, NO]),
+        ("IF(metric1, 5, metric3)", [5, 5, 20, NO, NO]),
+        ("IF(metric1, metric2, 5)", [30, 0, 5, 5, NO]),
+        ("IF(metric1, metric2)", [30, 0, NO, NO, NO]),
+        ("IF(1, metric2, metric3)", GUIDE["metric2"]),
+        ("IF(0, metric2, metric3)", GUIDE["metric3"]),
+        ("IF(0, metric2)", [NO, NO, NO, NO, NO]),
+        ("IF(metric3 < 20, metric3)", [0, 0, NO, NO, NO]),
+        ("IF(metric2 > 20, 1, 0)", [1, NO, 0, 0, 1]),
+    ],
+)
+def test_if_as_in_the_guides_tables(expression: str, expected: list[float | None]) -> None:
+    assert line(expression, **GUIDE) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("(metric1 < metric2)", [0, 0, 1, 0]),
+        ("(metric1 >= 30)", [1, 0, 0, 0]),
+        ("(metric1 > 15 AND metric2 > 15)", [1, 0, 0, 0]),
+        ("metric1 > 15 && metric2 > 15", [1, 0, 0, 0]),
+        ("metric1 == 0 OR metric2 == 20", [1, 0, 1, 1]),
+        ("metric1 == 0 || metric1 != 30", [0, 1, 1, 1]),
+        ("metric1 > 15 OR metric1 > 15 AND metric2 > 100", [1, 1, 0, 0]),
+    ],
+)
+def test_comparisons_as_in_the_guides_table(expression: str, expected: list[float | None]) -> None:
+    assert line(expression, **COMPARED) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("m1 + m2", [11, 2, 30, NO]),
+        ("m1 - m2", [-9, 2, -30, NO]),
+        ("m1 * m2", [10, 0, 0, NO]),
+        ("m1 / m2", [0.1, NO, 0, NO]),  # 2 / missing would be 2 / 0
+        ("100 * m1 / (m1 + m2)", [100 / 11, 100, 0, NO]),
+        ("1 / (m1 - 1)", [NO, 1, NO, NO]),
+        ("--m1", [1, 2, NO, NO]),
+        ("-m1 * m1", [-1, -4, NO, NO]),
+        ("10 - 4 - 3 + m1", [4, 5, NO, NO]),
+        ("m1 / PERIOD(m1)", [1 / 60, 2 / 60, NO, NO]),
+        (".5 * m1 + 1e1", [10.5, 11, NO, NO]),
+        ("0 * m1 + (m2 >= 10 AND 1)", [1, 0, 1, NO]),
+    ],
+)
+def test_operators_give_what_is_worked_out_by_hand(expression: str, expected: list[float | None]) -> None:
+    assert line(expression, m1=[1, 2, NO, NO], m2=[10, NO, 30, NO]) == expected
+
+
+@pytest.mark.parametrize("keyword", ["in", "is", "not", "lambda", "None", "id_"])
+def test_an_id_may_be_a_word_of_python(keyword: str) -> None:
+    assert names(parse(f"IF({keyword} > 2, {keyword}, e1)")) == {keyword, "e1"}
+    assert line(f"{keyword} * 2", **{keyword: [1, NO]}) == [2, NO]
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("m1 +", "'m1 [+]' is not metric math"),
+        ("m1 m2", "'m1 m2' is not metric math"),
+        ("(m1", "is not metric math"),
+        ("", "is not metric math"),
+        ("AND", "is not metric math"),
+        ("m1 ** 2", "is not metric math"),
+        ("m1 // 2", "is not metric math"),
+        ("m1 $ 2", r"Unexpected '\$' at character 4"),
+        ("[m1]", r"Unexpected '\[' at character 1"),
+        ("m1 ^ 2", r"Unexpected '\^' at character 4"),
+        ("SEARCH('{A} b', 'Sum', 60)", "Unexpected '''"),
+        ("0x10 + m1", "Unexpected '0'"),
+        ("1_000 + m1", "Unexpected '1'"),
+        ("m1.real", "Unexpected '.'"),
+        ("m1 if m2 else m1", "is not metric math"),
+        ("+m1", "'[+]m1' is not in the local AWS's metric math"),
+        ("m1 < m1 < m1", "'m1 < m1 < m1' is not in"),
+        ("(m1, m1)", "is not in the local AWS's metric math"),
+        ("IF(*m1, m1)", r"'\*m1' is not in"),
+        ("m1(m1)(m1)", "is not in the local AWS's metric math"),
+        ("FILL(m1, 0)", "Function FILL is not in the local AWS; it has IF, PERIOD"),
+        ("if(m1, 1)", "functions are written in uppercase: IF"),
+        ("IF(m1)", "IF takes 2 or 3 arguments, not 1"),
+        ("PERIOD()", "PERIOD takes 1 arguments, not 0"),
+        ("PERIOD(m1 + 1)", "PERIOD takes a metric"),
+        ("1 / 0 + m1", "has no value"),
+        ("-" * 101 + "m1", "nests deeper"),
+        ("(" * 500 + "m1" + ")" * 500, "is not metric math"),
+    ],
+)
+def test_other_expressions_are_refused_by_name(expression: str, words: str) -> None:
+    with pytest.raises(ExpressionError, match=words):
+        computed(expression, m1=[1, 2], m2=[1, 2])
+
+
+@given(st.text(alphabet="m12+-*/^()[],<>=!&|.' PERIODFA\n\u00e9", max_size=30))
+def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+    try:
+        names(parse(text))
+    except ExpressionError as error:
+        assert str(error)
+
+
+def test_every_expression_of_the_published_alarms_and_dashboards_is_read() -> None:
+    templates = [path.read_text() for path in SNAPSHOTS.rglob("*.json")]
+    pattern = re.compile(r'\\*"(?:expression|Expression)\\*": ?\\*"(.*?)\\*"')
+    found = {json.loads(f'"{text}"') for template in templates for text in pattern.findall(template)}
+    assert len(found) > 10
+    for expression in found:
+        assert names(parse(expression))
+
+
+# --- Statistics ---
+
+many = st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 5)), min_size=1, max_size=20)
+
+
+def sample(value: float, count: float = 1) -> Sample:
+    """A value, written so often."""
+    return Sample(time=0, unit="None", count=count, total=value * count, low=value, high=value)
+
+
+SET = Sample(time=0, unit="None", count=10, total=50, low=1, high=9)
+
+
+@pytest.mark.parametrize(
+    ("name", "samples", "expected"),
+    [
+        ("SampleCount", [sample(20, 2), SET], 12),
+        ("Sum", [sample(20, 2), SET], 90),
+        ("Average", [sample(20, 2), SET], 7.5),
+        ("Minimum", [sample(20, 2), SET], 1),
+        ("Maximum", [sample(20, 2), SET], 20),
+        ("p0", [sample(3), sample(1), sample(2)], 1),
+        ("p50", [sample(3), sample(1), sample(2)], 2),
+        ("p100", [sample(3), sample(1), sample(2)], 3),
+        ("p99", [Sample(time=0, unit="None", count=3, total=12, low=4, high=4)], 4),
+        # Sets of different values, and negative values, have no percentile.
+        ("p99", [SET], None),
+        ("p99", [sample(1), SET], None),
+        ("p99", [sample(-1)], None),
+    ],
+)
+def test_statistics_of_values_and_sets(name: str, samples: list[Sample], expected: float | None) -> None:
+    assert statistic(name)(samples) == expected
+
+
+@given(many, st.integers(1, 99))
+def test_a_percentile_is_that_of_every_value_written_out(values: list[tuple[int, int]], percent: int) -> None:
+    written = sorted(float(value) for value, count in values for _ in range(count))
+    found = statistic(f"p{percent}")([sample(value, count) for value, count in values])
+    wanted = statistics.quantiles(written, n=100, method="inclusive")[percent - 1] if len(written) > 1 else written[0]
+    assert found is not None
+    assert math.isclose(found, wanted, abs_tol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("Median", "no statistic"),
+        ("p101", "no statistic"),
+        ("P99", "no statistic"),
+        ("TM(10%:90%)", "not in the local AWS"),
+        ("tm99", "not in the local AWS"),
+    ],
+)
+def test_other_statistics_are_refused_by_name(name: str, words: str) -> None:
+    with pytest.raises(ExpressionError, match=words):
+        statistic(name)

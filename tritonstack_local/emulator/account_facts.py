@@ -1,0 +1,301 @@
+"""What preflight asks about an account: quotas, images, instance types, prices, keys. All values are constructed."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+from xml.sax.saxutils import escape
+
+from ministack.core.responses import get_account_id, get_region, json_response
+from ministack.services import ec2, ecr, kms
+
+from tritonstack.catalogue import InstanceType, load_catalogue
+from tritonstack.catalogue.instances import load_build_machines
+from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
+from tritonstack_local.emulator.request_validation import RefusedError
+from tritonstack_local.emulator.services import JsonService
+
+# Stand-ins: names are AWS's, values are constructed, since nothing limits the local AWS. Codes are AWS's where this
+# project knows them, else made from the name, so that they stay the same.
+
+
+Request = dict[str, Any]
+ENDPOINT_INSTANCES, JOB_INSTANCES, ALL_INSTANCES, BUILDS, GPU_BUILDS = 20, 4, 50, 20, 4
+"""The constructed values: of a type for endpoints and for processing jobs, of all types, of builds at once."""
+
+_KNOWN_CODES = {
+    "Number of instances across active endpoints": "L-7A3DF611",
+    "Number of instances across all processing jobs": "L-F311B08F",
+    "Concurrently running builds for Linux GPU Small environment": "L-F1FE1B52",
+    "Concurrently running builds for Linux GPU Large environment": "L-D906BEE7",
+}
+_CPU_SIZES = ("Small", "Medium", "Large", "XLarge", "2XLarge")
+_PAGE = 100
+_API = "Service Quotas API reference"
+
+
+def service_quotas_service() -> JsonService:
+    """Service Quotas' operations by name; nothing of them is kept."""
+    return JsonService(
+        service="service-quotas",
+        target_prefix="ServiceQuotasV20190624",
+        operations={"ListServiceQuotas": _list, "ListAWSDefaultServiceQuotas": _list},
+        forget=lambda: None,
+    )
+
+
+def _list(request: Request) -> dict[str, Any]:
+    """One page; the next page's token is the place that it begins at."""
+    service = request["ServiceCode"]
+    names = {"sagemaker": _sagemaker, "codebuild": _codebuild}.get(service)
+    if names is None:
+        raise RefusedError(
+            "NoSuchResourceException", f"The local AWS has no quotas of service {service}", source=_API, status=404
+        )
+    rows = list(names(get_region()))
+    start = int(request.get("NextToken") or 0)
+    end = start + int(request.get("MaxResults") or _PAGE)
+    page = {"Quotas": [_quota(service, name, value) for name, value in rows[start:end]]}
+    return page | ({"NextToken": str(end)} if end < len(rows) else {})
+
+
+def _sagemaker(region: str) -> Iterator[tuple[str, int]]:
+    for name, row in sorted(load_catalogue().instances.items()):
+        if region in row.regions:
+            yield f"{name} for endpoint usage", ENDPOINT_INSTANCES
+    for machine in load_build_machines().machines:
+        if machine.kind == "processing" and region in machine.regions:
+            yield machine.quota, JOB_INSTANCES
+    yield "Number of instances across active endpoints", ALL_INSTANCES
+    yield "Number of instances across all processing jobs", ALL_INSTANCES
+
+
+def _codebuild(region: str) -> Iterator[tuple[str, int]]:
+    for size in _CPU_SIZES:
+        yield f"Concurrently running builds for Linux/{size} environment", BUILDS
+    if any(machine.kind == "codebuild" and region in machine.regions for machine in load_build_machines().machines):
+        for size in ("Small", "Large"):
+            yield f"Concurrently running builds for Linux GPU {size} environment", GPU_BUILDS
+
+
+def _quota(service: str, name: str, value: int) -> dict[str, Any]:
+    code = _KNOWN_CODES.get(name) or f"L-{hashlib.sha256(name.encode()).hexdigest()[:8].upper()}"
+    return {
+        "ServiceCode": service,
+        "ServiceName": f"{service} (constructed by the local AWS)",
+        "QuotaArn": f"arn:aws:servicequotas:{get_region()}:{get_account_id()}:{service}/{code}",
+        "QuotaCode": code,
+        "QuotaName": name,
+        "Value": float(value),
+        "Unit": "None",
+        "Adjustable": True,
+        "GlobalQuota": False,
+    }
+
+
+# A stand-in: it has a product for each type and region of the catalogue, at a price that is constructed and no price of
+# AWS's, as the version of the list says.
+
+
+_SERVICE = "AmazonSageMaker"
+_LEAST_TYPES = {"TERM_MATCH", "EQUALS"}
+_PUBLISHED = "2000-01-01T00:00:00Z"
+USD_A_GPU, USD_A_VCPU = 1.0, 0.01
+"""The constructed price of an hour: so much for each GPU and each vCPU of an instance."""
+
+
+def price_list_service() -> JsonService:
+    """The Price List's one operation here; nothing is kept."""
+    return JsonService(
+        service="pricing",
+        target_prefix="AWSPriceListService",
+        operations={"GetProducts": _products},
+        forget=lambda: None,
+    )
+
+
+def _products(request: dict[str, Any]) -> dict[str, Any]:
+    """One page of SageMaker's hosting products that match every filter; a token is the place that a page begins at."""
+    wanted = {row["Field"]: row["Value"] for row in request.get("Filters", ())}
+    other = [row["Type"] for row in request.get("Filters", ()) if row["Type"] not in _LEAST_TYPES]
+    if request["ServiceCode"] != _SERVICE or other:
+        raise RefusedError(
+            "InvalidParameterException",
+            f"The local AWS has products of {_SERVICE} alone, and filters {', '.join(sorted(_LEAST_TYPES))}",
+            source="tritonstack_local.emulator",
+        )
+    products = (
+        (row, _attributes(row, region))
+        for _, row in sorted(load_catalogue().instances.items())
+        for region in sorted(row.regions)
+    )
+    found = [(row, attributes) for row, attributes in products if wanted.items() <= attributes.items()]
+    start = int(request.get("NextToken") or 0)
+    end = start + int(request.get("MaxResults") or _PAGE)
+    page = {"FormatVersion": "aws_v1", "PriceList": [json.dumps(_document(*each)) for each in found[start:end]]}
+    return page | ({"NextToken": str(end)} if end < len(found) else {})
+
+
+def _attributes(row: InstanceType, region: str) -> dict[str, str]:
+    return {
+        "servicecode": _SERVICE,
+        "servicename": "Amazon SageMaker (constructed by the local AWS)",
+        "component": "Hosting",
+        "instanceName": row.name,
+        "instanceType": f"{row.name}-Hosting",
+        "regionCode": region,
+        "locationType": "AWS Region",
+        "usagetype": f"{region}-Host:{row.name}",
+        "operation": "RunInstance",
+    }
+
+
+def _document(row: InstanceType, attributes: dict[str, str]) -> dict[str, Any]:
+    """A product in the Price List's own form, with one on-demand term."""
+    sku = hashlib.sha256(attributes["usagetype"].encode()).hexdigest()[:16].upper()
+    term, rate = f"{sku}.CONSTRUCTED", f"{sku}.CONSTRUCTED.HOUR"
+    usd = USD_A_GPU * row.gpu_count + USD_A_VCPU * row.vcpu
+    dimension = {
+        "rateCode": rate,
+        "unit": "Hrs",
+        "beginRange": "0",
+        "endRange": "Inf",
+        "description": "constructed by the local AWS",
+        "pricePerUnit": {"USD": f"{usd:.10f}"},
+        "appliesTo": [],
+    }
+    offer = {"sku": sku, "effectiveDate": _PUBLISHED, "priceDimensions": {rate: dimension}, "termAttributes": {}}
+    return {
+        "product": {"productFamily": "ML Instance", "sku": sku, "attributes": attributes},
+        "serviceCode": _SERVICE,
+        "terms": {"OnDemand": {term: offer}},
+        "version": CONSTRUCTED_VERSION,
+        "publicationDate": _PUBLISHED,
+    }
+
+
+# Stand-ins: the catalogue's releases are there, under a digest that is constructed from the tag; nothing can be pulled.
+
+
+Answer = tuple[int, dict[str, str], Any]
+_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
+
+
+def _install_images() -> None:
+    """Answer for AWS's accounts, and hand every other one to MiniStack."""
+    others = ecr._batch_get_image
+
+    def batch_get_image(request: dict[str, Any]) -> Answer:
+        account, repository = request.get("registryId", ""), request.get("repositoryName", "")
+        tags = _images(get_region()).get((account, repository))
+        answer: Answer = others(request) if tags is None else _found(request, account, repository, tags)
+        return answer
+
+    ecr._batch_get_image = batch_get_image
+
+
+@functools.cache
+def _images(region: str) -> dict[tuple[str, str], frozenset[str]]:
+    """(account, repository) → tags, in a region."""
+    found: dict[tuple[str, str], set[str]] = {}
+    catalogue = load_catalogue()
+    for release in catalogue.releases_in(region):
+        registry, _, image = catalogue.image_uri(release=release, region=region).partition("/")
+        repository, _, tag = image.partition(":")
+        found.setdefault((registry.partition(".")[0], repository), set()).add(tag)
+    return {key: frozenset(tags) for key, tags in found.items()}
+
+
+def _found(request: dict[str, Any], account: str, repository: str, tags: frozenset[str]) -> Answer:
+    images, failures = [], []
+    for image in request.get("imageIds", ()):
+        tag = image.get("imageTag")
+        if tag in tags:
+            digest = f"sha256:{hashlib.sha256(f'{repository}:{tag}'.encode()).hexdigest()}"
+            images.append(
+                {
+                    "registryId": account,
+                    "repositoryName": repository,
+                    "imageId": {"imageDigest": digest, "imageTag": tag},
+                    "imageManifest": json.dumps({"schemaVersion": 2, "mediaType": _MANIFEST}),
+                    "imageManifestMediaType": _MANIFEST,
+                }
+            )
+        else:
+            failures.append(
+                {
+                    "imageId": image,
+                    "failureCode": "ImageNotFound",
+                    "failureReason": "Requested image not found [source: the catalogue of this project]",
+                }
+            )
+    answer: Answer = json_response({"images": images, "failures": failures})
+    return answer
+
+
+# A stand-in: every zone has the GPU types that the catalogue lists for the region.
+
+
+_ZONES = "abc"
+_LOCATION = "availability-zone"
+
+
+def _install_offerings() -> None:
+    """Add the operation to MiniStack's."""
+    ec2._ACTION_MAP["DescribeInstanceTypeOfferings"] = _describe
+
+
+def _describe(parameters: dict[str, Any]) -> Answer:
+    if ec2._p(parameters, "LocationType") != _LOCATION:
+        return _refused(f"the local AWS has LocationType {_LOCATION} alone")
+    filters = ec2._parse_filters(parameters)
+    unknown = set(filters) - {"instance-type", "location"}
+    if unknown:
+        return _refused(f"The filter '{min(unknown)}' is invalid")
+    region = get_region()
+    rows = [
+        (name.removeprefix("ml."), f"{region}{letter}")
+        for name, row in sorted(load_catalogue().instances.items())
+        if region in row.regions
+        for letter in _ZONES
+    ]
+    items = "".join(
+        f"<item><instanceType>{escape(name)}</instanceType><locationType>{_LOCATION}</locationType>"
+        f"<location>{zone}</location></item>"
+        for name, zone in rows
+        if name in filters.get("instance-type", [name]) and zone in filters.get("location", [zone])
+    )
+    answer: Answer = ec2._xml(
+        200, "DescribeInstanceTypeOfferingsResponse", f"<instanceTypeOfferingSet>{items}</instanceTypeOfferingSet>"
+    )
+    return answer
+
+
+def _refused(sentence: str) -> Answer:
+    answer: Answer = ec2._error("InvalidParameterValue", sentence, 400)
+    return answer
+
+
+def _install_dry_runs() -> None:
+    """Wrap MiniStack's function; what it refuses stays refused."""
+    encrypt = kms._encrypt
+
+    def encrypt_or_tell(request: dict[str, Any]) -> Answer:
+        answer: Answer = encrypt(request)
+        if request.get("DryRun") and answer[0] == 200:
+            answer = kms._dry_run_error("Encrypt")
+        return answer
+
+    kms._encrypt = encrypt_or_tell
+
+
+def install() -> None:
+    """Add services and operations to MiniStack's, once a process."""
+    service_quotas_service().install()
+    price_list_service().install()
+    _install_images()
+    _install_offerings()
+    _install_dry_runs()

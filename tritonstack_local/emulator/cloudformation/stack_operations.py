@@ -1,0 +1,355 @@
+"""Stack operations as CloudFormation runs them: cancelling, events, tokens, failed rollbacks, waiting responses."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import urllib.parse
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import ministack.app
+from ministack.services.cloudformation import _stack_events, _stacks, handlers, stacks
+
+from tritonstack_local.emulator.clock import clock
+
+# --- CancelUpdateStack and DeleteStack while a resource waits ---
+# MiniStack checks for a cancel before each resource only, and deletes a stack while its creation goes on. Here the wait
+# ends. A resource that cannot be interrupted (an endpoint) is completed first; then the stack rolls back, even if that
+# was the last one.
+
+
+Handler = Callable[[dict[str, Any]], Any]
+_GOING_FORWARD = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS")
+
+
+class CancelledError(Exception):
+    """A resource that was waiting when its stack's operation was cancelled; the text is the event's reason at AWS."""
+
+    def __init__(self, *, creating: bool) -> None:
+        """``creating`` for a resource that is new in this operation."""
+        super().__init__("Resource creation cancelled" if creating else "Resource update cancelled")
+
+
+def cancel_requested(stack_name: str) -> bool:
+    """Whether the running operation of that stack is to end."""
+    return bool(_stacks.get(stack_name, {}).get("_cancel_requested"))
+
+
+def install_cancelling() -> None:
+    """Wrap both operations, and the end of a stack's operation."""
+    wrapped = handlers._ACTION_HANDLERS
+    wrapped["CancelUpdateStack"] = _waking(wrapped["CancelUpdateStack"])
+    wrapped["DeleteStack"] = _refusing_updates(_after_its_making(wrapped["DeleteStack"]))
+    _heed_at_the_end()
+    _roll_back_as_asked()
+
+
+def _waking(cancel: Handler) -> Handler:
+    def cancel_and_wake(parameters: dict[str, Any]) -> Any:
+        answer = cancel(parameters)
+        _wake()
+        return answer
+
+    return cancel_and_wake
+
+
+def _refusing_updates(delete: Handler) -> Handler:
+    """A stack that is being updated cannot be deleted."""
+
+    def delete_or_refuse(parameters: dict[str, Any]) -> Any:
+        stack = _stack(parameters)
+        status = stack.get("StackStatus", "")
+        if status.startswith("UPDATE_") and status.endswith("_IN_PROGRESS"):
+            sentence = f"Stack [{stack['StackId']}] cannot be deleted while in status {status}"
+            return handlers._error("ValidationError", sentence)
+        return delete(parameters)
+
+    return delete_or_refuse
+
+
+def _after_its_making(delete: Handler) -> Handler:
+    """A stack that is being made, or is being rolled back from that, is deleted when that has ended."""
+
+    def end_and_delete(parameters: dict[str, Any]) -> Any:
+        stack = _stack(parameters)
+        running = stack.get("StackStatus") in ("CREATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS")
+        if not running or stack.get("EnableTerminationProtection"):
+            return delete(parameters)
+        stack["_delete_requested"] = True
+        if stack["StackStatus"] == "CREATE_IN_PROGRESS":
+            stack["_cancel_requested"] = True
+            _wake()
+        return handlers._xml(200, "DeleteStackResponse", "")
+
+    return end_and_delete
+
+
+def _heed_at_the_end() -> None:
+    """A request that came after the last resource was begun counts, too."""
+    resolve = stacks._resolve_stack_outputs
+
+    def resolve_unless_cancelled(*arguments: Any) -> Any:
+        stack_name = arguments[5]
+        if cancel_requested(stack_name) and _stacks[stack_name]["StackStatus"] in _GOING_FORWARD:
+            raise CancelledError(creating=False)
+        return resolve(*arguments)
+
+    stacks._resolve_stack_outputs = resolve_unless_cancelled
+
+
+def _roll_back_as_asked() -> None:
+    """The rollback has the reason and the token of the cancel, and a stack that is to go goes then."""
+    roll_back = stacks._roll_back_operation
+
+    async def roll_back_as_asked(
+        stack_name: str, stack_id: str, stack: dict[str, Any], operation: dict[str, Any], reason_override: str = ""
+    ) -> None:
+        if stack.pop("_cancel_requested", False):
+            stacks.CLIENT_REQUEST_TOKEN.set(stack.pop("_cancel_token", ""))
+            operation["cancelled"] = True
+        await roll_back(stack_name, stack_id, stack, operation, reason_override)
+        if stack.pop("_delete_requested", False):
+            await stacks._delete_stack_async(stack_name, stack_id)
+
+    stacks._roll_back_operation = handlers._roll_back_operation = roll_back_as_asked
+
+
+def _stack(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The stack that a request names; empty where there is none."""
+    return handlers._resolve_stack(handlers._p(parameters, "StackName")) or {}
+
+
+def _wake() -> None:
+    with clock.condition:
+        clock.condition.notify_all()
+
+
+# --- A rollback that fails ---
+# MiniStack goes on with the resources that depend on the failed one, and deletes what the update made. At AWS that
+# clean-up follows a rollback (user guide, "Understand update rollback": UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS).
+# That nothing else is begun after a failure is UNVERIFIED, and the stricter of the two.
+
+
+_failed: set[str] = set()
+"""Names of the stacks in whose running rollback a resource has failed."""
+_REASON = "Resource update cancelled"
+
+
+def install_failed_rollbacks() -> None:
+    """Wrap both ways to roll back, and what they do to one resource."""
+    stacks._roll_back_operation = handlers._roll_back_operation = _begun_anew(stacks._roll_back_operation)
+    going_on = _begun_anew(stacks._continue_update_rollback_async)
+    stacks._continue_update_rollback_async = handlers._continue_update_rollback_async = going_on
+    revert, delete, add_event = stacks._revert_update, stacks._delete_resource, stacks._add_event
+
+    async def revert_in_turn(stack_id: str, stack_name: str, *rest: Any) -> None:
+        if stack_name in _failed:
+            raise RuntimeError(_REASON)
+        try:
+            await revert(stack_id, stack_name, *rest)
+        except Exception:
+            _failed.add(stack_name)
+            raise
+
+    def delete_in_turn(kind: str, physical_id: str, properties: Any, stack_name: str, *rest: Any) -> Any:
+        if stack_name in _failed:
+            raise RuntimeError(_REASON)
+        return delete(kind, physical_id, properties, stack_name, *rest)
+
+    def add_unless_waiting(*event: Any, **more: Any) -> None:
+        _stack_id, stack_name, _logical_id, _kind, status, *_ = event
+        if not (stack_name in _failed and status in ("DELETE_IN_PROGRESS", "DELETE_FAILED")):
+            add_event(*event, **more)
+
+    stacks._revert_update, stacks._delete_resource = revert_in_turn, delete_in_turn
+    stacks._add_event = add_unless_waiting
+
+
+def _begun_anew(roll_back: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    async def rolled_back(stack_name: str, *rest: Any) -> None:
+        _failed.discard(stack_name)
+        try:
+            await roll_back(stack_name, *rest)
+        finally:
+            _failed.discard(stack_name)
+
+    return rolled_back
+
+
+_CREATING = {
+    "UPDATE_IN_PROGRESS": "CREATE_IN_PROGRESS",
+    "UPDATE_COMPLETE": "CREATE_COMPLETE",
+    "UPDATE_FAILED": "CREATE_FAILED",
+}
+
+
+class NewResources:
+    """Which resources the running updates make, by stack id."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._made: dict[str, set[str]] = {}
+
+    def status(self, stack_id: str, stack_name: str, logical_id: str, status: str) -> str:
+        """The status that an event of a resource, or of the stack itself, is to have."""
+        if logical_id == stack_name:
+            self._made.pop(stack_id, None)  # the update is over, or is rolled back
+            return status
+        made = self._made.setdefault(stack_id, set())
+        if status == "UPDATE_IN_PROGRESS" and logical_id not in _stacks.get(stack_name, {}).get("_resources", {}):
+            made.add(logical_id)
+        return _CREATING.get(status, status) if logical_id in made else status
+
+
+def install_new_resources() -> None:
+    """Wrap the function with which MiniStack's engine records events."""
+    new, add = NewResources(), stacks._add_event
+
+    def add_event(*event: Any, **more: Any) -> None:
+        stack_id, stack_name, logical_id, kind, status, *rest = event
+        status = new.status(stack_id, stack_name, logical_id, status)
+        record = _stacks.get(stack_name, {}).get("_resources", {}).get(logical_id)
+        if record is not None and status == "CREATE_COMPLETE":
+            record["ResourceStatus"] = status
+        add(stack_id, stack_name, logical_id, kind, status, *rest, **more)
+
+    stacks._add_event = add_event
+
+
+# User guide, "Understand update behaviors of stack resources": "CloudFormation updates resources based on differences
+# between what you submit and the stack's current template. Resources that haven't changed run without disruption during
+# the update process."
+
+
+class UnchangedResources:
+    """The resources that a running update came to and found as they are to be."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self._found: set[tuple[str, str]] = set()
+
+    def look(self, stack_name: str, logical_id: str, *, before: Any, after: Any) -> None:
+        """An update came to a resource, whose resolved properties are these."""
+        if before == after:
+            self._found.add((stack_name, logical_id))
+
+    def ended(self, stack_name: str, logical_id: str) -> bool:
+        """Whether the update ends with a resource that it left as it is; it is asked once."""
+        found = (stack_name, logical_id) in self._found
+        self._found.discard((stack_name, logical_id))
+        return found
+
+
+def install_unchanged_resources() -> None:
+    """Wrap MiniStack's update of one resource, and the function with which its engine records events."""
+    unchanged, update, add = UnchangedResources(), stacks._update_keeping_seed, stacks._add_event
+
+    def update_one(kind: str, physical_id: str, before: Any, after: Any, *rest: Any) -> Any:
+        stack_name, logical_id, *_ = rest
+        unchanged.look(stack_name, logical_id, before=before, after=after)
+        return update(kind, physical_id, before, after, *rest)
+
+    def add_event(*event: Any, **more: Any) -> None:
+        stack_id, stack_name, logical_id, _, status, *_ = event
+        if status == "UPDATE_COMPLETE" and unchanged.ended(stack_name, logical_id):
+            _forget_start(_stack_events[stack_id], logical_id)
+        else:
+            add(*event, **more)
+
+    stacks._update_keeping_seed = update_one
+    stacks._add_event = add_event
+
+
+def _forget_start(events: list[dict[str, Any]], logical_id: str) -> None:
+    """Take back the event that says that a resource's update started."""
+    started = [
+        number
+        for number, event in enumerate(events)
+        if (event["LogicalResourceId"], event["ResourceStatus"]) == (logical_id, "UPDATE_IN_PROGRESS")
+    ]
+    del events[started[-1]]
+
+
+# --- OperationId of stack events ---
+# A rollback is an operation of its own, after the one that failed. The CDK command line finds the failures of the last
+# deployment by these ids.
+
+
+_STACK = "AWS::CloudFormation::Stack"
+_BEGINNING = frozenset(
+    f"{what}_IN_PROGRESS" for what in ("REVIEW", "CREATE", "UPDATE", "DELETE", "ROLLBACK", "UPDATE_ROLLBACK")
+)
+_EVENT_ID = re.compile(rb"<EventId>([^<]+)</EventId>")
+
+
+def install_operation_ids() -> None:
+    """Wrap the operation that shows events."""
+    wrapped = handlers._ACTION_HANDLERS
+    wrapped["DescribeStackEvents"] = _with_operation_ids(wrapped["DescribeStackEvents"])
+
+
+def _with_operation_ids(describe: Handler) -> Handler:
+    def described(parameters: dict[str, Any]) -> Any:
+        status, headers, body = describe(parameters)
+        stack = handlers._resolve_stack(handlers._p(parameters, "StackName")) or {}
+        operations = _operations(_stack_events.get(stack.get("StackId"), []))
+
+        def both(found: re.Match[bytes]) -> bytes:
+            operation = operations.get(found[1].decode(), "")
+            return found[0] + f"<OperationId>{operation}</OperationId>".encode()
+
+        return status, headers, _EVENT_ID.sub(both, body)
+
+    return described
+
+
+def _operations(events: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Event id → operation id, which is the id of the operation's first event. ``events`` are the oldest first."""
+    found: dict[str, str] = {}
+    operation = ""
+    for event in events:
+        is_stack = event["ResourceType"] == _STACK and event["LogicalResourceId"] == event["StackName"]
+        if not operation or (is_stack and event["ResourceStatus"] in _BEGINNING):
+            operation = event["EventId"]
+        found[event["EventId"]] = operation
+    return found
+
+
+# The CDK command line looks once at the stack when the answer is there, and then every five seconds. What ends within
+# the wait costs it no such pause.
+
+
+_STARTING = frozenset({"CreateStack", "UpdateStack", "DeleteStack", "ExecuteChangeSet", "ContinueUpdateRollback"})
+_STEP_SECONDS = 0.01
+
+
+def install_patience(*, seconds: float) -> None:
+    """Wrap MiniStack's CloudFormation; ``seconds`` bounds the wait, 0 means none."""
+    handle = ministack.app.SERVICE_HANDLERS["cloudformation"]
+
+    async def patient(method: str, path: str, headers: dict[str, str], body: bytes, query: Any) -> Any:
+        answer = await handle(method, path, headers, body, query)
+        if _action(body) in _STARTING:
+            await _settled(seconds)
+        return answer
+
+    ministack.app.SERVICE_HANDLERS["cloudformation"] = patient
+
+
+async def _settled(seconds: float) -> None:
+    """Until no stack of the request's account and region is in progress."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while loop.time() < until and _in_progress():  # noqa: ASYNC110  MiniStack announces no change of a stack
+        await asyncio.sleep(_STEP_SECONDS)
+
+
+def _in_progress() -> bool:
+    return any(stack["StackStatus"].endswith("_IN_PROGRESS") for stack in _stacks.values())
+
+
+def _action(body: bytes) -> str:
+    """The operation that a Query request names (a template in the body is not read)."""
+    head = body[:200].decode(errors="replace")
+    return urllib.parse.parse_qs(head).get("Action", [""])[0]

@@ -1,0 +1,518 @@
+"""Metrics: samples stored, queries evaluated, and the operations on them."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ministack.services import cloudwatch
+
+from tritonstack_local.emulator.clock import clock
+from tritonstack_local.emulator.cloudwatch.metric_math import (
+    BASIC,
+    ExpressionError,
+    Sample,
+    Series,
+    Span,
+    Statistic,
+    Value,
+    evaluate,
+    names,
+    parse,
+    statistic,
+)
+from tritonstack_local.emulator.request_validation import RefusedError
+
+Request = dict[str, Any]
+
+
+def refused(operation: str, sentence: str, *, code: str = "ValidationError") -> RefusedError:
+    """A refusal of CloudWatch."""
+    return RefusedError(code, sentence, source=f"CloudWatch API reference, {operation}")
+
+
+# Who writes and reads metrics (the runtime, a dashboard, a script) goes by the system's time, and an alarm by the
+# emulator's clock. What a caller says is a minute old is a minute old for an alarm too: times of data are shifted by
+# the whole minutes that the clock is ahead, on their way in, and back on their way out. Alarms' own times are the
+# clock's, as those of other services here.
+_MINUTE = 60
+_JITTER_SECONDS = 0.5
+"""The two clocks are read one after the other, and the system's may be corrected a little."""
+
+
+def ahead_seconds() -> int:
+    """The whole minutes, in seconds, that the emulator's clock is ahead of the system's."""
+    return int(max(0.0, clock.now() - time.time() + _JITTER_SECONDS) // _MINUTE) * _MINUTE
+
+
+# A metric is a namespace, a name and an exact set of dimensions (user guide, "Dimensions"): what is written with
+# EndpointName, VariantName and EndpointConfigName is another metric than what is written without the last.
+KEPT_SECONDS = 15 * 24 * 3600
+"""How long points of one minute are kept (user guide, "Metrics retention")."""
+lock = threading.RLock()
+"""Guards metrics, alarms and history: requests come on the event loop, evaluations on a thread too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric:
+    """A metric's identity."""
+
+    namespace: str
+    name: str
+    dimensions: Mapping[str, str]
+
+
+Point = dict[str, Any]
+"""A sample as MiniStack keeps it."""
+
+
+class Points(list[Point]):
+    """The samples of a metric, in the order in which they came, and by minute: a day's are many, an alarm reads few."""
+
+    def __init__(self, points: Iterable[Point] = ()) -> None:
+        """``points`` in their order."""
+        super().__init__()
+        self._by_minute: dict[int, list[Point]] = {}
+        for point in points:
+            self.append(point)
+
+    def append(self, point: Point) -> None:
+        """One more sample."""
+        super().append(point)
+        self._by_minute.setdefault(int(point["Timestamp"] // _MINUTE), []).append(point)
+
+    def __reduce__(self) -> tuple[type[Points], tuple[list[Point]]]:
+        """Copied as its samples; the order by minute is made anew."""
+        return Points, (list(self),)
+
+    def within(self, start: float, end: float) -> Iterator[Point]:
+        """The samples from ``start`` until before ``end``."""
+        first, last = int(start // _MINUTE), int(-(-end // _MINUTE))
+        every = range(first, last) if last - first < len(self._by_minute) else sorted(self._by_minute)
+        for minute in every:
+            yield from (point for point in self._by_minute.get(minute, ()) if start <= point["Timestamp"] < end)
+
+
+def points_of(key: tuple[str, str, str]) -> Points:
+    """The samples of a metric, an empty list of which is kept where there is none."""
+    found = cloudwatch._metrics.get(key)
+    if not isinstance(found, Points):
+        found = cloudwatch._metrics[key] = Points(found or ())
+    return found
+
+
+_writes = 0
+
+
+def writes() -> int:
+    """How many data were ever written by PutMetricData: where it is the same as before, so are the metrics."""
+    return _writes
+
+
+def dimensions(members: list[dict[str, str]] | None) -> dict[str, str]:
+    """``[{"Name": …, "Value": …}]`` as a mapping."""
+    return {one["Name"]: one["Value"] for one in members or []}
+
+
+def write(metric: Metric, datum: dict[str, Any]) -> None:
+    """Keep one MetricDatum, its timestamp in seconds; without one it is of now."""
+    global _writes  # noqa: PLW0603  counts what this module keeps
+    with lock:
+        _writes += 1
+        cloudwatch._store_datum(
+            metric.namespace,
+            metric.name,
+            dict(metric.dimensions),
+            float(datum.get("Timestamp", clock.now())),
+            datum.get("Unit", "None"),
+            datum.get("Value"),
+            datum.get("Values"),
+            datum.get("Counts"),
+            datum.get("StatisticValues"),
+        )
+
+
+def record(
+    namespace: str, metric_name: str, value: float, unit: str = "None", dimensions: dict[str, str] | None = None
+) -> None:
+    """What other services of MiniStack write with; its own function stamps the system's time."""
+    metric = Metric(namespace=namespace, name=metric_name, dimensions=dimensions or {})
+    write(metric, {"Value": value, "Unit": unit})
+
+
+def metrics() -> Iterator[tuple[Metric, float]]:
+    """Every metric of the request's account and region, and the time of its newest sample."""
+    with lock:
+        stored = list(cloudwatch._metrics.items())
+    for (namespace, name, _), points in stored:
+        if points:
+            newest = max(point["Timestamp"] for point in points)
+            yield Metric(namespace=namespace, name=name, dimensions=points[0]["Dimensions"]), newest
+
+
+def samples(metric: Metric, span: Span, *, unit: str | None = None) -> dict[int, list[Sample]]:
+    """The samples by the beginning of their period; those of another unit than ``unit`` are left out."""
+    found: dict[int, list[Sample]] = defaultdict(list)
+    with lock:
+        key = (metric.namespace, metric.name, cloudwatch._dims_key(metric.dimensions))
+        for point in points_of(key).within(span.start, span.end) if key in cloudwatch._metrics else ():
+            count, total, low, high = cloudwatch._point_stats(point)
+            if count > 0 and unit in (None, point["Unit"]):
+                time = point["Timestamp"]
+                at = span.start + int(time - span.start) // span.period * span.period
+                found[at].append(Sample(time=time, unit=point["Unit"], count=count, total=total, low=low, high=high))
+    return found
+
+
+def series(metric: Metric, span: Span, of: Statistic, *, label: str, unit: str | None = None) -> Series:
+    """A statistic of each period that has samples, and a value for them."""
+    values = {time: of(many) for time, many in sorted(samples(metric, span, unit=unit).items())}
+    points = {time: value for time, value in values.items() if value is not None}
+    return Series(label=label, span=span, points=points, is_metric=True)
+
+
+def forget_old() -> None:
+    """Drop samples that are older than is kept, everywhere."""
+    oldest = clock.now() - KEPT_SECONDS
+    everything = cloudwatch._metrics._data
+    with lock:
+        for key, points in list(everything.items()):
+            if points and points[0]["Timestamp"] < oldest:
+                kept = Points(point for point in points if point["Timestamp"] >= oldest)
+                if kept:
+                    everything[key] = kept
+                else:
+                    del everything[key]
+
+
+# Source: API reference, MetricDataQuery and GetMetricData. The time of a request begins at a whole minute, or at a
+# whole period below a minute ("rounded down"); periods are counted from there. An expression has the period of its
+# longest metric, or its own.
+
+
+_ID = re.compile(r"[a-z][A-Za-z0-9_]{0,254}")
+_SUB_MINUTE = (1, 5, 10, 20, 30)
+
+
+def problem_with_period(period: int) -> str | None:
+    """A sentence where it is none: 1, 5, 10, 20, 30, or a multiple of 60 seconds."""
+    if period in _SUB_MINUTE or (period > 0 and period % _MINUTE == 0):
+        return None
+    return f"Period {period} is not valid: it is 1, 5, 10, 20, 30, or a multiple of 60 seconds"
+
+
+def rounded_span(start: float, end: float, period: int) -> Span:
+    """The span of a request: its start rounded down as AWS does."""
+    step = min(period, _MINUTE)
+    first = int(start // step * step)
+    return Span(start=first, end=max(first, -int(-end // 1)), period=period)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """One MetricDataQuery, read.
+
+    Attributes:
+        metric: what is read; None for an expression.
+        tree: what is computed; None for a metric.
+        period: of the metric in seconds, or what an expression was given; None where it was given none.
+    """
+
+    identifier: str
+    label: str | None
+    shown: bool
+    period: int | None
+    metric: Metric | None = None
+    stat: str = ""
+    unit: str | None = None
+    tree: ast.expr | None = None
+
+
+def read(queries: Sequence[dict[str, Any]]) -> list[Query]:
+    """The queries; raises ``ExpressionError`` for the first that is none."""
+    found = [_read(query) for query in queries]
+    known = [query.identifier for query in found]
+    for identifier in known:
+        if known.count(identifier) > 1:
+            raise ExpressionError(f"The Id {identifier} is used more than once")
+    for query in found:
+        for name in _referred(query):
+            if name not in known:
+                raise ExpressionError(f"Error in expression '{query.identifier}': Undefined variable {name}")
+    _refuse_circles(found)
+    return found
+
+
+def _read(query: dict[str, Any]) -> Query:
+    identifier = query["Id"]
+    if not _ID.fullmatch(identifier):
+        raise ExpressionError(
+            f"The Id {identifier} is not valid: letters, digits, underscores, first a lowercase letter"
+        )
+    if ("Expression" in query) == ("MetricStat" in query):
+        raise ExpressionError(f"The query {identifier} has either an Expression or a MetricStat")
+    label, shown, period = query.get("Label"), query.get("ReturnData", True), query.get("Period")
+    if "Expression" in query:
+        try:
+            tree = parse(query["Expression"])
+        except ExpressionError as error:
+            raise ExpressionError(f"Error in expression '{identifier}': {error}") from error
+        return Query(identifier=identifier, label=label, shown=shown, period=period, tree=tree)
+    stat = query["MetricStat"]
+    problem = problem_with_period(stat["Period"])
+    if problem:
+        raise ExpressionError(f"{problem} (query {identifier})")
+    statistic(stat["Stat"])
+    metric = Metric(
+        namespace=stat["Metric"].get("Namespace", ""),
+        name=stat["Metric"].get("MetricName", ""),
+        dimensions=dimensions(stat["Metric"].get("Dimensions")),
+    )
+    return Query(
+        identifier=identifier,
+        label=label,
+        shown=shown,
+        period=stat["Period"],
+        metric=metric,
+        stat=stat["Stat"],
+        unit=stat.get("Unit"),
+    )
+
+
+def _referred(query: Query) -> set[str]:
+    return names(query.tree) if query.tree is not None else set()
+
+
+def _refuse_circles(queries: Iterable[Query]) -> None:
+    refers = {query.identifier: _referred(query) for query in queries}
+    while True:
+        free = [identifier for identifier, others in refers.items() if not others & refers.keys()]
+        if not free:
+            break
+        for identifier in free:
+            del refers[identifier]
+    if refers:
+        raise ExpressionError(f"The expressions {', '.join(sorted(refers))} refer to each other in a circle")
+
+
+class Results:
+    """What queries give over a time. Each is computed once, when it is first asked for."""
+
+    def __init__(self, queries: Sequence[Query], *, start: float, end: float) -> None:
+        """``start`` and ``end`` in seconds since the epoch."""
+        self.queries = queries
+        self._by_id = {query.identifier: query for query in queries}
+        self._start, self._end = start, end
+        self._values: dict[str, Value] = {}
+        longest = max((query.period or _MINUTE for query in queries if query.metric), default=None)
+        given = max((query.period for query in queries if query.period), default=_MINUTE)
+        self.span = self._span(longest or given)
+
+    def _span(self, period: int) -> Span:
+        return rounded_span(self._start, self._end, period)
+
+    def value(self, identifier: str) -> Value:
+        """The value of the query with this Id."""
+        if identifier not in self._values:
+            self._values[identifier] = self._value(self._by_id[identifier])
+        return self._values[identifier]
+
+    def _value(self, query: Query) -> Value:
+        if query.metric is not None:
+            label = query.label if query.label is not None else query.metric.name
+            span = self._span(query.period or _MINUTE)
+            return series(query.metric, span, statistic(query.stat), label=label, unit=query.unit)
+        if query.tree is None:
+            raise ExpressionError(f"The query {query.identifier} is empty")
+        return evaluate(query.tree, self.value, self.span)
+
+    def shown(self, query: Query) -> Series:
+        """The series of one query; raises ``ExpressionError`` where there is none to show."""
+        try:
+            value = self.value(query.identifier)
+        except ExpressionError as error:
+            raise ExpressionError(f"Error in expression '{query.identifier}': {error}") from error
+        if isinstance(value, Series):
+            return value
+        raise ExpressionError(
+            f"Error in expression '{query.identifier}': its result is a number, and must be a time series"
+        )
+
+
+# Source: CloudWatch API reference, PutMetricData, GetMetricData, GetMetricStatistics and ListMetrics.
+
+
+_MOST_DATA, _MOST_VALUES, _MOST_QUERIES = 1000, 150, 500
+_MOST_STATISTICS_POINTS, _MOST_POINTS = 1440, 100_800
+_RECENT_SECONDS = 3 * 3600
+_LIST_PAGE = 500
+
+
+def put_metric_data(request: Request) -> None:
+    """PutMetricData: all or nothing."""
+    if "EntityMetricData" in request:
+        raise refused("PutMetricData", "EntityMetricData is not in the local AWS; it has MetricData")
+    data = request.get("MetricData", [])
+    if len(data) > _MOST_DATA:
+        raise refused("PutMetricData", f"The collection MetricData must not have a size greater than {_MOST_DATA}.")
+    problems = [problem for datum in data for problem in _datum_problems(datum)]
+    if problems:
+        raise refused("PutMetricData", "; ".join(problems), code="InvalidParameterValue")
+    for datum in data:
+        given = dimensions(datum.get("Dimensions"))
+        metric = Metric(namespace=request["Namespace"], name=datum["MetricName"], dimensions=given)
+        told = {"Timestamp": datum["Timestamp"] + ahead_seconds()} if "Timestamp" in datum else {}
+        write(metric, {**datum, **told})
+
+
+def _datum_problems(datum: dict[str, Any]) -> Iterable[str]:
+    name = datum["MetricName"]
+    given = [kind for kind in ("Value", "Values", "StatisticValues") if kind in datum]
+    if len(given) != 1:
+        yield f"Metric {name}: exactly one of Value, Values and StatisticValues is required"
+        return
+    values, counts = datum.get("Values", []), datum.get("Counts")
+    if len(values) > _MOST_VALUES:
+        yield f"Metric {name}: Values has more than {_MOST_VALUES} values"
+    if counts is not None and len(counts) != len(values):
+        yield f"Metric {name}: Values and Counts must have the same length"
+    numbers = [datum.get("Value", 0.0), *values, *(counts or ()), *datum.get("StatisticValues", {}).values()]
+    if not all(map(math.isfinite, numbers)):
+        yield f"Metric {name}: special values (for example, NaN, +Infinity, -Infinity) are not supported"
+
+
+def list_metrics(request: Request) -> dict[str, Any]:
+    """ListMetrics: a filter without a value asks for the dimension alone."""
+    wanted = [(one["Name"], one.get("Value")) for one in request.get("Dimensions", [])]
+    oldest = clock.now() - _RECENT_SECONDS if "RecentlyActive" in request else float("-inf")
+    found = [
+        metric
+        for metric, newest in metrics()
+        if request.get("Namespace", metric.namespace) == metric.namespace
+        and request.get("MetricName", metric.name) == metric.name
+        and newest >= oldest
+        and all(name in metric.dimensions and value in (None, metric.dimensions[name]) for name, value in wanted)
+    ]
+    first = _offset(request.get("NextToken"), "ListMetrics")
+    more = {"NextToken": str(first + _LIST_PAGE)} if len(found) > first + _LIST_PAGE else {}
+    return {"Metrics": [_shown(metric) for metric in found[first : first + _LIST_PAGE]], **more}
+
+
+def _shown(metric: Metric) -> dict[str, Any]:
+    dimensions = [{"Name": name, "Value": value} for name, value in metric.dimensions.items()]
+    return {"Namespace": metric.namespace, "MetricName": metric.name, "Dimensions": dimensions}
+
+
+def get_metric_statistics(request: Request) -> dict[str, Any]:
+    """GetMetricStatistics, the oldest first (AWS promises no order)."""
+    basic, extended = request.get("Statistics", []), request.get("ExtendedStatistics", [])
+    if not basic and not extended:
+        raise refused(
+            "GetMetricStatistics",
+            "Must specify either Statistics or ExtendedStatistics",
+            code="InvalidParameterCombination",
+        )
+    try:
+        of = {name: statistic(name) for name in [*basic, *extended]}
+    except ExpressionError as error:
+        raise refused("GetMetricStatistics", str(error), code="InvalidParameterValue") from error
+    span = rounded_span(*_times(request, "GetMetricStatistics"), request["Period"])
+    problem = problem_with_period(span.period)
+    if problem:
+        raise refused("GetMetricStatistics", problem, code="InvalidParameterValue")
+    if len(span.times()) > _MOST_STATISTICS_POINTS:
+        raise refused(
+            "GetMetricStatistics",
+            f"You have requested up to {len(span.times())} datapoints, which exceeds the limit of "
+            f"{_MOST_STATISTICS_POINTS}. You may reduce the datapoints requested by increasing Period, or decreasing "
+            "the time range.",
+            code="InvalidParameterCombination",
+        )
+    metric = Metric(
+        namespace=request["Namespace"],
+        name=request["MetricName"],
+        dimensions=dimensions(request.get("Dimensions")),
+    )
+    points, ahead = [], ahead_seconds()
+    for at, found in sorted(samples(metric, span, unit=request.get("Unit")).items()):
+        values = {name: one(found) for name, one in of.items()}
+        known = {name: value for name, value in values.items() if value is not None}
+        percentiles = {name: value for name, value in known.items() if name not in BASIC}
+        point = {name: value for name, value in known.items() if name in BASIC}
+        if percentiles:
+            point["ExtendedStatistics"] = percentiles  # type: ignore[assignment]  # the one member that is no number
+        points.append({"Timestamp": at - ahead, "Unit": found[0].unit, **point})
+    return {"Label": metric.name, "Datapoints": points}
+
+
+def get_metric_data(request: Request) -> dict[str, Any]:
+    """GetMetricData, the newest points first unless asked otherwise, in pages of MaxDatapoints."""
+    wanted = request["MetricDataQueries"]
+    if len(wanted) > _MOST_QUERIES:
+        raise refused("GetMetricData", f"MetricDataQueries must not have a size greater than {_MOST_QUERIES}.")
+    start, end = _times(request, "GetMetricData")
+    try:
+        results = Results(read(wanted), start=start, end=end)
+        shown = [(query, results.shown(query)) for query in results.queries if query.shown]
+    except ExpressionError as error:
+        raise refused("GetMetricData", str(error)) from error
+    backwards = request.get("ScanBy", "TimestampDescending") == "TimestampDescending"
+    found = [
+        {
+            "Id": query.identifier,
+            "Label": query.label if query.label is not None else series.label if query.metric else query.identifier,
+            "points": _ordered(series, backwards=backwards),
+        }
+        for query, series in shown
+    ]
+    first = _offset(request.get("NextToken"), "GetMetricData")
+    return {**_page(found, first=first, most=request.get("MaxDatapoints", _MOST_POINTS)), "Messages": []}
+
+
+def _ordered(series: Series, *, backwards: bool) -> list[tuple[int, float]]:
+    ahead = ahead_seconds()
+    return sorted(((time - ahead, value) for time, value in series.points.items()), reverse=backwards)
+
+
+def _page(found: Sequence[dict[str, Any]], *, first: int, most: int) -> dict[str, Any]:
+    """``most`` points from ``first`` on, counted through all results; a series that is cut is PartialData."""
+    shown, at, last = [], 0, first + most
+    for one in found:
+        points = one["points"]
+        taken = points[max(0, first - at) : max(0, last - at)]
+        cut = at + len(points) > last
+        shown.append(
+            {
+                "Id": one["Id"],
+                "Label": one["Label"],
+                "Timestamps": [time for time, _ in taken],
+                "Values": [value for _, value in taken],
+                "StatusCode": "PartialData" if cut else "Complete",
+            }
+        )
+        at += len(points)
+    return {"MetricDataResults": shown, **({"NextToken": str(last)} if at > last else {})}
+
+
+def _times(request: Request, operation: str) -> tuple[float, float]:
+    start, end = (request[name] + ahead_seconds() for name in ("StartTime", "EndTime"))
+    if start >= end:
+        sentence = "The parameter StartTime must be less than the parameter EndTime."
+        code = "ValidationError" if operation == "GetMetricData" else "InvalidParameterCombination"
+        raise refused(operation, sentence, code=code)
+    return start, end
+
+
+def _offset(token: str | None, operation: str) -> int:
+    if token is None:
+        return 0
+    if not token.isdigit():
+        raise refused(operation, f"Invalid NextToken : {token}", code="InvalidNextToken")
+    return int(token)

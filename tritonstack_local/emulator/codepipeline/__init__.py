@@ -1,1 +1,0 @@
-"""CodePipeline that keeps pipelines and checks what they declare. None is ever executed here."""
