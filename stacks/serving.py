@@ -102,7 +102,7 @@ class ServingStack(cdk.Stack):
             rollout=endpoint.rollout,
             scaling=endpoint.scaling,
             metrics=endpoint.metrics,
-            endpoint_tags=local_tags(endpoint),
+            endpoint_tags=endpoint_tags(endpoint),
             models=release_set,
             release_records=naming.release_parameter(
                 environment=environment.environment, endpoint=endpoint.name, model=""
@@ -227,7 +227,7 @@ def model_data(endpoint: EndpointSettings, *, release_set: Mapping[str, str]) ->
     return SingleModelData(key=naming.archive_key(endpoint=endpoint.name, platform=endpoint.platform, archive=archive))
 
 
-def local_tags(endpoint: EndpointSettings) -> dict[str, str]:
-    """The tags that only the local runtime reads."""
-    limit = endpoint.local.max_loaded_models
-    return {} if limit is None else {LOCAL_MAX_LOADED_MODELS_TAG: str(limit)}
+def endpoint_tags(endpoint: EndpointSettings) -> dict[str, str]:
+    """Tags of the endpoint alone: its description, and the limit that only the local runtime reads."""
+    tags = {"description": endpoint.description, LOCAL_MAX_LOADED_MODELS_TAG: endpoint.local.max_loaded_models}
+    return {key: str(value) for key, value in tags.items() if value is not None}

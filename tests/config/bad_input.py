@@ -85,6 +85,9 @@ CASES = {
         endpoint=SINGLE + "accept_unlisted_instance_type: true",
     ),
     # volume
+    "description that is no tag value": Bad(
+        "endpoints[0].description", ("letters, digits, blanks", "team <a>"), endpoint="description: team <a>"
+    ),
     "volume size on NVMe": Bad("endpoints[0].volume_size_gb", ("125 GB", "NVMe"), endpoint="volume_size_gb: 30"),
     "volume size out of range": Bad("endpoints[0].volume_size_gb", ("513", "512"), endpoint="volume_size_gb: 513"),
     "key on NVMe": Bad("endpoints[0].volume_key_arn", ("KMS key", "NVMe"), endpoint=f"volume_key_arn: {KEY}"),

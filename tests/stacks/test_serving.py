@@ -119,6 +119,13 @@ def test_the_local_limit_is_a_tag_on_the_endpoint_only_if_set(digits: dict[str, 
     assert "local-max-loaded-models" not in str(digits)
 
 
+def test_the_description_is_a_tag_on_the_endpoint_only_if_set(digits: dict[str, Any]) -> None:
+    described = serving_template({**DIGITS, "description": "digits demo - team a"})
+    tag = {"Key": "description", "Value": "digits demo - team a"}
+    assert tag in properties(described, "AWS::SageMaker::Endpoint")["Tags"]
+    assert tag["Key"] not in {each["Key"] for each in properties(digits, "AWS::SageMaker::Endpoint")["Tags"]}
+
+
 def test_outputs_say_what_a_pipeline_needs(digits: dict[str, Any]) -> None:
     outputs = {name: flat(each["Value"]) for name, each in digits["Outputs"].items()}
     assert outputs["EndpointName"] == "dev-digits"

@@ -13,7 +13,16 @@ from tritonstack.catalogue import InstanceType, load_catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.config.alarms import Thresholds
 from tritonstack.config.container import ContainerSettings, check_container
-from tritonstack.config.fields import ECR_PATTERN, MAXIMUM_NAME, Name, SettingsModel, Site, choices, nearest
+from tritonstack.config.fields import (
+    ECR_PATTERN,
+    MAXIMUM_NAME,
+    TAG_VALUE_PATTERN,
+    Name,
+    SettingsModel,
+    Site,
+    choices,
+    nearest,
+)
 from tritonstack.config.network import check_isolation
 from tritonstack.config.release import SAGEMAKER_DEFAULT_AMI, check_release
 from tritonstack.config.rollout import Rollout, check_rollout
@@ -104,6 +113,12 @@ class Endpoint(SettingsModel):
     """A SageMaker endpoint with one production variant that serves models with Triton."""
 
     name: Name = Field(description="Name within the environment; at SageMaker it is <environment>-<name>.")
+    description: str | None = Field(
+        default=None,
+        pattern=TAG_VALUE_PATTERN,
+        max_length=256,
+        description="Text of the tag `description` on the endpoint (purpose, owner, ticket); null: no such tag.",
+    )
     mode: Literal["multi-model", "single-model"] = Field(
         description="multi-model: many archives behind one endpoint, loaded on demand. single-model: exactly one."
     )

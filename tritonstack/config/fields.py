@@ -78,6 +78,8 @@ ECR_PATTERN = (
 BUILD_IMAGE_PATTERN = rf"^aws/codebuild/[a-z0-9_.-]+:[A-Za-z0-9_.-]+$|{ECR_PATTERN}"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 NOT_BLANK_PATTERN = r"\S"
+TAG_VALUE_PATTERN = r"^[\w .:/=+@-]+$"
+"""Signs that every service takes in the value of a tag (AWS tagging guide, "Tag naming limits and requirements")."""
 EMAIL_PATTERN = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 PATTERNS = {
     NAME_PATTERN: "lower-case letters, digits and hyphens, no hyphen at either end",
@@ -88,6 +90,7 @@ PATTERNS = {
     RELEASE_PATTERN: "a release YY.MM",
     EMAIL_PATTERN: "an email address",
     NOT_BLANK_PATTERN: "a text that is not blank",
+    TAG_VALUE_PATTERN: "letters, digits, blanks and _ . : / = + - @",
 }
 """What a text must match, in words."""
 
