@@ -17,7 +17,7 @@ from tests.tritonstack_capacity.price_list.server import PriceListServer
 from tests.tritonstack_local.emulator.running import free_port
 from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack.cli import root as cli
-from tritonstack_capacity.price_list.query import hosting_documents
+from tritonstack_capacity.price_list import hosting_documents
 
 SCHEMA = Path(__file__).parents[2] / "schemas/prices.schema.json"
 Run = Callable[..., tuple[int, str, str]]

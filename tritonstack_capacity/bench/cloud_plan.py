@@ -253,7 +253,6 @@ def _result(one: Configuration) -> dict[str, Any]:
         "cold": None,
         "points": [],
         "endpoint_figures": [],
-        "published": 0,
         "ended_by": "it was never started",
     }
 

@@ -1,4 +1,4 @@
-"""The results as a document with a schema, from which a bench is repeated; as rows of measurements.csv; as notes."""
+"""The results of a load test: the document and its schema, rows of measurements.csv, notes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.client.body import Body
-from tritonstack.errors import InputError, Problem
 from tritonstack.models.pbtxt import Message, PbtxtError, Scalar, parse
 from tritonstack_capacity.bench.container import ServerFigures
 from tritonstack_capacity.bench.measuring import Figures, Interval, Point
@@ -131,7 +129,7 @@ class ResultPart(_Part):
     calls: int = Field(0, description="Every call that was made: to begin with, of warm-ups and of loads.")
     points: list[PointPart]
     endpoint_figures: list[EndpointPart]
-    published: int = Field(description="How many latencies CloudWatch was told.")
+    published: int = Field(0, description="0: earlier versions could put latencies to CloudWatch.")
     ended_by: str = Field(description="Why no more load followed.")
     failed: bool = Field(False, description="Whether it came to an end that nobody asked for.")
 
@@ -149,7 +147,7 @@ class BenchDocument(_Part):
     versions: dict[str, str]
     seed: int
     command: list[str] = Field([], description="The command's words, as they were typed.")
-    settings: dict[str, Any] = Field(description="Everything the command was told, defaults included: see --repeat.")
+    settings: dict[str, Any] = Field(description="Everything the command was told, defaults included.")
     results: list[ResultPart]
 
 
@@ -185,7 +183,6 @@ def result_part(subject: Subject, body: Body, *, local: bool, container: bool) -
         cold=None,
         points=[],
         endpoint_figures=[],
-        published=0,
         ended_by=UNDER_WAY,
     )
 
@@ -223,77 +220,6 @@ def settings_part(settings: BenchSettings) -> dict[str, Any]:
     """The settings as JSON has them."""
     found: dict[str, Any] = _SETTINGS.dump_python(settings, mode="json")
     return found
-
-
-def recorded_settings(document: BenchDocument, file: Path) -> BenchSettings:
-    """With which settings a document's test ran; ``file``: where it was read.
-
-    Raises:
-        InputError: they are not those of a test that this program runs itself.
-    """
-    try:
-        return _SETTINGS.validate_python(document.settings)
-    except ValidationError as error:
-        first = error.errors()[0]
-        problem = Problem(
-            file=str(file),
-            field=".".join(["settings", *(str(part) for part in first["loc"])]),
-            found=first["msg"],
-            allowed="the results of tritonstack capacity bench NAME…; what ran in the cloud is repeated with --cloud",
-        )
-        raise InputError([problem]) from error
-
-
-def differences(then: BenchDocument, now: BenchDocument) -> Iterator[str]:
-    """A line for each thing that must be the same for figures to be compared, and is not."""
-    for what, before, after in (("machine", then.machine, now.machine), ("versions", then.versions, now.versions)):
-        for name in sorted((before.keys() | after.keys()) - {"load_before"}):
-            if before.get(name) != after.get(name):
-                yield f"{what}: {name} was {before.get(name, 'unknown')}, is {after.get(name, 'unknown')}"
-    for one, other in _pairs(then, now):
-        for what, was, found in (
-            ("archive", one.archive, other.archive),
-            ("request", _short(one.request_sha256), _short(other.request_sha256)),
-            ("instances", _fleet(one), _fleet(other)),
-            ("Triton", one.server_version, other.server_version),
-        ):
-            if was != found:
-                yield f"{other.configuration} ({other.payload_format}): {what} was {was}, is {found}"
-
-
-def comparisons(then: BenchDocument, now: BenchDocument) -> Iterator[str]:
-    """A line for each load that both have: the rate as so many times what it was, and the latency."""
-    percentile = f"{now.settings['rule']['percentile']:g}"
-    for one, other in _pairs(then, now):
-        before = {point.load: point for point in one.points}
-        for point in other.points:
-            if (was := before.get(point.load)) is not None and was.all.per_minute and point.all.percentiles_ms:
-                yield f"{other.configuration} ({other.payload_format}): {_compared(was, point, percentile)}"
-
-
-def _pairs(then: BenchDocument, now: BenchDocument) -> Iterator[tuple[ResultPart, ResultPart]]:
-    before = {(result.configuration, result.payload_format): result for result in then.results}
-    for result in now.results:
-        found = before.get((result.configuration, result.payload_format))
-        if found is not None:
-            yield found, result
-
-
-def _compared(was: PointPart, found: PointPart, percentile: str) -> str:
-    times = found.all.per_minute / was.all.per_minute
-    latency = was.all.percentiles_ms.get(percentile)
-    before = (
-        "" if latency is None else f", p{percentile} {found.all.percentiles_ms[percentile]:.4g} ms after {latency:.4g}"
-    )
-    return f"{found.load}: {times:.2f} times the answers a minute of then{before}"
-
-
-def _fleet(result: ResultPart) -> str:
-    return f"{result.instance_count} {result.instance_type}"
-
-
-def _short(digest: str | None) -> str:
-    return "unknown" if digest is None else digest[:16]
 
 
 COLUMNS = (

@@ -305,11 +305,6 @@ class Measuring:
         self._most_under_way = most_under_way
         self._now = now
         self._shares = tuple(sorted({*SHARES, rule.percentile}))
-        self._latencies: list[Numbers] = []
-
-    def latencies_ms(self) -> Numbers:
-        """Of every right answer after warm-ups, of all loads so far."""
-        return np.concatenate(self._latencies) if self._latencies else np.empty(0)
 
     async def level(self, load: Load) -> Point | None:
         """Rounds of one load until they agree; None where the budget was spent before a whole round."""
@@ -335,7 +330,6 @@ class Measuring:
         # Once more, with the calls that were under way at each round's end: they may be its slowest.
         part = loop.samples.part()
         rounds = tuple(self._figures(part, both) for both in itertools.pairwise(times))
-        self._latencies.append(part.where((part.due >= times[0]) & (part.due < times[-1])).latencies_ms)
         return Point(
             load=load.name,
             users=load.count if isinstance(load, Users) else None,
@@ -364,7 +358,6 @@ class Measuring:
                     break
                 part = loop.samples.part(first)
                 found = self._figures(part, [start, self._now()], by="ended")
-                self._latencies.append(part.latencies_ms)
                 reason = stop.reason(found)
                 yield self._step(step.users, found, dict(loop.samples.failures - before)), reason
                 if reason is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlparse
 
@@ -30,7 +30,7 @@ from tritonstack_capacity.bench.container import (
 )
 from tritonstack_capacity.bench.document import EVERY_LOAD, ColdPart, ResultPart, point_part, result_part
 from tritonstack_capacity.bench.http_caller import HttpCaller, Prepare, SignedRequests, http_caller
-from tritonstack_capacity.bench.load import Budget, Numbers
+from tritonstack_capacity.bench.load import Budget
 from tritonstack_capacity.bench.measuring import Measuring, Point, load_line, round_line
 from tritonstack_capacity.bench.perf_analyzer import Analyser, AnalyserWay, at_container, by_proxy
 from tritonstack_capacity.bench.settings import BenchSettings, Progress
@@ -136,11 +136,7 @@ def model_data_url(session: Any, target: BenchTarget) -> str:
 
 
 NAMESPACE = aws_names.SAGEMAKER
-CUSTOM_NAMESPACE = "tritonstack/client"
-CUSTOM_METRIC = "EndToEndLatency"
 METRICS = (aws_names.MODEL_LATENCY, aws_names.OVERHEAD_LATENCY)
-VALUES_A_DATUM = 150
-"""The most that PutMetricData takes in one datum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,39 +199,6 @@ def endpoint_figures(
             )
         )
     return tuple(found)
-
-
-def publish_latencies(
-    cloudwatch: Any, latencies_ms: Numbers, *, endpoint: str, variant: str, model: str, at: datetime | None = None
-) -> int:
-    """Put end-to-end latencies as a custom metric, counted in steps of 1 %. Returns how many.
-
-    Raises:
-        WorkFailedError: CloudWatch does not take them.
-    """
-    counted: dict[float, int] = {}
-    for value in latencies_ms:
-        rounded = float(f"{value:.3g}")
-        counted[rounded] = counted.get(rounded, 0) + 1
-    named = [*dimensions(endpoint, variant), {"Name": "Model", "Value": model}]
-    items = sorted(counted.items())
-    for first in range(0, len(items), VALUES_A_DATUM):
-        datum = {
-            "MetricName": CUSTOM_METRIC,
-            "Dimensions": named,
-            "Timestamp": at or datetime.now(UTC),
-            "Unit": "Milliseconds",
-            **_counts(items[first : first + VALUES_A_DATUM]),
-        }
-        try:
-            cloudwatch.put_metric_data(Namespace=CUSTOM_NAMESPACE, MetricData=[datum])
-        except (ClientError, BotoCoreError) as error:
-            raise WorkFailedError(f"{CUSTOM_NAMESPACE} {CUSTOM_METRIC} cannot be published: {error}") from error
-    return len(latencies_ms)
-
-
-def _counts(items: Sequence[tuple[float, int]]) -> dict[str, list[float]]:
-    return {"Values": [value for value, _ in items], "Counts": [float(count) for _, count in items]}
 
 
 Keep = Callable[[ResultPart], object]
@@ -345,9 +308,8 @@ class OneModel:
                 if analyser is not None:
                     self._set(generator=f"perf_analyzer {analyser.version}")
                 self._keep(self.result)
-        published = self._publish(measuring) if settings.publish_metric else 0
         calls = before + settings.max_calls - budget.calls
-        self._set(ended_by=budget.why or ended_by, published=published, calls=calls)
+        self._set(ended_by=budget.why or ended_by, calls=calls)
 
     async def _levels(self, generator: Measuring | Analyser) -> AsyncGenerator[tuple[Point, str | None]]:
         """Each load, and why it was the last."""
@@ -404,17 +366,6 @@ class OneModel:
         if call.target_model is None:
             return None
         return name_hash_of(serving_fleet(self._runtime_status(), call.endpoint_name), call.target_model)
-
-    def _publish(self, measuring: Measuring) -> int:
-        target = self._subject.target
-        return publish_latencies(
-            self._session.client("cloudwatch"),
-            measuring.latencies_ms(),
-            endpoint=target.call.endpoint_name,
-            variant=target.fleet.variant or "unknown",
-            model=target.release.model,
-            at=datetime.now(UTC),
-        )
 
     def _set(self, **changes: Any) -> None:
         self.result = self.result.model_copy(update=changes)

@@ -25,7 +25,7 @@ from tritonstack.paths import machine_folder
 from tritonstack_capacity.bench.http_caller import ReadyRequest
 from tritonstack_capacity.bench.load import Budget, Call, Load, Rate, Samples, Users
 from tritonstack_capacity.bench.measuring import SHARES, Point, agreement, figures
-from tritonstack_capacity.bench.settings import BenchSettings
+from tritonstack_capacity.bench.settings import MOST_THREADS, BenchSettings
 from tritonstack_capacity.bench.subject import Payload, Subject
 
 # Its latencies count from when a call was sent, also at a rate: a call that had to wait for its turn is not that late
@@ -185,8 +185,6 @@ def libraries() -> Iterator[Path]:
 # SageMaker's front end takes. So it goes there, as JSON, in the container's own network.
 ADDRESS = "KServe v2 at http://"
 """How the proxy's first line begins."""
-MOST_THREADS = 512
-"""The most invocations that the proxy has on their way."""
 STOP_SECONDS = 30.0
 
 

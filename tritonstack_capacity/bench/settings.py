@@ -1,13 +1,18 @@
-"""Settings of a bench, and the interface that it reports its progress to."""
+"""Settings of a bench: read from the command line's options, with every problem at once, before anything is called."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from tritonstack_capacity.bench.load import Load, Phase
+from tritonstack.client.inputs import InputFile
+from tritonstack.errors import InputError, Problem
+from tritonstack_capacity.bench.load import Arrivals, Load, Phase, Rate, Users
 from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, Timing
-from tritonstack_capacity.bench.subject import Format
+from tritonstack_capacity.bench.subject import FORMATS, Format
 
 
 class Progress(Protocol):
@@ -39,7 +44,6 @@ class BenchSettings:
         max_calls, max_seconds: of each model and format.
         timeout_seconds: of one call.
         most_under_way: calls of an open loop at once.
-        publish_metric: tell CloudWatch the end-to-end latencies.
         cloudwatch_wait_seconds: how long SageMaker's figures are waited for.
     """
 
@@ -62,5 +66,191 @@ class BenchSettings:
     most_under_way: int
     seed: int
     generator: Generator
-    publish_metric: bool
     cloudwatch_wait_seconds: float
+
+
+MOST_USERS = 1000
+MOST_THREADS = 512
+"""Most calls of perf_analyzer at once through the proxy."""
+MOST_PER_SECOND = 10_000.0
+"""Calls a second: more than one process of this generator makes."""
+_PHASE = re.compile(r"(\d+)(?:\+(\d+(?:\.\d+)?))?:(\d+(?:\.\d+)?)")
+
+
+class OptionReader:
+    """Reads what options say and keeps what is wrong with them."""
+
+    def __init__(self, problems: Sequence[Problem] = ()) -> None:
+        """``problems``: what was found before."""
+        self.problems = list(problems)
+
+    def refuse(self, field: str, *, found: str, allowed: str, advice: str = "") -> None:
+        """Keep a problem."""
+        self.problems.append(Problem(field=field, found=found, allowed=allowed, advice=advice))
+
+    def above_zero(self, field: str, value: float | None) -> None:
+        """Refuse a number that is none, or not above zero."""
+        if value is not None and not 0 < value < math.inf:
+            self.refuse(field, found=f"{value:g}", allowed="a number above zero")
+
+    def users(self, text: str | None) -> tuple[Load, ...]:
+        """``1,4,16``."""
+        counts = self._numbers("--users", text)
+        right = [each for each in counts if each.is_integer() and 1 <= each <= MOST_USERS]
+        for each in counts:
+            if each not in right:
+                self.refuse("--users", found=f"{each:g}", allowed=f"whole numbers from 1 to {MOST_USERS}, as 1,4,16")
+        return tuple(Users(count=int(each)) for each in right)
+
+    def rates(self, text: str | None, arrivals: Arrivals) -> tuple[Load, ...]:
+        """``10,50``: calls a second."""
+        rates = self._numbers("--rate", text)
+        right = [each for each in rates if 0 < each <= MOST_PER_SECOND]
+        for each in rates:
+            if each not in right:
+                allowed = f"calls a second, above 0 and up to {MOST_PER_SECOND:g}, as 10,50"
+                self.refuse("--rate", found=f"{each:g}", allowed=allowed)
+        return tuple(Rate(per_second=each, arrivals=arrivals) for each in right)
+
+    def phases(self, texts: Sequence[str]) -> tuple[Phase, ...]:
+        """``2+2:1500``: two users, two more each minute, 1,500 seconds."""
+        found = []
+        for text in texts:
+            parts = _PHASE.fullmatch(text)
+            allowed = "users[+users a minute]:seconds, as 2+2:1500; at least one user and one second"
+            if parts is None or int(parts[1]) < 1 or float(parts[3]) < 1:
+                self.refuse("--phase", found=repr(text), allowed=allowed)
+                continue
+            phase = Phase(initial_users=int(parts[1]), users_per_minute=float(parts[2] or 0), seconds=float(parts[3]))
+            if phase.initial_users + phase.users_per_minute * phase.seconds / 60 > MOST_USERS:
+                self.refuse("--phase", found=repr(text), allowed=f"at most {MOST_USERS} users at its end")
+            found.append(phase)
+        return tuple(found)
+
+    def formats(self, text: str) -> tuple[Format, ...]:
+        """``binary``, ``json``, or ``both``."""
+        return FORMATS if text == "both" else tuple(each for each in FORMATS if each == text)
+
+    def _numbers(self, field: str, text: str | None) -> list[float]:
+        if text is None:
+            return []
+        try:
+            return list(dict.fromkeys(float(part) for part in text.split(",")))
+        except ValueError:
+            self.refuse(field, found=repr(text), allowed="numbers with commas between, as 1,4,16")
+            return []
+
+
+MOST_COLD_STARTS = 20
+
+
+def check(settings: BenchSettings, reader: OptionReader, *, local: bool) -> None:
+    """Refuse what contradicts itself, with what the reader has found already, all at once.
+
+    ``local``: the local AWS is called.
+
+    Raises:
+        InputError: every problem.
+    """
+    _check_numbers(settings, reader)
+    _check_load(settings, reader)
+    _check_container(settings, reader, local=local)
+    if settings.generator == "perf-analyzer":
+        _check_perf_analyzer(settings, reader)
+    if settings.configurations and len(settings.names) > 1:
+        reader.refuse("--configurations", found=f"{len(settings.names)} names", allowed="one folder's name")
+    twice = sorted({name for name in settings.names if settings.names.count(name) > 1})
+    if twice:
+        reader.refuse("NAME", found=f"{', '.join(twice)} twice", allowed="each model once")
+    for file in settings.files:
+        if not InputFile.parse(file).path.is_file():
+            reader.refuse("--input", found=f"{file}, which is no file", allowed="a file")
+    if reader.problems:
+        raise InputError(reader.problems)
+
+
+def _check_load(settings: BenchSettings, reader: OptionReader) -> None:
+    kinds = {type(load).__name__ for load in settings.loads} | ({"Phase"} if settings.phases else set())
+    if len(kinds) > 1:
+        reader.refuse(
+            "--users, --rate, --phase", found="more than one of them", allowed="one: a test is one kind of load"
+        )
+    most = _most_users(settings)
+    if settings.most_under_way < most:
+        found = f"{settings.most_under_way}, and {most} users"
+        reader.refuse("--most-under-way", found=found, allowed="a call for each user")
+
+
+def _most_users(settings: BenchSettings) -> int:
+    return max((load.count for load in settings.loads if isinstance(load, Users)), default=0)
+
+
+def _check_container(settings: BenchSettings, reader: OptionReader, *, local: bool) -> None:
+    if settings.container and not local:
+        reader.refuse(
+            "--container",
+            found=f"environment {settings.environment}, in the cloud",
+            allowed="an endpoint on the local AWS: SageMaker lets nobody into a container",
+            advice="--local, where local deploy deployed it",
+        )
+    if settings.container and settings.cold_starts:
+        reader.refuse(
+            "--cold-starts", found="with --container", allowed="without: it is the endpoint that loads a model"
+        )
+
+
+def _check_perf_analyzer(settings: BenchSettings, reader: OptionReader) -> None:
+    if settings.container and settings.formats != ("json",):
+        reader.refuse(
+            "--format",
+            found=f"{' and '.join(settings.formats)} with perf-analyzer at a container",
+            allowed="json: nothing else of its protocols is SageMaker's too",
+        )
+    if not settings.container and settings.formats != ("binary",):
+        reader.refuse("--format", found="json with perf-analyzer", allowed="binary, which the proxy gets from it")
+    if not settings.container and (most := _most_users(settings)) > MOST_THREADS:
+        reader.refuse(
+            "--users",
+            found=f"{most} with perf-analyzer",
+            allowed=f"up to {MOST_THREADS}: the proxy has no more calls on their way; --container has no proxy",
+        )
+    if settings.phases:
+        reader.refuse("--generator", found="perf-analyzer with --phase", allowed="client, which has ramps")
+    if not settings.rule.percentile.is_integer():
+        reader.refuse(
+            "--percentile", found=f"{settings.rule.percentile:g} with perf-analyzer", allowed="a whole number"
+        )
+
+
+def _check_numbers(settings: BenchSettings, reader: OptionReader) -> None:
+    rule, stop = settings.rule, settings.stop
+    for field, value in (
+        ("--seconds", settings.timing.round),
+        ("--max-calls", settings.max_calls),
+        ("--max-seconds", settings.max_seconds),
+        ("--timeout", settings.timeout_seconds),
+        ("--stop-latency-ms", stop.latency_ms),
+        ("--stop-rate", stop.per_minute),
+    ):
+        reader.above_zero(field, value)
+    for field, seconds in (
+        ("--warm-up", settings.timing.warm_up),
+        ("--cloudwatch-wait", settings.cloudwatch_wait_seconds),
+    ):
+        if not 0 <= seconds < math.inf:
+            reader.refuse(field, found=f"{seconds:g}", allowed="0 or more seconds")
+    if not 1 <= rule.least <= rule.most:
+        found = f"{rule.least} to {rule.most} rounds"
+        reader.refuse("--rounds", found=found, allowed="at least 1, and no more than --max-rounds")
+    for field, share in (("--stable-within", rule.within), ("--confidence", rule.confidence)):
+        if not 0 < share < 1:
+            reader.refuse(field, found=f"{share * 100:g} %", allowed="above 0 and below 100 %")
+    if not 0 < rule.percentile < 100:
+        reader.refuse("--percentile", found=f"{rule.percentile:g}", allowed="above 0 and below 100")
+    if not 0 <= settings.cold_starts <= MOST_COLD_STARTS:
+        reader.refuse("--cold-starts", found=str(settings.cold_starts), allowed=f"0 to {MOST_COLD_STARTS}")
+    needed = settings.timing.warm_up + settings.timing.round
+    if 0 < settings.max_seconds < needed:
+        reader.refuse(
+            "--max-seconds", found=f"{settings.max_seconds:g}", allowed=f"at least warm-up and a round: {needed:g} s"
+        )

@@ -7,7 +7,7 @@ import resource
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,20 +21,17 @@ from rich.table import Table
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.cli.session import calling_session, explain_name, refuse_without_credentials, shell_is_local
 from tritonstack.client.errors import ReleaseLookupError
-from tritonstack.client.inputs import InputFile
 from tritonstack.client.model_client import ModelClient
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack_capacity.bench.bench import Bench
-from tritonstack_capacity.bench.document import comparisons, differences, recorded_settings, result_notes, where
+from tritonstack_capacity.bench.document import result_notes, where
 from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, Timing
-from tritonstack_capacity.bench.options import OptionReader, check
-from tritonstack_capacity.bench.results_folder import ResultsFolder, read_results, results_file
-from tritonstack_capacity.bench.settings import BenchSettings
+from tritonstack_capacity.bench.results_folder import ResultsFolder
+from tritonstack_capacity.bench.settings import MOST_THREADS, BenchSettings, OptionReader, check
 
 if TYPE_CHECKING:
     from tritonstack_capacity.bench.document import BenchDocument, PointPart, ResultPart
-    from tritonstack_capacity.bench.results_folder import ResultsFolder
     from tritonstack_capacity.bench.subject import Subject
 
 
@@ -122,22 +119,6 @@ def run_bench(
     return _code(document)
 
 
-def repeat_bench(results: Path, *, folder: Path | None, as_json: bool) -> int:
-    """Measure again what ``results`` are of, print it, and say what is another than it was.
-
-    Raises:
-        InputError: they are no results of this program's own, or what they name is not there any more.
-    """
-    file = results_file(results)
-    then = read_results(file)
-    settings = recorded_settings(then, file)
-    check(settings, OptionReader(), local=then.local)
-    now = _run(settings, local=then.local, folder=folder, as_json=as_json)
-    for line in (*differences(then, now), *comparisons(then, now)):
-        click.echo(line, err=True)
-    return _code(now)
-
-
 def _run(settings: BenchSettings, *, local: bool, folder: Path | None, as_json: bool) -> BenchDocument:
     session = calling_session(settings.environment, local=local)
     bench = Bench(settings, session=session, model_repos=project_folder() / "model_repos")
@@ -204,7 +185,6 @@ def _told() -> Iterator[_Told]:
 
 
 def _settings(names: Sequence[str], options: Mapping[str, Any], reader: OptionReader, *, local: bool) -> BenchSettings:
-    """Checked, and files by their whole paths: results are repeated from other folders too."""
     percentile = options["percentile"]
     wait = options["cloudwatch_wait"]
     default = None if options["rate"] or options["phases"] else DEFAULT_USERS
@@ -232,7 +212,7 @@ def _settings(names: Sequence[str], options: Mapping[str, Any], reader: OptionRe
         **{name: options[name] for name in _AS_THEY_ARE},
     )
     check(settings, reader, local=local)
-    return replace(settings, files=tuple(_whole_path(file) for file in settings.files))
+    return settings
 
 
 _AS_THEY_ARE = (
@@ -244,20 +224,12 @@ _AS_THEY_ARE = (
     "most_under_way",
     "seed",
     "generator",
-    "publish_metric",
 )
-
-
-def _whole_path(text: str) -> str:
-    file = InputFile.parse(text)
-    path = file.path.resolve()
-    return str(path) if file.input is None else f"{file.input}={path}"
 
 
 _OTHERS = {
     "cloud": ({"names", "local", "folder", "as_json"}, "the environment's load_test says what is done"),
     "gate": ({"names"}, "nothing is measured"),
-    "repeat": ({"folder", "as_json"}, "the results say what is done"),
 }
 """Options that need no other ones: what may be said beside them all the same, and why nothing else."""
 _OF_ROUNDS = ("seconds", "rounds", "max_rounds", "stable_within")
@@ -277,12 +249,6 @@ _OF_CLIENT = ("warm_up", "rounds", "timeout", "seed")
     "--gate",
     is_flag=True,
     help="Measure nothing: hold the results NAME... (files or folders) against their environment's load_test.gate.",
-)
-@click.option(
-    "--repeat",
-    type=click.Path(path_type=Path),
-    metavar="RESULTS",
-    help="Once more what results.json (or its folder) says was done, and report what changed since.",
 )
 @click.option("--environment", default="local", show_default=True, help="The environment that the names belong to.")
 @click.option(
@@ -336,7 +302,6 @@ _OF_CLIENT = ("warm_up", "rounds", "timeout", "seed")
 @click.option("--most-under-way", type=click.IntRange(1, 5000), default=1000, show_default=True, help="Calls at once.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of Poisson arrivals.")
 @click.option("--generator", type=click.Choice(["client", "perf-analyzer"]), default="client", show_default=True)
-@click.option("--publish-metric", is_flag=True, help="Tell CloudWatch the latencies, as tritonstack/client.")
 @click.option(
     "--cloudwatch-wait", type=float, help="Seconds to wait for SageMaker's figures.  [default: 180; 6 locally]"
 )
@@ -355,9 +320,9 @@ def command(context: click.Context, /, *, names: Sequence[str], cloud: str | Non
     and a page of plots. Ctrl-C leaves what was measured so far, and stops what runs in the cloud (docs/load-tests.md).
     """
     ignored = _ignored(context)
-    if ignored and (gate or cloud is not None or options["repeat"] is not None):
+    if ignored and (gate or cloud is not None):
         raise InputError(ignored)
-    folder, as_json, repeat = options.pop("folder"), options.pop("as_json"), options.pop("repeat")
+    folder, as_json = options.pop("folder"), options.pop("as_json")
     # Imported here so that --help and wrong options answer at once.
     if cloud is not None:
         from tritonstack_capacity.commands.bench_cloud import run_cloud  # noqa: PLC0415
@@ -370,8 +335,6 @@ def command(context: click.Context, /, *, names: Sequence[str], cloud: str | Non
             raise click.UsageError("--gate: name the results, files or folders")
         return run_gate([Path(name) for name in names])
 
-    if repeat is not None:
-        return repeat_bench(repeat, folder=folder, as_json=as_json)
     if not names:
         raise click.UsageError("Missing argument 'NAME...'.")
     return run_bench(names, options, folder=folder, as_json=as_json, problems=ignored)
@@ -409,8 +372,6 @@ def _ignored(context: click.Context) -> list[Problem]:
 
 
 def _beyond_proxy(most_under_way: int) -> list[Problem]:
-    from tritonstack_capacity.bench.perf_analyzer import MOST_THREADS  # noqa: PLC0415 - as the command's own
-
     if most_under_way <= MOST_THREADS:
         return []
     allowed = f"up to {MOST_THREADS}: the proxy has no more calls on their way"

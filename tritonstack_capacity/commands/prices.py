@@ -24,8 +24,7 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import require_local_aws
 from tritonstack.paths import project_folder
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
-from tritonstack_capacity.price_list.query import API_REGIONS, hosting_documents
-from tritonstack_capacity.price_list.update import Change, Kind, Update, Use, updated, uses_of
+from tritonstack_capacity.price_list import API_REGIONS, Change, Kind, Update, Use, hosting_documents, updated, uses_of
 
 WIDTH = 120
 UNKNOWN = "not known"

@@ -17,8 +17,8 @@ from rich.text import Text
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack_capacity.simulation.answer import PERCENTILES, Answer, Latencies, answer
 from tritonstack_capacity.simulation.report import about, answer_document, sentences
+from tritonstack_capacity.simulation.scenario_defaults import Source
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario, prepare
-from tritonstack_capacity.simulation.sources import Source
 
 NONE = "-"
 MOST_SOURCES = 40

@@ -20,9 +20,53 @@ from tritonstack_capacity.simulation.instance import (
     Happening,
 )
 from tritonstack_capacity.simulation.scenario import Scenario
+from tritonstack_capacity.simulation.scenario_defaults import Price, Source
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario
-from tritonstack_capacity.simulation.sources import FleetCost, Source, fleet_cost
 from tritonstack_capacity.simulation.trace import MINUTE, Floats, Integers, ModelTable, Trace
+
+HOUR = 3600.0
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetCost:
+    """USD; every figure None where the price is unknown.
+
+    Attributes:
+        usd_per_hour: of one instance.
+        source: of the price, or why it is unknown.
+        instance_hours: paid, from an instance's start until it has drained, while calls came.
+    """
+
+    usd_per_hour: float | None
+    source: str
+    instance_hours: float
+    hours: float
+    calls: int
+
+    @property
+    def total(self) -> float | None:
+        """Of the whole time."""
+        return None if self.usd_per_hour is None else self.usd_per_hour * self.instance_hours
+
+    @property
+    def mean_per_hour(self) -> float | None:
+        """Of an hour, on average."""
+        return None if self.total is None else self.total / self.hours
+
+    @property
+    def per_million(self) -> float | None:
+        """Of a million calls."""
+        return None if self.total is None or not self.calls else self.total * MILLION / self.calls
+
+
+def fleet_cost(price: Price, *, instance_seconds: float, seconds: float, calls: int) -> FleetCost:
+    """The cost of so much paid time in so many seconds."""
+    usd, source = price
+    return FleetCost(
+        usd_per_hour=usd, source=source, instance_hours=instance_seconds / HOUR, hours=seconds / HOUR, calls=calls
+    )
+
 
 PERCENTILES = (50, 90, 95, 99)
 INVOKE_TIMEOUT_SECONDS = 60.0

@@ -1,21 +1,22 @@
-"""Defaults of a scenario from other files: an environment file, manifests of built archives, results of a load test."""
+"""Defaults of a scenario from other files (environment, manifests, load tests), and the origin of each figure."""
 
 from __future__ import annotations
 
 import copy
 import json
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tritonstack.catalogue.prices import hosting_price
 from tritonstack.config import Endpoint, Environment, load_environment
-from tritonstack.config.yaml_loader import Finding
 from tritonstack.errors import InputError, Location, Problem
 from tritonstack.models.model_config import ModelConfig, read_config
 from tritonstack.paths import LocalPaths, project_folder
-from tritonstack_capacity.simulation.scenario import MIB, Routing
+from tritonstack_capacity.simulation.scenario import MIB, Instance, ModelGroup, Routing, Scenario
+from tritonstack_capacity.simulation.scenario_checks import disk_for_models, memory_for_models
 
 if TYPE_CHECKING:
     from tritonstack_capacity.bench.document import BenchDocument, ResultPart
@@ -36,7 +37,7 @@ class Filled:
 
     value: Any
     origins: dict[Location, str] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     @classmethod
@@ -139,7 +140,7 @@ def fill_from_manifests(filled: Filled, folder: Path) -> None:
         if isinstance(facts, str):
             allowed = "the manifest of an archive that `tritonstack build` made"
             found = f"{manifest}: {facts}"
-            filled.findings.append(Finding(location=("models", place, "manifest"), found=found, allowed=allowed))
+            filled.findings.append(Problem(location=("models", place, "manifest"), found=found, allowed=allowed))
         else:
             fill_facts(filled, place, facts, origin=f"measured: {manifest}")
 
@@ -185,7 +186,7 @@ def _read(filled: Filled, folder: Path, place: int, number: int) -> ColdStarts |
         return ColdStarts(seconds=seconds, where=f"{file} of {document.started[:10]}, {_machine(document, results)}")
     names = sorted({_name(each) for each in document.results if each.cold is not None and each.cold.milliseconds})
     filled.findings.append(
-        Finding(
+        Problem(
             location=("models", place, "cold_results", number),
             found=f"{file}, without a cold start of {name}",
             allowed=f"results of `tritonstack capacity bench {name} --cold-starts 3`",
@@ -226,7 +227,7 @@ def fill_from_environment(filled: Filled) -> None:
     if not isinstance(name, str):
         if isinstance(filled.get("endpoint"), str):
             found = f"{filled.get('endpoint')} without an environment"
-            filled.findings.append(Finding(location=("endpoint",), found=found, allowed="the environment that has it"))
+            filled.findings.append(Problem(location=("endpoint",), found=found, allowed="the environment that has it"))
         return
     path = project_folder() / "environments" / f"{name}.yaml"
     try:
@@ -250,15 +251,15 @@ def _endpoint(filled: Filled, environment: Environment) -> Endpoint | None:
     names = ", ".join(each.name for each in environment.endpoints)
     if name is None and len(environment.endpoints) > 1:
         found = f"nothing, and {environment.environment} has several"
-        filled.findings.append(Finding(location=("endpoint",), found=found, allowed=names))
+        filled.findings.append(Problem(location=("endpoint",), found=found, allowed=names))
         return None
     endpoint = environment.endpoints[0] if name is None else environment.endpoint(name)
     if endpoint is None:
-        finding = Finding(location=("endpoint",), found=str(name), allowed=f"of {environment.environment}: {names}")
+        finding = Problem(location=("endpoint",), found=str(name), allowed=f"of {environment.environment}: {names}")
         filled.findings.append(finding)
     elif not endpoint.multi_model:
         filled.findings.append(
-            Finding(
+            Problem(
                 location=("endpoint",),
                 found=f"{endpoint.name}, in single-model mode",
                 allowed="a multi-model endpoint",
@@ -329,10 +330,10 @@ def _served(environment: Environment, endpoint: Endpoint) -> dict[str, list[str]
     return served
 
 
-def _strangers(groups: Mapping[str, int], served: Mapping[str, list[str]], endpoint: Endpoint) -> list[Finding]:
+def _strangers(groups: Mapping[str, int], served: Mapping[str, list[str]], endpoint: Endpoint) -> list[Problem]:
     """Groups that the endpoint does not serve, and models that no group is of."""
     found = [
-        Finding(
+        Problem(
             location=("models", place, "name"), found=name, allowed=f"a model of {endpoint.name}: {', '.join(served)}"
         )
         for name, place in groups.items()
@@ -341,5 +342,121 @@ def _strangers(groups: Mapping[str, int], served: Mapping[str, list[str]], endpo
     missing = [name for name in served if name not in groups]
     if missing:
         allowed = f"a group of each model that {endpoint.name} serves, with gpu_memory_mib and service"
-        found.append(Finding(location=("models",), found=f"nothing of {', '.join(missing)}", allowed=allowed))
+        found.append(Problem(location=("models",), found=f"nothing of {', '.join(missing)}", allowed=allowed))
     return found
+
+
+Price = tuple[float | None, str]
+"""USD an hour of one instance, and who says so; None and the reason where nobody does."""
+
+
+def instance_price(instance: Instance, *, said_by: str) -> Price:
+    """What one instance costs. ``said_by``: whose price ``instance`` has, if it has one.
+
+    Raises:
+        InputError: the project's own prices cannot be read.
+    """
+    if instance.usd_per_hour is not None:
+        return instance.usd_per_hour, said_by
+    listed = hosting_price(instance_type=instance.type, region=instance.region, project=project_folder())
+    if listed is None:
+        return None, (
+            f"no source gives a price of {instance.type} in {instance.region}; "
+            "`tritonstack capacity prices update` asks AWS, instance.usd_per_hour sets it"
+        )
+    date = f", {listed.date}" if listed.date else ""
+    return listed.usd_per_hour, f"{listed.source} ({instance.region}, component {listed.component}{date})"
+
+
+SCENARIO = "assumed: the scenario"
+DEFAULT = "assumed: the default"
+CATALOGUE = "the catalogue"
+SaidBy = Callable[..., str]
+"""Who says what stands at a place of the scenario."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A figure, its value in words, and who says it."""
+
+    figure: str
+    value: str
+    origin: str
+
+
+def sources(scenario: Scenario, *, filled: Filled, written: Any, trace: Path | None) -> tuple[Source, ...]:
+    """Of a sound scenario. ``written``: what its file says itself; ``trace``: where recorded calls come from."""
+    own = Filled(value=written)
+
+    def said_by(*location: str | int) -> str:
+        if location in filled.origins:
+            return filled.origins[location]
+        return DEFAULT if own.get(*location) is None else SCENARIO
+
+    found = [*_fleet(scenario, said_by), _calls(scenario, trace)]
+    for place, group in enumerate(scenario.models):
+        found += _group(group, scenario, ("models", place), said_by)
+    return tuple(found)
+
+
+def _fleet(scenario: Scenario, said_by: SaidBy) -> Iterator[Source]:
+    instance, scaling = scenario.instance, scenario.scaling
+    memory, disk = memory_for_models(instance) or 0, disk_for_models(instance) or 0
+    yield Source(figure="instance type", value=instance.type, origin=said_by("instance", "type"))
+    reserved = f", {instance.reserved_gpu_memory_mib:g} MiB reserved" if instance.reserved_gpu_memory_mib else ""
+    yield Source(
+        figure="GPU memory for models",
+        value=f"{memory / MIB:,.0f} MiB",
+        origin=(CATALOGUE if instance.gpu_memory_mib is None else said_by("instance", "gpu_memory_mib")) + reserved,
+    )
+    yield Source(
+        figure="disk for models",
+        value=f"{disk / MIB:,.0f} MiB",
+        origin=CATALOGUE if instance.disk_mib is None else said_by("instance", "disk_mib"),
+    )
+    yield Source(figure="instances at first", value=str(instance.count), origin=said_by("instance", "count"))
+    if scaling is not None:
+        targets = [f"{name} {value:g}" for name, value in scaling.targets.items()]
+        schedules = [f"{len(scaling.schedules)} schedules"] if scaling.schedules else []
+        value = ", ".join([f"{scaling.minimum} to {scaling.maximum}", *targets, *schedules])
+        yield Source(figure="scaling", value=value, origin=said_by("scaling"))
+    yield Source(figure="routing", value=scenario.routing, origin=said_by("routing"))
+    yield Source(figure="model cache", value=scenario.model_cache, origin=said_by("model_cache"))
+
+
+def _calls(scenario: Scenario, trace: Path | None) -> Source:
+    if trace is not None:
+        return Source(figure="calls", value="a trace", origin=f"recorded: {trace}")
+    return Source(figure="calls", value=f"a curve, {scenario.arrivals.process}", origin=SCENARIO)
+
+
+def _group(group: ModelGroup, scenario: Scenario, at: Location, said_by: SaidBy) -> Iterator[Source]:
+    cold, service = scenario.cold_start, group.service
+    name = group.name if group.count == 1 else f"{group.name} (each of {group.count:,})"
+    yield Source(figure=f"{name}: GPU memory", value=_mib(group.gpu_memory_mib), origin=said_by(*at, "gpu_memory_mib"))
+    disk = group.disk_mib or 0.0
+    download = disk if group.download_mib is None else group.download_mib
+    yield Source(
+        figure=f"{name}: files",
+        value=f"{_mib(disk)}, {_mib(download)} to download",
+        origin=said_by(*at, "disk_mib"),
+    )
+    if group.cold_seconds is not None:
+        value, origin = f"{group.cold_seconds:.2f} s with its download", said_by(*at, "cold_seconds")
+    else:
+        load = cold.load_seconds if group.load_seconds is None else group.load_seconds
+        value = f"{download / cold.download_mib_per_second:.2f} s of download and {load:.2f} s of loading"
+        origin = said_by(*(("cold_start",) if group.load_seconds is None else at), "load_seconds")
+    yield Source(figure=f"{name}: cold start", value=value, origin=origin)
+    value = f"{service.fixed_ms:g} ms + {service.per_item_ms:g} ms a request, {service.distribution}"
+    yield Source(figure=f"{name}: execution", value=value, origin=said_by(*at, "service"))
+    held = f", held for at most {group.max_queue_delay_ms:g} ms" if group.max_batch > 1 else ""
+    batches = f"at most {group.max_batch}{held}" if group.max_batch > 1 else "none"
+    yield Source(
+        figure=f"{name}: batches, instances", value=f"{batches}; {group.instances}", origin=said_by(*at, "max_batch")
+    )
+
+
+def _mib(size: float) -> str:
+    """A model's may be of some kilobytes, or of gigabytes."""
+    return f"{size:,.0f} MiB" if size >= 100 else f"{size:.3g} MiB"

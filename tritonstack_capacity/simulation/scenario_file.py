@@ -11,10 +11,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tritonstack.config.scaling import Scaling
-from tritonstack.config.yaml_loader import Finding, YamlDocument, read_yaml, validate, with_lines
+from tritonstack.config.yaml_loader import YamlDocument, read_yaml, validate, with_lines
 from tritonstack.errors import InputError, Problem
 from tritonstack_capacity.simulation.autoscaler import LimitChange, limit_changes
-from tritonstack_capacity.simulation.checks import (
+from tritonstack_capacity.simulation.fleet import FleetPlan
+from tritonstack_capacity.simulation.instance import Machine
+from tritonstack_capacity.simulation.scenario import MIB, MOST_MODELS, Arrivals, Instance, ModelGroup, Scenario
+from tritonstack_capacity.simulation.scenario_checks import (
     check_arrivals,
     check_instance,
     check_limit,
@@ -28,16 +31,16 @@ from tritonstack_capacity.simulation.checks import (
     start_of,
     whole,
 )
-from tritonstack_capacity.simulation.fleet import FleetPlan
-from tritonstack_capacity.simulation.instance import Machine
-from tritonstack_capacity.simulation.scenario import MIB, MOST_MODELS, Arrivals, Instance, ModelGroup, Scenario
 from tritonstack_capacity.simulation.scenario_defaults import (
     Filled,
+    Price,
+    Source,
     fill_from_environment,
     fill_from_manifests,
     fill_from_results,
+    instance_price,
+    sources,
 )
-from tritonstack_capacity.simulation.sources import Price, Source, instance_price, sources
 from tritonstack_capacity.simulation.trace import (
     MINUTE,
     ModelKind,
@@ -224,7 +227,7 @@ def _price(filled: Filled, problems: list[Problem]) -> Price | None:
 
 def _read(
     filled: Filled, document: YamlDocument, *, traced: bool, seconds: float | None
-) -> tuple[list[Finding], Scenario | None]:
+) -> tuple[list[Problem], Scenario | None]:
     """What is wrong with it, and the scenario; ``seconds``: how long calls come, None: not known."""
     found = validate(document, Scenario, value=filled.value)
     findings = found.problems + filled.findings
@@ -233,7 +236,7 @@ def _read(
     return findings, found.value
 
 
-def _cross_checks(value: dict[str, Any], *, traced: bool, seconds: float | None) -> Iterator[Finding]:
+def _cross_checks(value: dict[str, Any], *, traced: bool, seconds: float | None) -> Iterator[Problem]:
     """Checks between fields, as far as they can be read."""
     instance = readable(Instance, value.get("instance"))
     groups = list(_groups(value))

@@ -122,21 +122,6 @@ def test_perf_analyzer_goes_straight_at_a_container(
 
 
 @pytest.mark.long
-def test_results_are_had_again_from_what_they_say(project: Project, deployed: LocalAws, tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    project.run(
-        "capacity", "bench", "digits/digits-onnx", "--rate", "30", "--arrivals", "even", *SHORT, "--to", str(first)
-    )
-
-    again = project.run("capacity", "bench", "--repeat", str(first), "--to", str(second))
-
-    assert results(second)["settings"] == results(first)["settings"]
-    assert results(second)["results"][0]["request_sha256"] == results(first)["results"][0]["request_sha256"]
-    assert "times the answers a minute of then" in again.stderr
-    assert "archive was" not in again.stderr
-
-
-@pytest.mark.long
 def test_a_model_that_fails_leaves_the_others(project: Project, deployed: LocalAws, tmp_path: Path) -> None:
     told = project.run(
         *("capacity", "bench", "memory/too-large", "memory/fits", "--users", "1", *SHORT, "--to", str(tmp_path)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from tests.tritonstack_capacity.bench.world import Told, World, busy_but_once, l
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_capacity.bench.bench import Bench
-from tritonstack_capacity.bench.document import BenchDocument, recorded_settings
+from tritonstack_capacity.bench.document import BenchDocument, settings_part
 from tritonstack_capacity.bench.results_folder import ResultsFolder, read_results
 from tritonstack_capacity.bench.settings import BenchSettings
 
@@ -91,7 +92,7 @@ def test_the_document_has_everything_that_is_needed_to_repeat_it(tmp_path: Path)
     assert document.complete
     assert document.ended is not None
     assert (document.seed, document.command) == (7, list(COMMAND))
-    assert recorded_settings(written, tmp_path) == settings
+    assert document.settings == json.loads(json.dumps(settings_part(settings)))
     assert {"processor", "cores", "memory", "system", "load_before"} == document.machine.keys()
     assert {"tritonstack", "commit", "python", "aiohttp", "numpy"} <= document.versions.keys()
     [result] = document.results

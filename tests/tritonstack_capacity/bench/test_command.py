@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tritonstack.errors import InputError
-from tritonstack_capacity.bench.document import BenchDocument, settings_part
+from tritonstack_capacity.bench.document import BenchDocument
 from tritonstack_capacity.bench.results_folder import ResultsFolder
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.commands import bench as bench_module
@@ -38,7 +38,6 @@ def refused(*arguments: str) -> list[str]:
         (("--cloud", "prod", "--users", "4", "--seed", "1"), "--users, --seed"),
         (("--gate", "results", "--json"), "--json"),
         (("--cloud", "prod", "--gate", "results"), "--gate"),
-        (("--repeat", "results", "digits", "--users", "4"), "NAME, --users"),
         (("digits", "--phase", "1:60", "--rounds", "4", "--seconds", "3"), "--seconds, --rounds"),
         (("digits", "--arrivals", "even"), "--arrivals"),
     ],
@@ -99,62 +98,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[BenchSettings, bool]]:
     return found
 
 
-def test_files_are_kept_by_their_whole_path(
-    ran: list[tuple[BenchSettings, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a.json").touch()
-    (tmp_path / "b.npy").touch()
-    monkeypatch.chdir(tmp_path)
-
-    bench("digits", "--input", "a.json", "--input", "x=b.npy")
-
-    [(settings, _)] = ran
-    assert settings.files == (str(tmp_path / "a.json"), f"x={tmp_path / 'b.npy'}")
-
-
-def test_results_are_repeated_with_their_own_settings(ran: list[tuple[BenchSettings, bool]], tmp_path: Path) -> None:
-    bench("digits", "--rate", "2.5", "--arrivals", "even", "--seed", "9", "--environment", "prod")
-    [(settings, _)] = ran
-    then = FOUND.model_copy(update={"settings": settings_part(settings), "versions": {"commit": "def"}, "local": True})
-    ResultsFolder(tmp_path).write(then)
-
-    again = bench("--repeat", str(tmp_path))
-
-    assert ran[1] == (settings, True)
-    assert "versions: commit was def, is abc" in again.stderr
-    assert "1.00 times the answers a minute" in again.stderr
-
-
-def test_results_of_the_cloud_are_not_repeated_here(tmp_path: Path) -> None:
-    ResultsFolder(tmp_path).write(FOUND)
-
-    error = bench("--repeat", str(tmp_path / "results.json")).exception
-
-    assert isinstance(error, InputError)
-    assert "--cloud" in error.problems[0].allowed
-
-
-def test_no_results_cannot_be_repeated(tmp_path: Path) -> None:
-    error = bench("--repeat", str(tmp_path)).exception
-
-    assert isinstance(error, InputError)
-    assert error.problems[0].file == str(tmp_path / "results.json")
-
-
-def test_results_that_are_no_text_cannot_be_repeated(tmp_path: Path) -> None:
-    file = tmp_path / "results.json"
-    file.write_bytes(b'{"complete": "\xff"}')
-
-    error = bench("--repeat", str(file)).exception
-
-    assert isinstance(error, InputError), repr(error)
-    [problem] = error.problems
-    assert (problem.file, problem.found) == (str(file), "no UTF-8 text: byte 14 is 0xff")
-
-
-@pytest.mark.parametrize("mode", ["--gate", "--repeat"])
-def test_a_name_that_no_file_can_have_is_wrong_input(mode: str) -> None:
-    error = bench(mode, "x" * 300).exception
+def test_a_name_that_no_file_can_have_is_wrong_input() -> None:
+    error = bench("--gate", "x" * 300).exception
 
     assert isinstance(error, InputError), repr(error)
     assert error.problems[0].found == "File name too long"

@@ -196,13 +196,3 @@ def test_a_cancelled_level_leaves_no_call_behind() -> None:
         return len(asyncio.all_tasks())
 
     assert run(work) == 1, "but for the test's own"
-
-
-def test_latencies_of_all_loads_are_kept_for_whoever_is_told_them() -> None:
-    async def work(now: Now) -> int:
-        one = measuring(now, lambda _: 0.1)
-        points = [await one.level(Users(count=users)) for users in (1, 2)]
-        assert len(one.latencies_ms()) == sum(point.all.answered for point in points if point)
-        return len(one.latencies_ms())
-
-    assert run(work) > 0

@@ -175,22 +175,6 @@ def test_an_archive_that_is_gone_has_no_cold_start() -> None:
         measured(found, replace(SHORT, cold_starts=1))
 
 
-def test_every_latency_is_published_where_it_is_asked_for() -> None:
-    with world() as found:
-        result, _ = measured(found, replace(SHORT, publish_metric=True))
-
-    counts = [sum(datum["Counts"]) for told in found.metrics.told for datum in told["MetricData"]]
-    assert result.published == sum(counts) == sum(point.all.answered for point in result.points)
-    assert {told["Namespace"] for told in found.metrics.told} == {"tritonstack/client"}
-
-
-def test_nothing_is_published_unasked() -> None:
-    with world() as found:
-        result, _ = measured(found)
-
-    assert (result.published, found.metrics.told) == (0, [])
-
-
 def test_what_is_done_now_is_told() -> None:
     told = Told()
     with world() as found:

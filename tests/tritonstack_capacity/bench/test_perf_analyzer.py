@@ -21,7 +21,6 @@ from tests.tritonstack_capacity.bench.test_settings import SETTINGS, refused
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_capacity.bench.http_caller import ReadyRequest
 from tritonstack_capacity.bench.load import Budget, Load, Rate, Users
-from tritonstack_capacity.bench.options import OptionReader, check
 from tritonstack_capacity.bench.perf_analyzer import (
     VARIABLE,
     Analyser,
@@ -32,6 +31,7 @@ from tritonstack_capacity.bench.perf_analyzer import (
     kserve_data,
     read_export,
 )
+from tritonstack_capacity.bench.settings import OptionReader, check
 from tritonstack_capacity.bench.subject import Payload
 
 REQUIREMENTS = Path(__file__).resolve().parents[3] / "requirements" / "perf-analyzer.in"

@@ -10,8 +10,7 @@ import pytest
 from tritonstack.errors import InputError
 from tritonstack_capacity.bench.load import Phase, Rate, Users
 from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, Timing
-from tritonstack_capacity.bench.options import OptionReader, check
-from tritonstack_capacity.bench.settings import BenchSettings
+from tritonstack_capacity.bench.settings import BenchSettings, OptionReader, check
 from tritonstack_capacity.bench.subject import configured_names
 
 MODELS = Path(__file__).resolve().parents[3] / "model_repos"
@@ -35,7 +34,6 @@ SETTINGS = BenchSettings(
     most_under_way=100,
     seed=0,
     generator="client",
-    publish_metric=False,
     cloudwatch_wait_seconds=0.0,
 )
 PHASE = Phase(initial_users=1, users_per_minute=1, seconds=10)

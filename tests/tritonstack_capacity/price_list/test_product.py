@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.price_list.documents import REGION, TYPE, dimension, document
-from tritonstack_capacity.price_list.query import HostingProduct, UnclearProductError, read_product
+from tritonstack_capacity.price_list import HostingProduct, UnclearProductError, read_product
 
 Document = dict[str, Any]
 JSON = st.recursive(

@@ -10,7 +10,7 @@ from tests.preflight.fakes import Answer, FakeSession, RefusalError, pages
 from tests.tritonstack_capacity.price_list.documents import text
 from tritonstack.errors import WorkFailedError
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
-from tritonstack_capacity.price_list.query import API_REGIONS, MOST_PAGES, hosting_documents
+from tritonstack_capacity.price_list import API_REGIONS, MOST_PAGES, hosting_documents
 
 
 def asked(answer: Answer, *, api_region: str = "us-east-1") -> tuple[tuple[str, ...], FakeSession, list[str]]:

@@ -21,7 +21,7 @@ from tritonstack.monitoring.graphs import variant_of
 from tritonstack.review.cost import Price, PriceBook, prices_of
 from tritonstack_capacity.commands import bench, size
 from tritonstack_capacity.simulation.scenario import Instance
-from tritonstack_capacity.simulation.sources import instance_price
+from tritonstack_capacity.simulation.scenario_defaults import instance_price
 
 CARRIED, UNKNOWN = "ml.g4dn.xlarge", "ml.g5.16xlarge"
 """Types with a price in the catalogue's us-east-1, and without one."""

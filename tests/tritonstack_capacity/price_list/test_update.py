@@ -15,7 +15,7 @@ from tests.tritonstack_capacity.price_list.test_product import paths, replaced
 from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, price_file_text
 from tritonstack.catalogue.prices import CONSTRUCTED_VERSION, carried_prices
 from tritonstack.errors import WorkFailedError
-from tritonstack_capacity.price_list.update import Change, Update, updated
+from tritonstack_capacity.price_list import Change, Update, updated
 
 OLDER = "2026-10-01T00:00:00Z"
 OTHER = "ml.g5.16xlarge"

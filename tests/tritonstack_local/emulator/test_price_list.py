@@ -16,7 +16,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.price_file import read_price_file
 from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack_capacity.commands import prices
-from tritonstack_capacity.price_list.query import read_product
+from tritonstack_capacity.price_list import read_product
 from tritonstack_local.aws import LocalAws
 from tritonstack_local.processes import ProcessRecord
 

@@ -1,4 +1,4 @@
-"""Checks of a scenario beyond its schema: fields against each other, the catalogue, and other files."""
+"""Checks of a scenario beyond its schema: fields against each other and against the catalogue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError, create_model
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config.scaling import Scaling, limits_and_targets
-from tritonstack.config.yaml_loader import Finding
+from tritonstack.errors import Problem
 from tritonstack_capacity.simulation.scenario import MIB, MOST_CALLS, MOST_MODELS, Arrivals, Instance, ModelGroup
 from tritonstack_capacity.simulation.trace import MINUTE, expected_calls, model_names
 
@@ -52,7 +52,7 @@ def has(part: BaseModel, *fields: str) -> bool:
     return all(field in vars(part) for field in fields)
 
 
-def as_far_as_readable(findings: Iterator[Finding]) -> Iterator[Finding]:
+def as_far_as_readable(findings: Iterator[Problem]) -> Iterator[Problem]:
     """A check's findings, until it looks at a field that could not be read."""
     try:
         yield from findings
@@ -101,31 +101,31 @@ def start_of(arrivals: Arrivals) -> dt.datetime | None:
         return None
 
 
-def check_instance(instance: Instance) -> Iterator[Finding]:
+def check_instance(instance: Instance) -> Iterator[Problem]:
     """The type, its region, and what the catalogue does not know of it."""
     for check in (_check_type, _check_region, _check_disk, _check_memory):
         yield from as_far_as_readable(check(instance))
 
 
-def _check_type(instance: Instance) -> Iterator[Finding]:
+def _check_type(instance: Instance) -> Iterator[Problem]:
     catalogue = load_catalogue()
     if catalogue.instance(instance.type) is None:
-        yield Finding(
+        yield Problem(
             location=("instance", "type"),
             found=instance.type,
             allowed=f"a GPU instance type of the catalogue: {', '.join(list(catalogue.instances)[:6])}, …",
         )
 
 
-def _check_region(instance: Instance) -> Iterator[Finding]:
+def _check_region(instance: Instance) -> Iterator[Problem]:
     regions = load_catalogue().regions
     if instance.region not in regions:
-        yield Finding(location=("instance", "region"), found=instance.region, allowed=", ".join(regions))
+        yield Problem(location=("instance", "region"), found=instance.region, allowed=", ".join(regions))
 
 
-def _check_disk(instance: Instance) -> Iterator[Finding]:
+def _check_disk(instance: Instance) -> Iterator[Problem]:
     if disk_for_models(instance) is None and load_catalogue().instance(instance.type) is not None:
-        yield Finding(
+        yield Problem(
             location=("instance", "disk_mib"),
             found="nothing",
             allowed="MiB of disk for models",
@@ -133,17 +133,17 @@ def _check_disk(instance: Instance) -> Iterator[Finding]:
         )
 
 
-def _check_memory(instance: Instance) -> Iterator[Finding]:
+def _check_memory(instance: Instance) -> Iterator[Problem]:
     memory = memory_for_models(instance)
     if memory is not None and memory <= 0:
-        yield Finding(
+        yield Problem(
             location=("instance", "reserved_gpu_memory_mib"),
             found=f"{instance.reserved_gpu_memory_mib:g}",
             allowed=f"less than the GPU's memory, {memory / MIB + instance.reserved_gpu_memory_mib:g} MiB",
         )
 
 
-def check_models(groups: Groups, *, instance: Instance | None) -> Iterator[Finding]:
+def check_models(groups: Groups, *, instance: Instance | None) -> Iterator[Problem]:
     """Names, sizes and times of the groups, and whether each model fits."""
     yield from _check_names(groups)
     for place, group in groups:
@@ -154,71 +154,71 @@ def check_models(groups: Groups, *, instance: Instance | None) -> Iterator[Findi
             yield from as_far_as_readable(_check_disk_of(place, group, instance=instance))
     count = sum(group.count for _, group in groups if has(group, "count"))
     if count > MOST_MODELS:
-        yield Finding(location=("models",), found=f"{count} models", allowed=f"at most {MOST_MODELS}")
+        yield Problem(location=("models",), found=f"{count} models", allowed=f"at most {MOST_MODELS}")
     if instance is not None and count > 1:
         yield from as_far_as_readable(_check_gpus(instance))
 
 
-def _check_names(groups: Groups) -> Iterator[Finding]:
+def _check_names(groups: Groups) -> Iterator[Problem]:
     """Of groups, and where those differ of the models that they come to."""
     named = [(place, group) for place, group in groups if has(group, "name")]
     repeated = [name for name, times in Counter(group.name for _, group in named).items() if times > 1]
     for place, group in named:
         if group.name in repeated:
-            yield Finding(location=("models", place, "name"), found=group.name, allowed="a name of its own")
+            yield Problem(location=("models", place, "name"), found=group.name, allowed="a name of its own")
     counted = tuple(group for _, group in named if has(group, "count"))
     if repeated or sum(group.count for group in counted) > MOST_MODELS:
         return
     equal = [name for name, times in Counter(model_names(counted)).items() if times > 1]
     if equal:
         called = ", ".join(equal[:3]) + (f" and {len(equal) - 3} more" if len(equal) > 3 else "")
-        yield Finding(location=("models",), found=f"two models called {called}", allowed="different names")
+        yield Problem(location=("models",), found=f"two models called {called}", allowed="different names")
 
 
-def _check_gpus(instance: Instance) -> Iterator[Finding]:
+def _check_gpus(instance: Instance) -> Iterator[Problem]:
     found = load_catalogue().instance(instance.type)
     if found is not None and found.gpu_count > 1:
-        yield Finding(
+        yield Problem(
             location=("instance", "type"),
             found=f"{found.name} with {found.gpu_count} GPUs, for several models",
             allowed="a type with one GPU: multi-model endpoints take no other",
         )
 
 
-def _check_service(place: int, group: ModelGroup) -> Iterator[Finding]:
+def _check_service(place: int, group: ModelGroup) -> Iterator[Problem]:
     if group.service.fixed_ms + group.service.per_item_ms <= 0:
-        yield Finding(location=("models", place, "service"), found="no time at all", allowed="fixed_ms or per_item_ms")
+        yield Problem(location=("models", place, "service"), found="no time at all", allowed="fixed_ms or per_item_ms")
 
 
-def _check_delay(place: int, group: ModelGroup) -> Iterator[Finding]:
+def _check_delay(place: int, group: ModelGroup) -> Iterator[Problem]:
     if group.max_queue_delay_ms and group.max_batch == 1:
-        yield Finding(
+        yield Problem(
             location=("models", place, "max_queue_delay_ms"),
             found=f"{group.max_queue_delay_ms:g} with max_batch 1",
             allowed="a delay only where requests are batched",
         )
 
 
-def _check_files(place: int, group: ModelGroup) -> Iterator[Finding]:
+def _check_files(place: int, group: ModelGroup) -> Iterator[Problem]:
     if group.disk_mib is None and group.manifest is None:
         allowed = "disk_mib, or a manifest that tells it"
         advice = "`tritonstack build --environment NAME` writes them; a scenario with that environment finds its own."
-        yield Finding(location=("models", place, "disk_mib"), found="nothing", allowed=allowed, advice=advice)
+        yield Problem(location=("models", place, "disk_mib"), found="nothing", allowed=allowed, advice=advice)
 
 
-def _check_cold(place: int, group: ModelGroup) -> Iterator[Finding]:
+def _check_cold(place: int, group: ModelGroup) -> Iterator[Problem]:
     if group.cold_seconds is not None and group.load_seconds is not None:
-        yield Finding(
+        yield Problem(
             location=("models", place, "load_seconds"),
             found=f"{group.load_seconds:g} beside {'cold_results' if group.cold_results else 'cold_seconds'}",
             allowed="one of the two: cold_seconds is download and load together",
         )
 
 
-def _check_memory_of(place: int, group: ModelGroup, *, instance: Instance) -> Iterator[Finding]:
+def _check_memory_of(place: int, group: ModelGroup, *, instance: Instance) -> Iterator[Problem]:
     memory = memory_for_models(instance)
     if memory is not None and 0 < memory < group.gpu_memory_mib * MIB:
-        yield Finding(
+        yield Problem(
             location=("models", place, "gpu_memory_mib"),
             found=f"{group.gpu_memory_mib:g}",
             allowed=f"at most {memory / MIB:g} MiB, the GPU memory for models of {instance.type}",
@@ -226,65 +226,65 @@ def _check_memory_of(place: int, group: ModelGroup, *, instance: Instance) -> It
         )
 
 
-def _check_disk_of(place: int, group: ModelGroup, *, instance: Instance) -> Iterator[Finding]:
+def _check_disk_of(place: int, group: ModelGroup, *, instance: Instance) -> Iterator[Problem]:
     disk = disk_for_models(instance)
     if disk is not None and group.disk_mib is not None and group.disk_mib * MIB > disk:
-        yield Finding(
+        yield Problem(
             location=("models", place, "disk_mib"),
             found=f"{group.disk_mib:g} MiB",
             allowed=f"at most {disk / MIB:g} MiB, the disk for models of {instance.type}",
         )
 
 
-def check_arrivals(arrivals: Arrivals, *, traced: bool) -> Iterator[Finding]:
+def check_arrivals(arrivals: Arrivals, *, traced: bool) -> Iterator[Problem]:
     """One source of calls, in order, with calls in it. ``traced``: a trace was named beside the file."""
     for check in (_check_starts,) if traced else (_check_starts, _check_source, _check_curve, _check_number):
         yield from as_far_as_readable(check(arrivals))
 
 
-def _check_starts(arrivals: Arrivals) -> Iterator[Finding]:
+def _check_starts(arrivals: Arrivals) -> Iterator[Problem]:
     if arrivals.starts is not None and start_of(arrivals) is None:
         allowed = "a moment that there is, as yyyy-mm-ddThh:mm:ss"
-        yield Finding(location=("arrivals", "starts"), found=arrivals.starts, allowed=allowed)
+        yield Problem(location=("arrivals", "starts"), found=arrivals.starts, allowed=allowed)
 
 
-def _check_source(arrivals: Arrivals) -> Iterator[Finding]:
+def _check_source(arrivals: Arrivals) -> Iterator[Problem]:
     if bool(arrivals.curve) == (arrivals.trace is not None):
         found = "both a curve and a trace" if arrivals.curve else "neither a curve nor a trace"
-        yield Finding(location=("arrivals",), found=found, allowed="one of curve and trace")
+        yield Problem(location=("arrivals",), found=found, allowed="one of curve and trace")
 
 
-def _check_curve(arrivals: Arrivals) -> Iterator[Finding]:
+def _check_curve(arrivals: Arrivals) -> Iterator[Problem]:
     minutes = [point.minute for point in arrivals.curve]
     if minutes and minutes[0] != 0:
         location = ("arrivals", "curve", 0, "minute")
-        yield Finding(location=location, found=f"{minutes[0]:g}", allowed="0: what holds at the beginning")
+        yield Problem(location=location, found=f"{minutes[0]:g}", allowed="0: what holds at the beginning")
     for place in range(1, len(minutes)):
         if minutes[place] <= minutes[place - 1]:
             allowed = f"more than {minutes[place - 1]:g}, the point before"
             location = ("arrivals", "curve", place, "minute")
-            yield Finding(location=location, found=f"{minutes[place]:g}", allowed=allowed)
+            yield Problem(location=location, found=f"{minutes[place]:g}", allowed=allowed)
 
 
-def _check_number(arrivals: Arrivals) -> Iterator[Finding]:
+def _check_number(arrivals: Arrivals) -> Iterator[Problem]:
     """How many calls a curve comes to."""
     if not arrivals.curve:
         return
     if arrivals.duration_minutes is None:
-        yield Finding(location=("arrivals", "duration_minutes"), found="nothing", allowed="minutes, above zero")
+        yield Problem(location=("arrivals", "duration_minutes"), found="nothing", allowed="minutes, above zero")
         return
     if arrivals.curve[0].minute != 0:
         return
     calls = expected_calls(arrivals.curve, seconds=arrivals.duration_minutes * MINUTE)
     if calls < 1:
         found = f"{calls:g} calls in all"
-        yield Finding(location=("arrivals", "curve"), found=found, allowed="a load: one call at least")
+        yield Problem(location=("arrivals", "curve"), found=found, allowed="a load: one call at least")
     elif calls > MOST_CALLS:
         allowed = f"at most {MOST_CALLS:,}"
-        yield Finding(location=("arrivals", "curve"), found=f"{calls:,.0f} calls", allowed=allowed)
+        yield Problem(location=("arrivals", "curve"), found=f"{calls:,.0f} calls", allowed=allowed)
 
 
-def check_scaling(scaling: Scaling, *, instance: Instance | None, arrivals: Arrivals | None) -> Iterator[Finding]:
+def check_scaling(scaling: Scaling, *, instance: Instance | None, arrivals: Arrivals | None) -> Iterator[Problem]:
     """As in an environment file, and what a scenario needs for it."""
     for check in limits_and_targets(scaling, location=("scaling",), production=False):
         yield from as_far_as_readable(check)
@@ -294,43 +294,43 @@ def check_scaling(scaling: Scaling, *, instance: Instance | None, arrivals: Arri
         yield from as_far_as_readable(_check_count(scaling, instance))
 
 
-def _check_beginning(scaling: Scaling, arrivals: Arrivals) -> Iterator[Finding]:
+def _check_beginning(scaling: Scaling, arrivals: Arrivals) -> Iterator[Problem]:
     if scaling.schedules and arrivals.starts is None:
-        yield Finding(
+        yield Problem(
             location=("arrivals", "starts"),
             found="nothing",
             allowed="when minute 0 is, in UTC (2026-11-23T06:00:00): scaling has schedules",
         )
 
 
-def _check_count(scaling: Scaling, instance: Instance) -> Iterator[Finding]:
+def _check_count(scaling: Scaling, instance: Instance) -> Iterator[Problem]:
     if scaling.minimum <= scaling.maximum and not scaling.minimum <= instance.count <= scaling.maximum:
         allowed = f"{scaling.minimum} to {scaling.maximum}, as scaling says"
-        yield Finding(location=("instance", "count"), found=str(instance.count), allowed=allowed)
+        yield Problem(location=("instance", "count"), found=str(instance.count), allowed=allowed)
 
 
-def check_warm_up(minutes: float, *, seconds: float) -> Iterator[Finding]:
+def check_warm_up(minutes: float, *, seconds: float) -> Iterator[Problem]:
     """A warm-up that leaves no call of those that come for so many ``seconds``."""
     if minutes * MINUTE >= seconds:
-        yield Finding(
+        yield Problem(
             location=("warm_up_minutes",),
             found=f"{minutes:g}",
             allowed=f"less than {seconds / MINUTE:g} minutes, how long calls come",
         )
 
 
-def check_limit(limit_ms: float, groups: Groups) -> Iterator[Finding]:
+def check_limit(limit_ms: float, groups: Groups) -> Iterator[Problem]:
     """A limit that even calls that meet nothing else would miss."""
     yield from as_far_as_readable(_check_limit(limit_ms, groups))
 
 
-def _check_limit(limit_ms: float, groups: Groups) -> Iterator[Finding]:
+def _check_limit(limit_ms: float, groups: Groups) -> Iterator[Problem]:
     shares = [(group, group.count if group.share is None else group.share) for _, group in groups]
     late = sum(share * _late(group, limit_ms) for group, share in shares)
     if late <= 0.05 * sum(share for _, share in shares):
         return
     slowest = max(_alone_ms(group) for group, _ in shares)
-    yield Finding(
+    yield Problem(
         location=("latency_limit_ms",),
         found=f"{limit_ms:g} ms, which nothing keeps: more than 5 % of the calls take longer alone on a warm instance",
         allowed=f"{slowest:g} ms or more, the slowest group's own time",
