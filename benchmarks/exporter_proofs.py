@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.results import Figure, machine, tell
 from tritonstack.cli.progress import Steps
 from tritonstack.models.build import build_models
-from tritonstack.models.places import Places
+from tritonstack.models.manifest import Places
 from tritonstack.models.source import BuildChoice
 from tritonstack.paths import REPOSITORY
 

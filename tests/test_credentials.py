@@ -14,13 +14,13 @@ from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import Endpoint, Environment, places_in, write_double
 from tests.models.test_publish import _build
+from tritonstack.aws_session import credentials_ended
 from tritonstack.cli import root as cli
-from tritonstack.credentials import credentials_ended
 from tritonstack.engines.remote_job import JobState, await_job
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models import bucket as bucket_module
 from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.places import Places
+from tritonstack.models.manifest import Places
 from tritonstack.models.publish import publish_environment
 from tritonstack.releases.verification import Verifier
 

@@ -1,4 +1,4 @@
-"""What a client does before and after a call: how a file becomes inputs, and what outputs mean.
+"""What a client does before and after a request: how a file becomes inputs, and what outputs mean.
 
 A recipe states it, the manifest carries it, and :mod:`tritonstack.client` does it.
 """
@@ -6,11 +6,37 @@ A recipe states it, the manifest carries it, and :mod:`tritonstack.client` does 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 from typing import Annotated, Literal
 
-from pydantic import Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
-from tritonstack.recipe_part import InsidePath, RecipePart
+from tritonstack.naming import NAME_PATTERN
+
+
+class RecipePart(BaseModel):
+    """A mapping of the recipe: closed to unknown fields, and immutable."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _inside(path: str) -> str:
+    """A path below the model folder, with forward slashes."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or "\\" in path or str(pure) in ("", "."):
+        raise ValueError("a path inside the model folder, with forward slashes and without '..'")
+    return str(pure)
+
+
+InsidePath = Annotated[str, AfterValidator(_inside)]
+"""A file of the model folder, or one that an export makes there."""
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+"""Lower-case letters, digits and hyphens, no hyphen at either end."""
+
+
+# A recipe states it, the manifest carries it, and :mod:`tritonstack.client` does it.
+
 
 ImageEncoding = Literal["png-bytes", "file-bytes", "pixels"]
 TextEncoding = Literal["utf8", "tokens"]

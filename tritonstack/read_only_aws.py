@@ -11,8 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError as NoAnswerError
 
-from tritonstack.aws_session import Session
-from tritonstack.credentials import EXPIRED_CODES, NOT_TAKEN_CODES
+from tritonstack.aws_session import EXPIRED_CODES, NOT_TAKEN_CODES, Session
 
 BOUNDED = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 4})
 """A service that is down costs a call a minute at most; the runner's own limit is above it."""

@@ -22,7 +22,7 @@ from tritonstack.client.body import encode
 from tritonstack.engines.engine_step import StepError
 from tritonstack.engines.gpu_check import find_gpu
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.places import Places
+from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import Size
 from tritonstack.paths import REPOSITORY
 from tritonstack_local.container.repository import TritonFiles

@@ -16,8 +16,8 @@ from tritonstack.client.body import Body, PayloadFormat, encode
 from tritonstack.errors import WorkFailedError
 from tritonstack.models import BuildChoice
 from tritonstack.models.build import build_models
+from tritonstack.models.manifest import Places
 from tritonstack.models.packing import pack
-from tritonstack.models.places import Places
 from tritonstack.models.recipe import Size
 from tritonstack.paths import REPOSITORY, environment_python
 from tritonstack.unpacking import UnpackLimits, unpack

@@ -10,7 +10,7 @@ from typing import Any
 from scripts.documentation.markdown import code, head, table
 from tritonstack.catalogue import load_catalogue, release_order
 from tritonstack.engines.trtexec import PRECISIONS, engine_options, engine_problems, tensorrt_versions
-from tritonstack.models.engine_recipe import Engine
+from tritonstack.models.runtime_options import Engine
 
 SHAPES = {"input": {"min": [1, 128], "opt": [8, 128], "max": [16, 128]}}
 FIELDS: dict[str, dict[str, Any]] = {

@@ -7,7 +7,7 @@ import pytest
 from scripts.documentation.engines_page import SHAPES, engines_page
 from tritonstack.catalogue import load_catalogue
 from tritonstack.engines.trtexec import engine_options, engine_problems
-from tritonstack.models.engine_recipe import Engine
+from tritonstack.models.runtime_options import Engine
 
 CATALOGUE = load_catalogue()
 RELEASES = list(CATALOGUE.releases)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engines.prepare_way import Way
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.models.building import Proofs
+from tritonstack.models.staging import Proofs
 
 
 @pytest.fixture(scope="session")

@@ -24,12 +24,11 @@ from tritonstack.engines.preparation import Place, PrepareSummary, stored_manife
 from tritonstack.engines.prepare import Preparation, RunnerFor
 from tritonstack.engines.runners import HereRunner
 from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.building import Proofs
-from tritonstack.models.digest import model_digest
-from tritonstack.models.manifest import Manifest
-from tritonstack.models.places import Places
+from tritonstack.models.inputs import model_digest
+from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
+from tritonstack.models.staging import Proofs
 from tritonstack.naming import ArchiveName, Platform, artifact_parameter, builds_parameter
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 

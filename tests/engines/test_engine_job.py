@@ -17,7 +17,7 @@ from tritonstack.catalogue.options import known_versions, trtexec_table
 from tritonstack.engines import engine_step
 from tritonstack.engines.trtexec import EngineJob, engine_options, engine_problems, tensorrt_versions, write_job
 from tritonstack.errors import InputError
-from tritonstack.models.engine_recipe import Engine
+from tritonstack.models.runtime_options import Engine
 from tritonstack.naming import Platform
 from tritonstack_local.trtexec.__main__ import Arguments
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from tritonstack.engines.export_step import graph_for_engine
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.engine_recipe import Engine
 from tritonstack.models.programs import environment_python
+from tritonstack.models.runtime_options import Engine
 
 SHAPES = {"x": {"min": [1, 3], "opt": [8, 3], "max": [16, 3]}}
 

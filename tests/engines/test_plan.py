@@ -12,7 +12,7 @@ from tritonstack.config import load_environment
 from tritonstack.engines.order import served_by
 from tritonstack.engines.plan import EnginePlan, plan_engines
 from tritonstack.errors import InputError
-from tritonstack.models.resolving import resolved_models
+from tritonstack.models.inputs import resolved_models
 
 ENGINE = """\
 kind: tensorrt

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tritonstack.engines.export_step import proof_inputs
 from tritonstack.errors import InputError
-from tritonstack.models.engine_recipe import Engine
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxGraph
+from tritonstack.models.runtime_options import Engine
 
 TYPES = {
     "FP32": np.float32,

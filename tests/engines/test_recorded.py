@@ -16,12 +16,11 @@ from tests.models.fake_aws import FakeAws
 from tests.models.folders import places_in, source_of, write, write_double
 from tritonstack.engines.orders import source_of_digest
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models import digest as digest_module
+from tritonstack.models import inputs as digest_module
 from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.building import Task, make_archive
-from tritonstack.models.digest import model_digest
-from tritonstack.models.inputs import zip_inputs
+from tritonstack.models.inputs import model_digest, zip_inputs
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
+from tritonstack.models.staging import Task, make_archive
 from tritonstack.naming import ArchiveName
 
 EXPORT = """\
@@ -78,8 +77,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
     library = tmp_path / "tritonstack/exporters"
     write(library, {"__init__.py": "", "factor.py": 'FACTOR = "2"\n'})
     write(library.parent, {"__init__.py": "", "errors.py": "class WorkFailedError(Exception): pass\n"})
-    monkeypatch.setattr(digest_module, "LIBRARY", library)
-    monkeypatch.setattr("tritonstack.engines.orders.OWN_LIBRARY", library)
+    monkeypatch.setattr(digest_module, "EXPORTERS", library)
+    monkeypatch.setattr("tritonstack.engines.orders.EXPORTERS", library)
     monkeypatch.setattr(digest_module, "LIBRARY_ENVIRONMENTS", {"exporters"})
     folder = write_double(tmp_path)
     write(folder, {"export.py": EXPORT})

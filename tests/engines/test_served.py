@@ -11,7 +11,7 @@ from tests.models.folders import write, write_double
 from tritonstack.config import Environment, load_environment
 from tritonstack.engines.order import all_served, served_by
 from tritonstack.errors import InputError
-from tritonstack.models.digest import model_digest
+from tritonstack.models.inputs import model_digest
 from tritonstack.models.source import BuildChoice
 
 

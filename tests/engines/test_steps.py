@@ -240,7 +240,7 @@ def fresh(project: TinyProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     if not project.proofs:
         project.export_step(tmp_path / "first")
     proven = next(iter(project.proofs.values()))
-    monkeypatch.setattr("tritonstack.models.building.prove_sample", lambda *_, **__: proven)
+    monkeypatch.setattr("tritonstack.models.staging.prove_sample", lambda *_, **__: proven)
     return TinyProject(tmp_path, write_tiny(tmp_path), project.programs)
 
 

@@ -12,7 +12,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.options import tensorrt_candidates, trtexec_options
 from tritonstack.engines.trtexec import Target, command, engine_options, engine_problems, tensorrt_versions
 from tritonstack.errors import InputError
-from tritonstack.models.engine_recipe import Engine
+from tritonstack.models.runtime_options import Engine
 
 CATALOGUE = load_catalogue()
 GPUS = sorted({row.gpu for row in CATALOGUE.instances.values()})

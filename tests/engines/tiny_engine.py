@@ -15,10 +15,9 @@ from typing import Any
 from tests.models.folders import places_in, source_of
 from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
 from tritonstack.engines.pack_step import finish_archive
-from tritonstack.models.building import Proofs, Task
-from tritonstack.models.digest import model_digest
-from tritonstack.models.manifest import Manifest
-from tritonstack.models.places import Places
+from tritonstack.models.inputs import model_digest
+from tritonstack.models.manifest import Manifest, Places
+from tritonstack.models.staging import Proofs, Task
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 

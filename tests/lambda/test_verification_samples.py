@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tritonstack.client.body import BINARY_PREFIX, encode
-from tritonstack.models.sample_request import READY_REQUEST
+from tritonstack.models.sample import READY_REQUEST
 
 samples: Any = importlib.import_module("lambda.verification.samples")  # `lambda` is a word of the language
 TYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]

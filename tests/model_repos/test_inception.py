@@ -23,11 +23,10 @@ from tests.tritonstack_local.container.conftest import QUIET, SageMaker
 from tritonstack.catalogue import model_formats
 from tritonstack.config import check_archives, load_environment, with_default_models
 from tritonstack.models.build import build_models
-from tritonstack.models.contents import contents_of
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.model_config import read_config
 from tritonstack.models.programs import REPOSITORY
-from tritonstack.models.source import ArchiveSource, BuildChoice
+from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of
 from tritonstack.paths import environment_python
 from tritonstack.unpacking import unpack
 from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer, prepare_model_data

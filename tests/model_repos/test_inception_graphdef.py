@@ -8,11 +8,10 @@ import pytest
 
 from tests.config.environment_file import write_environment
 from tritonstack.config import check_archives, load_environment
-from tritonstack.models.contents import contents_of
 from tritonstack.models.lint import lint_folder
 from tritonstack.models.lint.view import Target
 from tritonstack.models.programs import REPOSITORY
-from tritonstack.models.source import ArchiveSource
+from tritonstack.models.source import ArchiveSource, contents_of
 
 NAME, ONNX = "inception-ensemble-graphdef", "inception-ensemble"
 FOLDERS = {name: REPOSITORY / "model_repos" / name for name in (NAME, ONNX)}

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritonstack.models.places import Places
+from tritonstack.models.manifest import Places
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import Platform
 

@@ -9,10 +9,10 @@ import pytest
 
 from tests.models.folders import Endpoint, Environment, places_in, tensor, write, write_double
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models import building, programs
+from tritonstack.models import programs
+from tritonstack.models import staging as building
 from tritonstack.models.build import build_environment, build_models
-from tritonstack.models.manifest import read_manifest
-from tritonstack.models.places import Places
+from tritonstack.models.manifest import Places, read_manifest
 from tritonstack.models.recipe import Size
 from tritonstack.models.source import BuildChoice
 from tritonstack.unpacking import unpack

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.models.folders import RECIPE, Endpoint, Environment, source_of, write, write_double
 from tritonstack.errors import InputError
-from tritonstack.models import digest as digest_module
-from tritonstack.models.contents import contents_of
-from tritonstack.models.digest import check_model_folders, model_digest, release_set
+from tritonstack.models import inputs as digest_module
+from tritonstack.models.inputs import check_model_folders, model_digest, release_set
+from tritonstack.models.source import contents_of
 
 EXPORT = "exports: [{script: export.py, produces: [double/1/weights.bin], options: {seed: 0}}]\n"
 

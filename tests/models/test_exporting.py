@@ -14,8 +14,7 @@ from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import programs
 from tritonstack.models.build import build_models
 from tritonstack.models.exporting import export_source
-from tritonstack.models.manifest import read_manifest
-from tritonstack.models.places import Places
+from tritonstack.models.manifest import Places, read_manifest
 from tritonstack.models.source import BuildChoice, archives_of
 
 SCRIPT = """\

@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.models.folders import source_of, write, write_double
-from tritonstack.models import digest as digest_module
-from tritonstack.models.digest import model_digest
-from tritonstack.models.inputs import unzip_inputs, zip_inputs
+from tritonstack.models import inputs as digest_module
+from tritonstack.models.inputs import model_digest, unzip_inputs, zip_inputs
 from tritonstack.models.source import ArchiveSource, archives_of
 from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError
 
@@ -47,7 +46,7 @@ def test_the_digest_of_what_is_unpacked_is_that_of_what_was_packed(
     kept = _unpacked(source, tmp_path)
     wanted = model_digest(source)
     library = kept / "tritonstack/exporters"
-    monkeypatch.setattr(digest_module, "LIBRARY", tmp_path / "gone")  # what is kept does not need this checkout's
+    monkeypatch.setattr(digest_module, "EXPORTERS", tmp_path / "gone")  # what is kept does not need this checkout's
     (again,) = archives_of(kept / "model_repos/double")
     assert model_digest(again) != wanted
     again = ArchiveSource(name="double", folder=kept / "model_repos/double", library=library)

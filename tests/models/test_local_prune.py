@@ -12,9 +12,9 @@ from tests.models.folders import places_in, source_of, write, write_double
 from tritonstack.cli.root import root
 from tritonstack.errors import InputError
 from tritonstack.models.build import build_models
-from tritonstack.models.digest import model_digest
 from tritonstack.models.execution_environment import environment_stem
-from tritonstack.models.places import Places
+from tritonstack.models.inputs import model_digest
+from tritonstack.models.manifest import Places
 from tritonstack.models.prune import LocalPlan, carry_out_local, plan_local
 from tritonstack.models.source import BuildChoice
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tritonstack.models.lint.onnxruntime import OnnxRuntimeConfig, configured, differences, expected_config
 from tritonstack.models.model_config import read_config
-from tritonstack.models.onnxruntime_config import OnnxRuntimeConfig, configured, differences, expected_config
-from tritonstack.models.onnxruntime_options import CudaAccelerator, OnnxRuntimeOptions, TensorRtAccelerator
+from tritonstack.models.runtime_options import CudaAccelerator, OnnxRuntimeOptions, TensorRtAccelerator
 
 FLAGS = st.none() | st.booleans()
 COUNTS = st.none() | st.integers(0, 64)

@@ -11,12 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tritonstack.models.partial import partial_folder
+from tritonstack.disk import partial_folder
 from tritonstack.models.programs import REPOSITORY
 
 HOLDER = """\
 import pathlib, sys
-from tritonstack.models.partial import partial_folder
+from tritonstack.disk import partial_folder
 with partial_folder(pathlib.Path(sys.argv[1]), name=".model") as made:
     print(made, flush=True)
     sys.stdin.read()

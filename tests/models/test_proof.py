@@ -11,8 +11,8 @@ import pytest
 from tests.models.lint.onnx_files import node, write_graph
 from tritonstack.models.model_config import read_config
 from tritonstack.models.programs import run_script
-from tritonstack.models.proof import PROOF_ENVIRONMENT, PROVER
-from tritonstack.models.proof import _plan as plan_of
+from tritonstack.models.sample import PROOF_ENVIRONMENT, PROVER
+from tritonstack.models.sample import _plan as plan_of
 
 LABELS = """
     backend: "onnxruntime" max_batch_size: 8

@@ -18,9 +18,8 @@ from tritonstack.adapters import Adapters
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import bucket as bucket_module
 from tritonstack.models.bucket import ArtifactBucket, StoredObject
-from tritonstack.models.digest import model_digest
-from tritonstack.models.manifest import ArchiveEntry, ClientFileEntry, Manifest, ModelEntry, SampleEntry
-from tritonstack.models.places import Places
+from tritonstack.models.inputs import model_digest
+from tritonstack.models.manifest import ArchiveEntry, ClientFileEntry, Manifest, ModelEntry, Places, SampleEntry
 from tritonstack.models.publish import publish_environment
 from tritonstack.models.source import archives_of
 from tritonstack.naming import ArchiveName

@@ -18,7 +18,7 @@ from tests.models.folders import places_in, source_of, write, write_double
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.build import build_models
 from tritonstack.models.exporting import export_digest, fetch_source
-from tritonstack.models.places import Places
+from tritonstack.models.manifest import Places
 from tritonstack.models.source import ArchiveSource, BuildChoice
 
 WEIGHTS = bytes(range(256)) * 100_000  # more than one chunk

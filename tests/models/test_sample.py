@@ -15,10 +15,9 @@ from tests.models.folders import CONFIG, MODEL, places_in, tensor, write, write_
 from tritonstack.client.body import encode
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.build import build_models
-from tritonstack.models.places import Places
+from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import read_recipe
-from tritonstack.models.sample import compare_answer, read_sample
-from tritonstack.models.sample_request import READY_REQUEST, ready_request
+from tritonstack.models.sample import READY_REQUEST, compare_answer, read_sample, ready_request
 
 PIXELS = "adapters: {image: {input: x, encoding: pixels, crop: 4}}\n"
 

@@ -8,11 +8,9 @@ import pytest
 
 from tests.models.folders import Endpoint, Environment, source_of, write, write_double
 from tritonstack.errors import InputError
-from tritonstack.models.contents import contents_of
-from tritonstack.models.digest import check_model_folders, model_digest, release_set
 from tritonstack.models.exporting import export_digest, max_batch_size, script_options
-from tritonstack.models.resolving import resolved_models, sources_of
-from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
+from tritonstack.models.inputs import check_model_folders, model_digest, release_set, resolved_models, sources_of
+from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of, contents_of
 
 OVERLAYS = """\
 exports: [{script: export.py, produces: [double/1/weights.bin]}]

@@ -14,11 +14,10 @@ from tests.models.folders import T4, Builds, Endpoint, Environment, places_in, s
 from tritonstack.adapters import Adapters
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.digest import model_digest
-from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, SampleEntry
+from tritonstack.models.inputs import model_digest
+from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, Places, SampleEntry
 from tritonstack.models.marked_plan import MARK
 from tritonstack.models.packing import pack
-from tritonstack.models.places import Places
 from tritonstack.models.publish import BuiltArchive, marked_plans, publish_archive, publish_environment
 from tritonstack.naming import ArchiveName
 

@@ -8,14 +8,19 @@ import pytest
 
 from tests.models.folders import T4, Builds, Endpoint, Environment, places_in, source_of, write_double
 from tritonstack.errors import InputError
-from tritonstack.models import building
+from tritonstack.models import staging as building
 from tritonstack.models.build import build_environment, build_models
-from tritonstack.models.contents import lacks_plan, models_without_plan
 from tritonstack.models.execution_environment import PackedEnvironment
 from tritonstack.models.programs import Spent
-from tritonstack.models.proof import Proven
-from tritonstack.models.source import ArchiveSource
-from tritonstack.models.targets import python_of, refuse_unservable, target_of
+from tritonstack.models.sample import Proven
+from tritonstack.models.source import (
+    ArchiveSource,
+    lacks_plan,
+    models_without_plan,
+    python_of,
+    refuse_unservable,
+    target_of,
+)
 from tritonstack.naming import Platform
 from tritonstack.unpacking import unpack
 

@@ -18,11 +18,11 @@ from tests.models.folders import source_of, write_double
 from tests.releases.deployment import OTHER, T4, A, B, C, Deployment
 from tests.tritonstack_local.emulator.building import buildspec, make_project
 from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
+from tritonstack.aws_session import credentials_ended
 from tritonstack.cli import releases
 from tritonstack.cli.schema import schema_text
-from tritonstack.credentials import credentials_ended
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
-from tritonstack.models.digest import model_digest
+from tritonstack.models.inputs import model_digest
 from tritonstack.releases import rollback as rollback_module
 from tritonstack.releases.records import DeployedSet, deployed_set
 

@@ -15,7 +15,7 @@ from tests.engines.engine_environments import served_engines, write_models
 from tests.review.releases import A10G, T4, A, B, C, dev, release_stack, write_manifest
 from tests.review.small import resource, stack
 from tritonstack.engines.order import build_set
-from tritonstack.models.manifest_stores import BuiltHere
+from tritonstack.models.manifest import BuiltHere
 from tritonstack.review.engines import (
     BuiltBy,
     EngineBuildNotice,

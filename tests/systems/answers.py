@@ -19,8 +19,7 @@ from tritonstack.catalogue.instances import load_build_machines
 from tritonstack.client import ModelClient
 from tritonstack.client.model_client import Answer
 from tritonstack.models.manifest import EngineEntry, Manifest
-from tritonstack.models.sample import compare_answer
-from tritonstack.models.sample_request import Arrays, request_arrays, to_tensors
+from tritonstack.models.sample import Arrays, compare_answer, request_arrays, to_tensors
 from tritonstack.naming import builds_parameter, endpoint_name
 from tritonstack_local.aws import LocalAws
 

@@ -27,11 +27,11 @@ from tritonstack.client import ModelClient
 from tritonstack.config.builds import BuildSettings
 from tritonstack.engines.export_step import prepare_engines
 from tritonstack.models.build import build_models
-from tritonstack.models.building import Task
-from tritonstack.models.digest import model_digest
 from tritonstack.models.exporting import export_digest
-from tritonstack.models.places import Places
+from tritonstack.models.inputs import model_digest
+from tritonstack.models.manifest import Places
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
+from tritonstack.models.staging import Task
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack_local.aws import LocalAws
 

@@ -21,8 +21,8 @@ from tritonstack.models.build import (
     build_models,
     refuse_errors_of_environment,
 )
+from tritonstack.models.manifest import Places
 from tritonstack.models.packing import pack
-from tritonstack.models.places import Places
 from tritonstack.models.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning, carry_out_local, plan_local
 from tritonstack.models.publish import publish_environment
 from tritonstack.models.recipe import Size, Weights

@@ -17,8 +17,9 @@ from rich.markdown import Markdown
 from tritonstack.config import Endpoint, load_environment
 from tritonstack.config.yaml_loader import read_yaml
 from tritonstack.errors import InputError, Problem
+from tritonstack.models.inputs import choice_of, sources_of
 from tritonstack.models.lint import Finding, Target, lint_folder, lint_release
-from tritonstack.models.lint.built import unpacked_bytes
+from tritonstack.models.lint.instances import unpacked_bytes
 from tritonstack.models.lint.registry import (
     CATEGORIES,
     Rule,
@@ -30,9 +31,8 @@ from tritonstack.models.lint.registry import (
     rule_ids,
     rules,
 )
-from tritonstack.models.places import Places
+from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.resolving import choice_of, sources_of
 from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import environment_file, project_folder
 

@@ -24,6 +24,7 @@ from tritonstack.aws_session import AccountSession, ConfiguredSession, Session
 from tritonstack.cli.progress import ended_by_signals
 from tritonstack.cli.session import local_option, require_account, session_of
 from tritonstack.config import Endpoint, load_environment
+from tritonstack.disk import partial_folder
 from tritonstack.engines.order import Order, Served, read_order, served_by
 from tritonstack.engines.orders import orders_of, source_of_digest
 from tritonstack.engines.plan import Builder, EnginePlan, PlannedBuild, plan_engines
@@ -40,9 +41,8 @@ from tritonstack.engines.prepare import Preparation
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.build import refuse_errors_of_environment
-from tritonstack.models.partial import partial_folder
-from tritonstack.models.places import Places
-from tritonstack.models.resolving import resolved_models
+from tritonstack.models.inputs import resolved_models
+from tritonstack.models.manifest import Places
 from tritonstack.paths import environment_file, project_folder
 
 LOG_SECONDS = 15.0

@@ -14,8 +14,8 @@ from rich.console import Console
 from tritonstack.cli.progress import Steps
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.manifest_stores import BuiltHere, CopyOfBucket, ManifestStore
-from tritonstack.models.resolving import resolved_models
+from tritonstack.models.inputs import resolved_models
+from tritonstack.models.manifest import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.paths import LocalPaths, project_folder, write_text
 from tritonstack.pipeline.snapshot import CONTEXT, FOLDER, SETTINGS, added_by_pipeline
 from tritonstack.review.annotations import annotations_of, commands_of

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from tritonstack import VERSION
-from tritonstack.credentials import RENEW, credentials_ended
+from tritonstack.aws_session import RENEW, credentials_ended
 from tritonstack.disk import FULL, disk_full, space_text, written_file
 from tritonstack.errors import TritonstackError
 from tritonstack.extensions import extensions, registered

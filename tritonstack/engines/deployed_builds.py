@@ -8,8 +8,7 @@ from pathlib import Path
 
 from tritonstack.engines.order import Served, build_set
 from tritonstack.engines.plan import Builder
-from tritonstack.models.contents import contents_of
-from tritonstack.models.source import ArchiveSource
+from tritonstack.models.source import ArchiveSource, contents_of
 
 ALWAYS = ("main", "triton", "backends", "exporters")
 """Environments that every build needs: the commands, the server that proves archives, and ONNX Runtime."""

@@ -20,9 +20,9 @@ from tritonstack.engines.runners import EngineRunner, run_name
 from tritonstack.engines.step_result import RESULT, EngineFailedError, EngineStoppedError
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.digest import sha256_of
-from tritonstack.models.folder import files_below
+from tritonstack.models.inputs import sha256_of
 from tritonstack.models.programs import Report
+from tritonstack.models.source import files_below
 from tritonstack.naming import timing_cache_key
 
 # A cache only saves time. Whatever is wrong with it, or with fetching and keeping it, is reported and fails no build.

@@ -16,15 +16,14 @@ from tritonclient.utils import triton_to_np_dtype
 from tritonstack.engines.reference import answer_of_graph
 from tritonstack.engines.trtexec import EngineJob, write_job
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.building import Proofs, Staged, Task, stage_archive
-from tritonstack.models.engine_recipe import Engine, Shape
 from tritonstack.models.exporting import link_or_copy
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
-from tritonstack.models.places import Places
-from tritonstack.models.plans import TensorrtModel, tensorrt_models
+from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report, run_script
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.source import ArchiveSource
+from tritonstack.models.runtime_options import Engine, Shape
+from tritonstack.models.source import ArchiveSource, TensorrtModel, tensorrt_models
+from tritonstack.models.staging import Proofs, Staged, Task, stage_archive
 
 
 def graph_of(version: Path) -> Path | None:

@@ -27,8 +27,8 @@ from tritonstack.engines import engine_step
 from tritonstack.engines.export_step import graph_for_engine
 from tritonstack.engines.trtexec import EngineJob, engine_problems, tensorrt_versions, write_job
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models.engine_recipe import Engine
 from tritonstack.models.programs import run_script
+from tritonstack.models.runtime_options import Engine
 from tritonstack.naming import Platform
 
 Outcome = Literal["passed", "failed", "not run"]

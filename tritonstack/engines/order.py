@@ -23,11 +23,9 @@ from tritonstack.config import (
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.engines.plan import EnginePlan, plan_engines
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.contents import contents_of
-from tritonstack.models.digest import digests_of
+from tritonstack.models.inputs import digests_of, resolved_models
 from tritonstack.models.recipe import Dependency, Size, Weights
-from tritonstack.models.resolving import resolved_models
-from tritonstack.models.source import ArchiveSource, BuildChoice
+from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of
 from tritonstack.naming import DIGEST_LENGTH, ENVIRONMENT_TAG, NAME_PATTERN, ArchiveName, Platform
 
 if TYPE_CHECKING:

@@ -19,12 +19,20 @@ from tritonstack.engines.order import Order, OrderedArchive, build_set
 from tritonstack.engines.preparation import Place, belongs
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, StoredObject, written_once
-from tritonstack.models.digest import LIBRARY as OWN_LIBRARY
-from tritonstack.models.digest import lock_files, model_digest, sha256_of
-from tritonstack.models.inputs import INPUT_LIMITS, LIBRARY, REPOSITORIES, REQUIREMENTS, unzip_inputs
+from tritonstack.models.inputs import (
+    EXPORTERS,
+    INPUT_LIMITS,
+    LIBRARY,
+    REPOSITORIES,
+    REQUIREMENTS,
+    lock_files,
+    model_digest,
+    sha256_of,
+    sources_of,
+    unzip_inputs,
+)
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.recipe import Size, Weights
-from tritonstack.models.resolving import sources_of
 from tritonstack.models.source import ArchiveSource, BuildChoice
 from tritonstack.naming import DIGEST_LENGTH, NAME_PATTERN, ArchiveName, inputs_key, release_parameter
 from tritonstack.unpacking import UnsafeArchiveError
@@ -113,7 +121,7 @@ def _unpack(archive: Path, folder: Path, key: str) -> None:
     library = folder / LIBRARY
     if library.is_dir():
         for name in _OF_PACKAGE:
-            shutil.copyfile(OWN_LIBRARY.with_name(name), library.with_name(name))
+            shutil.copyfile(EXPORTERS.with_name(name), library.with_name(name))
 
 
 def _refuse_other_locks(source: ArchiveSource, requirements: Path) -> None:

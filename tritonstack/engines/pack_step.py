@@ -18,12 +18,11 @@ from tritonstack.engines.export_step import EngineWork, PlannedEngine
 from tritonstack.engines.step_result import PlannedMachine, StepResult, file_of, read_result, refuse_changed
 from tritonstack.engines.trtexec import INT64_TENSORS_SINCE
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.building import finish
 from tritonstack.models.lint.onnx_graph import GraphTensor
-from tritonstack.models.manifest import EngineEntry, EngineTensor, Manifest, engine_manifest_name
+from tritonstack.models.manifest import EngineEntry, EngineTensor, Manifest, Places, engine_manifest_name
 from tritonstack.models.marked_plan import is_marked
-from tritonstack.models.places import Places
 from tritonstack.models.programs import Report
+from tritonstack.models.staging import finish
 
 PRINTED = 5e-6
 """trtexec writes six significant digits of a number (``--exportOutput``): so far it may be off by that alone."""

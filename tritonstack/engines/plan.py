@@ -14,10 +14,9 @@ from tritonstack.config.yaml_loader import shown, with_lines
 from tritonstack.engines.engine_step import LEAST_DRIVERS
 from tritonstack.engines.trtexec import engine_problems
 from tritonstack.errors import Location, Problem
-from tritonstack.models.contents import lacks_plan
-from tritonstack.models.engine_recipe import Engine
 from tritonstack.models.recipe import RECIPE, read_recipe
-from tritonstack.models.source import ArchiveSource
+from tritonstack.models.runtime_options import Engine
+from tritonstack.models.source import ArchiveSource, lacks_plan
 from tritonstack.naming import Platform
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritonstack.aws_session import Session
+from tritonstack.disk import partial_folder
 from tritonstack.engines.engine_build import EnginePool, await_one, build_engine, job_key
 from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
 from tritonstack.engines.order import Order
@@ -42,14 +43,12 @@ from tritonstack.engines.step_result import RESULT, EngineFailedError, EngineSto
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.local_aws import is_local
 from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.building import Proofs, Task, make_archive
 from tritonstack.models.lint import refuse_errors
-from tritonstack.models.manifest import Manifest
-from tritonstack.models.partial import partial_folder
-from tritonstack.models.places import Places
+from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report
 from tritonstack.models.publish import BuiltArchive, publish_archive
-from tritonstack.models.targets import refuse_unservable
+from tritonstack.models.source import refuse_unservable
+from tritonstack.models.staging import Proofs, Task, make_archive
 from tritonstack.naming import ArchiveName
 
 _COPIES = 8

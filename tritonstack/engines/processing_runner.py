@@ -31,8 +31,8 @@ from tritonstack.engines.step_result import EngineFailedError, EngineStoppedErro
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import poll_seconds
 from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.folder import files_below
 from tritonstack.models.programs import Report
+from tritonstack.models.source import files_below
 
 JOB_FOLDER = "/opt/ml/processing/input/job"
 OUTPUT_FOLDER = "/opt/ml/processing/output"

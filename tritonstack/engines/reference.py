@@ -14,8 +14,7 @@ from tritonclient.utils import triton_to_np_dtype
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxGraph
 from tritonstack.models.programs import Report, run_script
-from tritonstack.models.proof import PROOF_ENVIRONMENT, PROVER
-from tritonstack.models.sample_request import to_tensors
+from tritonstack.models.sample import PROOF_ENVIRONMENT, PROVER, to_tensors
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.digest import sha256_of
+from tritonstack.models.inputs import sha256_of
 
 RESULT = "result.json"
 _LARGEST_RESULT = 1 << 20

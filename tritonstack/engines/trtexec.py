@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
 from tritonstack.catalogue.options import minor_version, takes_value, tensorrt_candidates
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.engine_recipe import Engine, Shape
+from tritonstack.models.runtime_options import Engine, Shape
 from tritonstack.naming import Platform
 
 # Only options are given that every TensorRT knows which the release may have: see ``tritonstack.catalogue.options``.

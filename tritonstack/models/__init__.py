@@ -1,7 +1,7 @@
 """Model folders → recipe → export → proof → lint → pack → publish.
 
-The names below are what synthesis needs; what builds, packs and publishes lies in its modules. Each is imported when it
-is first used, so that who wants one module of this package pays for that one alone.
+The names below are what synthesis needs; building, packing and publishing lie in their modules. Each is imported on its
+first use, so that importing one module of this package does not import the others.
 """
 
 from __future__ import annotations
@@ -10,11 +10,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tritonstack.models.contents import ArchiveContents, contents_of
-    from tritonstack.models.digest import check_model_folders, model_digest, release_set
+    from tritonstack.models.inputs import (
+        check_model_folders,
+        choice_of,
+        model_digest,
+        release_set,
+        resolved_models,
+        sources_of,
+    )
     from tritonstack.models.recipe import Recipe, read_recipe
-    from tritonstack.models.resolving import choice_of, resolved_models, sources_of
-    from tritonstack.models.source import ArchiveSource, BuildChoice
+    from tritonstack.models.source import ArchiveContents, ArchiveSource, BuildChoice, contents_of
 
 __all__ = [
     "ArchiveContents",
@@ -32,18 +37,16 @@ __all__ = [
 ]
 
 _MODULES = {
-    "contents": ("ArchiveContents", "contents_of"),
-    "digest": ("check_model_folders", "model_digest", "release_set"),
+    "inputs": ("check_model_folders", "choice_of", "model_digest", "release_set", "resolved_models", "sources_of"),
     "recipe": ("Recipe", "read_recipe"),
-    "resolving": ("choice_of", "resolved_models", "sources_of"),
-    "source": ("ArchiveSource", "BuildChoice"),
+    "source": ("ArchiveContents", "ArchiveSource", "BuildChoice", "contents_of"),
 }
 
 
 if not TYPE_CHECKING:  # else every wrong name would pass the type checker
 
     def __getattr__(name: str) -> Any:
-        """A name of ``__all__``, of its module (PEP 562); Python asks only for what is not there yet."""
+        """Import a name of ``__all__`` from its module on its first use (PEP 562)."""
         module = next((module for module, names in _MODULES.items() if name in names), None)
         if module is None:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

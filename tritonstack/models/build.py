@@ -12,20 +12,23 @@ from pathlib import Path
 from typing import Protocol
 
 from tritonstack.config import Environment
+from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.building import Proofs, Task, finish, stage_archive
-from tritonstack.models.contents import lacks_plan
-from tritonstack.models.digest import model_digest
 from tritonstack.models.exporting import exported_files
+from tritonstack.models.inputs import (
+    DeployedBuilds,
+    choice_of,
+    leaves_engines,
+    left_to_deployment,
+    model_digest,
+    sources_of,
+)
 from tritonstack.models.lint import Finding, Target, lint_folder, refuse_errors
-from tritonstack.models.lint.built import unpacked_bytes
-from tritonstack.models.manifest import Manifest
-from tritonstack.models.partial import partial_folder
-from tritonstack.models.places import Places
+from tritonstack.models.lint.instances import unpacked_bytes
+from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report, Spent, environment_python
-from tritonstack.models.resolving import DeployedBuilds, choice_of, leaves_engines, left_to_deployment, sources_of
-from tritonstack.models.source import ArchiveSource, BuildChoice
-from tritonstack.models.targets import refuse_unservable, target_of
+from tritonstack.models.source import ArchiveSource, BuildChoice, lacks_plan, refuse_unservable, target_of
+from tritonstack.models.staging import Proofs, Task, finish, stage_archive
 from tritonstack.naming import ArchiveName, Platform
 
 

@@ -17,10 +17,10 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Literal, Protocol
 
+from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.digest import sha256_of, short_digest
+from tritonstack.models.inputs import sha256_of, short_digest
 from tritonstack.models.packing import PackResult, pack
-from tritonstack.models.partial import partial_folder
 from tritonstack.models.programs import REPOSITORY, Report
 from tritonstack.models.recipe import ExecutionEnvironment
 

@@ -6,24 +6,24 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError, ProfileNotFound
 
 from tritonstack.aws_session import Session
+from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import code_of
-from tritonstack.models.digest import library_files, lock_digests, sha256_of, short_digest
-from tritonstack.models.folder import CONFIG
+from tritonstack.models.inputs import library_files, lock_digests, sha256_of, short_digest
+from tritonstack.models.manifest import ModelEntry, Places, SampleEntry
 from tritonstack.models.model_config import read_config
-from tritonstack.models.partial import partial_folder
 from tritonstack.models.programs import Report, Spent, run_script
 from tritonstack.models.recipe import RECIPE, Export
-from tritonstack.models.source import ArchiveSource
+from tritonstack.models.sample import Arrays, read_request, request_arrays, sample_file, save_arrays
+from tritonstack.models.source import CONFIG, ArchiveSource
 
 
 def script_options(source: ArchiveSource, export: Export) -> dict[str, Any]:
@@ -122,6 +122,8 @@ def _download(url: str, file: Path, *, source: ArchiveSource, report: Report, se
     """Stream an object into a file; its SHA-256."""
     bucket, _, key = url.removeprefix("s3://").partition("/")
     digest, done = hashlib.sha256(), 0
+    import boto3  # noqa: PLC0415  only where weights come from S3
+
     try:
         client = (session or boto3.Session()).client("s3")
         answer = client.get_object(Bucket=bucket, Key=key)
@@ -298,3 +300,67 @@ def _read_report(path: Path) -> dict[str, dict[str, Any]]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise WorkFailedError(f"the export's report is not as agreed, figures and tools: {error!r}") from error
     return {"figures": figures, "tools": tools, "inputs": inputs}
+
+
+def client_files(source: ArchiveSource, exported: Path | None) -> dict[str, Path]:
+    """Name → file, for everything that clients need. Raises :class:`InputError` where the folder lacks one."""
+    recipe = source.recipe
+    files = {name: sample_file(source.folder, recipe, name, exported) for name in recipe.client_files}
+    problems = [
+        Problem(
+            file=str(source.folder / RECIPE),
+            field="client_files",
+            found=f"no file {name}",
+            allowed="files of the folder, or that an export makes",
+        )
+        for name, path in files.items()
+        if not path.is_file()
+    ]
+    if problems:
+        raise InputError(problems)
+    return files
+
+
+def sample_arrays(
+    source: ArchiveSource, sample: SampleEntry, *, model: ModelEntry, files: Mapping[str, Path]
+) -> Arrays:
+    """The sample request as the model takes it. Raises :class:`InputError` where it is not what the model takes."""
+    recipe = source.recipe
+    file = str(source.folder / recipe.sample.request)
+    return request_arrays(sample, adapters=recipe.adapters, model=model, files=files, file=file)
+
+
+def built_sample_file(source: ArchiveSource, places: Places) -> Path:
+    """The sample request's file of an archive that was built here.
+
+    Raises :class:`InputError` where an export makes it and did not, on this machine and from this folder as it is.
+    """
+    exported = None
+    if source.recipe.exports:
+        exported = exported_files(source, places.exports)
+    path = sample_file(source.folder, source.recipe, source.recipe.sample.request, exported)
+    if not path.is_file():
+        problem = Problem(
+            file=str(path),
+            found="no sample request",
+            allowed="the file that the build made",
+            advice=f"tritonstack build {source.name}",
+        )
+        raise InputError([problem])
+    return path
+
+
+def sample_writer(source: ArchiveSource, model: ModelEntry) -> WriteSample:
+    """What gives an archive's export scripts the sample request, where the folder holds all that it takes."""
+    recipe = source.recipe
+    made = {name for export in recipe.exports for name in export.produces}
+    needed = {name for adapter in recipe.adapters.present.values() for name in adapter.files}
+
+    def write(path: Path) -> bool:
+        if recipe.sample.request in made or made & needed:
+            return False
+        files = {name: source.folder / name for name in needed}
+        sample = read_request(source.folder, recipe)
+        return save_arrays(sample_arrays(source, sample, model=model, files=files), path)
+
+    return write

@@ -1,19 +1,338 @@
-"""What a digest covers, as one zip: kept beside the archives, so that a recorded digest can be built again later."""
+"""Inputs of archives: from the names that people write to sources, their digests, and the zip that keeps them."""
 
 from __future__ import annotations
 
+import difflib
+import hashlib
+import json
 import shutil
 import stat
 import zipfile
 import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, Protocol
 
+from tritonstack.config.yaml_loader import with_lines
 from tritonstack.disk import disk_full
-from tritonstack.models.digest import library_files, lock_files
-from tritonstack.models.folder import files_below
-from tritonstack.models.source import ArchiveSource
+from tritonstack.errors import InputError, Problem
+from tritonstack.models.recipe import RECIPE, Recipe, Size, Weights
+from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of, files_below
+from tritonstack.naming import DIGEST_LENGTH
 from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError, member_path
+
+
+class Builds(Protocol):
+    """An environment's ``builds``."""
+
+    @property
+    def size(self) -> Size:
+        """How large models are made."""
+        ...
+
+    @property
+    def weights(self) -> Weights:
+        """Whose weights they get."""
+        ...
+
+
+class DeployedBuilds(Builds, Protocol):
+    """An environment's ``builds``, as far as it says where archives are built."""
+
+    @property
+    def on_deploy(self) -> bool | None:
+        """Whether a deployment builds what is missing; None: where an archive needs a TensorRT engine."""
+        ...
+
+
+class HasModels(Protocol):
+    """What a release set is made for: an endpoint of the settings."""
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The names of archives, or of folders, which stand for all their archives."""
+        ...
+
+
+class HasEndpoints(Protocol):
+    """An environment of the settings, as far as archives are concerned."""
+
+    @property
+    def environment(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def builds(self) -> Builds:
+        """How its models are made."""
+        ...
+
+    @property
+    def endpoints(self) -> Sequence[HasModels]:
+        """Its endpoints."""
+        ...
+
+
+def leaves_engines(builds: DeployedBuilds) -> bool:
+    """Whether archives that need a TensorRT engine are left to the deployment, which has its GPU."""
+    return builds.on_deploy is not False
+
+
+def left_to_deployment(names: Sequence[str], environment: str) -> str:
+    """How a summary says it; empty where none is."""
+    if not names:
+        return ""
+    count = f"{len(names)} archives with an engine are" if len(names) > 1 else "1 archive with an engine is"
+    return f"{count} built before the deployment: tritonstack prepare {environment}"
+
+
+def choice_of(environment: HasEndpoints) -> BuildChoice:
+    """How an environment's models are made."""
+    return BuildChoice(size=environment.builds.size, weights=environment.builds.weights)
+
+
+def sources_of(
+    name: str,
+    repositories: Path,
+    choice: BuildChoice | None = None,
+    *,
+    file: str | None = None,
+    field: str = "",
+) -> tuple[ArchiveSource, ...]:
+    """The archives that ``name`` means: one archive, or all of a folder.
+
+    ``file`` and ``field``: where the name is written, for the message about one that nothing is called.
+    Raises :class:`InputError`: nothing is called so, two things are, or a recipe is wrong.
+    """
+    if (repositories / name).is_dir():
+        return archives_of(repositories / name, choice)
+    found = [source for folder in _folders(name, repositories) for source in archives_of(folder, choice)]
+    matching = tuple(source for source in found if source.name == name)
+    if len(matching) == 1:
+        return matching
+    if matching:
+        folders = " and ".join(str(source.folder) for source in matching)
+        problem = Problem(file=file, field=field, found=f"{name}, which is of {folders}", allowed="one archive a name")
+    else:
+        problem = _unknown(name, repositories, file=file, field=field)
+    raise InputError([problem])
+
+
+def resolved_models(
+    environment: HasEndpoints, repositories: Path, *, file: Path
+) -> Mapping[str, tuple[ArchiveSource, ...]]:
+    """Entry of an endpoint's ``models`` → the archives that it means, for every endpoint of an environment.
+
+    Raises :class:`InputError` with every name that means nothing and every wrong recipe, each once; also where one
+    endpoint gets an archive from two entries.
+    """
+    choice = choice_of(environment)
+    found: dict[str, tuple[ArchiveSource, ...]] = {}
+    problems: dict[Problem, None] = {}
+    for index, endpoint in enumerate(environment.endpoints):
+        given: dict[str, str] = {}
+        for position, entry in enumerate(endpoint.models):
+            field = f"endpoints[{index}].models[{position}]"
+            try:
+                found[entry] = sources_of(entry, repositories, choice, file=str(file), field=field)
+            except InputError as error:
+                problems |= dict.fromkeys(error.problems)
+                continue
+            for source in found[entry]:
+                if given.setdefault(source.name, entry) != entry:
+                    said = f"{entry}, which brings {source.name} a second time beside {given[source.name]}"
+                    problem = Problem(file=str(file), field=field, found=said, allowed="each archive once")
+                    problems[problem] = None
+    if problems:
+        raise InputError(with_lines(problems, file))
+    return found
+
+
+def _folders(name: str, repositories: Path) -> Iterator[Path]:
+    """The folders of which ``name`` may be an overlay or a copy."""
+    parts = name.split("-")
+    for length in range(len(parts) - 1, 0, -1):
+        folder = repositories / "-".join(parts[:length])
+        if (folder / RECIPE).is_file():
+            yield folder
+
+
+def archive_names(repositories: Path) -> list[str]:
+    """The names of every archive below ``repositories``, and of the folders; of wrong recipes the folder's alone."""
+    names: list[str] = []
+    for folder in sorted(repositories.iterdir()) if repositories.is_dir() else ():
+        if not (folder / RECIPE).is_file():
+            continue
+        try:
+            names += dict.fromkeys([folder.name, *(source.name for source in archives_of(folder))])
+        except InputError:
+            names.append(folder.name)
+    return names
+
+
+def _unknown(name: str, repositories: Path, *, file: str | None, field: str) -> Problem:
+    names = archive_names(repositories)
+    near = difflib.get_close_matches(name, names, n=1)
+    listed = ", ".join([*near, *(other for other in names if other not in near)]) or "none there"
+    return Problem(
+        file=file,
+        field=field,
+        found=f"{name}, which no model folder and no archive is called",
+        allowed=f"a model folder in {repositories}, or one of its archives: {listed}",
+        advice=f"Did you mean {near[0]}?" if near else "",
+    )
+
+
+PACKER_VERSION = 1
+"""Raise it when the same inputs are packed into other bytes: every archive gets a new name."""
+
+EXPORTERS = Path(__file__).resolve().parents[1] / "exporters"
+"""What export scripts import of this project."""
+
+LIBRARY_ENVIRONMENTS = frozenset({"torch", "dali", "tensorflow"})
+"""The environments whose scripts do."""
+
+_NOT_OF_AN_ARCHIVE = {"overlays", "copies", "sizes"}
+
+
+def model_digest(source: ArchiveSource) -> str:
+    """The digest of what an archive is built from: 16 hexadecimal digits.
+
+    It covers the effective recipe, every other file of the folder but those that exports make and those that only other
+    overlays name, the folders that the recipe uses, the lock files of the exports' environments, the library that
+    their scripts import, the chosen size and weights where the recipe makes a difference between them, and the packer's
+    version. It covers neither file modes nor times nor where the folder lies, so it is the same on every machine, and
+    it reads no built file.
+
+    Raises :class:`InputError` where a recipe is wrong, a used folder or a lock file is missing, or folders use each
+    other in a circle.
+    """
+    return _digest(source, ())
+
+
+def release_set(endpoint: HasModels, repositories: Path, choice: BuildChoice | None = None) -> dict[str, str]:
+    """Archive's name → digest for everything that an endpoint serves, in the order of the names.
+
+    ``repositories`` is the folder that holds the model folders. Raises :class:`InputError` with the problems of every
+    model at once.
+    """
+    sources: list[ArchiveSource] = []
+    problems: dict[Problem, None] = {}
+    for entry in sorted(set(endpoint.models)):
+        try:
+            sources += sources_of(entry, repositories, choice)
+        except InputError as error:
+            problems |= dict.fromkeys(error.problems)
+    try:
+        digests = digests_of(sources)
+    except InputError as error:
+        problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise InputError(tuple(problems))
+    return digests
+
+
+def check_model_folders(
+    environment: HasEndpoints, repositories: Path, *, file: Path
+) -> Mapping[str, tuple[ArchiveSource, ...]]:
+    """Refuse an environment whose models have no sound folder below ``repositories``.
+
+    ``file`` is the environment's: a model without a folder is a mistake in it, more likely than in the folders.
+    Returns the archives that each entry of ``models`` means. Raises :class:`InputError` with the problems of every
+    model of every endpoint, each once.
+    """
+    resolved = resolved_models(environment, repositories, file=file)
+    digests_of(source for sources in resolved.values() for source in sources)
+    return resolved
+
+
+def digests_of(sources: Iterable[ArchiveSource]) -> dict[str, str]:
+    """Archive's name → digest, in the order of the names. Raises :class:`InputError` with the problems of all."""
+    digests: dict[str, str] = {}
+    problems: dict[Problem, None] = {}
+    for source in sources:
+        try:
+            digests[source.name] = model_digest(source)
+        except InputError as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise InputError(tuple(problems))
+    return dict(sorted(digests.items()))
+
+
+def lock_files(folder: Path, recipe: Recipe) -> tuple[Path, ...]:
+    """The lock files of the environments that a folder's exports run in, sorted, each once."""
+    requirements = folder.resolve().parent.parent / "requirements"
+    return tuple(requirements / f"{name}.txt" for name in sorted({export.environment for export in recipe.exports}))
+
+
+def library_files(source: ArchiveSource) -> dict[str, Path]:
+    """The files of the exporters' library that a source's export scripts may import: name → path."""
+    if LIBRARY_ENVIRONMENTS.isdisjoint(export.environment for export in source.recipe.exports):
+        return {}
+    return {path.name: path for path in sorted((source.library or EXPORTERS).glob("*.py"))}
+
+
+def _digest(source: ArchiveSource, users: tuple[Path, ...]) -> str:
+    recipe = source.recipe
+    here = source.folder.resolve()
+    if here in users:
+        circle = " → ".join(path.name for path in (*users[users.index(here) :], here))
+        raise InputError([Problem(file=str(source.folder / RECIPE), field="uses", found=circle, allowed="no circle")])
+    return short_digest(
+        {
+            "packer": PACKER_VERSION,
+            "recipe": {name: value for name, value in _plain(recipe).items() if name not in _NOT_OF_AN_ARCHIVE},
+            "overlay": [source.overlay, *source.fragments],
+            "copy": source.copy,
+            "size": source.size,
+            "weights": source.weights,
+            "files": _hashes(source.files()),
+            "uses": {used.name: _digest(used, (*users, here)) for used in source.used},
+            "locks": lock_digests(source),
+            "library": _hashes(library_files(source)),
+        }
+    )
+
+
+def _plain(recipe: Recipe) -> dict[str, Any]:
+    """The recipe without what stands at its default, so that a new field changes no digest."""
+    return recipe.model_dump(mode="json", exclude_defaults=True)
+
+
+def short_digest(inputs: Mapping[str, Any]) -> str:
+    """The first hexadecimal digits of the SHA-256 of JSON values, whatever the order of their keys."""
+    canonical = json.dumps(inputs, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:DIGEST_LENGTH]
+
+
+def lock_digests(source: ArchiveSource) -> dict[str, str]:
+    """Environment of an export → the digest of its lock file. Raises :class:`InputError` where there is none."""
+    files = lock_files(source.folder, source.recipe)
+    problems = [
+        Problem(
+            file=str(source.folder / RECIPE),
+            field="exports",
+            found=f"environment: {path.stem}, and there is no lock file {path}",
+            allowed="an environment with a lock file in requirements/, beside the folder of the models",
+        )
+        for path in files
+        if not path.is_file()
+    ]
+    if problems:
+        raise InputError(problems)
+    return {path.stem: sha256_of(path) for path in files}
+
+
+def _hashes(files: Mapping[str, Path]) -> dict[str, str]:
+    return {name: sha256_of(path) for name, path in files.items()}
+
+
+def sha256_of(path: Path) -> str:
+    """A file's SHA-256, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
 
 REPOSITORIES = "model_repos"
 REQUIREMENTS = "requirements"

@@ -1,16 +1,20 @@
-"""The manifest of an archive: what others need to know of it without unpacking it."""
+"""The manifest of an archive, and the folders and stores that archives and manifests lie in."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.adapters import Adapters, Answers
 from tritonstack.models.model_config import Tensor
 from tritonstack.models.recipe import Dependency, Size, Source, Weights
+from tritonstack.naming import ArchiveName, Platform
+from tritonstack.paths import LocalPaths, project_folder
 
 
 class _Part(BaseModel):
@@ -197,3 +201,207 @@ def tensor_entry(tensor: Tensor, max_batch_size: int) -> TensorEntry:
         shape=tensor.shape(max_batch_size),
         optional=tensor.optional,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """The folders that a build works with.
+
+    ``target``: what an archive was built for where its bytes depend on it (see ``targets``); such archives lie in a
+    folder of their own, since their names are the same for every target. None for all others.
+    """
+
+    repositories: Path
+    archives: Path
+    exports: Path
+
+    @classmethod
+    def of_project(cls) -> Places:
+        """``model_repos/`` of the project; archives and exports below ``.local/``."""
+        local = LocalPaths.from_environment()
+        return cls(
+            repositories=project_folder() / "model_repos", archives=local.archives, exports=local.root / "exports"
+        )
+
+    @property
+    def sources(self) -> Path:
+        """The folder of downloaded weights, each by its SHA-256: beside the exports, which read them."""
+        return self.exports.with_name("sources")
+
+    def folder(self, model: str) -> Path:
+        """A model's folder."""
+        return self.repositories / model
+
+    def archive(self, name: ArchiveName, target: str | None = None) -> Path:
+        """The file of a built archive."""
+        return self.archives_for(target) / str(name)
+
+    def manifest(self, name: ArchiveName, target: str | None = None) -> Path:
+        """The file of a built archive's manifest."""
+        return self.archives_for(target) / f"{name.model}.{name.digest}.json"
+
+    def client_files(self, name: ArchiveName, target: str | None = None) -> Path:
+        """The folder of a built archive's client files; there is none where it has none."""
+        return self.archives_for(target) / f"{name.model}.{name.digest}.files"
+
+    def archives_for(self, target: str | None) -> Path:
+        """The folder of the archives for a target."""
+        return self.archives / target if target else self.archives
+
+    def built(self, name: ArchiveName, target: str | None = None) -> Manifest | None:
+        """The manifest of an archive that is built whole, with its client files, or None."""
+        try:
+            manifest = read_manifest(self.manifest(name, target))
+            sizes = {self.archive(name, target): manifest.archive.bytes}
+            for file, entry in manifest.client_files.items():
+                sizes[self.client_files(name, target) / file] = entry.bytes
+            return manifest if all(path.stat().st_size == size for path, size in sizes.items()) else None
+        except (OSError, ValueError):
+            return None
+
+
+# Manifests are those of the archives that were built here (``.local/archives``), or a copy of the bucket's
+# (``aws s3 sync s3://<bucket>/manifests/ manifests/``).
+
+
+LOCAL = "local"
+"""The target of archives that only the local Triton serves."""
+
+
+class ManifestStore(Protocol):
+    """Where manifests are looked up."""
+
+    @property
+    def name(self) -> str:
+        """The place, in words: ``.local/archives``."""
+        ...
+
+    def manifest(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> Manifest | None:
+        """The manifest of the archive that an endpoint of this platform serves, or None."""
+        ...
+
+    def of_model(self, model: str) -> Iterator[Manifest]:
+        """The manifests of every archive of a model, whatever its digest and target, in an order that stays."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuiltHere:
+    """The archives that were built here: ``<folder>/[<target>/]<model>.<digest>.json``.
+
+    Attributes:
+        folder: ``.local/archives``.
+        name: the place, in words.
+    """
+
+    folder: Path
+    name: str = ".local/archives"
+
+    def manifest(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> Manifest | None:
+        """What serves on the platform, if that was built; else what only the local Triton serves."""
+        del endpoint  # one build serves every endpoint of the platform
+        file = f"{model}.{digest}.json"
+        for target in ("", str(platform), python_target(platform), LOCAL):
+            found = None if target is None else _read(self.folder / target / file)
+            if found is not None:
+                return found
+        return None
+
+    def of_model(self, model: str) -> Iterator[Manifest]:
+        """By target and digest."""
+        return _all(sorted([*self.folder.glob(f"{model}.*.json"), *self.folder.glob(f"*/{model}.*.json")]), model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyOfBucket:
+    """A folder as the bucket has it: ``<folder>/<endpoint>/<platform>/<model>.<digest>.json``.
+
+    Attributes:
+        folder: the copy of ``manifests/``.
+        name: the place, in words.
+    """
+
+    folder: Path
+    name: str
+
+    def manifest(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> Manifest | None:
+        """Of this endpoint; else of another of the platform, which holds the same archive."""
+        file = f"{model}.{digest}.json"
+        own = self.folder / endpoint / str(platform) / file
+        places = [own, *sorted(self.folder.glob(f"*/{platform}/{file}"))]
+        return next((found for found in map(_read, places) if found is not None), None)
+
+    def of_model(self, model: str) -> Iterator[Manifest]:
+        """By endpoint, platform and digest."""
+        return _all(sorted(self.folder.glob(f"*/*/{model}.*.json")), model)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchiveSize:
+    """The size of one archive.
+
+    Attributes:
+        packed: bytes of the .tar.gz, which an instance fetches; None where that is not known.
+        unpacked: bytes of the tar inside, which lie on its disk; likewise.
+        reason: why not; empty where it is.
+        source: whose manifest tells it; empty where none does.
+    """
+
+    packed: int | None = None
+    unpacked: int | None = None
+    reason: str = ""
+    source: str = ""
+
+
+class Sizes:
+    """The sizes and dependencies of archives, from the first store that knows them."""
+
+    def __init__(self, stores: Sequence[ManifestStore] = ()) -> None:
+        """Takes the stores in the order to ask them."""
+        self._stores = tuple(stores)
+
+    def size(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> ArchiveSize:
+        """The size of what an endpoint of this platform serves, or why it is not known."""
+        told = ""
+        for store in self._stores:
+            found = store.manifest(model, digest, endpoint=endpoint, platform=platform)
+            if found is None:
+                continue
+            if found.target == LOCAL:
+                told = f"{store.name} has it as it is built for the local Triton, which is another file"
+                continue
+            return ArchiveSize(packed=found.archive.bytes, unpacked=found.archive.tar_bytes, source=store.name)
+        places = " or ".join(store.name for store in self._stores)
+        return ArchiveSize(
+            reason=told or (f"no manifest of {digest} in {places}" if places else "no manifests are given")
+        )
+
+    def dependency(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> str | None:
+        """What the archive's bytes depend on beside its inputs: none, python or engine; None where nobody tells."""
+        for store in self._stores:
+            found = store.manifest(model, digest, endpoint=endpoint, platform=platform)
+            if found is not None:
+                return found.dependency
+        return None
+
+
+def python_target(platform: Platform) -> str | None:
+    """What archives with Python environments are built for on a platform; None for releases that nobody knows."""
+    from tritonstack.catalogue import load_catalogue  # noqa: PLC0415 - its data files, which most need not
+
+    release = load_catalogue().release(platform.release)
+    return None if release is None else f"python-{release.python}"
+
+
+def _all(paths: Sequence[Path], model: str) -> Iterator[Manifest]:
+    read = (_read(path) for path in paths)
+    return (found for found in read if found is not None and found.name == model)
+
+
+def _read(path: Path) -> Manifest | None:
+    """A manifest; None where there is none, or one of another version."""
+
+    try:
+        return read_manifest(path)
+    except (OSError, ValueError):
+        return None

@@ -15,13 +15,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session
 from tritonstack.catalogue import load_catalogue
+from tritonstack.disk import partial_folder
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, code_of
-from tritonstack.models.digest import model_digest
 from tritonstack.models.execution_environment import environment_stem
 from tritonstack.models.exporting import export_digest
-from tritonstack.models.partial import partial_folder
-from tritonstack.models.places import Places
+from tritonstack.models.inputs import model_digest
+from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import RECIPE, Size, Weights
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import ArchiveName, inputs_key, release_parameter

@@ -15,16 +15,20 @@ from tritonstack.aws_session import Session
 from tritonstack.disk import naming
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, StoredObject
-from tritonstack.models.contents import TENSORRT, lacks_plan
-from tritonstack.models.digest import model_digest, sha256_of
-from tritonstack.models.inputs import zip_inputs
-from tritonstack.models.manifest import ENGINE_FIGURE, ArchiveEntry, Manifest
+from tritonstack.models.inputs import (
+    DeployedBuilds,
+    choice_of,
+    leaves_engines,
+    left_to_deployment,
+    model_digest,
+    sha256_of,
+    sources_of,
+    zip_inputs,
+)
+from tritonstack.models.manifest import ENGINE_FIGURE, ArchiveEntry, Manifest, Places
 from tritonstack.models.marked_plan import MARK
-from tritonstack.models.places import Places
 from tritonstack.models.programs import Report
-from tritonstack.models.resolving import DeployedBuilds, choice_of, leaves_engines, left_to_deployment, sources_of
-from tritonstack.models.source import ArchiveSource
-from tritonstack.models.targets import refuse_unservable, target_of
+from tritonstack.models.source import TENSORRT, ArchiveSource, lacks_plan, refuse_unservable, target_of
 from tritonstack.naming import ArchiveName, Platform, archive_key, inputs_key, manifest_key
 from tritonstack.unpacking import IsalError, open_gzip
 

@@ -7,13 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from tritonstack.adapters import Adapters, Answers
+from tritonstack.adapters import Adapters, Answers, InsidePath, Name, RecipePart
 from tritonstack.config.yaml_loader import load_yaml
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.engine_recipe import Engine
-from tritonstack.models.onnxruntime_options import OnnxRuntimeOptions
+from tritonstack.models.runtime_options import Engine, OnnxRuntimeOptions
 from tritonstack.naming import NAME_PATTERN
-from tritonstack.recipe_part import InsidePath, Name, RecipePart
 
 Size = Literal["full", "tiny"]
 Weights = Literal["pretrained", "random"]

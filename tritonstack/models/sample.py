@@ -1,17 +1,31 @@
-"""A recipe's sample: read, turned into tensors, and compared with what a built repository answers."""
+"""A recipe's sample: the request as arrays and as it is sent, the expected answer, and the proof that a built
+repository gives it.
+"""
 
 from __future__ import annotations
 
 import base64
+import io
 import json
 import math
+import time
+import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from tritonstack.adapters import Adapters
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.manifest import SampleEntry
+from tritonstack.local_aws import require_package
+from tritonstack.models.manifest import ModelEntry, SampleEntry
+from tritonstack.models.model_config import ModelConfig, Node, read_config
+from tritonstack.models.programs import Report, Spent, run_script
 from tritonstack.models.recipe import RECIPE, Recipe
+from tritonstack.models.source import CONFIG, PROVABLE, model_directories
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 _ARRAYS = ".npz"
@@ -192,3 +206,270 @@ def _read(path: Path, problems: list[Problem]) -> bytes | None:
     except OSError as error:
         problems.append(Problem(file=str(path), found=error.strerror or str(error), allowed="a file that can be read"))
         return None
+
+
+Arrays = dict[str, "np.ndarray[Any, Any]"]
+READY_REQUEST = "sample-request.kserve"
+"""The client file that holds a sample's request as InvokeEndpoint takes it: a JSON header, then the tensors."""
+_NOT_IN_JSON = {"FP16", "BF16"}
+
+
+def request_arrays(
+    sample: SampleEntry, *, adapters: Adapters, model: ModelEntry, files: Mapping[str, Path], file: str
+) -> Arrays:
+    """The sample request's inputs by name.
+
+    Args:
+        sample: with a body, arrays, or a file for an adapter.
+        adapters: the recipe's.
+        model: the addressed model.
+        files: client files that an adapter names → where they lie.
+        file: the request's, for messages.
+
+    Raises:
+        InputError: the request is not what the model takes.
+        WorkFailedError: a client file is not what it has to be.
+    """
+    if sample.body is not None:
+        return {tensor["name"]: _array(tensor, file) for tensor in sample.body["inputs"]}
+    content = base64.b64decode(sample.content or "")
+    if sample.adapter is None:
+        return _saved(content, file)
+    adapter = adapters.of(sample.adapter)
+    if adapter is None:
+        found = f"{sample.adapter} file, but no adapter for it"
+        raise InputError([Problem(file=file, found=found, allowed=f"adapters.{sample.adapter}")])
+    from tritonstack.client.preprocessing import to_arrays  # noqa: PLC0415  NumPy, and boto3 by way of the client
+
+    try:
+        return to_arrays(adapter, content, files, inputs=model.inputs)
+    except InputError as error:  # its problems are about the content alone
+        raise InputError([replace(each, file=each.file or file) for each in error.problems]) from error
+
+
+def ready_request(sample: SampleEntry, arrays: Arrays) -> bytes | None:
+    """The sample request as it is sent, for a sender without adapters and NumPy, which asks for a binary answer.
+
+    None where the sample's own body can be sent as it is. (Triton refuses half precision in JSON.)
+    """
+    if sample.body is not None and not any(tensor["datatype"] in _NOT_IN_JSON for tensor in sample.body["inputs"]):
+        return None
+    from tritonstack.client.body import encode  # noqa: PLC0415  as above
+
+    return encode(arrays, payload_format="binary").content
+
+
+def to_tensors(arrays: Mapping[str, np.ndarray[Any, Any]]) -> list[dict[str, Any]]:
+    """Arrays as tensors of the prover's plan: flat lists, BYTES elements in base64."""
+    from tritonclient.utils import np_to_triton_dtype  # noqa: PLC0415
+
+    tensors = []
+    for name, array in arrays.items():
+        flat = array.reshape(-1).tolist()
+        if array.dtype == object:
+            raw = [item.encode() if isinstance(item, str) else bytes(item) for item in flat]
+            flat = [base64.b64encode(item).decode() for item in raw]
+        datatype = np_to_triton_dtype(array.dtype)
+        tensors.append({"name": name, "datatype": datatype, "shape": list(array.shape), "data": flat})
+    return tensors
+
+
+def save_arrays(arrays: Arrays, file: Path) -> bool:
+    """Write an .npz file for export scripts; False, and nothing written, for BYTES, which it cannot hold."""
+    import numpy as np  # noqa: PLC0415
+
+    if any(array.dtype == object for array in arrays.values()):
+        return False
+    with file.open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **arrays)
+    return True
+
+
+def _array(tensor: Mapping[str, Any], file: str) -> np.ndarray[Any, Any]:
+    import numpy as np  # noqa: PLC0415  the linter reads samples without it
+    from tritonclient.utils import triton_to_np_dtype  # noqa: PLC0415
+
+    dtype = triton_to_np_dtype(tensor["datatype"])
+    if dtype is None:
+        found = f"datatype {tensor['datatype']} of {tensor['name']}"
+        raise InputError([Problem(file=file, found=found, allowed="KServe's names: FP32, INT64, BYTES, …")])
+    flat = _flatten(tensor["data"])
+    try:
+        if tensor["datatype"] == "BYTES":
+            array = np.empty(len(flat), object)
+            array[:] = [str(item).encode() for item in flat]
+        else:
+            array = np.array(flat, dtype)
+        return array.reshape(tensor["shape"])
+    except (ValueError, TypeError, OverflowError) as error:
+        found = f"data of {tensor['name']}: {error}"
+        raise InputError([Problem(file=file, found=found, allowed=str(tensor["datatype"]))]) from error
+
+
+def _saved(content: bytes, file: str) -> Arrays:
+    import numpy as np  # noqa: PLC0415
+
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as saved:
+            return dict(saved)
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise InputError([Problem(file=file, found=str(error), allowed="arrays that numpy.savez wrote")]) from error
+
+
+PROOF_ENVIRONMENT = "exporters"
+PROVER = Path(__file__).with_name("prover.py")
+"""The program that answers a request with ONNX Runtime, in the environment ``PROOF_ENVIRONMENT``."""
+
+ENVIRONMENT = "EXECUTION_ENV_PATH"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proven:
+    """What a proof measured, with what, what it took, and what stood in for what serves in the cloud."""
+
+    sample_difference: float
+    tools: dict[str, str]
+    stand_ins: tuple[str, ...]
+    spent: Spent
+
+
+def check_floors(folder: Path, *, recipe: Recipe, figures: Mapping[str, float]) -> None:
+    """Raise :class:`WorkFailedError` unless every figure that the recipe bounds is there and high enough."""
+    for name, floor in recipe.proof.figures.items():
+        if name not in figures:
+            raise WorkFailedError(f"{folder / RECIPE}: proof.figures.{name}: the export did not report it")
+        if not figures[name] >= floor.at_least:
+            raise WorkFailedError(
+                f"{folder.name}: {name} is {figures[name]:.4g}, at least {floor.at_least:g} is needed"
+            )
+
+
+def prove_sample(
+    repository: Path, *, model: ModelEntry, sample: SampleEntry, request: Arrays, work: Path, report: Report
+) -> Proven:
+    """Answer the sample request with the staged models and compare.
+
+    Raises :class:`WorkFailedError` naming the tensor that differs, and :class:`InputError` where a backend cannot be
+    proven on this machine.
+    """
+    configs = {path.name: read_config((path / CONFIG).read_text()) for path in model_directories(repository)}
+    if any(_needs_container(config) for config in configs.values()):
+        return _prove_in_container(
+            repository, configs, model=model, sample=sample, request=request, work=work, report=report
+        )
+    plan = {
+        "model": model.name,
+        "models": {name: _plan(repository / name, config) for name, config in configs.items()},
+        "request": to_tensors(request),
+    }
+    plan_file, result_file = work / "plan.json", work / "result.json"
+    plan_file.write_text(json.dumps(plan))
+    spent = run_script(
+        environment=PROOF_ENVIRONMENT,
+        arguments=["-P", str(PROVER), str(plan_file.resolve()), str(result_file.resolve())],
+        folder=work,
+        what=f"proof of {model.name}",
+        report=report,
+    )
+    result = json.loads(result_file.read_text())
+    if "failure" in result:
+        raise WorkFailedError(f"proof of {model.name} failed:\n  {in_sources(result['failure'], repository)}")
+    difference = compare_answer(sample, result["outputs"], model=model.name)
+    ran = sorted({config.backend for config in configs.values()} - {"ensemble"})
+    stand_ins = tuple(f"{_PROVERS[backend]}, outside Triton" for backend in ran)
+    return Proven(sample_difference=difference, tools=result["tools"], stand_ins=stand_ins, spent=spent)
+
+
+_PROVERS = {
+    "onnxruntime": "backend onnxruntime: ONNX Runtime on the CPU",
+    "python": "backend python: the model's code with a stand-in for triton_python_backend_utils",
+}
+
+
+def _needs(config: ModelConfig) -> set[str]:
+    return {config.backend, *({ENVIRONMENT} & config.node.entries("parameters").keys())}
+
+
+def _needs_container(config: ModelConfig) -> bool:
+    return not _needs(config) <= PROVABLE
+
+
+def _prove_in_container(
+    repository: Path,
+    configs: Mapping[str, ModelConfig],
+    *,
+    model: ModelEntry,
+    sample: SampleEntry,
+    request: Arrays,
+    work: Path,
+    report: Report,
+) -> Proven:
+    started = time.monotonic()
+    answer = require_package().answer_in_container(
+        repository,
+        model=model.name,
+        needs={need for config in configs.values() for need in _needs(config)},
+        request=request,
+        work=work,
+        report=report,
+    )
+    spent = Spent(
+        step=f"proof of {model.name} (local Triton)",
+        seconds=time.monotonic() - started,
+        peak_bytes=answer.peak_bytes,
+    )
+    report(str(spent))
+    difference = compare_answer(sample, to_tensors(answer.outputs), model=model.name)
+    return Proven(sample_difference=difference, tools=answer.tools, stand_ins=answer.stand_ins, spent=spent)
+
+
+def _plan(folder: Path, config: ModelConfig) -> dict[str, Any]:
+    """One model of the prover's plan; see ``prover.py``."""
+    versions = [path for path in folder.iterdir() if path.is_dir() and path.name.isdigit()]
+    newest = max(versions, key=lambda path: int(path.name))
+    batch = config.max_batch_size
+    tensors = {
+        kind: [
+            {
+                "name": t.name,
+                "datatype": t.data_type,
+                "shape": t.shape(batch),
+                "backend_shape": t.backend_shape(batch),
+                "optional": t.optional,
+            }
+            for t in listed
+        ]
+        for kind, listed in (("inputs", config.inputs), ("outputs", config.outputs))
+    }
+    return tensors | {
+        "backend": config.backend,
+        "config": config.node.plain(),
+        "file": str((newest / config.model_file).resolve()),
+        "steps": [
+            {"model": step.text("model_name"), "inputs": _map(step, "input_map"), "outputs": _map(step, "output_map")}
+            for step in config.steps
+        ],
+    }
+
+
+def _map(step: Node, field: str) -> dict[str, str]:
+    return {key: str(value) for key, value in step.entries(field).items()}
+
+
+def in_sources(text: str, repository: Path) -> str:
+    """A message about a staged repository, with every staged file by the name of its source.
+
+    A source below the working directory is named from there, as a person would.
+    """
+    sources: dict[str, str] = json.loads(sources_file(repository).read_text())
+    here = Path.cwd()
+    for name in sorted(sources, key=len, reverse=True):
+        source = Path(sources[name]).resolve()
+        shown = source.relative_to(here) if source.is_relative_to(here) else source
+        text = text.replace(str(repository.resolve() / name), str(shown))
+    return text
+
+
+def sources_file(repository: Path) -> Path:
+    """The file beside a staged repository that notes where each of its files comes from."""
+    return repository.with_name(f"{repository.name}.sources.json")

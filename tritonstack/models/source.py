@@ -1,17 +1,48 @@
-"""What one archive is built from: a model folder, as it is, under one of its overlays, or as one of its copies."""
+"""What one archive is built from, what it will contain, and what it is built for."""
 
 from __future__ import annotations
 
+import fnmatch
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.folder import CONFIG, files_below, model_directories
-from tritonstack.models.model_config import ConfigFile, merge_configs, with_name
+from tritonstack.local_aws import require_package
+from tritonstack.models.marked_plan import is_marked
+from tritonstack.models.model_config import ConfigFile, ModelConfig, merge_configs, read_config, with_name
 from tritonstack.models.recipe import RECIPE, Recipe, Size, Weights, read_recipe
+from tritonstack.naming import Platform
 from tritonstack.paths import LIBRARY
+
+CONFIG = "config.pbtxt"
+
+JUNK = ("__pycache__", ".ipynb_checkpoints", ".git", "*.pyc", ".DS_Store", "*~", "*.swp", ".mypy_cache", ".ruff_cache")
+"""What editors and interpreters leave behind: never a source, never packed. Triton would read some of it as a model."""
+
+
+def is_junk(name: str) -> bool:
+    """Whether a file or directory of this name is never part of an archive."""
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in JUNK)
+
+
+def files_below(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Every file below ``folder`` but junk, as (relative name with forward slashes, path), sorted by the name."""
+    found: list[tuple[str, Path]] = []
+    for current, directories, files in os.walk(folder):
+        directories[:] = [name for name in directories if not is_junk(name)]
+        paths = [Path(current) / name for name in files if not is_junk(name)]
+        found += [(path.relative_to(folder).as_posix(), path) for path in paths]
+    yield from sorted(found)
+
+
+def model_directories(folder: Path) -> tuple[Path, ...]:
+    """The directories of ``folder`` that hold a ``config.pbtxt``: its Triton models, sorted by name."""
+    return tuple(sorted(path.parent for path in folder.glob(f"*/{CONFIG}") if not is_junk(path.parent.name)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,3 +212,180 @@ def archives_of(folder: Path, choice: BuildChoice | None = None) -> tuple[Archiv
     if recipe.copies > 1:
         return tuple(source(f"-{copy}", copy=copy) for copy in range(recipe.copies))
     return (source(""),)
+
+
+TENSORRT = "tensorrt"
+
+PROVABLE = frozenset({"onnxruntime", "python", "ensemble"})
+"""Backends that the prover stands in for. All others, and Python models with an environment of their own, are proven
+in the local Triton."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchiveContents:
+    """The Triton models of one archive, those of used folders included.
+
+    Attributes:
+        models: their directories' names, sorted.
+        ensembles: those of them that SageMaker's front end takes for ensembles.
+        backends: what ``backend:`` and ``platform:`` of their configurations name (``onnxruntime``, ``ensemble``, …).
+    """
+
+    models: tuple[str, ...]
+    ensembles: tuple[str, ...]
+    backends: frozenset[str]
+
+
+def contents_of(source: ArchiveSource) -> ArchiveContents:
+    """What an archive will contain.
+
+    A configuration that names no backend adds none: the linter refuses it. Raises :class:`InputError` where a recipe
+    or an overlay is wrong.
+    """
+    texts = {model.name: model.config for model in source.own_models()}
+    for used in source.recipe.uses:
+        for name in used.models:
+            config = source.folder.parent / used.folder / name / CONFIG
+            if config.is_file():
+                texts[name] = config.read_text(encoding="utf-8", errors="replace")
+    configs = {name: read_config(texts[name]) for name in sorted(texts)}
+    return ArchiveContents(
+        models=tuple(configs),
+        ensembles=tuple(name for name, config in configs.items() if config.is_ensemble),
+        backends=frozenset(config.backend for config in configs.values()) - {""},
+    )
+
+
+def lacks_plan(source: ArchiveSource) -> bool:
+    """Whether an archive needs a TensorRT engine that has yet to be built: a build makes its ONNX graph alone."""
+    return bool(models_without_plan(source))
+
+
+def models_without_plan(source: ArchiveSource) -> tuple[str, ...]:
+    """The TensorRT models of an archive, those of used folders included, that neither folder nor export gives a plan.
+
+    Sorted. Raises :class:`InputError` where a recipe or an overlay is wrong.
+    """
+    parts = {part.name: part for part in source.used}
+    models = [(model, source) for model in source.own_models()]
+    for used in source.recipe.uses:
+        part = parts[used.folder]
+        models += [(model, part) for model in part.own_models() if model.name in used.models]
+    return tuple(sorted(model.name for model, part in models if _model_lacks_plan(model, part)))
+
+
+def _model_lacks_plan(model: OwnModel, source: ArchiveSource) -> bool:
+    config = read_config(model.config)
+    if config.backend != TENSORRT:
+        return False
+    made = {name for export in source.recipe.exports for name in export.produces}
+    files = (PurePosixPath(name) for name in {*source.files(), *made})
+    return not any(path.parts[0] == model.directory.name and is_plan(path.name, config) for path in files)
+
+
+def is_plan(name: str, config: ModelConfig) -> bool:
+    """Whether a file of a TensorRT model is a plan by its name: what the backend loads, or one for another GPU."""
+    return name.endswith(".plan") or name == config.model_file
+
+
+# trtexec's stand-in writes an ONNX graph with a mark in a plan's place: such a file is no plan.
+
+
+TRTEXEC = "trtexec-stand-in: the ONNX graph, marked, in the plan's place"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorrtModel:
+    """One TensorRT model of a repository.
+
+    Attributes:
+        name: its directory.
+        versions: its version folders, the oldest first.
+        plan: the file name that a plan of it has.
+        plans: the plans that are there, marked ones included.
+    """
+
+    name: str
+    versions: tuple[Path, ...]
+    plan: str
+    plans: tuple[Path, ...]
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether it has plans, and TensorRT wrote them."""
+        return bool(self.plans) and not any(is_marked(path) for path in self.plans)
+
+
+def tensorrt_models(repository: Path) -> tuple[TensorrtModel, ...]:
+    """The TensorRT models of a repository, sorted by name."""
+    found = []
+    for directory in model_directories(repository):
+        config = read_config((directory / CONFIG).read_text(encoding="utf-8", errors="replace"))
+        if config.backend == TENSORRT:
+            versions = sorted(
+                (path for path in directory.iterdir() if _is_version(path)), key=lambda path: int(path.name)
+            )
+            plans = tuple(
+                path for version in versions for path in sorted(version.iterdir()) if is_plan(path.name, config)
+            )
+            found.append(
+                TensorrtModel(name=directory.name, versions=tuple(versions), plan=config.model_file, plans=plans)
+            )
+    return tuple(found)
+
+
+def _is_version(path: Path) -> bool:
+    return path.is_dir() and path.name.isdigit()
+
+
+LOCAL = "local"
+"""The target of archives that only the local Triton serves."""
+
+
+def target_of(source: ArchiveSource, platform: Platform | None) -> str | None:
+    """The name of what an archive is built for; None where it serves everywhere.
+
+    ``platform``: of the endpoint that shall serve it; None for the local Triton.
+    """
+    dependency = source.recipe.dependency
+    if dependency == "none":
+        return None
+    if platform is None:
+        return LOCAL
+    return f"python-{python_of(platform)}" if dependency == "python" else str(platform)
+
+
+def python_of(platform: Platform) -> str:
+    """The minor version of the Python that Python models run in. Raises :class:`InputError` for unknown releases."""
+    release = load_catalogue().release(platform.release)
+    if release is None:
+        problem = Problem(field="release", found=platform.release, allowed="a release of the catalogue")
+        raise InputError([problem])
+    return release.python
+
+
+def refuse_unservable(sources: Iterable[ArchiveSource], *, platform: Platform | None) -> None:
+    """Raise :class:`InputError` for every archive that cannot be built for a target so that it would serve there."""
+    problems = [problem for source in sources for problem in _problems(source, platform)]
+    if problems:
+        raise InputError(problems)
+
+
+def _problems(source: ArchiveSource, platform: Platform | None) -> Iterable[Problem]:
+    file, backends = str(source.folder / RECIPE), contents_of(source).backends
+    # What is proved outside Triton needs no local AWS.
+    if not backends <= PROVABLE and (unknown := sorted(backends - require_package().BACKENDS)):
+        yield Problem(
+            file=file,
+            found=f"{source.name} needs the backend {', '.join(unknown)}, which the local Triton neither has nor has a "
+            "stand-in for: nothing can prove the archive before it is packed",
+            allowed=", ".join(sorted(require_package().BACKENDS)),
+        )
+    if platform is not None and lacks_plan(source):
+        yield Problem(
+            file=file,
+            found=f"{source.name} for {platform}: it needs a TensorRT engine that is built on that GPU with that "
+            "release, and holds the ONNX graph instead, which the real backend does not load",
+            allowed="the local AWS, whose stand-in for TensorRT runs the graph",
+            advice="tritonstack prepare builds the engine on its GPU; with builds: {on_deploy: true} a deployment does",
+        )

@@ -1,17 +1,59 @@
-"""Put an archive's model repository together: the folder's models, what exports made, models of other folders."""
+"""One archive out of its source: export, stage, lint, prove, pack. What fails leaves nothing behind."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.folder import CONFIG, files_below
+from tritonstack.models.execution_environment import PackedEnvironment, kept_environment
+from tritonstack.models.exporting import Exported, client_files, export_source, sample_arrays, sample_writer
+from tritonstack.models.inputs import model_digest, sha256_of
+from tritonstack.models.lint import Target, refuse_errors
+from tritonstack.models.manifest import (
+    ENGINE_FIGURE,
+    ArchiveEntry,
+    ClientFileEntry,
+    EngineEntry,
+    EnvironmentEntry,
+    Manifest,
+    ModelEntry,
+    Places,
+    SampleEntry,
+    tensor_entry,
+)
 from tritonstack.models.model_config import read_config
+from tritonstack.models.packing import PackResult, pack
+from tritonstack.models.programs import Report, Spent
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.source import ArchiveSource, OwnModel
+from tritonstack.models.sample import (
+    READY_REQUEST,
+    Arrays,
+    Proven,
+    check_floors,
+    prove_sample,
+    read_sample,
+    ready_request,
+    sources_file,
+)
+from tritonstack.models.source import (
+    CONFIG,
+    TRTEXEC,
+    ArchiveSource,
+    OwnModel,
+    contents_of,
+    files_below,
+    model_directories,
+    python_of,
+    target_of,
+    tensorrt_models,
+)
+from tritonstack.naming import ArchiveName, Platform
 
 
 def stage_repository(
@@ -53,25 +95,7 @@ def stage_repository(
                 noted |= _add(models[name], exported=exported, left_out=other.produced, target=target)
     if problems:
         raise InputError(problems)
-    _sources_file(target).write_text(json.dumps({name: str(path) for name, path in noted.items()}))
-
-
-def in_sources(text: str, repository: Path) -> str:
-    """A message about a staged repository, with every staged file by the name of its source.
-
-    A source below the working directory is named from there, as a person would.
-    """
-    sources: dict[str, str] = json.loads(_sources_file(repository).read_text())
-    here = Path.cwd()
-    for name in sorted(sources, key=len, reverse=True):
-        source = Path(sources[name]).resolve()
-        shown = source.relative_to(here) if source.is_relative_to(here) else source
-        text = text.replace(str(repository.resolve() / name), str(shown))
-    return text
-
-
-def _sources_file(repository: Path) -> Path:
-    return repository.with_name(f"{repository.name}.sources.json")
+    sources_file(target).write_text(json.dumps({name: str(path) for name, path in noted.items()}))
 
 
 def _add(model: OwnModel, *, exported: Path | None, left_out: Collection[str], target: Path) -> dict[str, Path]:
@@ -102,3 +126,306 @@ def _link_or_copy(source: Path, place: Path) -> None:
     except OSError:
         shutil.copyfile(source, place)
         shutil.copymode(source, place)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One archive to build: its source, its name, and the platform of the endpoint, None for the local Triton."""
+
+    source: ArchiveSource
+    name: ArchiveName
+    platform: Platform | None
+
+    @property
+    def target(self) -> str | None:
+        """What it is built for, where its bytes depend on it."""
+        return target_of(self.source, self.platform)
+
+    @property
+    def proof(self) -> ProofKey:
+        """What its proof covers. Copies differ in a name that the linter checks: one is proven for all of them."""
+        return model_digest(dataclasses.replace(self.source, copy=None)), self.target
+
+
+ProofKey = tuple[str, str | None]
+Proofs = dict[ProofKey, Proven]
+"""The proofs of one build."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staged:
+    """An archive before it is packed: exported, put together, linted and proven.
+
+    Attributes:
+        task: what is built.
+        work: the build's own folder; ``repository`` and ``figures`` are kept below it.
+        repository: the archive's models.
+        exports: folder → its finished exports.
+        files: the client files.
+        environment: the packed Python environment, or None.
+        sample: the sample request with its answer.
+        request: the same as the addressed model's inputs.
+        model: the addressed model.
+        proven: what the proof measured.
+        spent: what the exports and the proof took that were made for it.
+    """
+
+    task: Task
+    work: Path
+    repository: Path
+    exports: Mapping[str, Exported]
+    files: Mapping[str, Path]
+    environment: PackedEnvironment | None
+    sample: SampleEntry
+    request: Arrays
+    model: ModelEntry
+    proven: Proven
+    spent: tuple[Spent, ...]
+
+    def refuse_errors(self) -> None:
+        """Raise :class:`InputError` with every error that the linter finds in the repository."""
+        _refuse_errors(self.task, self.repository, self.environment)
+
+
+def make_archive(task: Task, work: Path, places: Places, report: Report, proofs: Proofs) -> Manifest:
+    """Build an archive in ``work``, then move it to its place: client files, manifest, and the archive last.
+
+    Raises :class:`InputError` for what is wrong with the folder, :class:`WorkFailedError` where an export or the proof
+    fails; then nothing is at its place.
+    """
+    return finish(stage_archive(task, work, places, report, proofs), places=places, report=report)
+
+
+def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs: Proofs) -> Staged:
+    """Export, put together, lint and prove an archive in ``work``. Raises as :func:`make_archive`."""
+    source, recipe = task.source, task.source.recipe
+    exports = _exports(source, places, report)
+    own = exports.get(source.folder.name)
+    files = client_files(source, own.files if own else None)
+    sample = read_sample(source.folder, recipe, own.files if own else None)
+    environment = _environment(task, places, report)
+    repository = work / "repository"
+    stage_repository(
+        source,
+        exports={name: made.files for name, made in exports.items()},
+        target=repository,
+        added=_added(task, environment),
+    )
+    _refuse_errors(task, repository, environment)
+    spent = [step for made in exports.values() for step in made.spent]
+    model = _model_entry(source.model, (repository / source.model / CONFIG).read_text())
+    request = sample_arrays(source, sample, model=model, files=files)
+    if task.proof not in proofs:
+        report(f"proof of {source.name}")
+        proofs[task.proof] = prove_sample(
+            repository, model=model, sample=sample, request=request, work=work, report=report
+        )
+        spent.append(proofs[task.proof].spent)
+    return Staged(
+        task=task,
+        work=work,
+        repository=repository,
+        exports=exports,
+        files={**files, **_ready_request(sample, request, work)},
+        environment=environment,
+        sample=sample,
+        request=request,
+        model=model,
+        proven=proofs[task.proof],
+        spent=tuple(spent),
+    )
+
+
+def _ready_request(sample: SampleEntry, request: Arrays, work: Path) -> dict[str, Path]:
+    """The client file that holds the sample request as it is sent, where the sample's body is not that."""
+    content = ready_request(sample, request)
+    if content is None:
+        return {}
+    file = work / READY_REQUEST
+    file.write_bytes(content)
+    return {READY_REQUEST: file}
+
+
+def finish(
+    staged: Staged, *, places: Places, report: Report, engines: Mapping[str, EngineEntry] | None = None
+) -> Manifest:
+    """Pack a staged archive and move it to its place, the archive last.
+
+    ``engines``: model → the plan that was built for it and lies in the repository.
+    """
+    task = staged.task
+    packed = _pack(staged.repository, staged.work / "archive.tar.gz", task.source.name, report)
+    manifest = _manifest(staged, packed, engines or {})
+    _put(task, manifest, staged.files, packed, work=staged.work, places=places)
+    return manifest
+
+
+def _refuse_errors(task: Task, repository: Path, environment: PackedEnvironment | None) -> None:
+    part = task.source.recipe.execution_environment
+    absent = [part.packed_as] if part is not None and environment is None else []
+    release = load_catalogue().release(task.platform.release) if task.platform else None
+    name = f"release {release.version}" if release else ""
+    target = Target(name=name, release=release)  # what exports made is there only now
+    refuse_errors([repository], staged_for=task.source.model, absent=absent, target=target)
+
+
+def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEntry]) -> Manifest:
+    task, source, recipe = staged.task, staged.task.source, staged.task.source.recipe
+    own = staged.exports.get(source.folder.name)
+    figures = (own.figures if own else {}) | {"sample_difference": staged.proven.sample_difference}
+    if engines:
+        figures[ENGINE_FIGURE] = max(entry.difference for entry in engines.values())
+    stood_in = [f"{TRTEXEC}, for the engine of {name}" for name, entry in engines.items() if entry.stand_in]
+    return Manifest(
+        name=source.name,
+        digest=task.name.digest,
+        description=recipe.description,
+        dependency=recipe.dependency,
+        folder=source.folder.resolve().name,
+        overlay=source.overlay,
+        copy_number=source.copy,
+        target=task.target,
+        source=recipe.source,
+        size=source.choice.size if recipe.sizes.full != recipe.sizes.tiny else "full",
+        weights=source.weights,
+        seed=recipe.seed,
+        plan=_has_plans(staged.repository),
+        engines=dict(engines),
+        archive=_archive_entry(task.name, packed),
+        model=staged.model,
+        backends=tuple(sorted(contents_of(source).backends)),
+        configs={path.name: (path / CONFIG).read_text() for path in model_directories(staged.repository)},
+        adapters=recipe.adapters,
+        answers=recipe.answers,
+        sample=staged.sample,
+        figures=figures,
+        tools=_tools(staged.exports, staged.proven),
+        inputs=_inputs(source, staged.exports),
+        client_files={
+            name: ClientFileEntry(sha256=sha256_of(path), bytes=path.stat().st_size)
+            for name, path in staged.files.items()
+        },
+        environment=_environment_entry(task, staged.environment),
+        stand_ins=(*staged.proven.stand_ins, *stood_in),
+    )
+
+
+def _has_plans(repository: Path) -> bool | None:
+    """Whether every TensorRT model has a plan that TensorRT wrote; None where there is no such model."""
+    models = tensorrt_models(repository)
+    return all(model.has_plan for model in models) if models else None
+
+
+def _put(
+    task: Task, manifest: Manifest, files: Mapping[str, Path], packed: PackResult, *, work: Path, places: Places
+) -> None:
+    places.archives_for(task.target).mkdir(parents=True, exist_ok=True)
+    if files:
+        for name, path in files.items():
+            (work / "files" / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, work / "files" / name)
+        place = places.client_files(task.name, task.target)
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            (work / "files").replace(place)
+        except OSError:  # another build of the same inputs was there in between: its files are as good
+            if not place.is_dir():
+                raise
+    (work / "manifest.json").write_text(manifest.to_json())
+    (work / "manifest.json").replace(places.manifest(task.name, task.target))
+    packed.archive.replace(places.archive(task.name, task.target))  # last: its presence says that all is there
+
+
+def _exports(source: ArchiveSource, places: Places, report: Report) -> dict[str, Exported]:
+    """The exports of a folder and of the folders that it uses, by the folder's name; each reaches its floors."""
+    model = next((model for model in source.own_models() if model.name == source.model), None)
+    entry = _model_entry(source.model, model.config if model else "")
+    made = export_source(
+        source,
+        work=places.exports,
+        sources=places.sources,
+        write_sample=sample_writer(source, entry),
+        report=report,
+    )
+    check_floors(source.folder, recipe=source.recipe, figures=made.figures if made else {})
+    found = {source.folder.name: made} if made else {}
+    for used in source.used:
+        found |= _exports(used, places, report)
+    return found
+
+
+def _environment(task: Task, places: Places, report: Report) -> PackedEnvironment | None:
+    """The packed environment; None where the model has none, or for the local Triton, whose own stands in for it."""
+    part = task.source.recipe.execution_environment
+    if part is None or task.platform is None:
+        return None
+    return kept_environment(
+        task.source.folder, part, python=python_of(task.platform), work=places.exports, report=report
+    )
+
+
+def _added(task: Task, environment: PackedEnvironment | None) -> dict[str, Path]:
+    part = task.source.recipe.execution_environment
+    return {part.packed_as: environment.path} if part is not None and environment is not None else {}
+
+
+def _environment_entry(task: Task, environment: PackedEnvironment | None) -> EnvironmentEntry | None:
+    part = task.source.recipe.execution_environment
+    if part is None or environment is None:
+        return None
+    return EnvironmentEntry(
+        file=f"{task.source.model}/{part.packed_as}",
+        python=environment.python,
+        way=environment.way,
+        packages=dict(environment.packages),
+    )
+
+
+def _model_entry(name: str, text: str) -> ModelEntry:
+    config = read_config(text)
+    return ModelEntry(
+        name=name,
+        max_batch_size=config.max_batch_size,
+        inputs=tuple(tensor_entry(tensor, config.max_batch_size) for tensor in config.inputs),
+        outputs=tuple(tensor_entry(tensor, config.max_batch_size) for tensor in config.outputs),
+    )
+
+
+def _pack(repository: Path, target: Path, model: str, report: Report) -> PackResult:
+    total = sum(path.stat().st_size for path in repository.rglob("*") if path.is_file()) or 1
+    done = 0
+
+    def progress(read: int) -> None:
+        nonlocal done
+        done += read
+        report(f"packing {model}: {100 * done // total} %")
+
+    return pack(repository, target, progress=progress)
+
+
+def _archive_entry(name: ArchiveName, packed: PackResult) -> ArchiveEntry:
+    return ArchiveEntry(
+        file=str(name),
+        bytes=packed.bytes,
+        sha256=packed.sha256,
+        tar_bytes=packed.tar_bytes,
+        tar_sha256=packed.tar_sha256,
+    )
+
+
+def _inputs(source: ArchiveSource, exports: Mapping[str, Exported]) -> dict[str, str]:
+    """Every source file by its name in the repository, and what exports read from elsewhere."""
+    found: dict[str, str] = {}
+    for made in exports.values():
+        found |= made.inputs
+    for part in (source, *source.used):
+        folder = part.folder.resolve().name
+        found |= {f"{folder}/{name}": sha256_of(path) for name, path in part.files().items()}
+    return dict(sorted(found.items()))
+
+
+def _tools(exports: Mapping[str, Exported], proven: Proven) -> dict[str, str]:
+    tools = dict(proven.tools)
+    for made in exports.values():
+        tools |= made.tools
+    return dict(sorted(tools.items()))

@@ -15,6 +15,7 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 
+from tritonstack.aws_session import EXPIRED_CODES, NOT_TAKEN_CODES
 from tritonstack.client.errors import (
     EndpointUnavailableError,
     MalformedAnswerError,
@@ -25,7 +26,6 @@ from tritonstack.client.errors import (
     UnknownModelError,
 )
 from tritonstack.client.invocation import THROTTLING_CODES
-from tritonstack.credentials import EXPIRED_CODES, NOT_TAKEN_CODES
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.http_server import Answer
 

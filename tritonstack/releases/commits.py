@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.models.digest import LIBRARY, library_files, lock_files
+from tritonstack.models.inputs import EXPORTERS, library_files, lock_files
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.source import ArchiveSource
 
@@ -108,7 +108,7 @@ def _inputs_of(source: ArchiveSource) -> _Inputs:
     library = {path.resolve() for path in library_files(source).values()}
     locks = {path.resolve() for path in lock_files(folder, source.recipe)}
     files = {folder / RECIPE, *(folder / name for name in source.files()), *library, *locks}
-    folders = [folder, *([LIBRARY] if library else [])]
+    folders = [folder, *([EXPORTERS] if library else [])]
     left_out = {folder / name for name in source.produced | source.other_fragments}
     for used in map(_inputs_of, source.used):
         files |= used.files
@@ -123,7 +123,7 @@ def _history(repositories: Path) -> _History | None:
     top = next((folder for folder in (repositories, *repositories.parents) if (folder / ".git").exists()), None)
     if top is None:
         return None
-    folders = [repositories, repositories.parent / "requirements", LIBRARY]
+    folders = [repositories, repositories.parent / "requirements", EXPORTERS]
     names = [folder.relative_to(top).as_posix() for folder in folders if folder.is_relative_to(top)]
     # A hook's variables would name another repository than the folder's own.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

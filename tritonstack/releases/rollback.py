@@ -13,6 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session
+from tritonstack.disk import partial_folder
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.orders import copy_archive, source_of_digest
 from tritonstack.engines.preparation import Place, stored_archives, stored_manifest, target_for
@@ -22,8 +23,7 @@ from tritonstack.engines.step_result import EngineStoppedError
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
 from tritonstack.models.bucket import ArtifactBucket, code_of
-from tritonstack.models.partial import partial_folder
-from tritonstack.models.places import Places
+from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName, builds_parameter, order_key
 from tritonstack.releases.records import DeployedSet, Record, stack_name

@@ -11,16 +11,14 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
-from tritonstack.aws_session import Session
+from tritonstack.aws_session import Session, credentials_ended
 from tritonstack.client.manifest import read_table
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import Release
-from tritonstack.credentials import credentials_ended
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, code_of
 from tritonstack.models.manifest import Manifest
-from tritonstack.models.sample import compare_answer
-from tritonstack.models.sample_request import request_arrays, to_tensors
+from tritonstack.models.sample import compare_answer, request_arrays, to_tensors
 from tritonstack.monitoring.metric import Metric, Series, queries
 from tritonstack.naming import archive_key, endpoint_name, manifest_key
 from tritonstack.releases.records import DeployedSet, deployed_set, stack_name

@@ -8,8 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tritonstack.catalogue.instances import BuilderKind
-from tritonstack.models.manifest import Manifest
-from tritonstack.models.manifest_stores import ManifestStore
+from tritonstack.models.manifest import Manifest, ManifestStore
 from tritonstack.naming import Platform
 from tritonstack.review.served import ServedSet, served_sets
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, StackSnapshot
@@ -251,7 +250,7 @@ def dependencies_of(environment: str, *, project: Path) -> dict[str, str]:
     Raises :class:`InputError` where the environment's file, or a recipe that it needs, is wrong.
     """
     from tritonstack.config import load_environment  # noqa: PLC0415 - as above
-    from tritonstack.models.resolving import resolved_models  # noqa: PLC0415 - pydantic's models, which most need not
+    from tritonstack.models.inputs import resolved_models  # noqa: PLC0415 - pydantic's models, which most need not
 
     file = project / "environments" / f"{environment}.yaml"
     if not file.is_file():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.models.manifest_stores import ArchiveSize, Sizes, python_target
+from tritonstack.models.manifest import ArchiveSize, Sizes, python_target
 from tritonstack.naming import Platform
 from tritonstack.review.fleets import config_of
 from tritonstack.review.served import Earlier, EarlierReleases, NoHistory, ServedSet, served_sets

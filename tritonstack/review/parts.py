@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tritonstack.models.manifest_stores import ManifestStore, Sizes
+from tritonstack.models.manifest import ManifestStore, Sizes
 from tritonstack.review.change import EnvironmentChange
 from tritonstack.review.cost import CostChange, CostTotals, Prices, cost_changes, cost_totals, prices_of
 from tritonstack.review.cost_table import CostTable, cost_table

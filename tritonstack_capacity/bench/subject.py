@@ -17,7 +17,7 @@ from tritonstack.client.releases import Release
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.recipe import Recipe, read_recipe
-from tritonstack.models.sample_request import request_arrays
+from tritonstack.models.sample import request_arrays
 
 
 @dataclass(frozen=True, kw_only=True)

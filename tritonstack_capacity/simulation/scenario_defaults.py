@@ -296,8 +296,8 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *
     """
     # Only here: who simulates what is in no environment needs no model folders.
     from tritonstack.models import release_set  # noqa: PLC0415
-    from tritonstack.models.manifest_stores import LOCAL, BuiltHere  # noqa: PLC0415
-    from tritonstack.models.resolving import choice_of  # noqa: PLC0415
+    from tritonstack.models.inputs import choice_of  # noqa: PLC0415
+    from tritonstack.models.manifest import LOCAL, BuiltHere  # noqa: PLC0415
 
     repositories = project_folder() / "model_repos"
     served = _served(environment, endpoint)
@@ -320,7 +320,7 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *
 
 def _served(environment: Environment, endpoint: Endpoint) -> dict[str, list[str]]:
     """Group → its archives. Copies of a folder's model are one group; overlays are models of their own."""
-    from tritonstack.models.resolving import choice_of, sources_of  # noqa: PLC0415
+    from tritonstack.models.inputs import choice_of, sources_of  # noqa: PLC0415
 
     served: dict[str, list[str]] = {}
     for entry in endpoint.models:

@@ -24,8 +24,8 @@ from tritonstack.client.inputs import InputFile, read_inputs
 from tritonstack.config import Endpoint, Environment, load_environment
 from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.places import Places
-from tritonstack.models.sample_files import built_sample_file
+from tritonstack.models.exporting import built_sample_file
+from tritonstack.models.manifest import Places
 from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import REPOSITORY, project_folder
 from tritonstack_local.aws import LocalAws, require_local_aws

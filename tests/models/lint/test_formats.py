@@ -15,9 +15,9 @@ from tests.models.lint.examples import pipeline, write_torchscript
 from tests.models.lint.onnx_files import write_graph
 from tritonstack.catalogue import load_catalogue, model_formats
 from tritonstack.errors import InputError
-from tritonstack.models.folder import model_directories
 from tritonstack.models.lint import Target, lint_folder, refuse_errors
 from tritonstack.models.programs import REPOSITORY
+from tritonstack.models.source import model_directories
 
 FOLDERS = sorted(path.parent for path in (REPOSITORY / "model_repos").glob("*/recipe.yaml"))
 RELEASES = load_catalogue().releases

@@ -11,7 +11,7 @@ from tests.models.folders import CONFIG, MODEL, T4, places_in, write, write_doub
 from tritonstack.errors import InputError
 from tritonstack.models.build import build_models
 from tritonstack.models.lint import Target, lint_folder
-from tritonstack.models.lint.built import unpacked_bytes
+from tritonstack.models.lint.instances import unpacked_bytes
 from tritonstack.models.lint.python_model import python_in_archive
 from tritonstack.models.programs import REPOSITORY
 from tritonstack.models.source import archives_of

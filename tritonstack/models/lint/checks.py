@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.folder import CONFIG
 from tritonstack.models.lint.backend import check_backend, check_formats
 from tritonstack.models.lint.batching import check_batching, check_sequences, check_warmup
 from tritonstack.models.lint.config import check_names, check_newer_fields, check_parameters, check_syntax
@@ -34,7 +33,7 @@ from tritonstack.models.lint.view import (
 from tritonstack.models.model_config import read_config
 from tritonstack.models.pbtxt import Field, PbtxtError, parse
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.source import ArchiveSource, archives_of
+from tritonstack.models.source import CONFIG, ArchiveSource, archives_of
 
 ARCHIVE_CHECKS: tuple[Callable[[RepositoryView], Iterator[Finding]], ...] = (
     check_recipe,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tritonstack.models.engine_recipe import Engine, EngineShapes
 from tritonstack.models.lint.completion import promised_graph
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.manifest import EngineEntry, EngineTensor, engine_manifest_name
 from tritonstack.models.model_config import Tensor
+from tritonstack.models.runtime_options import Engine, EngineShapes
 
 # Source: tensorrt_backend src/instance_state.cc (ModelInstanceState::InitializeConfigExecuteInputBindings,
 # ValidateDimension), src/tensorrt_utils.cc (CompareDimsSupported).

@@ -7,11 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue, release_order
+from tritonstack.errors import InputError
+from tritonstack.models.inputs import model_digest
 from tritonstack.models.lint.python_model import environment_file, python_in_archive, python_in_names
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.tensors import BYTES_OF, elements
 from tritonstack.models.lint.view import ModelView, RepositoryView, Target, at_field, at_line
+from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import Node, Tensor
+from tritonstack.models.source import ArchiveSource, target_of
+from tritonstack.naming import ArchiveName, Platform
 
 # Source: core src/model_config_utils.cc (NormalizeInstanceGroup, ValidateInstanceGroup, SetDefaultInstanceCount).
 
@@ -219,3 +224,14 @@ def _named(target: Target, release: TritonRelease) -> str:
     """``release 24.09`` with what runs it, unless the target is no more than the release itself."""
     named = f"release {release.version}"
     return named if target.name.startswith(named) else f"{named} of {target.name}"
+
+
+def unpacked_bytes(source: ArchiveSource, platform: Platform, places: Places) -> int | None:
+    """The bytes of an archive's content as it was last built, for the platform or for here; None where it is not."""
+    try:
+        name = ArchiveName(model=source.name, digest=model_digest(source))
+        targets = (target_of(source, platform), target_of(source, None))
+    except InputError:
+        return None  # a finding of other rules
+    manifests = (places.built(name, target) for target in dict.fromkeys(targets))
+    return next((manifest.archive.tar_bytes for manifest in manifests if manifest is not None), None)

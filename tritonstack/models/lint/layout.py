@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tritonstack.models.folder import CONFIG, is_junk, model_directories
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.recipe import read_recipe
+from tritonstack.models.source import CONFIG, is_junk, model_directories
 
 # Source: server src/sagemaker_server.cc (SageMakerMMELoadModel) and docker/sagemaker/serve.
 

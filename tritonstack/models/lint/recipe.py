@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonstack.errors import InputError
-from tritonstack.models.digest import lock_files
-from tritonstack.models.folder import CONFIG
+from tritonstack.models.inputs import lock_files
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView
 from tritonstack.models.model_config import Node
 from tritonstack.models.recipe import RECIPE, Dependency, Recipe
 from tritonstack.models.sample import read_sample
+from tritonstack.models.source import CONFIG
 
 _KINDS = {
     "onnx": "onnxruntime",

@@ -12,10 +12,10 @@ from typing import Literal
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
 from tritonstack.config import Endpoint
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.folder import CONFIG, files_below, is_junk, model_directories
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.model_config import MODEL_FILES, ModelConfig, Node, read_config
 from tritonstack.models.recipe import RECIPE, Recipe, read_recipe
+from tritonstack.models.source import CONFIG, files_below, is_junk, model_directories
 
 
 @dataclass(frozen=True, kw_only=True)
