@@ -49,6 +49,7 @@ class Complaint:
     """One thing that Triton would refuse in a configuration."""
 
     line: int
+    column: int = 0
     path: str
     found: str
     allowed: str
@@ -293,20 +294,19 @@ def _check(message: Message, *, type_name: str, path: str, complaints: list[Comp
     for item in message.fields:
         where = f"{path}.{item.name}" if path else item.name
         spec = specs.get(item.name)
-        wrong = _misplaced(item, spec, node, groups, allowed_names=tuple(specs))
+        if spec is None:
+            wrong = (f"an unknown field {item.name}", ", ".join(specs) or "no field")
+        else:
+            wrong = _misplaced(item, spec, node, groups) or _add(item, spec, node, where, complaints)
         if wrong:
-            complaints.append(Complaint(line=item.line, path=where, found=wrong[0], allowed=wrong[1]))
-        elif spec is not None:
-            _add(item, spec, node, where, complaints)
+            found, allowed = wrong
+            complaint = Complaint(line=item.line, column=item.column, path=where, found=found, allowed=allowed)
+            complaints.append(complaint)
     return node
 
 
-def _misplaced(
-    item: Field, spec: FieldSpec | None, node: Node, groups: dict[str, str], *, allowed_names: tuple[str, ...]
-) -> tuple[str, str] | None:
+def _misplaced(item: Field, spec: FieldSpec, node: Node, groups: dict[str, str]) -> tuple[str, str] | None:
     """Why a field may not stand here at all: (found, allowed)."""
-    if spec is None:
-        return f"an unknown field {item.name}", ", ".join(allowed_names) or "no field"
     if not spec.repeated and item.listed:
         return "a list", "one value"
     if not spec.repeated and node.has(item.name):
@@ -316,25 +316,24 @@ def _misplaced(
     return None
 
 
-def _add(item: Field, spec: FieldSpec, node: Node, where: str, complaints: list[Complaint]) -> None:
+def _add(item: Field, spec: FieldSpec, node: Node, where: str, complaints: list[Complaint]) -> tuple[str, str] | None:
+    """Add a field's value to its message; (found, allowed) where it is not of the field's type."""
     messages, enums = _definitions()
     if spec.type in messages:
-        if isinstance(item.value, Message):
-            child = _check(item.value, type_name=spec.type, path=where, complaints=complaints)
-            child.line = item.line
-            node.messages.setdefault(item.name, []).append(child)
-        else:
-            complaints.append(Complaint(line=item.line, path=where, found="a value", allowed="a message: { … }"))
-        return
+        if not isinstance(item.value, Message):
+            return "a value", "a message: { … }"
+        child = _check(item.value, type_name=spec.type, path=where, complaints=complaints)
+        child.line = item.line
+        node.messages.setdefault(item.name, []).append(child)
+        return None
     if isinstance(item.value, Message):
-        complaints.append(Complaint(line=item.line, path=where, found="a message", allowed=_expected(spec.type, enums)))
-        return
+        return "a message", _expected(spec.type, enums)
     value = _value(item.value, spec.type, enums)
     if value is None:
         found = f'"{item.value.value}"' if item.value.kind == "string" else str(item.value.value)
-        complaints.append(Complaint(line=item.line, path=where, found=found, allowed=_expected(spec.type, enums)))
-        return
+        return found, _expected(spec.type, enums)
     node.scalars.setdefault(item.name, []).append(Typed(value, item.value.line))
+    return None
 
 
 def _value(scalar: Scalar, kind: str, enums: Mapping[str, tuple[str, ...]]) -> Value | None:

@@ -70,7 +70,8 @@ class Scalar:
 class Field:
     """One occurrence of a field, each element of a list an occurrence of its own; ``listed`` if it stood in ``[…]``.
 
-    ``start`` and ``end`` go from the name to the end of the value, for an element of a list to the end of the list.
+    ``start`` and ``end`` go from the name to the end of the value, for an element of a list to the end of the list;
+    ``line`` and ``column``, from 1, are those of the name, or of the element.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Field:
     listed: bool = False
     start: int = field(default=0, compare=False)
     end: int = field(default=0, compare=False)
+    column: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class _Token:
     text: str
     line: int
     start: int
+    column: int
 
     @property
     def end(self) -> int:
@@ -114,11 +117,11 @@ class _Token:
 
 def parse(text: str) -> Message:
     """The message that ``text`` spells. Raises :class:`PbtxtError` with the line of the first thing that is wrong."""
-    return _Reader(text).message(closing=None, opening=_Token("", "", 1, 0), depth=0)
+    return _Reader(text).message(closing=None, opening=_Token("", "", 1, 0, 1), depth=0)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    line, position, previous_end, previous_kind = 1, 0, -1, ""
+    line, line_start, position, previous_end, previous_kind = 1, 0, 0, -1, ""
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup is None:
@@ -130,12 +133,12 @@ def _tokens(text: str) -> Iterator[_Token]:
         if touching and kind in ("integer", "float", "word"):
             raise PbtxtError(line, f"a space is missing between a number and {part!r}")
         if kind == "newline":
-            line += 1
+            line, line_start = line + 1, match.end()
         elif kind not in ("space", "comment"):
-            yield _Token(kind, part, line, position)
+            yield _Token(kind, part, line, position, position - line_start + 1)
         position = match.end()
         previous_end, previous_kind = position, kind
-    yield _Token("end", "the end of the file", line, position)
+    yield _Token("end", "the end of the file", line, position, position - line_start + 1)
 
 
 class _Reader:
@@ -176,19 +179,19 @@ class _Reader:
         name = self.advance()
         colon = self.take(":") is not None
         listed = self.take("[") is not None
-        values: list[tuple[Scalar | Message, int]] = []
+        values: list[tuple[Scalar | Message, _Token]] = []
         if not listed:
-            values.append((self.value(name, colon=colon, depth=depth), name.line))
+            values.append((self.value(name, colon=colon, depth=depth), name))
         elif not self.take("]"):
             while True:
-                line = self.here.line
-                values.append((self.value(name, colon=colon, depth=depth), line))
+                first = self.here
+                values.append((self.value(name, colon=colon, depth=depth), first))
                 if self.take("]"):
                     break
                 if not self.take(","):
                     found = f"found {self.here.text!r}"
                     raise PbtxtError(self.here.line, f"in the list of {name.text}: ',' or ']' was expected, {found}")
-        return [Field(name.text, value, line, listed, name.start, self.end) for value, line in values]
+        return [Field(name.text, value, at.line, listed, name.start, self.end, at.column) for value, at in values]
 
     def value(self, name: _Token, *, colon: bool, depth: int) -> Scalar | Message:
         opening = self.take("{", "<")

@@ -7,7 +7,7 @@ import functools
 import importlib.resources
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
@@ -24,7 +24,8 @@ def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         yield Finding(file=model.file, rule=rule, found=found, allowed=allowed)
     for complaint in model.config.complaints:
         found = f"{complaint.path}: {complaint.found}" if complaint.path else complaint.found
-        yield at_line(model, complaint.line, "config", found, complaint.allowed, _near(complaint))
+        finding = at_line(model, complaint.line, "config", found, complaint.allowed, _near(complaint))
+        yield replace(finding, column=complaint.column)
 
 
 def _near(complaint: Complaint) -> str:
