@@ -295,7 +295,7 @@ def _check(message: Message, *, type_name: str, path: str, complaints: list[Comp
         where = f"{path}.{item.name}" if path else item.name
         spec = specs.get(item.name)
         if spec is None:
-            wrong = (f"an unknown field {item.name}", ", ".join(specs) or "no field")
+            wrong: tuple[str, str] | None = (f"an unknown field {item.name}", ", ".join(specs) or "no field")
         else:
             wrong = _misplaced(item, spec, node, groups) or _add(item, spec, node, where, complaints)
         if wrong:
