@@ -21,7 +21,7 @@ JSII_CACHE = REPOSITORY / ".envs" / "cache" / "jsii"
 """Where the CDK's Python side unpacks itself once; its own choice is the home folder, which may take nothing."""
 BOOTSTRAP_STACK = "CDKToolkit"
 SHOWN_LINES = 60
-"""Lines of a failing CDK under the message: it tells why a build failed in up to fifty, wrapped, and its own."""
+"""Lines of a failing CDK under the message: the reason of a failed build has up to fifty wrapped lines."""
 END_SECONDS = 10.0
 
 

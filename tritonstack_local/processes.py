@@ -28,7 +28,7 @@ SAME_START_SECONDS = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessRecord:
-    """One process of ours. The start time tells it from a later process with the same id."""
+    """One process of ours. The start time distinguishes it from a later process with the same id."""
 
     pid: int
     started: float
@@ -170,7 +170,7 @@ _PARTS = (
 def running_parts(paths: LocalPaths) -> dict[str, ProcessRecord]:
     """The processes that were started for exactly this state folder, by name, the runtime first.
 
-    The runtime names its folder in its arguments, the emulator in its variables; other users' processes tell neither.
+    The runtime has its folder in its arguments, the emulator in its variables; other users' processes show neither.
     """
     found: dict[str, ProcessRecord] = {}
     processes = list(psutil.process_iter())

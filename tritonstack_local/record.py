@@ -1,7 +1,7 @@
 """What a local AWS is made of, and what was deployed there, in files: every command finds it, and two never start it.
 
 A local AWS keeps its state in memory: what was deployed is gone with the process that held it. The second file outlives
-that process, so that commands say what is gone.
+that process, so that commands report what is gone.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def exclusive(paths: LocalPaths, *, report: Callable[[str], object], name: str =
 
     Args:
         paths: the folders; made where they are missing.
-        report: told once where another command is at work.
+        report: called once if another command holds the lock.
         name: the lock's file; those of different names do not wait for each other.
 
     Raises:

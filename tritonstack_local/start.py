@@ -147,7 +147,7 @@ def _start_runtime(paths: LocalPaths, emulator_port: int, port: int) -> ProcessR
 
 
 def _new_log(paths: LocalPaths, name: str) -> Path:
-    """A log for this run alone; that of the run before is kept beside it."""
+    """A new log for this run; the previous run's is renamed."""
     log = paths.logs / f"{name}.log"
     if log.is_file():
         log.replace(paths.logs / f"{name}.before.log")

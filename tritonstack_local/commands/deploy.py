@@ -117,14 +117,14 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool =
 
 
 def _following(deployment: LocalDeployment, step: Step) -> LocalDeployment:
-    """The deployment, with the CDK's latest line shown beside the running step."""
+    """The deployment, with the CDK's latest line shown next to the running step."""
     deployment.on_line = step.say
     return deployment
 
 
 @contextmanager
 def one_deployment(steps: Steps) -> Iterator[None]:
-    """Hold the deployments' lock; while another command holds it, a step says that this one waits.
+    """Hold the deployments' lock; while another command holds it, a step shows that this one waits.
 
     Raises:
         InputError: nothing can be written to the state folder.

@@ -103,7 +103,7 @@ def _fleet(fleet: dict[str, Any]) -> list[Text]:
 
 
 def _share(share: float) -> str:
-    """What a fleet takes of the calls, said where it is not all of them."""
+    """A fleet's share of the requests; empty where it takes all."""
     if share == 1:
         return ""
     return f", {share:.0%} of the calls" if share else ", no traffic"
@@ -155,7 +155,7 @@ def _isolation(isolation: str | None) -> list[Text]:
 def _models(models: list[dict[str, Any]], limit: int | None, width: int, lines: int | None) -> list[RenderableType]:
     """The loaded models; where there are not enough lines for all, those that were used last.
 
-    A TargetModel is never cut: where it does not fit beside its figures, they go below it.
+    A TargetModel is never cut: where it does not fit next to its figures, they go below it.
     """
     if not models:
         return []

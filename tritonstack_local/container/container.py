@@ -30,7 +30,7 @@ _TAIL_BYTES = 1 << 17
 
 
 def server_version(log: Path) -> str | None:
-    """The version that the server says in its start log (``2.51.0``); None before that, or with the info log off."""
+    """The version in the server's start log (``2.51.0``); None before that, or with the info log off."""
     with log.open("rb") as file:
         found = _VERSION.findall(file.read(_HEAD_BYTES))
     return found[-1].decode() if found else None
@@ -45,7 +45,7 @@ def last_lines(log: Path, lines: int) -> str:
 
 
 def _without_flags(text: str) -> Iterator[str]:
-    """The lines that are not of a list of flags; after it the server may yet say which argument it did not expect."""
+    """The lines outside the list of flags; after it the server may name an unexpected argument."""
     listing = False
     for line in text.splitlines():
         listing = line.startswith(_USAGE) or (listing and _FLAGS.match(line) is not None)

@@ -2,7 +2,7 @@
 
 Nothing binds the server's SageMaker port to loopback: it listens on every address. So the server gets a network of its
 own, in which only loopback exists, and this process gets sockets made there: a socket keeps its network namespace, so
-there is no relay and no cost. Where user namespaces are not permitted the port stays open, and this is said loudly.
+there is no relay and no cost. Where user namespaces are not permitted the port stays open; log and status report it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Enclosure:
 
     Attributes:
         isolation: ``namespace``, or ``open port: <why>``.
-        exited: resolved with the exit code, as a shell says it (128 + signal), when the process has ended and all it
+        exited: resolved with the exit code, as in a shell (128 + signal), when the process has ended and all it
             had started too. ``asyncio.shield(asyncio.wrap_future(enclosure.exited))`` awaits it:
             unshielded, giving up waiting cancels the future itself.
     """

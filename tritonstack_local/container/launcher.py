@@ -7,7 +7,7 @@ The descriptor is one end of a ``SOCK_SEQPACKET`` pair. Messages, in order:
 2. → ``{"argv": […], "env": {…}, "shm_prefix": "…"}``; ← ``{"pid": <the server's pid, as the caller sees it>}``
 3. any number of → ``sockets``; ← ``sockets`` with unconnected TCP sockets that belong to the server's network namespace
 
-It ends with the server: exit code as a shell would say it (128 + signal). It kills the server when its caller is gone,
+It ends with the server: exit code as in a shell (128 + signal). It kills the server when its caller is gone,
 and the kernel kills the server when the launcher is gone.
 
 Inside the namespaces the server finds what a container has: a network of its own, process numbers of its own (it is

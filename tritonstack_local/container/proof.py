@@ -25,7 +25,7 @@ START_SECONDS = 600.0
 ANSWER_SECONDS = 600.0
 _STAND_IN = "tritonstack stand-in: "
 NEEDED_ENVIRONMENTS = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", "EXECUTION_ENV_PATH": "torch"}
-"""Backend or parameter → the environment of its stand-in, beside those that every container needs."""
+"""Backend or parameter → the environment of its stand-in, in addition to those of every container."""
 
 
 def answer_in_container(
@@ -39,7 +39,7 @@ def answer_in_container(
         needs: the backends of the repository, and EXECUTION_ENV_PATH where a model names an environment of its own.
         request: the inputs by name.
         work: a folder for the container.
-        report: told what is being done.
+        report: called with each step.
 
     Raises:
         InputError: the environments of the local Triton are not made on this machine.

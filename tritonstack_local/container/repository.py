@@ -73,7 +73,7 @@ def with_local_environment(
 
 def packed_python(path: Path) -> str | None:
     """The minor version that an execution environment is for: a folder, or a .tar.gz, which is read no further than
-    its first file of Python. None where it has none or cannot be read: Triton then says what is wrong with it.
+    its first file of Python. None where it has none or cannot be read: Triton then reports the error.
     """
     if path.is_dir():
         names = (f"lib/{entry.name}" for entry in sorted(path.glob("lib/python3.*")))
@@ -126,7 +126,7 @@ class TritonFiles:
     Attributes:
         triton: the files of the wheel ``nvidia-pytriton``.
         python: the virtual environment that the Python backend takes its packages from.
-        torch: the virtual environment with torch; may be missing, then the pytorch backend says how to install it.
+        torch: the virtual environment with torch; may be missing, then the pytorch backend reports how to install it.
         dali: the same for DALI.
         tensorflow: the same for TensorFlow.
     """
@@ -281,7 +281,7 @@ def prepare_model_data(
 
     Args:
         folder: where the archive was unpacked: one model, or several in a folder each.
-        release: the Triton release asked for, if it is known; it says which Python another one stands in for.
+        release: the Triton release asked for, if it is known; it decides which Python another one stands in for.
         files: where the server is installed; default: this repository's environments.
 
     Returns:

@@ -3,7 +3,7 @@
 Source: ``docker/sagemaker/serve`` of triton-inference-server/server, tags v2.21 to v2.71. Its traps are kept, since a
 configuration that falls into one in the cloud must fall into it here:
 
-- Verbose logging is on unless SAGEMAKER_TRITON_LOG_VERBOSE says otherwise (since release 23.02).
+- Verbose logging is on unless SAGEMAKER_TRITON_LOG_VERBOSE is set (since release 23.02).
 - SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING goes to ``--model-namespacing`` as it stands: ``false`` disables.
 - SAGEMAKER_TRITON_PING_MODE is computed but not exported: the server sees it only where the container's environment
   has that variable already, whatever its value.
@@ -42,7 +42,7 @@ _FLAGS = (
 
 
 class ServeExitError(WorkFailedError):
-    """The script ends with exit code 1 before it starts the server; the message is what it says in the log."""
+    """The script ends with exit code 1 before it starts the server; the message is its log line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ def serve_command(
         environment: the variables of the SageMaker Model's container.
         multi_model: its mode is MultiModel; SageMaker then sets SAGEMAKER_MULTI_MODEL.
         model_data: the folder that the container sees at ``single_model_repository``; needed in single-model mode.
-        release: the Triton release asked for (``24.09``); variables that it does not know are ignored, and said so.
+        release: the Triton release asked for (``24.09``); variables that it does not know are ignored and reported.
         gpus: how many GPUs ``nvidia-smi -L`` lists.
         multi_model_repository: what stands for the script's dummy repository.
         single_model_repository: what stands for ``/opt/ml/model/``.

@@ -14,5 +14,5 @@ standard library (the catalogue, a container's namespaces, the stand-ins' maker)
   Lambdas through EventBridge rules and are tried again where one fails;
 * what CloudFormation does about time: an hour for custom resources, wait conditions, cancelled and deleted operations.
 
-Every refusal says on whose word it refuses. What is *not* mended stands in ``tritonstack_local/fidelity.md``.
+Every refusal names its source. What is *not* emulated is listed in ``tritonstack_local/fidelity.md``.
 """

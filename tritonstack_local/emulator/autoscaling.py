@@ -87,7 +87,7 @@ class ScalableTargets:
     """Targets and the policies that hang on them."""
 
     def __init__(self, sagemaker: SageMakerState, endpoints: Endpoints) -> None:
-        """``sagemaker`` says which endpoint variants there are; ``endpoints`` gives them other counts."""
+        """``sagemaker`` has the endpoint variants; ``endpoints`` changes their instance counts."""
         self._sagemaker = sagemaker
         self._targets = AccountRegionScopedDict()
         self._policies = AccountRegionScopedDict()
@@ -225,7 +225,7 @@ class ScalableTargets:
         drop_alarms(policy)
 
     def describe_targets(self, request: Request) -> dict[str, Any]:
-        """DescribeScalableTargets, in one page, with the role and the suspensions that nobody set."""
+        """DescribeScalableTargets, in one page, with the default role and suspensions."""
         wanted = request.get("ResourceIds")
         unset = {
             "RoleARN": f"arn:aws:iam::{get_account_id()}:role/aws-service-role/{_ROLE}",
@@ -269,7 +269,7 @@ def autoscaling_service(targets: ScalableTargets) -> JsonService:
 
 
 def _with_defaults(policy: dict[str, Any]) -> dict[str, Any]:
-    """A policy as it is described: target tracking has a default that nobody needs to set (API reference)."""
+    """A policy as described, with target tracking's defaults (API reference)."""
     name = "TargetTrackingScalingPolicyConfiguration"
     return {**policy, name: {"DisableScaleIn": False, **policy[name]}} if name in policy else policy
 

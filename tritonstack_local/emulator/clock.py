@@ -1,6 +1,6 @@
 """The clock of the local AWS, which a test can move: a wait of two hours then takes no time.
 
-Every time-out that the emulator keeps is a ``Deadline`` of this clock. Moving it wakes whoever waits.
+Every time-out that the emulator keeps is a ``Deadline`` of this clock. Moving it wakes every waiter.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Clock:
     """Seconds that pass as everywhere, and a distance to them that tests may lengthen. Thread-safe.
 
     Attributes:
-        condition: notified when the clock is moved, and by whoever changes what others wait for.
+        condition: notified when the clock is moved; notify it after a change that others wait for.
     """
 
     def __init__(self) -> None:
-        """Tells the time of the system until it is moved."""
+        """Start at the system's time."""
         self.condition = threading.Condition(threading.RLock())
         self._ahead = time.time() - time.monotonic()  # the system's time may jump, ours must not
         self._moved: list[Callable[[], None]] = []
@@ -48,7 +48,7 @@ class Clock:
         return time.monotonic() + self._ahead
 
     def advance(self, seconds: float) -> float:
-        """Move the clock on, wake all who wait, and say what time it is. Raises ValueError for no such distance."""
+        """Move the clock forward, wake all waiters, return the new time. Raises ValueError for a wrong number."""
         if not (math.isfinite(seconds) and seconds >= 0):
             raise ValueError(f"{seconds}: the clock moves forward by a finite number of seconds")
         with self.condition:
@@ -63,7 +63,7 @@ class Clock:
         return Deadline(clock=self, at=self.now() + seconds)
 
     def wait_for(self, happened: Callable[[], bool], deadline: Deadline) -> bool:
-        """Wait until ``happened()`` or the deadline; what ``happened()`` says in the end.
+        """Wait until ``happened()`` or the deadline; return its last value.
 
         It is asked again whenever ``condition`` is notified, with its lock held.
         """

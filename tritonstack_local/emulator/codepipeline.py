@@ -374,7 +374,7 @@ class PipelineResource:
 
 
 def install_pipelines(service: JsonService, pipelines: Pipelines) -> None:
-    """Register the type; another name replaces the pipeline, as its schema says."""
+    """Register the type; another name replaces the pipeline, by its schema."""
     resource = PipelineResource(service, pipelines)
     register("AWS::CodePipeline::Pipeline", create=resource.create, update=resource.update, delete=resource.delete)
 

@@ -23,15 +23,15 @@ _SOURCE = "a fault that was asked for at /_tritonstack/faults"
 class Fault:
     """What becomes of requests, of an endpoint's update, or of new instances.
 
-    ``path``, ``operation``, ``endpoint`` or ``instance_type`` says of which.
+    Exactly one of ``path``, ``operation``, ``endpoint`` and ``instance_type`` selects them.
 
     Attributes:
         method: of the request (``PUT``).
         path: a part of its path (``/endpoints/``); S3's error is the answer.
         operation: of a JSON service (``PutParameter``), called by a program or, of our own services, by CloudFormation.
         endpoint: its next update ends InService with the old config and without a FailureReason, once the new fleet is
-            up: SageMaker has rolled it back, and says that all is well.
-        instance_type: endpoints get no further instances of it (``ml.g5.xlarge``), for want of what ``short_of`` says.
+            up: SageMaker has rolled it back silently.
+        instance_type: endpoints get no further instances of it (``ml.g5.xlarge``), ``short_of`` is the reason.
         short_of: ``limit``: the account's quota is used up, and the request is refused. ``capacity``: AWS has no
             instances, which shows after the request.
         status: the answer, one of 403, 409 (of S3), 500, 503, or with a ``code`` 400 and any 409; None lets the request
@@ -127,7 +127,7 @@ class Faults:
             raise RefusedError(code, message, source="tritonstack_local.emulator.faults")
 
     def silently_back(self, endpoint: str) -> bool:
-        """Whether an update of this endpoint is to end with the old config, and nobody told."""
+        """Whether an update of this endpoint is to roll back silently."""
         return self._next(lambda one: one.endpoint == endpoint) is not None
 
     def short_of(self, instance_type: str, what: str) -> bool:

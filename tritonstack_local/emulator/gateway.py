@@ -162,7 +162,7 @@ class Gateway:
         }
 
     def _report(self, endpoint: str, body: bytes | None) -> Answer:
-        """200 with what the deployment is now, 400 for what is no report, 409 where nobody waits for that."""
+        """200 with what the deployment is now, 400 for a malformed report, 409 for one that no deployment awaits."""
         try:
             report = json.loads(body or b"")
             config, outcome, instances = report["endpoint_config_name"], report["outcome"], report.get("instances", 0)

@@ -16,7 +16,7 @@ _making = threading.Lock()
 
 
 class NoStandInsError(Exception):
-    """None can be made; the text says why."""
+    """No stand-ins can be made; the text is the reason."""
 
 
 def release_of(image: str) -> str | None:

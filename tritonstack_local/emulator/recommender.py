@@ -317,7 +317,7 @@ class RecommendationJob(Record):
 # it is stopped; FAILED where archive or payload is not there. The answers are constructed: no endpoint is made,
 # nothing is called. What a job of the service leaves in the account, its model, is left here too.
 PENDING_SECONDS = 0.5
-"""Of real time: as long as nobody need wait for it, and long enough to be seen."""
+"""Real seconds: short enough for tests, long enough to be seen."""
 SHARES_MS = (0.8, 0.9, 1.0, 1.1, 1.2)
 
 
@@ -414,7 +414,7 @@ class RecommendationJobs:
 
 
 def _missing(package: Record) -> str | None:
-    """What a package names in S3 and is not there, as a job says it; None where all is."""
+    """FailureReason for an S3 object of a package that cannot be read; None if all can."""
     containers = package.request.get("InferenceSpecification", {}).get("Containers", [])
     for url in [package.request.get("SamplePayloadUrl"), *(one.get("ModelDataUrl") for one in containers)]:
         parts = urllib.parse.urlsplit(url or "")

@@ -15,7 +15,7 @@ import botocore.session
 
 
 class RefusedError(Exception):
-    """A refused request: AWS's error code, its sentence, and who says so.
+    """A refused request: AWS's error code, its sentence, and its source.
 
     Attributes:
         code: AWS's error code (``ValidationException``).
@@ -90,7 +90,7 @@ def _coerced(shape: Any, value: Any) -> Any:
 
 
 def _number_or_boolean(kind: str, text: str) -> Any:
-    """``text`` as the kind wants it, or as it is: then the check says what is wrong."""
+    """``text`` as a number or boolean, or unchanged for the check to refuse."""
     if kind == "boolean" and text.lower() in ("true", "false"):
         return text.lower() == "true"
     if kind in _NUMBERS:

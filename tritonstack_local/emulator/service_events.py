@@ -38,7 +38,7 @@ def emit(source: str, detail_type: str, detail: dict[str, Any], resources: list[
     Args:
         source: the service (``aws.codebuild``).
         detail_type: the event's kind (``CodeBuild Build State Change``).
-        detail: what the kind prescribes; anything that JSON can say.
+        detail: what the kind prescribes; anything that JSON can hold.
         resources: ARNs.
     """
     eventbridge._ensure_default_bus()
@@ -47,7 +47,7 @@ def emit(source: str, detail_type: str, detail: dict[str, Any], resources: list[
 
 
 def _invoke_in_background(arn: str, payload: str) -> None:
-    """EventBridge's dispatch to a Lambda target; what becomes of it is told by the log only."""
+    """EventBridge's dispatch to a Lambda target; the outcome is in the log only."""
     function, config, name = lambda_svc._get_func_record_for_ref(arn)
     if not function or not config:
         logger.warning("event not delivered: there is no function %s", name)

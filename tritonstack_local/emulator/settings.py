@@ -1,4 +1,4 @@
-"""What the emulator is told by its environment variables."""
+"""The emulator's settings, from environment variables."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tritonstack_local.runtime.settings import RuntimeSettings
 
 
 def runtime_status(reconciler: Reconciler) -> dict[str, Any]:
-    """What ``tritonstack local status`` shows. Times are ISO 8601, durations seconds unless the name says else."""
+    """What ``tritonstack local status`` shows. Times are ISO 8601, durations seconds unless the name has a unit."""
     return {
         "local_aws": reconciler.unreachable or "answers",
         "metrics_not_written": NOT_WRITTEN,

@@ -182,7 +182,7 @@ class Container(Protocol):
         """A connected socket. Raises OSError."""
 
     def model_url(self, name_hash: str) -> str:
-        """What the server is told to load for ``models/<hash>/model``."""
+        """The path that the server loads for ``models/<hash>/model``."""
 
     def log_tail(self, lines: int = 20) -> str:
         """The log's last lines."""

@@ -26,7 +26,7 @@ SHIFTING = frozenset({"ActivatingTraffic", "Baking"})
 
 
 class DeploymentError(Exception):
-    """What is deployed cannot be run here; the message says why."""
+    """A deployment that cannot run here; the message is the reason."""
 
 
 class UnreachableError(Exception):
@@ -139,7 +139,7 @@ class DeployedEndpoint:
 
 
 class Reader(Protocol):
-    """Where the runtime learns what is deployed, and tells what became of it. Methods block."""
+    """Reads what is deployed, and reports on deployments. Methods block."""
 
     def mark(self) -> str:
         """A mark that differs as soon as anything about the endpoints does; cheap to ask. Raises UnreachableError."""
@@ -151,7 +151,7 @@ class Reader(Protocol):
         """An endpoint config with its model. Raises DeploymentError, UnreachableError."""
 
     def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "", instances: int = 0) -> Reported:
-        """Say how far a deployment is. Raises UnreachableError.
+        """Report the progress of a deployment. Raises UnreachableError.
 
         ``outcome``: ``in_service``, ``failed`` for a ``reason``, or ``shifted`` to so many ``instances``.
         """

@@ -154,7 +154,7 @@ class Endpoint:
             logger.error("%s: the deployment failed inside the runtime: %r", self.name, task.exception())
 
     async def _deploy(self, config_name: str, mark: str) -> None:
-        """Start a fleet for a config, say so, and move the traffic to it, at once or in steps."""
+        """Start a fleet for a config, report it, and move the traffic to it, at once or in steps."""
         pending = self.described.pending == config_name
         try:
             if not (self.serving is not None and self.serving.config.name == config_name):
@@ -180,7 +180,7 @@ class Endpoint:
         await self.starting.start()
 
     async def _take_over(self, config_name: str) -> bool:
-        """Say that the new fleet is up, and let it take the traffic; False where nobody waits for it any more."""
+        """Report the new fleet as up and give it the traffic; False where no deployment awaits it."""
         reported = await self._tell(config_name, "in_service")
         if reported is Reported.IN_PROGRESS:
             await self._follow_traffic(config_name)
@@ -189,7 +189,7 @@ class Endpoint:
         return reported is not Reported.NOT_AWAITED
 
     async def _follow_traffic(self, config_name: str) -> None:
-        """Give the new fleet the part of the calls that is described, and say so, again and again.
+        """Give the new fleet the described share of requests and report it, step by step.
 
         It ends by being cancelled: ``apply`` does that once the deployment is over, and ``_settle`` then keeps the new
         fleet or the old one.

@@ -61,7 +61,7 @@ class Split:
         return self._owed + self.share >= 1 - _ROUNDING
 
     def count(self) -> None:
-        """A call went where ``next_is_new`` said."""
+        """Count a request that followed ``next_is_new``."""
         new = self.next_is_new()
         self._owed += self.share - (1 if new else 0)
 
@@ -142,7 +142,7 @@ class Fleet:
     """One endpoint config's container, models and figures."""
 
     def __init__(self, *, endpoint: str, config: DeployedConfig, parts: FleetParts, max_models: int | None) -> None:
-        """Starts nothing yet. ``max_models`` limits the loaded models (None: until the container says 507)."""
+        """Starts nothing yet. ``max_models`` limits the loaded models (None: until the container returns 507)."""
         self.endpoint = endpoint
         self.config = config
         self.state = FleetState.STARTING
@@ -384,7 +384,7 @@ class Fleet:
                     answered = time.monotonic()
 
     def _judge(self, status: int) -> None:
-        """Only 200 is healthy (developer guide, your-algorithms-inference-code). Anything else is said once."""
+        """Only 200 is healthy (developer guide, your-algorithms-inference-code). Anything else is logged once."""
         refused = None if status == 200 else status
         if refused != self.refused_ping:
             said = "healthy again" if refused is None else f"unhealthy: /ping answers {status}; it is not started again"
@@ -393,7 +393,7 @@ class Fleet:
 
     @property
     def condition(self) -> str:
-        """Its state for the status, which tells an unhealthy fleet from a ready one."""
+        """Its state for the status: an unhealthy fleet is not ``ready``."""
         if self.state is FleetState.READY and self.refused_ping is not None:
             return f"unhealthy (/ping answers {self.refused_ping})"
         return self.state.value

@@ -99,7 +99,7 @@ class ModelCache:
         limit: int | None = None,
         cache_enabled: bool = True,
     ) -> None:
-        """``limit`` is the most models at once (None: until the container says 507)."""
+        """``limit`` is the most models at once (None: until the container returns 507)."""
         self.limit = limit
         self.models: dict[str, CachedModel] = {}
         self._container = container
@@ -234,7 +234,7 @@ class ModelCache:
             await self._make_room(model)
 
     async def _failed(self, model: CachedModel, error: InvokeError) -> None:
-        """Tell the callers. The files go first, since the next caller begins anew at once."""
+        """Fail the waiting callers. The files go first, since the next caller starts again at once."""
         self._log(f"{model.target} did not load: {error}")
         try:
             await asyncio.to_thread(self._store.remove, model.target)

@@ -59,7 +59,7 @@ class S3Objects:
 
 
 class DownloadCancelledError(Exception):
-    """Nobody waits for the download any more."""
+    """The download was abandoned."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +67,7 @@ class StoredModel:
     """An archive, unpacked.
 
     Attributes:
-        path: the folder that the container is told to load (``…/<hash>/model``).
+        path: the folder that the container loads (``…/<hash>/model``).
         download_seconds: how long download, unpacking and preparation took.
     """
 
@@ -115,7 +115,7 @@ class ModelStore:
         return self.fetch(self.location(target_model), self.path(target_model), cancel=cancel)
 
     def fetch(self, location: S3Location, place: Path, *, cancel: threading.Event) -> StoredModel:
-        """Download ``location``, unpack and prepare it beside ``place``, then move it there."""
+        """Download ``location``, unpack and prepare it next to ``place``, then move it there."""
         began = time.monotonic()
         temporary = place.parent.with_name(f".{place.parent.name}.{uuid.uuid4().hex[:8]}")
         temporary.mkdir(parents=True)

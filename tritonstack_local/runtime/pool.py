@@ -61,8 +61,8 @@ class UpstreamConnection(asyncio.Protocol):
     def start(self, head: bytes, body: bytes, *, seconds: float, ended: Callable[[Outcome], None]) -> None:
         """Send one request whose head ends with the blank line.
 
-        ``ended`` is called once: with the answer, ContainerGoneError, or TimeoutError after ``seconds``. Whoever holds
-        the connections looks for that now and then, which costs a request less than a timer of its own.
+        ``ended`` is called once: with the answer, ContainerGoneError, or TimeoutError after ``seconds``. The
+        time-out is checked for all connections now and then, which is cheaper than a timer for each request.
         """
         if self.closed:
             ended(ContainerGoneError("the connection is closed"))
@@ -363,7 +363,7 @@ class Lanes:
     """Connections for loads and unloads, one operation at a time on each."""
 
     def __init__(self, *, pool: ConnectionPool, open_sockets: OpenSockets, count: int) -> None:
-        """``pool`` is told while a lane is busy."""
+        """``pool`` is notified while a lane is busy."""
         self._pool = pool
         self._open_sockets = open_sockets
         self._free = asyncio.Semaphore(count)

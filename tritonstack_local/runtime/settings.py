@@ -1,4 +1,4 @@
-"""What the runtime is told on its command line, and SageMaker's own limits, each changeable."""
+"""The runtime's settings: its command line, and SageMaker's limits."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class RuntimeSettings:
         state: the folder of the fleets: unpacked models and Triton's logs.
         account: the account that error messages name.
         region: the region that error messages and log addresses name.
-        max_payload_bytes: the largest request body. botocore's service model says 6,291,456; a newer page of the
-            developer guide says 25 MB, so it is a setting.
+        max_payload_bytes: the largest request body. 6,291,456 in botocore's service model, 25 MB in a newer page of
+            the developer guide, so it is a setting.
         invoke_seconds: how long a request may take in the container, and how long it waits for a model to load
             (developer guide, invoke-multi-model-endpoint).
         load_seconds: how long loading goes on after its first caller gave up (same page).

@@ -1,5 +1,5 @@
 """Stand-ins for trtexec and nvidia-smi where there is no GPU: ``trtexec-stand-in`` and ``nvidia-smi-stand-in``.
 
-They build no engine and say so in every line. They are programs that ``launchers.py`` makes, which run with the Python
-of ``.envs/backends``: modules here import the standard library, NumPy and ONNX Runtime only, ``launchers.py`` apart.
+They build no engine, as every line of their output states. ``launchers.py`` makes the programs, which run with the
+Python of ``.envs/backends``: modules here import the standard library, NumPy and ONNX Runtime only, ``launchers.py`` apart.
 """

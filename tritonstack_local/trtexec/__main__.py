@@ -27,7 +27,7 @@ _MEMORY = re.compile(r"(workspace|dlaSRAM|dlaLocalDRAM|dlaGlobalDRAM|tacticShare
 
 
 class Refused(Exception):  # noqa: N818  # a refusal, as trtexec's own
-    """What trtexec says before it fails; a line for each problem."""
+    """trtexec's last messages before it fails; a line for each problem."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,7 +227,7 @@ NAME = "trtexec-stand-in"
 
 
 def say(level: str, text: str) -> None:
-    """A log line, or several; each says whose it is."""
+    """Write log lines, each with the tool's name."""
     for line in text.splitlines():
         sys.stdout.write(f"[{NAME}] [{level}] {line}\n")
     sys.stdout.flush()

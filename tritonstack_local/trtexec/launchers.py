@@ -54,7 +54,7 @@ def machine_with(*, tensorrt: str, gpu: str, compute_capability: str, **driver: 
 def make_stand_ins(folder: Path, machine: Machine, *, python: Path | None = None) -> StandIns:
     """Write ``trtexec-stand-in``, ``nvidia-smi-stand-in`` and ``nvidia_entrypoint-stand-in.sh``.
 
-    The last one does what NVIDIA's entrypoint does: it says what became of CUDA's forward compatibility, in the
+    The last one does what NVIDIA's entrypoint does: it prints the outcome of CUDA's forward compatibility, in the
     variable of ``/etc/shinit_v2``, and runs what it is given.
 
     Args:

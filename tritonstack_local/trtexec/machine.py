@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 DRIVER = "0.0.stand-in"
-"""No driver's version; whoever reads it in a manifest sees where it is from."""
+"""No driver's version; recognisable in a manifest."""
 
 ANY_CUDA = "99.0"
-"""Newer than any: a stand-in's driver fits the image unless a test says otherwise."""
+"""Newer than any: a stand-in's driver fits the image unless a test sets another."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What a machine would say of itself.
+    """The properties that a machine reports.
 
     Attributes:
         tensorrt: TensorRT's version, such as ``10.4.0``.
@@ -30,7 +30,7 @@ class Machine:
         gpu: the GPU's name, such as ``A10G``.
         compute_capability: its compute capability, such as ``8.6``.
         driver: the driver's version.
-        cuda: the newest CUDA that the driver supports; empty: nvidia-smi does not tell.
+        cuda: the newest CUDA that the driver supports; empty: nvidia-smi does not print it.
         compat: what the entrypoint finds when it tries CUDA's forward compatibility; empty: it tries nothing.
     """
 
@@ -69,7 +69,7 @@ class Machine:
 
 
 def main(arguments: list[str]) -> int:
-    """The program. Like nvidia-smi it says which field it does not know, and fails."""
+    """The program. Like nvidia-smi it names an unknown field and fails."""
     machine = Machine.read(Path(arguments[0]))
     known = {
         "name": f"NVIDIA {machine.gpu} (nvidia-smi-stand-in)",

@@ -1,6 +1,6 @@
 """A serialised DALI pipeline with every operator on the CPU.
 
-A pipeline says for each operator, input and output where it lives: ``cpu``, ``gpu`` or ``mixed``. The message is
+A pipeline states for each operator, input and output where it runs: ``cpu``, ``gpu`` or ``mixed``. The message is
 rewritten in protobuf's wire format, since DALI ships no Python classes for it.
 Source of the field numbers: ``dali/pipeline/dali.proto`` as DALI 2.4.0 writes it (read off serialised pipelines).
 """

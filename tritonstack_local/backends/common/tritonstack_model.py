@@ -41,7 +41,7 @@ def import_from(variable, module, environment, *, first=False):
             NumPy is imported already, and stays the backends'.
 
     Raises:
-        TritonModelException: it is not installed; says how to install it.
+        TritonModelException: it is not installed; with the command that installs it.
     """
     site = os.environ.get(variable, "")
     if not Path(site, *module.split(".")).is_dir():
@@ -85,7 +85,7 @@ class ModelSettings:
             sys.stdout.flush()
 
     def stand_in(self, line):
-        """The line that says what stands in for what; `tritonstack local status` shows it."""
+        """Log line that names a stand-in; `tritonstack local status` shows it."""
         self.log(f"tritonstack stand-in: {line}")
 
     def number(self, key, default):

@@ -129,7 +129,7 @@ class TritonPythonModel(BatchingModel):
 
 
 def _tensor(name):
-    """The tensor of a name in a configuration: a node's first result, unless the name says which."""
+    """The tensor of a name in a configuration: a node's first result, unless the name has an index."""
     return name if ":" in name else f"{name}:0"
 
 

@@ -1,4 +1,4 @@
-"""Stands in for Triton's tensorrt backend: a plan cannot run on a CPU, the ONNX graph in it or beside it can.
+"""Stands in for Triton's tensorrt backend: a plan cannot run on a CPU, the ONNX graph in it or next to it can.
 
 In it: trtexec-stand-in writes the graph, marked, in the plan's place. No other plan holds its graph.
 """
@@ -28,7 +28,7 @@ class TritonPythonModel(OnnxModel):
 
 
 def graph_of_plan(settings):
-    """The plan itself where trtexec-stand-in wrote it; else the ONNX file beside it.
+    """The plan itself where trtexec-stand-in wrote it; else the ONNX file next to it.
 
     That is its namesake, or ``model.onnx`` in the version's, the first or the model's folder. A plan may be named for a
     compute capability (``cc_model_filenames``): here any of them serves.

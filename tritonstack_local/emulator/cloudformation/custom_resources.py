@@ -22,11 +22,11 @@ from tritonstack_local.emulator.request_validation import RefusedError
 
 _TYPE = "AWS::CloudFormation::WaitCondition"
 _begun: dict[tuple[str, str], float] = {}
-"""(Stack id, logical id) → when its last event says that the condition is in progress: its time runs from then on."""
+"""(Stack id, logical id) → time of its last IN_PROGRESS event, from which its time-out runs."""
 
 
 def install_wait_conditions() -> None:
-    """Wait by the clock; signals wake whoever waits on it."""
+    """Wait on the emulator's clock; signals notify it."""
     wait_conditions._lock = wait_conditions._changed = clock.condition
     wait_conditions.wait_for = _wait_for
     add = stacks._add_event
@@ -49,7 +49,7 @@ def _wait_for(  # noqa: PLR0917  MiniStack's interface
     count: int,
     timeout_s: float,
 ) -> dict[str, Any]:
-    """The data of ``count`` SUCCESS signals by UniqueId; raises where one fails, none comes or nobody wants any more.
+    """The data of ``count`` SUCCESS signals by UniqueId; raises on a failure signal, a time-out or a cancel.
 
     The arguments are MiniStack's.
     """

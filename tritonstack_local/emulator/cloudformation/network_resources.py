@@ -83,7 +83,7 @@ def _delete_egress(_physical_id: str, properties: Properties) -> None:
 
 
 def install() -> None:
-    """Register the types; a change of any of their properties but tags replaces them, as the schemas say."""
+    """Register the types; a change of any of their properties but tags replaces them, by their schemas."""
     register("AWS::EC2::FlowLog", create=_create_flow_log, delete=_delete_flow_log)
     register("AWS::EC2::EIP", create=_create_address, delete=_delete_address)
     register("AWS::EC2::NatGateway", create=_create_nat, delete=_delete_nat)

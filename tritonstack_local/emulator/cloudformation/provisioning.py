@@ -80,7 +80,7 @@ def _checked(provision: Callable[..., Provisioned], schema: ResourceSchema, *, p
 
 
 def _named(provision: Callable[..., Provisioned]) -> Callable[..., Provisioned]:
-    """A provisioner of MiniStack, whose refusals then say that they are MiniStack's; ours say so themselves."""
+    """Wrap a provisioner of MiniStack so that its refusals name MiniStack as their source."""
     if not provision.__module__.startswith("ministack."):
         return provision
 

@@ -262,7 +262,7 @@ def install_unchanged_resources() -> None:
 
 
 def _forget_start(events: list[dict[str, Any]], logical_id: str) -> None:
-    """Take back the event that says that a resource's update started."""
+    """Remove the last UPDATE_IN_PROGRESS event of a resource."""
     started = [
         number
         for number, event in enumerate(events)

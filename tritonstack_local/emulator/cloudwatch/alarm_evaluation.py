@@ -2,7 +2,7 @@
 
 Source: CloudWatch user guide, "How alarm state is evaluated when data is missing" and "Avoiding premature transitions
 to alarm state", whose tables are this module's tests. The guide's range is 5 points for 3 evaluation periods and
-depends, it says, on more: here it is always two points longer than the evaluation periods (UNVERIFIED).
+depends on more: here it is always two points longer than the evaluation periods (UNVERIFIED).
 """
 
 from __future__ import annotations

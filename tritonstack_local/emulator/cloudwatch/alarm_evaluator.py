@@ -325,7 +325,7 @@ def make(change: Callable[[Changes], None]) -> None:
 
 
 def rule_state(alarm: Alarm) -> str:
-    """What a composite alarm's rule says now."""
+    """The state that a composite alarm's rule evaluates to."""
     return ALARM if cloudwatch._rule_true(cloudwatch._parse_alarm_rule(alarm["AlarmRule"])) else OK
 
 
@@ -404,7 +404,7 @@ class AlarmEvaluator:
 
 
 def evaluate(alarm: Alarm, changes: Changes) -> None:
-    """Evaluate one metric alarm now. Its state moves where the points say so."""
+    """Evaluate one metric alarm now and change its state by the verdict."""
     period = alarm_evaluation.period(alarm)
     step = min(period, _MINUTE)
     end = int(clock.now() // step * step)
@@ -460,7 +460,7 @@ def metric_of(alarm: Alarm) -> metrics.Metric:
 
 
 def _fail(alarm: Alarm, error: str, changes: Changes) -> None:
-    """EVALUATION_ERROR: "configuration errors in alarm setup", told in StateReason (user guide, "Alarm evaluation")."""
+    """EVALUATION_ERROR: "configuration errors in alarm setup", with a reason (user guide, "Alarm evaluation")."""
     alarm["EvaluationState"] = "EVALUATION_ERROR"
     if HELD not in alarm and alarm["StateValue"] != INSUFFICIENT_DATA:
         changes.set(alarm, INSUFFICIENT_DATA, f"Evaluation error: {error}", None)

@@ -234,7 +234,7 @@ def delete_alarms(request: Request) -> None:
 
 
 def set_alarm_state(request: Request) -> None:
-    """SetAlarmState: the state stays until there is data that says otherwise, in the next period at the earliest."""
+    """SetAlarmState: the state stays until data of the next period or a later one change it."""
     alarm = alarm_evaluator.find(request["AlarmName"])
     if alarm is None:
         raise refused("SetAlarmState", f"Alarm {request['AlarmName']} not found", code="ResourceNotFound")

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 
 class ExpressionError(ValueError):
-    """An expression or a statistic that is refused, or that has no value; the text says why."""
+    """An expression or a statistic that is refused, or that has no value; the text is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,7 +59,7 @@ class Message:
         return 200, {"Content-Type": "text/xml"}, text.encode()
 
     def refusal(self, refusal: RefusedError) -> Answer:
-        """The answer that says no."""
+        """The error response."""
         error = {"__type": refusal.code, "message": str(refusal)}
         query_code = {"x-amzn-query-error": f"{refusal.code};Sender", "x-amzn-errortype": refusal.code}
         if self.protocol == "json":

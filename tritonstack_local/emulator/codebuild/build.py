@@ -325,7 +325,7 @@ class Build:
         phases: those that began, in order.
         artifact: what was uploaded: location, and checksums of a ZIP file.
         stop_requested: whether StopBuild asked for its end.
-        abandoned: whether the emulator itself ends; nobody is told any more.
+        abandoned: whether the emulator itself ends; no events are sent then.
     """
 
     id: str

@@ -103,7 +103,7 @@ class BuildShell:
             stream.write(f"\nexport {name}={shlex.quote(value)}\n")
 
     def run(self, command: str, *, interrupted: Callable[[], bool], deadline: Deadline) -> int | None:
-        """A command's exit status, once all that it said is told.
+        """A command's exit status, once all its output is passed on.
 
         None where it was interrupted or the deadline came first: it runs on then, until ``end``.
         """
@@ -114,7 +114,7 @@ class BuildShell:
         return running.finish() if running.ended.is_set() else None
 
     def end(self) -> None:
-        """End every process that a command started, then tell what they still said."""
+        """End every process that a command started, then pass on their remaining output."""
         mark = f"CODEBUILD_BUILD_ID={self._environment['CODEBUILD_BUILD_ID']}"
         commands, self._commands = self._commands, []
         end_processes([command.pid for command in commands], mark=mark)
@@ -167,7 +167,8 @@ class _Command:
     def finish(self) -> int:
         """The exit status, after every line that came before the end.
 
-        Our own end of the pipe gets a mark: what the command wrote lies before it, whoever still holds the pipe open.
+        Our own end of the pipe gets a mark: what the command wrote lies before it, even if another process holds the
+        pipe open.
         """
         os.write(self._input, self._mark)
         self._told.wait(_LAST_LINES_SECONDS)

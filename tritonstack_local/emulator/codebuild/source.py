@@ -94,7 +94,7 @@ def upload_artifacts(
     """Upload the output and note its place in ``build.artifact``.
 
     Args:
-        build: whose project says where to.
+        build: its project has the destination.
         files: the buildspec's section, None where it has none.
         source: the source folder.
         work: where a ZIP file may be made.

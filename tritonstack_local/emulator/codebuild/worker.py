@@ -100,7 +100,7 @@ def link_environments(plan: BuildPlan, source: Path, log: BuildLog) -> None:
 
 
 def say_runtimes(runtimes: dict[str, str], log: BuildLog) -> None:
-    """Runtimes are not installed; the log says which there is."""
+    """Log the runtime versions in use; none is installed."""
     for name, version in runtimes.items():
         here = platform.python_version() if name == "python" else "whatever the PATH has"
         log.say(f"runtime-versions: {name} {version} is asked for and not installed; here it is {here}.")
@@ -140,7 +140,7 @@ class BuildLog:
 
 
 def emit_state_change(build: Build) -> None:
-    """Tell the rules of the calling context's account and region the status that the build has now."""
+    """Emit the build's current status to the rules of the calling context's account and region."""
     service_events.emit("aws.codebuild", "CodeBuild Build State Change", state_change(build), [build.arn])
 
 
@@ -340,7 +340,7 @@ class BuildWorker:
             raise PhaseError("YAML_FILE_ERROR", str(error)) from error
 
     def _buildspec_text(self) -> str:
-        """Inline, an S3 object's, or a file's of the source: ``buildspec.yml`` where nothing is said."""
+        """Inline, an S3 object's, or a file's of the source: ``buildspec.yml`` by default."""
         given = self._build.plan.source.get("buildspec") or "buildspec.yml"
         if given.startswith("arn:"):
             return read_object(given, region=self._build.region)
@@ -508,7 +508,7 @@ class Builds:
         return {"buildsDeleted": deleted, "buildsNotDeleted": left}
 
     def end_all(self) -> None:
-        """End every build, for the end of this process; nobody is told."""
+        """End every build without events, at the end of this process."""
         for build, _ in self._running:
             build.abandoned = build.stop_requested = True
         self._wake()
@@ -516,7 +516,7 @@ class Builds:
             thread.join(_STOP_SECONDS)
 
     def forget(self) -> None:
-        """Forget every build; those that run end, and nobody is told."""
+        """Forget every build; running ones end without events."""
         for build, _ in self._running:
             build.abandoned = build.stop_requested = True
         self._wake()

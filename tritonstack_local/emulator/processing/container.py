@@ -53,7 +53,7 @@ class Container:
 
         Args:
             variables: of the stand-ins.
-            ended: called, on another thread, with the exit status as a shell says it, once all is gone.
+            ended: called, on another thread, with the exit status as in a shell, once all its processes have ended.
 
         Raises:
             JobFailedError: the program is not there, or cannot be started.
@@ -76,7 +76,7 @@ class Container:
         return os.fdopen(reader, encoding="utf-8", errors="replace")
 
     def said(self) -> str:
-        """What the log says of where the entrypoint runs."""
+        """Log line about where the entrypoint runs."""
         if self._own_namespaces:
             return f"/opt/ml is {self.path('/opt/ml')}; the entrypoint has no network and sees no other processes"
         why = "" if not self._isolated or self._enclosure is None else f" ({self._enclosure.isolation})"
@@ -217,7 +217,7 @@ class Upload:
     """One output: a folder, and where it goes in S3.
 
     Attributes:
-        key_arn: encrypts the objects; None: as the bucket says.
+        key_arn: encrypts the objects; None: the bucket's default.
         continuous: also while the entrypoint runs, and whatever becomes of it.
     """
 

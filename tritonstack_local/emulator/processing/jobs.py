@@ -25,7 +25,7 @@ _CONTINUOUS_SECONDS = 0.5
 
 
 class JobRun:
-    """Runs a job and tells ``changed`` of each status."""
+    """Runs a job and calls ``changed`` with each status."""
 
     def __init__(self, job: ProcessingJob, changed: Callable[[Callable[[], None]], None]) -> None:
         """``changed`` is given what to do to the job; it does so under the lock, then announces the status."""
@@ -35,7 +35,7 @@ class JobRun:
         self._abandoned = False
 
     def abandon(self) -> None:
-        """End the processes now; nobody asks for the job any more."""
+        """End the processes now, without a further status."""
         self._abandoned = True
         if self._container is not None:
             self._container.end()

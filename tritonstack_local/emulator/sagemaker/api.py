@@ -85,7 +85,7 @@ logger = logging.getLogger("tritonstack.emulator")
 PUBLISH_SECONDS = (10, 30, 60, 120, 180, 240, 300)
 """Which ``MetricPublishFrequencyInSeconds`` there are (API reference, MetricsConfig; botocore's model has no list)."""
 METRICS_DEFAULTS = {"EnableDetailedObservability": True}
-"""What a configuration made today has unless told otherwise (developer guide, "Getting started with detailed
+"""Default of a configuration made today (developer guide, "Getting started with detailed
 observability": configurations created after June 17, 2026)."""
 
 
@@ -137,7 +137,7 @@ class EndpointConfigs:
         """DeleteEndpointConfig: one that is in use goes, too, and the endpoint serves on.
 
         "You must not delete an EndpointConfig in use by an endpoint that is live" (API reference) is advice: the same
-        page says what is lost then, the SageMaker SDK deletes it before the endpoint (``Predictor.delete_endpoint``),
+        page names what is lost then, the SageMaker SDK deletes it before the endpoint (``Predictor.delete_endpoint``),
         and hashicorp/terraform-provider-aws has endpoints whose config was deleted under them (issues 40048, 48997).
         What is lost is the next update: see ``Endpoints.update``.
         """

@@ -24,7 +24,7 @@ class Step:
     Attributes:
         instances: of the new fleet, that take calls from then on.
         wait_seconds: how long the alarms are watched before the next step, or before the old fleet ends.
-        wait_name: the member that says so.
+        wait_name: the request's member for it.
         capacity: what the instances are, in SageMaker's words (``canary``, ``full``).
     """
 
@@ -116,7 +116,7 @@ def _rolling(policy: dict[str, Any], *, count: int, alarms: tuple[str, ...]) -> 
 
 
 def _rollback_batch(size: dict[str, Any], *, count: int) -> int:
-    """Its limits are not in the reference, which says that 100 % is the whole fleet at once."""
+    """Its limits are not in the reference; 100 % is the whole fleet at once."""
     value: int = size["Value"]
     percent = size["Type"] == "CAPACITY_PERCENT"
     if value > (100 if percent else count):
@@ -363,7 +363,7 @@ class EndpointRecord(Record):
     def fail(self, reason: str | None) -> None:
         """The new fleet could not be started: a first one leaves nothing, a later one leaves the old fleet serving.
 
-        Without a ``reason`` nobody is told of it.
+        Without a ``reason`` it is silent.
         """
         self.status = "Failed" if self.status == "Creating" else "InService"
         self.pending = None

@@ -26,7 +26,7 @@ from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 from tritonstack_local.emulator.services import call
 
 _BAKING_LOOK_SECONDS = 0.1
-"""How often alarms are looked at; CloudWatch tells nobody here that one changed."""
+"""How often rollback alarms are read; CloudWatch announces no change."""
 logger = logging.getLogger("tritonstack.emulator")
 
 
@@ -258,9 +258,9 @@ class Endpoints:
         return self._state.endpoints.get(request["EndpointName"]).describe()
 
     def scale(self, request: Request) -> dict[str, Any]:
-        """UpdateEndpointWeightsAndCapacities: what Application Auto Scaling calls, and whoever scales by hand.
+        """UpdateEndpointWeightsAndCapacities: called by Application Auto Scaling and for manual scaling.
 
-        Where AWS has no instances the endpoint keeps those that it has, and says why in its FailureReason (UNVERIFIED:
+        Where AWS has no instances the endpoint keeps its instances, with a FailureReason (UNVERIFIED:
         the guide describes no endpoint whose scale-out lacks capacity).
         """
         with self._state.changed:
@@ -302,7 +302,7 @@ class Endpoints:
     def report(
         self, *, endpoint: str, config: str, outcome: Outcome, reason: str, instances: int = 0
     ) -> Reported | None:
-        """What the runtime says of a new fleet; None where that is not awaited of such an endpoint (any more).
+        """Apply a report of the runtime on a new fleet; None where no deployment awaits it.
 
         The report names no account and region: endpoints of that name with that pending config are meant, wherever.
 
@@ -324,7 +324,7 @@ class Endpoints:
         return next((one for one in told if one is not None), None)
 
     def _goes_back(self, record: EndpointRecord, outcome: Outcome) -> bool:
-        """Whether the new fleet's being up ends the update with the old one, and nobody told. Nobody awaits it then."""
+        """Whether the update rolls back silently once the new fleet is up."""
         if outcome != "in_service" or record.status != "Updating" or not self.silently_back(record.name):
             return False
         logger.warning("%s: rolled back to %s in silence, as it was asked for", record.name, record.config_name)
@@ -343,8 +343,8 @@ class Endpoints:
     def wait(self, arn: str, *, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> EndpointRecord | None:
         """Wait until no deployment of the endpoint is in progress, or ``cancelled``; None where it is gone.
 
-        An endpoint that nobody reports for ``seconds`` is failed here, so that what waits for it can go on. While the
-        alarms of a deployment are watched nobody has to.
+        An endpoint without a report for ``seconds`` fails, so that its waiters go on. While the alarms of a deployment
+        are watched no report is needed.
         """
         with self._state.changed:
             record = next((r for r in self._state.endpoints.everywhere() if r.arn == arn), None)
@@ -374,7 +374,7 @@ def _deploys(record: EndpointRecord, endpoint: str, config: str) -> bool:
 
 
 def _told(record: EndpointRecord, outcome: Outcome, *, reason: str, instances: int) -> Reported | None:
-    """Take over what the runtime says of the new fleet of an endpoint."""
+    """Apply the runtime's report on the new fleet of an endpoint."""
     deployment = record.pending
     if deployment is None:
         return None

@@ -42,7 +42,7 @@ class Instances:
         Args:
             config_name: whose variants are asked for.
             operation: that asks.
-            added: how many, where they are added to a fleet; None: as many as the config says.
+            added: how many, where they are added to a fleet; None: the config's count.
         """
         for variant in _variants(self._state, config_name):
             kind, count = variant.get("InstanceType", ""), added or variant.get("InitialInstanceCount", 1)
@@ -104,7 +104,7 @@ def check_scaled(state: SageMakerState, record: EndpointRecord, config_name: str
 def check_same_variants(guardrails: Guardrails, *, before: Sequence[Variant], after: Sequence[Variant]) -> None:
     """Refuse traffic that shifts in steps between fleets with other variants.
 
-    The guide says it of every blue/green deployment; that a whole shift passes is UNVERIFIED.
+    The guide states it for every blue/green deployment; that a whole shift passes is UNVERIFIED.
     """
     names = [{variant["VariantName"] for variant in variants} for variants in (before, after)]
     if len(guardrails.steps) > 1 and names[0] != names[1]:
@@ -119,7 +119,7 @@ def check_same_variants(guardrails: Guardrails, *, before: Sequence[Variant], af
 def check_one_variant(guardrails: Guardrails, variants: Sequence[Variant]) -> None:
     """Refuse a rolling update of several variants.
 
-    The guide excludes it, and says that such an endpoint goes all at once instead; that would not be seen here.
+    The guide excludes it: such an endpoint goes all at once instead, which would not be seen here.
     """
     if guardrails.rolling and len(variants) > 1:
         raise RefusedError(

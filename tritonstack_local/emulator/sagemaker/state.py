@@ -19,12 +19,12 @@ from tritonstack_local.emulator.sagemaker.records import API, ENDPOINT, ENDPOINT
 class SageMakerState:
     """Records by kind, tags by ARN.
 
-    API requests come on the event loop, CloudFormation's on worker threads: whoever reads and then writes holds
+    API requests come on the event loop, CloudFormation's on worker threads: hold the lock to read and then write
     ``changed``, which is notified whenever an endpoint's deployment ends.
     """
 
     def __init__(self, *, fleets: bool) -> None:
-        """``fleets`` says whether a runtime will report what became of a deployment."""
+        """``fleets``: whether a runtime reports on deployments."""
         self.fleets = fleets
         self.changed = threading.Condition(threading.RLock())
         self.models: Records[Record] = Records(MODEL)
@@ -52,7 +52,7 @@ _PAGE = 10
 
 
 def listing(kind: Kind, records: Iterable[Record], request: Request) -> dict[str, Any]:
-    """One page of records: newest first unless the request says otherwise.
+    """One page of records: newest first by default.
 
     A page's token holds the place of its last record in the order, so that records which come or go between two
     pages neither repeat nor hide others.
