@@ -8,20 +8,26 @@ from tritonstack.extensions import require_modules
 require_modules("psutil")
 
 COMMANDS = {
-    "up": ("tritonstack_local.commands.up", "Start the local AWS and its SageMaker runtime."),
-    "down": ("tritonstack_local.commands.down", "Stop the local AWS and its SageMaker runtime."),
-    "status": ("tritonstack_local.commands.status", "Show local endpoints, loaded models, hit ratios and last errors."),
+    "up": ("tritonstack_local.commands.start_stop:up", "Start the local AWS and its SageMaker runtime."),
+    "down": ("tritonstack_local.commands.start_stop:down", "Stop the local AWS and its SageMaker runtime."),
+    "status": (
+        "tritonstack_local.commands.status:status_command",
+        "Show local endpoints, loaded models, hit ratios and last errors.",
+    ),
     "logs": (
-        "tritonstack_local.commands.logs",
+        "tritonstack_local.commands.status:logs_command",
         "Print the logs of the local AWS, the runtime or an endpoint's Triton.",
     ),
-    "env": ("tritonstack_local.commands.env", "Print the variables that point an AWS SDK at the local AWS."),
+    "env": ("tritonstack_local.commands.start_stop:env", "Print the variables that point an AWS SDK at the local AWS."),
     "deploy": (
-        "tritonstack_local.commands.deploy",
+        "tritonstack_local.commands.deploy:deploy_command",
         "Bootstrap, build, publish and deploy an environment to the local AWS.",
     ),
-    "destroy": ("tritonstack_local.commands.destroy", "Remove an environment from the local AWS."),
-    "demo": ("tritonstack_local.commands.demo", "Call every model of the local environment twice and print a table."),
+    "destroy": ("tritonstack_local.commands.deploy:destroy_command", "Remove an environment from the local AWS."),
+    "demo": (
+        "tritonstack_local.commands.demo:command",
+        "Call every model of the local environment twice and print a table.",
+    ),
 }
 
 group = LazyGroup(name="local", commands=COMMANDS, help="A local AWS: start it, deploy to it, see what serves.")

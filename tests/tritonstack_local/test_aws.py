@@ -15,7 +15,6 @@ from tests.tritonstack_local.fake_parts import FakeParts, kill, record_of
 from tests.tritonstack_local.http_fake import answering
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_local import aws as local_aws
-from tritonstack_local import settings
 from tritonstack_local.aws import LocalAws, find_local_aws, plain_environment, require_local_aws, sdk_variables
 from tritonstack_local.processes import ProcessRecord
 from tritonstack_local.record import RunningRecord, write_record
@@ -178,8 +177,3 @@ def test_a_plain_environment_keeps_all_but_aws_settings_and_proxies(monkeypatch:
         os, "environ", {"PATH": "/bin", "AWS_PROFILE": "p", "HTTPS_PROXY": "x", "all_proxy": "x", "NO_PROXY": "y"}
     )
     assert plain_environment() == {"PATH": "/bin", "NO_PROXY": "y"}
-
-
-def test_the_settings_are_the_same_functions() -> None:
-    assert settings.find_local_aws is local_aws.find_local_aws
-    assert settings.require_local_aws is local_aws.require_local_aws

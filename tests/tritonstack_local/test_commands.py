@@ -237,7 +237,7 @@ def test_what_ended_without_down_is_said_by_up(parts: FakeParts) -> None:
 
 def test_down_asks_the_local_aws_itself_what_is_deployed(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
     up()
-    monkeypatch.setattr("tritonstack_local.commands.down.deployed_environments", lambda _aws: {"by-hand": ["x"]})
+    monkeypatch.setattr("tritonstack_local.commands.start_stop.deployed_environments", lambda _aws: {"by-hand": ["x"]})
     assert "by-hand (x)" in run("local", "down").stderr
     assert "gone with it" not in run("local", "down").stderr, "it is said once"
 

@@ -20,8 +20,7 @@ from tritonstack.config import AlarmSettings, Environment, load_environment
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY, LocalPaths
 from tritonstack_local.aws import LocalAws
-from tritonstack_local.commands import deploy as deploy_command
-from tritonstack_local.commands import destroy as destroy_command
+from tritonstack_local.commands import deploy
 from tritonstack_local.commands.deploy import LOCK, WAITING, one_deployment
 from tritonstack_local.deployment import LocalDeployment
 from tritonstack_local.processes import ProcessRecord
@@ -61,17 +60,16 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(LocalDeployment, "bootstrapped", lambda _self: False)
     for name in ("bootstrap", "synthesise", "deploy", "destroy"):
         monkeypatch.setattr(LocalDeployment, name, fake(name))
-    monkeypatch.setattr(deploy_command, "build_environment", fake("build", "2 built"))
-    monkeypatch.setattr(deploy_command, "publish_environment", fake("publish", "2 published"))
-    for module in (deploy_command, destroy_command):
-        monkeypatch.setattr(module, "require_local_aws", lambda: AWS)
+    monkeypatch.setattr(deploy, "build_environment", fake("build", "2 built"))
+    monkeypatch.setattr(deploy, "publish_environment", fake("publish", "2 published"))
+    monkeypatch.setattr(deploy, "require_local_aws", lambda: AWS)
     return steps
 
 
 def test_archives_are_published_after_their_bucket_and_before_what_serves_them(
     done: list[str], settings: Environment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    deploy_command.deploy(settings, AWS, Steps())
+    deploy.deploy(settings, AWS, Steps())
     assert done == [
         "bootstrap",
         "synthesise",
@@ -88,7 +86,7 @@ def test_archives_are_published_after_their_bucket_and_before_what_serves_them(
 def test_where_engines_are_built_on_deploy_their_builder_stands_before_the_endpoints(
     done: list[str], settings: Environment
 ) -> None:
-    deploy_command.deploy(settings, AWS, Steps(), builds=True)
+    deploy.deploy(settings, AWS, Steps(), builds=True)
     assert done[-2:] == ["deploy local/builds", "deploy local/observability"]
 
 
@@ -102,7 +100,7 @@ def test_what_is_watched_is_deployed_with_what_watches_it_and_alone_where_nothin
         ({}, "deploy local/serving-*"),
     ):
         done.clear()
-        deploy_command.deploy(unwatched.model_copy(update=watched), AWS, Steps())
+        deploy.deploy(unwatched.model_copy(update=watched), AWS, Steps())
         assert done[-1] == last
 
 
@@ -112,12 +110,12 @@ def test_the_endpoints_alone_are_deployed_several_at_once(
 ) -> None:
     at_once: dict[str, int] = {}
 
-    def deploy(_self: LocalDeployment, stacks: str, *, concurrency: int = 1) -> None:
+    def record(_self: LocalDeployment, stacks: str, *, concurrency: int = 1) -> None:
         at_once[stacks] = concurrency
 
-    monkeypatch.setattr(LocalDeployment, "deploy", deploy)
+    monkeypatch.setattr(LocalDeployment, "deploy", record)
     changed = settings if watched else settings.model_copy(update={"dashboard": False, "alarms": None})
-    deploy_command.deploy(changed, AWS, Steps(), builds=True, concurrency=3)
+    deploy.deploy(changed, AWS, Steps(), builds=True, concurrency=3)
     last = "local/observability" if watched else "local/serving-*"
     assert at_once == {"local/artifacts": 1, "local/builds": 1, last: 3}
 
@@ -126,7 +124,7 @@ def test_an_account_is_bootstrapped_once(
     done: list[str], settings: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LocalDeployment, "bootstrapped", lambda _self: True)
-    deploy_command.deploy(settings, AWS, Steps())
+    deploy.deploy(settings, AWS, Steps())
     assert done[0] == "synthesise"
 
 
@@ -136,17 +134,17 @@ def test_nothing_is_deployed_after_a_step_that_failed(
     def fail(*_: object, **__: object) -> None:
         raise WorkFailedError("the export failed")
 
-    monkeypatch.setattr(deploy_command, "build_environment", fail)
+    monkeypatch.setattr(deploy, "build_environment", fail)
     with pytest.raises(WorkFailedError, match="the export failed"):
-        deploy_command.deploy(settings, AWS, Steps())
+        deploy.deploy(settings, AWS, Steps())
     assert done[-1] == "deploy local/artifacts"
 
 
 def test_another_account_and_another_region_are_refused_both_at_once(settings: Environment) -> None:
-    deploy_command.check_account(settings, file="local.yaml")
+    deploy.check_account(settings, file="local.yaml")
     other = settings.model_copy(update={"account": "210987654321", "region": "eu-west-1"})
     with pytest.raises(InputError) as raised:
-        deploy_command.check_account(other, file="dev.yaml")
+        deploy.check_account(other, file="dev.yaml")
     assert [(one.file, one.field, one.found, one.allowed) for one in raised.value.problems] == [
         ("dev.yaml", "account", "210987654321", "123456789012"),
         ("dev.yaml", "region", "eu-west-1", "us-east-1"),
@@ -154,7 +152,7 @@ def test_another_account_and_another_region_are_refused_both_at_once(settings: E
 
 
 def test_models_without_a_folder_are_named_with_every_place_in_the_file(settings: Environment, tmp_path: Path) -> None:
-    deploy_command.check_recipes(settings, file=FILE)
+    deploy.check_recipes(settings, file=FILE)
     head, endpoints, digits = FILE.read_text().partition("endpoints:\n")
     one = digits.replace("name: digits", "name: one").replace(
         "[digits-onnx, digits-ensemble]", "[missing-a, missing-b]"
@@ -164,7 +162,7 @@ def test_models_without_a_folder_are_named_with_every_place_in_the_file(settings
     file.write_text(head + endpoints + one + two)
     first, second = (n for n, line in enumerate(file.read_text().splitlines(), start=1) if "models: [missing" in line)
     with pytest.raises(InputError) as raised:
-        deploy_command.check_recipes(load_environment(file), file=file)
+        deploy.check_recipes(load_environment(file), file=file)
     assert [(problem.file, problem.field, problem.found.split(",")[0]) for problem in raised.value.problems] == [
         (f"{file}:{first}", "endpoints[0].models[0]", "missing-a"),
         (f"{file}:{first}", "endpoints[0].models[1]", "missing-b"),
@@ -178,13 +176,11 @@ def test_an_archive_that_does_not_fit_its_endpoint_is_refused(settings: Environm
     container = digits.container.model_copy(update={"default_model_name": "gone"})
     single = {"mode": "single-model", "models": ("digits-ensemble",), "container": container}
     with pytest.raises(InputError, match="digits-decode, digits-ensemble, digits-onnx"):
-        deploy_command.check_recipes(
-            settings.model_copy(update={"endpoints": (digits.model_copy(update=single),)}), file=FILE
-        )
+        deploy.check_recipes(settings.model_copy(update={"endpoints": (digits.model_copy(update=single),)}), file=FILE)
 
 
 def test_an_environment_that_does_not_exist_is_refused_before_the_local_aws_is_asked_for(done: list[str]) -> None:
-    result = CliRunner().invoke(deploy_command.command, ["nowhere"])
+    result = CliRunner().invoke(deploy.deploy_command, ["nowhere"])
     assert isinstance(result.exception, InputError)
     assert "nowhere.yaml" in str(result.exception)
     assert done == []
@@ -194,14 +190,14 @@ def test_what_was_deployed_is_removed(done: list[str], home: Path) -> None:
     assembly = LocalPaths(home).assembly("local")
     assembly.mkdir(parents=True)
     (assembly / "manifest.json").write_text("{}")
-    assert CliRunner().invoke(destroy_command.command, []).exit_code == 0
+    assert CliRunner().invoke(deploy.destroy_command, []).exit_code == 0
     assert done == ["destroy"]
 
 
 def test_what_was_never_deployed_or_only_half_synthesised_is_not_removed(done: list[str], home: Path) -> None:
     LocalPaths(home).assembly("local").mkdir(parents=True)
     for name in ("local", "dev"):
-        result = CliRunner().invoke(destroy_command.command, [name])
+        result = CliRunner().invoke(deploy.destroy_command, [name])
         assert isinstance(result.exception, InputError)
         assert f"tritonstack local deploy {name}" in str(result.exception)
     assert done == []
@@ -209,7 +205,7 @@ def test_what_was_never_deployed_or_only_half_synthesised_is_not_removed(done: l
 
 @pytest.mark.parametrize("name", ["..", "../other", "a*", "", "Local"])
 def test_what_is_no_environment_s_name_is_refused(done: list[str], name: str) -> None:
-    result = CliRunner().invoke(destroy_command.command, [name])
+    result = CliRunner().invoke(deploy.destroy_command, [name])
     assert isinstance(result.exception, InputError)
     assert done == []
 
@@ -231,7 +227,7 @@ def test_of_two_deployments_at_once_the_second_waits_and_says_so(home: Path) -> 
     assert taken == ["second"]
 
 
-@pytest.mark.parametrize("command", [deploy_command.command, destroy_command.command])
+@pytest.mark.parametrize("command", [deploy.deploy_command, deploy.destroy_command])
 def test_deployments_and_removals_hold_the_lock(
     command: click.Command, done: list[str], home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +256,6 @@ def test_an_interrupted_deployment_says_that_the_local_aws_stays_up(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(LocalDeployment, "synthesise", interrupt)
-    result = CliRunner().invoke(deploy_command.command, [])
+    result = CliRunner().invoke(deploy.deploy_command, [])
     assert result.exit_code != 0
     assert "the local AWS stays up" in result.stderr

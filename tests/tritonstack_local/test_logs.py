@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.tritonstack_local.fake_parts import wait_for
 from tritonstack.errors import InputError
 from tritonstack.paths import LocalPaths
-from tritonstack_local.commands import logs
+from tritonstack_local.commands import status
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def add_fleet(paths: LocalPaths, endpoint: str, fleet: str) -> None:
 
 def printed(*arguments: str) -> str:
     """What ``tritonstack local logs`` prints."""
-    return CliRunner().invoke(logs.command, list(arguments), catch_exceptions=False).stdout
+    return CliRunner().invoke(status.logs_command, list(arguments), catch_exceptions=False).stdout
 
 
 def test_without_a_name_every_log_is_listed(paths: LocalPaths) -> None:
@@ -73,7 +73,7 @@ def test_an_unknown_name_is_refused_with_those_that_there_are(paths: LocalPaths)
 
 def test_where_nothing_was_ever_started_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "none"))
-    listed = CliRunner().invoke(logs.command, [])
+    listed = CliRunner().invoke(status.logs_command, [])
     assert (listed.stdout, listed.exit_code) == ("", 0)
     assert "no log exists yet" in listed.stderr
     with pytest.raises(InputError, match="no log exists yet"):
@@ -87,7 +87,7 @@ def test_bytes_that_are_no_text_are_printed_all_the_same(paths: LocalPaths) -> N
 
 def test_a_log_that_goes_away_is_a_message(paths: LocalPaths) -> None:
     with pytest.raises(InputError, match="no longer there"):
-        logs.print_log(paths.logs / "gone.log", lines=1, follow=False)
+        status.print_log(paths.logs / "gone.log", lines=1, follow=False)
 
 
 def test_following_prints_what_is_added_until_interrupted(paths: LocalPaths, tmp_path: Path) -> None:

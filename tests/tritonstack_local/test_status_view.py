@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from tritonstack_local.aws import LocalAws
-from tritonstack_local.commands.status_view import fitting_view, stand_ins, view
+from tritonstack_local.commands.status import fitting_view, stand_ins, view
 from tritonstack_local.processes import ProcessRecord
 
 GONE = ProcessRecord(pid=1, started=0.0, log="")

@@ -1,7 +1,8 @@
-"""``tritonstack local deploy``."""
+"""``tritonstack local deploy`` and ``destroy``."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,10 +15,11 @@ from tritonstack.engines.order import Served, served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.build import build_environment
 from tritonstack.models.publish import publish_environment
+from tritonstack.naming import NAME_PATTERN
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
 from tritonstack_local.deployment import LocalDeployment
-from tritonstack_local.record import exclusive, note_deployed
+from tritonstack_local.record import exclusive, forget_deployed, note_deployed
 
 LOCK = "deployment.lock"
 """Deployments run one after the other: two at once would write the same templates and stacks."""
@@ -33,7 +35,7 @@ WAITING = "waiting for another local deploy or local destroy"
     show_default=True,
     help="How many stacks the CDK deploys at once, its own option: endpoints, and the builds that they wait for.",
 )
-def command(*, environment: str, concurrency: int) -> None:
+def deploy_command(*, environment: str, concurrency: int) -> None:
     """Deploy ENVIRONMENT to the running local AWS with the real CDK CLI: artifacts, then archives, then serving."""
     path = project_folder() / "environments" / f"{environment}.yaml"
     settings = load_environment(path)
@@ -138,3 +140,26 @@ def one_deployment(steps: Steps) -> Iterator[None]:
             )
             held.enter_context(lock)
         yield
+
+
+@click.command("destroy")
+@click.argument("environment", default="local")
+def destroy_command(*, environment: str) -> None:
+    """Remove ENVIRONMENT from the local AWS with the real CDK CLI."""
+    if not re.fullmatch(NAME_PATTERN, environment):
+        raise InputError([Problem(field="ENVIRONMENT", found=environment, allowed="the name of an environment")])
+    deployment = LocalDeployment(aws=require_local_aws(), environment=environment)
+    if not (deployment.assembly / "manifest.json").is_file():
+        raise InputError(
+            [
+                Problem(
+                    found=f"environment {environment!r} was not deployed from here",
+                    allowed="an environment that was",
+                    advice=f"tritonstack local deploy {environment}",
+                )
+            ]
+        )
+    steps = Steps()
+    with one_deployment(steps), steps.step(f"destroy {environment} (cdk destroy)"):
+        deployment.destroy()
+        forget_deployed(LocalPaths.from_environment(), environment)

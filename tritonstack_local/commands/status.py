@@ -1,18 +1,29 @@
-"""``tritonstack local status``."""
+"""``tritonstack local status`` and ``logs``."""
 
 from __future__ import annotations
 
 import json
+import re
+import sys
+import textwrap
 import time
+from bisect import bisect_right
+from collections import deque
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import click
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
 
-from tritonstack.errors import WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import LocalPaths
 from tritonstack_local.aws import LocalAws, require_local_aws
-from tritonstack_local.commands.status_view import fitting_view, view
+from tritonstack_local.container.container import release_and_version
 from tritonstack_local.record import exclusive, lost_deployments, lost_text
 
 SECONDS = 1.0
@@ -21,7 +32,7 @@ SECONDS = 1.0
 @click.command("status")
 @click.option("--watch", is_flag=True, help="A live view, until interrupted.")
 @click.option("--json", "as_json", is_flag=True, help="Print the runtime's own JSON.")
-def command(*, watch: bool, as_json: bool) -> None:
+def status_command(*, watch: bool, as_json: bool) -> None:
     """Show local endpoints: their fleets, loaded models, hit ratio, latencies, last errors, and what stands in."""
     console = Console(highlight=False)
     if watch and not as_json and not console.is_terminal:
@@ -60,3 +71,279 @@ def _was_stopped(aws: LocalAws) -> bool:
     """Whether the whole local AWS is gone; waits for a ``tritonstack local down`` that has stopped one half so far."""
     with exclusive(LocalPaths.from_environment(), report=lambda _said: None):
         return not aws.emulator.running and not aws.runtime.running
+
+
+SHOWN_ERRORS = 3
+NAMED_MODELS = 2
+LEAST_MODEL_LINES = 3
+"""Models come before errors where a terminal has no room for both."""
+ERROR_ROWS = 2
+FRAME = 4
+"""Columns of a panel's frame and padding."""
+FIGURES = ("state", "loads", "hits", "busy", "idle")
+_CONSOLE_URL = re.compile(r"\s*See https://.*", re.DOTALL)
+"""SageMaker's pointer to CloudWatch, of no use here, where the error itself is shown."""
+_STAND_IN = re.compile(r"(?:tritonstack stand-in: )?(?P<what>.*?)(?: \(model (?P<model>\S+)\))?")
+
+
+def fitting_view(aws: LocalAws, status: dict[str, Any], console: Console) -> RenderableType:
+    """The view with as many models, and with fewer errors before none, as fit a terminal that cannot scroll."""
+
+    def shown(model_lines: int, errors: int) -> RenderableType:
+        return view(aws, status, width=console.width, model_lines=model_lines, errors=errors)
+
+    def height(model_lines: int, errors: int) -> int:
+        return len(console.render_lines(shown(model_lines, errors)))
+
+    fitting = (count for count in range(SHOWN_ERRORS, 0, -1) if height(LEAST_MODEL_LINES, count) <= console.height)
+    errors = next(fitting, 0)
+    most = bisect_right(range(1, console.height), console.height, key=lambda lines: height(lines, errors))
+    return shown(max(1, most), errors)
+
+
+def view(
+    aws: LocalAws,
+    status: dict[str, Any],
+    *,
+    width: int,
+    model_lines: int | None = None,
+    errors: int = SHOWN_ERRORS,
+) -> RenderableType:
+    """The whole status: where it listens, and a panel for each endpoint.
+
+    Args:
+        aws: the local AWS that is shown.
+        status: the runtime's own account of it.
+        width: columns.
+        model_lines: how many lines of each fleet may be models; None: any number.
+        errors: how many of each fleet's last errors.
+    """
+    head: list[RenderableType] = [
+        Text.assemble("AWS APIs ", (aws.emulator_url, "bold"), "   InvokeEndpoint ", (aws.runtime_url, "bold"))
+    ]
+    if status["local_aws"] != "answers":
+        head.append(Text(f"the AWS APIs do not answer the runtime: {status['local_aws']}", style="bold red"))
+    endpoints = status["endpoints"]
+    if not endpoints:
+        return Group(*head, Text("no endpoint is deployed: tritonstack local deploy"))
+    not_written = status.get("metrics_not_written")
+    foot = [Text(f"not written: {not_written}", style="dim")] if not_written else []
+    return Group(*head, *(_endpoint(endpoint, width - FRAME, model_lines, errors) for endpoint in endpoints), *foot)
+
+
+def _endpoint(endpoint: dict[str, Any], width: int, lines: int | None, errors: int) -> Panel:
+    parts: list[RenderableType] = []
+    if endpoint["last_failure"]:
+        parts.append(Text(f"last failure: {endpoint['last_failure']}", style="red"))
+    for fleet in endpoint["fleets"]:
+        parts += [*_fleet(fleet), *_models(fleet["models"], fleet["max_loaded_models"], width, lines)]
+        last = fleet["last_errors"][-errors:] if errors else []
+        parts += [_error(one, width) for one in last]
+    style = "green" if endpoint["status"] == "InService" else "yellow"
+    title = Text.assemble((endpoint["name"], "bold"), "  ", (endpoint["status"], style))
+    return Panel(Group(*parts), title=title, title_align="left", border_style="dim")
+
+
+def _fleet(fleet: dict[str, Any]) -> list[Text]:
+    version = fleet["server_version"]
+    return [
+        Text.assemble((f"{fleet['variant']} ({fleet['mode']})", "bold"), f"  {fleet['state']}{_share(fleet['share'])}"),
+        Text(
+            f"asked for {fleet['release_asked_for'] or 'no known release'}, "
+            f"answered by {release_and_version(version) if version else 'nothing yet'}"
+        ),
+        Text(_traffic(fleet)),
+        *_latency(fleet["model_latency_ms"] or {}),
+        *stand_ins(fleet["stand_ins"]),
+        *_isolation(fleet["isolation"]),
+    ]
+
+
+def _share(share: float) -> str:
+    """A fleet's share of the requests; empty where it takes all."""
+    if share == 1:
+        return ""
+    return f", {share:.0%} of the calls" if share else ", no traffic"
+
+
+def _traffic(fleet: dict[str, Any]) -> str:
+    phrases = [
+        f"{_count(fleet['requests'], 'request')}, {_count(fleet['errors'], 'error')}, {fleet['in_flight']} in flight"
+    ]
+    if fleet["hit_ratio"] is not None:
+        phrases.append(f"hit ratio {fleet['hit_ratio']:.0%}")
+    if fleet["restarts"]:
+        phrases.append(f"restarted {fleet['restarts']} times" if fleet["restarts"] > 1 else "restarted once")
+    return "   ".join(phrases)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _latency(figures: dict[str, Any]) -> list[Text]:
+    """Percentiles; without a request in the last minutes there are none."""
+    shares = [(name, figures.get(name)) for name in ("p50", "p90", "p99")]
+    known = "  ".join(f"{name} {value:.1f}" for name, value in shares if value is not None)
+    return [Text(f"model latency, ms: {known}   (the last 5 minutes)")] if known else []
+
+
+def stand_ins(lines: list[str]) -> list[Text]:
+    """What stands in for what: one line for all models of which the same is true."""
+    models: dict[str, list[str]] = {}
+    for line in lines:
+        if match := _STAND_IN.fullmatch(line):
+            models.setdefault(match["what"], []).extend([match["model"]] if match["model"] else [])
+    return [Text(f"stand-in: {what}{_for_models(names)}", style="yellow") for what, names in models.items()]
+
+
+def _for_models(names: list[str]) -> str:
+    if not names:
+        return ""
+    return f" (for {', '.join(names) if len(names) <= NAMED_MODELS else f'{len(names)} models'})"
+
+
+def _isolation(isolation: str | None) -> list[Text]:
+    if isolation in (None, "namespace"):
+        return []
+    return [Text(f"not isolated: {isolation}", style="bold red")]
+
+
+def _models(models: list[dict[str, Any]], limit: int | None, width: int, lines: int | None) -> list[RenderableType]:
+    """The loaded models; where there are not enough lines for all, those that were used last.
+
+    A TargetModel is never cut: where it does not fit next to its figures, they go below it.
+    """
+    if not models:
+        return []
+    loaded = sum(model["state"] == "loaded" for model in models)
+    title = f"TargetModel ({loaded} loaded{f', at most {limit}' if limit else ''})"
+    columns = [(title, *FIGURES), *(_row(model) for model in models)]
+    below = sum(max(map(len, column)) + 2 for column in zip(*columns, strict=True)) - 2 > width
+    fitting = len(models) if lines is None else max(1, lines // 2 if below else lines)
+    shown = models
+    if fitting < len(models):
+        shown = sorted(models, key=lambda model: str(model["last_used"]), reverse=True)[:fitting]
+    rows = [_row(model) for model in shown]
+    parts = [_figures_below(title, rows) if below else _figures_beside(title, rows)]
+    if len(shown) < len(models):
+        parts.append(Text(f"and {len(models) - len(shown)} that were used longer ago", style="dim"))
+    return parts
+
+
+def _row(model: dict[str, Any]) -> tuple[str, ...]:
+    """A model's name and its figures, in the order of FIGURES."""
+    return (
+        model["target_model"] or "(the endpoint's one model)", model["state"], str(model["loads"]), str(model["hits"]),
+        str(model["in_flight"]), _since(model["last_used"]),
+    )  # fmt: skip
+
+
+def _figures_beside(title: str, rows: list[tuple[str, ...]]) -> RenderableType:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column(title, no_wrap=True)
+    for name in FIGURES:
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _figures_below(title: str, rows: list[tuple[str, ...]]) -> RenderableType:
+    text = Text(title, style="dim")
+    for name, *figures in rows:
+        text.append(f"\n{name}\n", style="not dim")
+        text.append("  " + "  ".join(f"{label} {figure}" for label, figure in zip(FIGURES, figures, strict=True)))
+    return text
+
+
+def _error(one: dict[str, Any], width: int) -> Text:
+    """An error in at most ERROR_ROWS rows; ``tritonstack local logs`` and the caller's own message have the rest."""
+    told = f"{_since(one['at'])} ago: {_CONSOLE_URL.sub('', one['error'])}"
+    rows = textwrap.wrap(told, width, max_lines=ERROR_ROWS, placeholder=" …")
+    return Text("\n".join(rows), style="red")
+
+
+def _since(moment: str) -> str:
+    """The time since a moment in ISO 8601, as long as a person cares about: ``75 s``, ``12 min``."""
+    seconds = max(0.0, (datetime.now(tz=UTC) - datetime.fromisoformat(moment)).total_seconds())
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+PAUSE_SECONDS = 0.2
+
+
+@click.command("logs")
+@click.argument("name", required=False)
+@click.option(
+    "-n", "--lines", default=50, show_default=True, type=click.IntRange(1), help="How many lines from the end."
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on printing what is added, until interrupted.")
+def logs_command(*, name: str | None, lines: int, follow: bool) -> None:
+    """Print a log: `emulator`, `runtime`, `cdk`, or an endpoint's name for its Triton. Without a name, list them."""
+    logs = find_logs()
+    if name is None:
+        if not logs:
+            click.echo("no log exists yet: tritonstack local up starts what writes them", err=True)
+        for known, path in logs.items():
+            click.echo(f"{known:24} {path}")
+        return
+    known_as = _known_as(name, logs)
+    if known_as is None:
+        raise InputError(
+            [
+                Problem(
+                    field="NAME",
+                    found=name,
+                    allowed=", ".join(logs) or "no log exists yet",
+                    advice="tritonstack local up",
+                )
+            ]
+        )
+    print_log(logs[known_as], lines=lines, follow=follow)
+
+
+def find_logs() -> dict[str, Path]:
+    """Every log there is: our own by their names, each endpoint's latest Triton's by the endpoint's name.
+
+    Read off the folders, so that logs are found too when the runtime no longer answers.
+    """
+    paths = LocalPaths.from_environment()
+    logs = {path.stem: path for path in sorted(paths.logs.glob("*.log"))}
+    fleets = paths.runtime.glob("fleets/*/*/triton.log")
+    return logs | {path.parts[-3]: path for path in sorted(fleets, key=lambda path: (path.parts[-3], _number(path)))}
+
+
+def _known_as(name: str, logs: dict[str, Path]) -> str | None:
+    """The log that ``name`` means: itself, or the one endpoint that an environment's file calls so (``digits``)."""
+    if name in logs or f"local-{name}" in logs:
+        return name if name in logs else f"local-{name}"
+    endpoints = [known for known, path in logs.items() if path.name == "triton.log" and known.endswith(f"-{name}")]
+    return endpoints[0] if len(endpoints) == 1 else None
+
+
+def _number(log: Path) -> int:
+    """A fleet's number: the runtime numbers the folders of its fleets in the order in which it starts them."""
+    number = log.parent.name.rpartition(".")[2]
+    return int(number) if number.isdecimal() else 0
+
+
+def print_log(path: Path, *, lines: int, follow: bool) -> None:
+    """Print the last ``lines`` lines of ``path`` and, with ``follow``, what comes after them until interrupted.
+
+    Raises:
+        InputError: the log went away with its fleet.
+    """
+    try:
+        file = path.open(errors="replace")
+    except FileNotFoundError as error:
+        raise InputError([Problem(file=str(path), found="no longer there", allowed="a log of what runs")]) from error
+    with file:
+        for line in deque(file, maxlen=lines):
+            sys.stdout.write(line)
+        while follow:
+            added = file.read()
+            sys.stdout.write(added)
+            sys.stdout.flush()
+            if not added:
+                time.sleep(PAUSE_SECONDS)

@@ -42,9 +42,9 @@ from tritonstack_local.emulator.codebuild.buildspec import (
 )
 from tritonstack_local.emulator.codebuild.shell import BuildShell
 from tritonstack_local.emulator.codebuild.source import download_source, read_object, upload_artifacts
-from tritonstack_local.emulator.gpu_stand_ins import NoStandInsError, release_of, stand_in_variables
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import role_trusts
+from tritonstack_local.trtexec.launchers import NoStandInsError, release_of, stand_in_variables
 
 LINKED = (".envs", "node_modules")
 """Folders of the project that stand in for what an image has installed."""

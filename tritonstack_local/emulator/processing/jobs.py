@@ -11,13 +11,14 @@ from typing import Any
 
 from ministack.core.concurrency import spawn_background
 
-from tritonstack_local.emulator import gpu_stand_ins, service_events
+from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import Deadline, clock
 from tritonstack_local.emulator.processing.container import Container, Upload, download
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB, JobFailedError, JobLog, ProcessingJob, check
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.records import API
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
+from tritonstack_local.trtexec import launchers
 
 GRACE_SECONDS = 120.0
 """Between SIGTERM and SIGKILL, on the clock; StopTrainingJob's figure, since StopProcessingJob names none."""
@@ -111,14 +112,14 @@ class JobRun:
     def _stand_ins(self, log: JobLog) -> dict[str, str]:
         """Variables that name what stands in for the GPU's programs; none for an image that has none."""
         request = self._job.request
-        release = gpu_stand_ins.release_of(request["AppSpecification"]["ImageUri"])
-        gpu = gpu_stand_ins.gpu_of(request["ProcessingResources"]["ClusterConfig"]["InstanceType"])
+        release = launchers.release_of(request["AppSpecification"]["ImageUri"])
+        gpu = launchers.gpu_of(request["ProcessingResources"]["ClusterConfig"]["InstanceType"])
         if release is None or gpu is None:
             log.say("no Triton image: no stand-ins for trtexec and nvidia-smi")
             return {}
         try:
-            variables = gpu_stand_ins.stand_in_variables(release=release, gpu=gpu)
-        except gpu_stand_ins.NoStandInsError as error:
+            variables = launchers.stand_in_variables(release=release, gpu=gpu)
+        except launchers.NoStandInsError as error:
             raise JobFailedError(f"ClientError: {error}") from error
         log.say(f"there is NO GPU: {gpu} and the trtexec of Triton {release} are stand-ins, which build no engine")
         return variables

@@ -15,9 +15,9 @@ from ministack.services import cloudwatch_logs
 from tritonstack import aws_names
 from tritonstack.catalogue import load_catalogue
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.gpu_stand_ins import gpu_of, known_instance_types
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.records import API, Kind, Record, check_execution_role
+from tritonstack_local.trtexec.launchers import gpu_of, known_instance_types
 
 
 class JobFailedError(Exception):
