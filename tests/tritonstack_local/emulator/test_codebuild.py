@@ -128,20 +128,6 @@ def test_failing_install_or_pre_build_ends_the_build(aws: Emulator, name: str, p
     assert list(phases(build))[-2:] == ["FINALIZING", "COMPLETED"]
 
 
-def test_on_failure_says_whether_the_build_goes_on(aws: Emulator, name: str) -> None:
-    spec = {
-        "version": "0.2",
-        "phases": {
-            "install": {"commands": ["false"], "on-failure": "CONTINUE"},
-            "build": {"commands": ["false"], "on-failure": "ABORT"},
-        },
-    }
-    make_project(aws, name, spec)
-    shown = phases(run(aws, name))
-    assert (shown["INSTALL"], shown["PRE_BUILD"], shown["BUILD"]) == ("FAILED", "SUCCEEDED", "FAILED")
-    assert "POST_BUILD" not in shown
-
-
 def test_commands_know_the_build_and_reach_the_local_aws(aws: Emulator, name: str) -> None:
     aws.client("ssm").put_parameter(Name=f"/{name}", Value="secret", Type="SecureString")
     make_project(

@@ -208,7 +208,9 @@ def test_unknown_project_and_build_are_not_found(aws: Emulator, name: str) -> No
         ({"reports": {}}, "reports: the local AWS has no such part"),
         ({"env": {"secrets-manager": {"A": "b"}}}, "env.secrets-manager"),
         ({"phases": {"build": {"run-as": "root"}}}, "phases.build.run-as"),
-        ({"phases": {"build": {"on-failure": "RETRY"}}}, "phases.build.on-failure 'RETRY'"),
+        ({"phases": {"build": {"on-failure": "CONTINUE"}}}, "phases.build.on-failure"),
+        ({"env": {"parameter-store": {"A": "b"}}}, "env.parameter-store"),
+        ({"artifacts": {"files": ["*"], "exclude-paths": ["a"]}}, "artifacts.exclude-paths"),
         ({"phases": {"built": {}}}, "phases.built"),
         ({"artifacts": {"files": ["../*"]}}, "a path within the source folder is needed"),
         ({"artifacts": {"files": ["$HOME/*"]}}, "expands no variables in paths"),
@@ -296,8 +298,9 @@ def test_artifacts_that_match_nothing_fail_the_upload(
 
 
 def test_missing_parameter_fails_the_download_phase(aws: Emulator, name: str) -> None:
-    make_project(aws, name, buildspec("true", env={"parameter-store": {"A": f"/{name}"}}))
-    code, message = context(run(aws, name), "DOWNLOAD_SOURCE")
+    make_project(aws, name, buildspec("true"))
+    variable = {"name": "A", "value": f"/{name}", "type": "PARAMETER_STORE"}
+    code, message = context(run(aws, name, environmentVariablesOverride=[variable]), "DOWNLOAD_SOURCE")
     assert code == "Decrypted Variables Error"
     assert "ParameterNotFound" in message
 

@@ -54,14 +54,11 @@ def build_environment(build: Build, buildspec: Buildspec, *, source: Path, home:
 
     Raises PhaseError where a parameter of Parameter Store is not there.
     """
-    parameters = dict(buildspec.parameter_store)
-    told = dict(buildspec.variables)
+    given = dict(buildspec.variables)
     for variable in build.plan.variables:
-        kind, other = (parameters, told) if variable.kind == "PARAMETER_STORE" else (told, parameters)
-        kind[variable.name] = variable.value
-        other.pop(variable.name, None)
-    told |= {name: _parameter(parameter, region=build.region) for name, parameter in parameters.items()}
-    return {**_machine(build, home), **told, **_codebuild(build, source)}
+        is_parameter = variable.kind == "PARAMETER_STORE"
+        given[variable.name] = _parameter(variable.value, region=build.region) if is_parameter else variable.value
+    return {**_machine(build, home), **given, **_codebuild(build, source)}
 
 
 def _machine(build: Build, home: Path) -> dict[str, str]:

@@ -56,13 +56,11 @@ class CommandPhase:
     Attributes:
         commands: run in order until one fails.
         last: ``finally``: run whether or not those failed.
-        on_failure: ``ABORT``, ``CONTINUE``, or None: the phase's usual way.
         runtimes: language → version that the phase asks for; nothing is installed.
     """
 
     commands: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
-    on_failure: str | None = None
     runtimes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -72,17 +70,13 @@ class ArtifactFiles:
 
     Attributes:
         files: globs under ``base_directory``; ``**`` is any number of folders.
-        exclude: globs of files that are left out.
         base_directory: relative to the source folder.
         name: the output's name where the project lets the buildspec choose it.
-        discard_paths: upload files by their last name alone.
     """
 
     files: tuple[str, ...]
-    exclude: tuple[str, ...] = ()
     base_directory: str = "."
     name: str | None = None
-    discard_paths: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,14 +86,12 @@ class Buildspec:
     Attributes:
         shell: ``sh`` or ``bash``.
         variables: plain environment variables.
-        parameter_store: variable → name of an SSM parameter.
         phases: by their names in ``PHASES``.
         artifacts: None where there is no such section.
     """
 
     shell: str = "sh"
     variables: Mapping[str, str] = field(default_factory=dict)
-    parameter_store: Mapping[str, str] = field(default_factory=dict)
     phases: Mapping[str, CommandPhase]
     artifacts: ArtifactFiles | None = None
 
@@ -138,7 +130,7 @@ class _Reader:
             self.problems.append(f"version {document.get('version')!r}: the local AWS runs version 0.2")
         self._only(document, ("version", "env", "phases", "artifacts"), "")
         env = self.mapping(document.get("env") or {}, "env")
-        self._only(env, ("shell", "variables", "parameter-store"), "env.")
+        self._only(env, ("shell", "variables"), "env.")
         shell = env.get("shell", "sh")
         if shell not in ("sh", "bash"):
             self.problems.append(f"env.shell {shell!r}: 'sh' or 'bash'")
@@ -148,7 +140,6 @@ class _Reader:
         return Buildspec(
             shell=str(shell),
             variables=self._texts(env.get("variables"), "env.variables"),
-            parameter_store=self._texts(env.get("parameter-store"), "env.parameter-store"),
             phases={name: self._phase(phases.get(name) or {}, f"phases.{name}") for name in PHASES},
             artifacts=None if artifacts is None else self._artifacts(self.mapping(artifacts, "artifacts")),
         )
@@ -161,36 +152,29 @@ class _Reader:
 
     def _phase(self, value: Any, path: str) -> CommandPhase:
         phase = self.mapping(value, path)
-        self._only(phase, ("commands", "finally", "on-failure", "runtime-versions"), path + ".")
-        on_failure = phase.get("on-failure")
-        if on_failure not in (None, "ABORT", "CONTINUE"):
-            self.problems.append(f"{path}.on-failure {on_failure!r}: the local AWS has 'ABORT' and 'CONTINUE'")
+        self._only(phase, ("commands", "finally", "runtime-versions"), path + ".")
         return CommandPhase(
             commands=self._list(phase.get("commands"), path + ".commands"),
             last=self._list(phase.get("finally"), path + ".finally"),
-            on_failure=on_failure,
             runtimes=self._texts(phase.get("runtime-versions"), path + ".runtime-versions"),
         )
 
     def _artifacts(self, artifacts: dict[str, Any]) -> ArtifactFiles:
-        known = ("files", "exclude-paths", "base-directory", "name", "discard-paths")
+        known = ("files", "base-directory", "name")
         self._only(artifacts, known, "artifacts.")
         files = self._list(artifacts.get("files"), "artifacts.files")
-        exclude = self._list(artifacts.get("exclude-paths"), "artifacts.exclude-paths")
         base = str(artifacts.get("base-directory", "."))
         if not files:
             self.problems.append("artifacts.files: at least one is needed")
-        for pattern in (*files, *exclude, base):
+        for pattern in (*files, base):
             if "$" in pattern:
                 self.problems.append(f"artifacts: {pattern!r}: the local AWS expands no variables in paths")
             elif ".." in pattern.split("/") or pattern.startswith("/"):
                 self.problems.append(f"artifacts: {pattern!r}: a path within the source folder is needed")
         return ArtifactFiles(
             files=files,
-            exclude=exclude,
             base_directory=base,
             name=None if artifacts.get("name") is None else str(artifacts["name"]),
-            discard_paths=artifacts.get("discard-paths") in (True, "yes"),
         )
 
     def _only(self, mapping: dict[str, Any], known: tuple[str, ...], path: str) -> None:

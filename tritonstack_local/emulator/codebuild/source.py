@@ -130,14 +130,13 @@ def matching_files(files: ArtifactFiles, source: Path) -> dict[str, Path]:
     if not base.is_dir():
         raise PhaseError("CLIENT_ERROR", "no matching base directory path found for " + files.base_directory)
     try:
-        excluded = {path for pattern in files.exclude for path in base.glob(pattern)}
-        found = {path for pattern in files.files for path in base.glob(pattern) if path.is_file()} - excluded
+        found = {path for pattern in files.files for path in base.glob(pattern) if path.is_file()}
     except ValueError as error:
         raise PhaseError("CLIENT_ERROR", f"artifacts.files: {error}") from error
     if not found:
         raise PhaseError("CLIENT_ERROR", "no matching artifact paths found")
     inside = [path for path in sorted(found) if not _through_link(path, base)]
-    return {path.name if files.discard_paths else path.relative_to(base).as_posix(): path for path in inside}
+    return {path.relative_to(base).as_posix(): path for path in inside}
 
 
 def _through_link(path: Path, base: Path) -> bool:

@@ -275,8 +275,7 @@ class BuildWorker:
             if self._phase(name.upper(), lambda phase=phase: self._commands(phase)):  # type: ignore[misc]
                 continue
             succeeded = False
-            goes_on = phase.on_failure == "CONTINUE" or (name == "build" and phase.on_failure is None)
-            if not goes_on and name != "post_build":
+            if name not in ("build", "post_build"):
                 return "FAILED"
         uploaded = self._phase("UPLOAD_ARTIFACTS", self._upload)
         return "SUCCEEDED" if succeeded and uploaded else "FAILED"
