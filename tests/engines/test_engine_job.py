@@ -19,7 +19,7 @@ from tritonstack.engines.trtexec import EngineJob, engine_options, engine_proble
 from tritonstack.errors import InputError
 from tritonstack.models.runtime_options import Engine
 from tritonstack.naming import Platform
-from tritonstack_local.trtexec.__main__ import Arguments
+from tritonstack_local.trtexec.arguments import Arguments
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
 SHAPES = {name: {"min": (1, 3), "opt": (2, 3), "max": (4, 3)} for name in ("x", "k")}

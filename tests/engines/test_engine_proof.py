@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tritonstack.engines.pack_step import PRINTED, compare_engine, read_outputs
 from tritonstack.errors import WorkFailedError
-from tritonstack_local.trtexec.__main__ import Shape
+from tritonstack_local.trtexec.arguments import Shape
 
 FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.engines.stand_ins import doubling_graph
 from tritonstack.catalogue.options import known_versions, trtexec_options
 from tritonstack.models.marked_plan import is_marked, read_header
-from tritonstack_local.trtexec.__main__ import Arguments, Refused
+from tritonstack_local.trtexec.arguments import Arguments, Refused
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 from tritonstack_local.trtexec.machine import Machine
 
