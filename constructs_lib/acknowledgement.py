@@ -15,13 +15,13 @@ from tritonstack.catalogue import load_catalogue
 
 
 def acknowledge(construct: IConstruct, *, finding: str, reason: str) -> None:
-    """Take one finding on one construct as accepted.
+    """Accept one finding on one construct.
 
     Args:
-        construct: where the finding lies; nothing outside it is covered.
+        construct: the construct with the finding; nothing outside it is covered.
         finding: the whole id, with its detail (``AwsSolutions-IAM5[Resource::*]``); cdk-nag 3 matches no prefixes, so
             this never covers a wildcard that is added later.
-        reason: why it is right, said so that it can be checked against the template or a service's documentation.
+        reason: why it is right, in a form that can be checked against the template or a service's documentation.
     """
     cdk.Validations.of(construct).acknowledge(cdk.Acknowledgment(id=finding, reason=reason))
 
@@ -69,7 +69,7 @@ def _flatten(value: object) -> str:
 def has_no_volume(construct: IConstruct) -> bool:
     """Whether no variant of an endpoint config gets an EBS volume: every instance type has local NVMe disks.
 
-    Of a type that the catalogue does not list nobody knows.
+    False for a type that the catalogue does not list.
     """
     if not isinstance(construct, sagemaker.CfnEndpointConfig) or not isinstance(construct.production_variants, list):
         return False

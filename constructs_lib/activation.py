@@ -24,9 +24,9 @@ ARCHIVES_TYPE = "Custom::PublishedArchives"
 RECORDS_TYPE = "Custom::ReleaseRecords"
 RELEASE_SET_SCHEMA = 1
 """It rises when an older function could no longer read a set: to undo an update, CloudFormation puts the old function
-back before that function is told of the new set. Members that an older one passes over (``commits``) do not count."""
+back before it calls that function with the new set. Members that older ones ignore (``commits``) do not count."""
 REMOVED = "_removed"
-"""The folder beside the endpoints' where the function keeps what it must bring back; no endpoint begins with ``_``."""
+"""Folder of the records that the function may have to restore; no endpoint's name begins with ``_``."""
 RELEASE_SET_SUFFIX = ".release-set"
 """An ending of its own, so that a permission can name release sets in the staging bucket and nothing else there."""
 
@@ -62,13 +62,13 @@ class Activation(Construct):
         """Make the custom resource.
 
         Args:
-            environment: the environment's name.
+            environment: name of the environment.
             endpoint: the endpoint's name in its environment.
-            artifacts: where the archives lie.
+            artifacts: the bucket of the archives.
             archive_prefix: the platform prefix of the archives, with its trailing slash.
             release_set: model name → digest, 16 hexadecimal digits.
             around: the endpoint, which is made to wait for the archives.
-            commits: model name → the commit that its inputs come from; told in release records, and nothing else.
+            commits: model name → the commit that its inputs come from, for the release records.
                 Default: None.
             tags: key → value, of the release records; CloudFormation's tags reach no parameter that a function writes.
                 Default: None, and the function leaves tags alone.
@@ -104,8 +104,8 @@ class Activation(Construct):
         around.node.add_dependency(self.archives)
         self.records.node.add_dependency(around)
 
-    def _release_set_asset(self, told: Mapping[str, object]) -> s3_assets.Asset:
-        document = {"schema": RELEASE_SET_SCHEMA, **told}
+    def _release_set_asset(self, fields: Mapping[str, object]) -> s3_assets.Asset:
+        document = {"schema": RELEASE_SET_SCHEMA, **fields}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, f"set{RELEASE_SET_SUFFIX}")
             path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
@@ -149,7 +149,7 @@ class Activation(Construct):
             )
 
     def _allow_looking_at_the_stack(self) -> None:
-        """An update and the rollback of one are the same event; only the stack's status tells them apart."""
+        """An update and its rollback are the same event; only the stack's status distinguishes them."""
         stack = cdk.Stack.of(self)
         allow(self.function.policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [stack.stack_id])
 

@@ -19,7 +19,7 @@ from tritonstack import aws_names, naming
 
 
 class ArchiveStore(Protocol):
-    """What an endpoint must know of the bucket of its archives."""
+    """The bucket of an endpoint's archives: its name, its key, ARNs for permissions."""
 
     @property
     def bucket_name(self) -> str:
@@ -31,7 +31,7 @@ class ArchiveStore(Protocol):
 
     @property
     def key_arn(self) -> str | None:
-        """The ARN of the key that its objects are encrypted with; None: with no key of KMS."""
+        """The ARN of the key that its objects are encrypted with; None: with no KMS key."""
 
     def objects_arn(self, pattern: str) -> str:
         """The ARN of the objects whose keys match ``pattern`` (``*`` matches slashes too)."""
@@ -42,7 +42,7 @@ class OwnBucket(Construct):
 
     Attributes:
         bucket: the bucket.
-        key: the key that its objects are encrypted with; None: with no key of KMS.
+        key: the key that its objects are encrypted with; None: with no KMS key.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, bucket: s3.IBucket, key: kms.IKey | None = None) -> None:
@@ -86,7 +86,7 @@ class OwnBucket(Construct):
 
     @property
     def key_arn(self) -> str | None:
-        """The ARN of the key that its objects are encrypted with; None: with no key of KMS."""
+        """The ARN of the key that its objects are encrypted with; None: with no KMS key."""
         return None if self.key is None else self.key.key_arn
 
     def objects_arn(self, pattern: str) -> str:
@@ -396,7 +396,7 @@ class ArtifactBucketReference(Construct):
 
 
 def _log_groups(environment: str, *, endpoints: bool, load_tests: bool) -> list[str]:
-    """The log groups that the key encrypts: of builds and network always, the others where they are asked for."""
+    """Log groups that the key encrypts: of builds and network always, the others where the environment has them."""
     names = [
         naming.log_group(environment=environment, of=of)
         for of in get_args(BuildLogOf)

@@ -61,7 +61,7 @@ class BuildLog(Construct):
         """Make the log group.
 
         Args:
-            environment: the environment's name.
+            environment: name of the environment.
             of: whose log it is: that of the builds of archives, of the engines, or of the network.
             days: how long a line is kept; one of the retentions that CloudWatch Logs takes.
             artifacts: whose key encrypts it.
@@ -165,7 +165,7 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
 
 
 def acknowledge_role_path(project: codebuild.CfnProject) -> None:
-    """Accept what CDK's validator says of a service role with a path: it takes the ARN in the template for a Ref."""
+    """Accept a finding of CDK's validator on service roles with a path: it reads the ARN in the template as a Ref."""
     acknowledge(
         project,
         finding="CloudFormation-Validate::E3050",
@@ -202,7 +202,7 @@ class BuildMachine:
         compute_type: CodeBuild's machine.
         timeout_minutes: the longest that a build takes.
         queue_minutes: the longest that it stands in the queue.
-        network: the VPC, or None for CodeBuild's own network.
+        network: the VPC that builds join. Default: None, CodeBuild's own network.
         variables: environment variables.
         parameters: environment variable → the SSM parameter that holds its value.
     """
@@ -236,10 +236,10 @@ def cpu_project(
         build_spec: what it does.
         role: who it is.
         policy: the one policy of that role.
-        source: what it starts from.
-        machine: what it runs on.
+        source: files that a build starts from.
+        machine: image, size and network of a build.
         artifacts: whose key encrypts what it keeps.
-        log: where it writes.
+        log: its log group.
     """
     allow(policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log.arn])
     own_image = TritonImage.of_machine(machine.image)
@@ -320,7 +320,7 @@ class EngineProject(Construct):
     Attributes:
         project: the project.
         policy: the one policy of its role.
-        log: where it writes.
+        log: its log group.
     """
 
     def __init__(
@@ -340,14 +340,14 @@ class EngineProject(Construct):
         """Make the project.
 
         Args:
-            environment: the environment's name.
+            environment: name of the environment.
             artifacts: where jobs lie.
             images: the Triton images that engines are built in, at least one.
             compute_type: CodeBuild's machine, which has the GPU.
             timeout_minutes: the longest that one engine takes.
             queue_minutes: the longest that it stands in the queue.
-            log: where it writes.
-            network: the VPC, or None for CodeBuild's own network.
+            log: its log group.
+            network: the VPC that builds join. Default: None, CodeBuild's own network.
         """
         super().__init__(scope, construct_id)
         self.log = log
@@ -356,7 +356,7 @@ class EngineProject(Construct):
         )
         allow_jobs(self.policy, artifacts=artifacts)
         allow(self.policy, "FindJobs", ["s3:GetBucketAcl", "s3:GetBucketLocation"], [artifacts.bucket_arn])
-        # As CodeBuild asks for the key of a project; it encrypts what the build leaves.
+        # As CodeBuild requires for a project's key, which encrypts the build's output.
         allow(
             self.policy,
             "UseKey",

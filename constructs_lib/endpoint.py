@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class MetricOptions(TypedDict, total=False):
-    """What a metric method takes, each by its name.
+    """Options of a metric method.
 
     Attributes:
         statistic: one that AWS documents for the metric (``Sum``, ``Average``, ``p99``). Default: the method's own.
         period: over which it is taken. Default: one minute, in which SageMaker writes.
-        label: what a graph's legend says. Default: the metric's name.
+        label: text in a graph's legend. Default: the metric's name.
         color: six hexadecimal digits after ``#``. Default: CloudWatch chooses.
     """
 
@@ -44,7 +44,7 @@ class MetricOptions(TypedDict, total=False):
 
 
 class VariantMetrics:
-    """Metrics with the right namespace, dimensions and unit, and by default a statistic that means something.
+    """CloudWatch metrics of a production variant, with namespace, dimensions, unit and a documented statistic.
 
     A statistic that AWS does not document for the metric is refused (LookupError): CloudWatch would show nothing.
     Another account's or region's: ``endpoint.metric_invocations().with_(region="eu-west-1")``.
@@ -78,63 +78,63 @@ class VariantMetrics:
         )
 
     def metric_invocations(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Calls of the endpoint. Default: ``Sum``."""
+        """Requests to the endpoint. Default: ``Sum``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATIONS, "Sum", options)
 
     def metric_invocations_per_instance(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Calls for each instance; ``Sum`` is its only statistic that means something. Default: ``Sum``."""
+        """Requests for each instance; ``Sum`` is the only statistic that AWS documents. Default: ``Sum``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATIONS_PER_INSTANCE, "Sum", options)
 
     def metric_invocation_4xx_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Calls that the caller got wrong; ``Average`` is their share of all. Default: ``Sum``."""
+        """Requests that failed with 4XX; ``Average`` is their share of all. Default: ``Sum``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATION_4XX_ERRORS, "Sum", options)
 
     def metric_invocation_5xx_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Calls that failed here; ``Average`` is their share of all. Default: ``Sum``."""
+        """Requests that failed with 5XX; ``Average`` is their share of all. Default: ``Sum``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATION_5XX_ERRORS, "Sum", options)
 
     def metric_invocation_model_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Calls that the container did not answer with 2XX; ``Average`` is their share of all. Default: ``Sum``."""
+        """Requests with a container response other than 2XX; ``Average`` is their share. Default: ``Sum``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATION_MODEL_ERRORS, "Sum", options)
 
     def metric_model_latency(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """How long the container takes, with the way to it and back. Default: ``Average``."""
+        """Microseconds that the container takes, its network time included. Default: ``Average``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_LATENCY, "Average", options)
 
     def metric_overhead_latency(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """What SageMaker adds to the container's time. Default: ``Average``."""
+        """Microseconds that SageMaker adds to the container's time. Default: ``Average``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.OVERHEAD_LATENCY, "Average", options)
 
     def metric_concurrent_requests_per_model(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Calls at the same time, those in the container's queue too. Default: ``Maximum``."""
+        """Concurrent requests, those in the container's queue included. Default: ``Maximum``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.CONCURRENT_REQUESTS_PER_MODEL, "Maximum", options)
 
     def metric_model_loading_wait_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """How long a call waits for its model to be downloaded or loaded. Multi-model mode. Default: ``Average``."""
+        """Microseconds that a request waits for its model to load. Multi-model mode. Default: ``Average``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_LOADING_WAIT_TIME, "Average", options)
 
     def metric_model_loading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """How long the container takes to load a model. Multi-model mode. Default: ``Average``."""
+        """Microseconds that the container takes to load a model. Multi-model mode. Default: ``Average``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_LOADING_TIME, "Average", options)
 
     def metric_model_unloading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """How long the container takes to unload a model. Multi-model mode. Default: ``Average``."""
+        """Microseconds that the container takes to unload a model. Multi-model mode. Default: ``Average``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_UNLOADING_TIME, "Average", options)
 
     def metric_model_downloading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """How long an archive takes to come from S3. Multi-model mode. Default: ``Average``."""
+        """Microseconds that the download of an archive takes. Multi-model mode. Default: ``Average``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_DOWNLOADING_TIME, "Average", options)
 
     def metric_model_cache_hit(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """The share of calls whose model was loaded before. Multi-model mode. Default: ``Average``."""
+        """Share of requests whose model was loaded already. Multi-model mode. Default: ``Average``."""
         return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_CACHE_HIT, "Average", options)
 
     def metric_cpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """0 to 100 for each vCPU, added up over an instance. Default: ``Average``."""
+        """CPU utilization of an instance, 0 to 100 for each vCPU, summed. Default: ``Average``."""
         return self._metric(aws_names.INSTANCES, aws_names.CPU_UTILIZATION, "Average", options)
 
     def metric_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Of an instance's memory. Default: ``Average``."""
+        """Memory utilization of an instance in percent. Default: ``Average``."""
         return self._metric(aws_names.INSTANCES, aws_names.MEMORY_UTILIZATION, "Average", options)
 
     def metric_gpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
@@ -146,7 +146,7 @@ class VariantMetrics:
         return self._metric(aws_names.INSTANCES, aws_names.GPU_MEMORY_UTILIZATION, "Average", options)
 
     def metric_disk_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Of an instance's disk. Default: ``Average``."""
+        """Disk utilization of an instance in percent. Default: ``Average``."""
         return self._metric(aws_names.INSTANCES, aws_names.DISK_UTILIZATION, "Average", options)
 
     def metric_loaded_model_count(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
@@ -155,7 +155,7 @@ class VariantMetrics:
 
 
 class CallableEndpoint(VariantMetrics, Construct):
-    """An endpoint that can be called and watched.
+    """An endpoint as other stacks see it: name, ARN, ``grant_invoke``, metrics.
 
     Attributes:
         endpoint_name: its name.
@@ -216,8 +216,8 @@ class CallableEndpoint(VariantMetrics, Construct):
                 ``g4dn-xlarge``.
             multi_model: whether a caller picks the model by ``TargetModel``. Default: True.
             models: the models that grants may name. Default: None, any.
-            release_records: the SSM path of its release records, as ``release_records`` of an environment's outputs
-                says it (``/tritonstack/prod/digits/``): grants then also let callers name models without their
+            release_records: the SSM path of its release records, as in ``release_records`` of an environment's outputs
+                (``/tritonstack/prod/digits/``): grants then also let callers name models without their
                 archives. Default: None, callers name archives.
         """
         return CallableEndpoint(
@@ -236,13 +236,13 @@ class CallableEndpoint(VariantMetrics, Construct):
         return arn(self, "sagemaker", "endpoint", self.endpoint_name)
 
     def grant_invoke(self, grantee: iam.IGrantable, *, models: Sequence[str] | None = None) -> iam.Grant:
-        """Let someone call this endpoint.
+        """Grant permission to invoke this endpoint.
 
         Where it has release records, also read those of the models, and the endpoint's mode beside them: that is all
         that ``tritonstack.client`` needs for ``endpoint/model``.
 
         Args:
-            grantee: who may call.
+            grantee: the principal.
             models: in multi-model mode, the models that may be called, whichever their current archive. Default: None,
                 all of them.
 
@@ -289,7 +289,7 @@ class CallableEndpoint(VariantMetrics, Construct):
 
 
 def _records_of(path: str) -> tuple[str, str]:
-    """The path of release records, and the parameter beside it in which the endpoint's stack says its mode."""
+    """The path of release records, and the outputs parameter of the endpoint's stack, which has its mode."""
     match = re.fullmatch(r"/tritonstack/([a-z0-9-]+)/([a-z0-9-]+)/", path)
     if match is None:
         raise ValueError(f"`release_records` is {path!r}; allowed: '/tritonstack/<environment>/<endpoint>/'")
@@ -328,7 +328,7 @@ class Fleet:
 
 
 class Endpoint(CallableEndpoint):
-    """The endpoint and its configuration.
+    """A SageMaker endpoint, its EndpointConfig, scaling and rollback alarms.
 
     The configuration's name is generated, for it is replaced at every change; the endpoint's is fixed, for callers know
     it. The variant's name carries the instance type, so that a change of type is a new variant.
@@ -421,7 +421,7 @@ class Endpoint(CallableEndpoint):
 
     @property
     def role(self) -> iam.IRole:
-        """What SageMaker runs its containers with."""
+        """Execution role of its containers."""
         return self.model.role.role
 
     def _scaling(self, scaling: Scaling, fleet: Fleet, config: str, rollout: Rollout | None) -> ScalingSteps:
@@ -437,14 +437,14 @@ class Endpoint(CallableEndpoint):
             config={"Model": self.model.name, "Fleet": config},
         )
         if rollout is not None and rollout.kind != "all-at-once":
-            told = (
+            consequence = (
                 "is refused: deploy kind: all-at-once before it, alone"
                 if rollout.kind == "rolling"
                 else f"goes all at once, not {rollout.kind}"
             )
             cdk.Annotations.of(self).add_info_v2(
                 "tritonstack:type-changes-all-at-once",
-                f"{self.endpoint_name}: a deployment that changes the instance type {told}: the type is in the "
+                f"{self.endpoint_name}: a deployment that changes the instance type {consequence}: the type is in the "
                 "variant's name, and guardrails need the same variant before and after.",
             )
         return ScalingSteps(self, "Scaling", variant=variant, scaling=scaling)
@@ -465,7 +465,7 @@ class Endpoint(CallableEndpoint):
         if rollout.slowest_load_seconds is None and any(rollout.waits.values()):
             cdk.Annotations.of(self).add_info_v2(
                 "tritonstack:slowest-load-not-set",
-                f"{self.endpoint_name}: its rollout waits, and nobody has said how long its slowest model loads: a new "
+                f"{self.endpoint_name}: its rollout waits, and rollout.slowest_load_seconds is not set: a new "
                 "fleet is cold, and a wait that is over before that model has answered guards nothing. Run "
                 "`tritonstack verify` on the environment and set rollout.slowest_load_seconds to what it prints.",
             )

@@ -36,7 +36,7 @@ LONGEST_NAME = 63
 class MultiModelEndpoint(CallableEndpoint):
     """Triton on GPU instances, with every archive under a prefix of a bucket behind one endpoint.
 
-    It is the endpoint alone: archives are put into the bucket by whoever builds them (``tritonstack pack``, or a copy),
+    It is the endpoint alone: archives come into the bucket by ``tritonstack pack`` or a copy,
     before or after the deployment, and are called at once. Release records, verification and builds belong to the
     stacks of an environment file.
 
@@ -46,8 +46,8 @@ class MultiModelEndpoint(CallableEndpoint):
         endpoint_config_name: the generated name of its configuration.
         archive_prefix: the key prefix that archives lie under, with its trailing slash.
         archive_url: the same as an ``s3://`` URL.
-        role: what SageMaker runs the containers with: given, or made.
-        execution_role: the construct around it; ``required_policy`` says what it must be allowed.
+        role: execution role of the containers: given, or made.
+        execution_role: the construct around it; ``required_policy`` lists the permissions that it needs.
         bucket: as given.
         key: the key of the archives; None: with no key of KMS.
         security_groups: of the containers: given, or one that was made; empty without a VPC.
@@ -94,7 +94,7 @@ class MultiModelEndpoint(CallableEndpoint):
             instance_type: a type with one GPU, such as ``ml.g4dn.xlarge``.
             models: the models whose archives will lie there, so that a grant of another is refused. Default: None, any.
             key: the key of the archives. Default: None, the key that the bucket was made with, if any.
-            role: what SageMaker runs the containers with; it is given a policy. Default: None, one is made.
+            role: execution role of the containers; a policy is attached to it. Default: None, one is made.
             vpc: the VPC that containers join. Default: None, SageMaker's own network.
             vpc_subnets: which subnets of it. Default: None, the private ones.
             subnet_owner: the account that shares the subnets with this one (AWS RAM). Default: None, they are its own.
@@ -105,13 +105,13 @@ class MultiModelEndpoint(CallableEndpoint):
                 fleet each find theirs.
             initial_instance_count: instances to start with. Default: 1; AWS advises 2 where people depend on it.
             model_cache: keep a model loaded after a call. Default: True.
-            container: what the Triton container is told. Default: None, ``ContainerSettings()``.
+            container: settings of the Triton container. Default: None, ``ContainerSettings()``.
             image: an image in ECR in place of AWS's of the release. Default: None.
             host_ami: ``InferenceAmiVersion``, or ``sagemaker-default``. Default: None, what suits the release's CUDA.
             timeouts: how long a new instance may take. Default: None, 600 seconds each.
             rollout: how an update moves the calls to the new fleet. Default: None, all at once.
             scaling: how the number of instances follows the load. Default: None, it does not.
-            metrics: what SageMaker publishes of the endpoint (MetricsConfig). Default: None, SageMaker's default.
+            metrics: metrics that SageMaker publishes (MetricsConfig). Default: None, SageMaker's default.
             accept_unlisted_instance_type: take a single-GPU type that AWS does not list for multi-model endpoints.
                 Default: False.
             permissions_boundary_arn: a managed policy that bounds the roles that are made. Default: None.

@@ -28,9 +28,9 @@ class FlowLog(Construct):
         """Make the flow log and its role.
 
         Args:
-            environment: the environment's name.
+            environment: name of the environment.
             vpc_id: the VPC.
-            log: where it writes.
+            log: its log group.
         """
         super().__init__(scope, construct_id)
         role, policy = service_role(
@@ -73,7 +73,7 @@ NOWHERE = ec2.CfnSecurityGroup.EgressProperty(
 class ClosedGroup(Construct):
     """A security group of machines that start connections and take none.
 
-    It lets out to S3's prefix list, and where asked to the internet, on port 443; ``let_to`` adds the endpoints.
+    It allows HTTPS to S3's prefix list and, if set, to the internet; ``let_to`` adds the interface endpoints.
 
     Attributes:
         group_id: its id.
@@ -349,7 +349,7 @@ class Network(Construct):
         """The network of another stack of the same environment, found through its SSM parameters at deployment.
 
         Args:
-            environment: the environment's name.
+            environment: name of the environment.
             settings: its network's.
         """
         return NetworkReference(scope, construct_id, environment=environment, settings=settings)
@@ -429,10 +429,10 @@ class NetworkReference(Construct):
     """The network as another stack sees it, through SSM parameters; what it has is known from the settings alone."""
 
     def __init__(self, scope: Construct, construct_id: str, *, environment: str, settings: NetworkSettings) -> None:
-        """A reference; a parameter of the stack is made for each value that is asked for.
+        """A reference; each value that is read becomes a parameter of the stack.
 
         Args:
-            environment: the environment's name.
+            environment: name of the environment.
             settings: its network's.
         """
         super().__init__(scope, construct_id)

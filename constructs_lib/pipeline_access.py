@@ -27,7 +27,7 @@ chaining"); the SDK assumes it anew in time."""
 
 
 class PipelineRole(Construct):
-    """A role that the builds of a pipeline assume, and nobody else.
+    """A role that only the builds of a pipeline may assume.
 
     Attributes:
         role: the role.
@@ -61,7 +61,7 @@ class PipelineRole(Construct):
 
 
 def allow_engines_by_codebuild(policy: iam.Policy, *, environment: str, project_name: str) -> None:
-    """The engines that the environment's own engine project builds."""
+    """Allow building engines with the environment's engine project."""
     log = arn(policy, "logs", "log-group", f"{naming.log_group(environment=environment, of='engines')}:*")
     project = arn(policy, "codebuild", "project", project_name)
     allow_engine_builds(policy, project_arn=project, log_arn=log)
@@ -75,7 +75,7 @@ def allow_engines_by_codebuild(policy: iam.Policy, *, environment: str, project_
 def allow_verifying(
     policy: iam.Policy, *, environment: str, endpoints: Sequence[str], artifacts: ArtifactBucketReference
 ) -> None:
-    """What ``tritonstack verify`` does: it reads what is deployed and recorded, and sends sample requests."""
+    """Allow ``tritonstack verify``: read what is deployed and recorded, send sample requests."""
     allow_parameters(policy, environment)
     _allow_endpoints(policy, environment=environment, endpoints=endpoints)
     stack = cdk.Stack.of(policy)
@@ -139,7 +139,7 @@ _CONNECTION_SERVICES = ("codeconnections", "codestar-connections")
 
 
 def narrow(stack: cdk.Stack) -> None:
-    """Take away what is not needed; called when the pipeline is built.
+    """Remove permissions that the pipeline does not need; call it when the pipeline is built.
 
     - logs in groups of CodeBuild's own, for builds write into the pipeline's group, and groups of test reports, for
       there are none;
@@ -166,7 +166,7 @@ def narrow(stack: cdk.Stack) -> None:
 
 
 def acknowledge_pipeline(stack: cdk.Stack) -> None:
-    """Accept what is right in the pipeline's own stack."""
+    """Accept findings in the pipeline's own stack that are right as they stand."""
     store = "CDK Pipelines' own grant for what goes from action to action: the pattern in the action is within one "
     for policy in _policies(stack):
         acknowledge(
@@ -188,7 +188,7 @@ def acknowledge_pipeline(stack: cdk.Stack) -> None:
 
 
 def acknowledge_role_paths(stack: cdk.Stack) -> None:
-    """Accept what CDK's validator says of each project whose role has a path."""
+    """Accept the finding of CDK's validator on each project whose role has a path."""
     for construct in stack.node.find_all():
         if isinstance(construct, codebuild.CfnProject):
             acknowledge_role_path(construct)

@@ -107,7 +107,7 @@ class PipelineBucket(Construct):
 
 
 class PipelineTopic(Construct):
-    """An encrypted topic, to which EventBridge sends failed executions and approvals that are asked for.
+    """An encrypted topic that EventBridge notifies of failed executions and pending approvals.
 
     Attributes:
         topic: the topic; others subscribe to it.
@@ -121,7 +121,7 @@ class PipelineTopic(Construct):
         Args:
             pipeline: its name.
             key: encrypts messages; its policy lets EventBridge use it.
-            email: who is told; each confirms a message first.
+            email: addresses that are notified; each confirms a message first.
         """
         super().__init__(scope, construct_id)
         self.topic = sns.Topic(self, "Topic", display_name=f"Pipeline {pipeline}", master_key=key, enforce_ssl=True)
@@ -130,8 +130,8 @@ class PipelineTopic(Construct):
                 self, f"Email{number}", topic_arn=self.topic.topic_arn, protocol="email", endpoint=address
             )
 
-    def tell_of(self, pipeline: codepipeline.IPipeline) -> None:
-        """Send this pipeline's failures, and its approvals that wait.
+    def notify_about(self, pipeline: codepipeline.IPipeline) -> None:
+        """Notify about this pipeline's failures and pending approvals.
 
         The events are those of the CodePipeline user guide, "Monitoring CodePipeline events"; an approval that waits is
         an action of the category Approval that has STARTED.
@@ -247,7 +247,7 @@ class FunctionGate(pipelines.Step):
     """
 
     def __init__(self, name: str, *, function: str, environment: str) -> None:
-        """``function``: its name; it is told the ``environment`` as its user parameters."""
+        """``function``: name of the function, which gets the ``environment`` as its user parameters."""
         super().__init__(name)
         self._function, self._environment = function, environment
 

@@ -25,7 +25,7 @@ PERIOD = 60
 
 @dataclass(frozen=True, kw_only=True)
 class NewFleet:
-    """Whose calls are watched.
+    """The fleet that rollback alarms watch.
 
     Attributes:
         endpoint_name: the endpoint's name.
@@ -55,7 +55,7 @@ class FleetAlarms(Construct):
 
     Their names carry the config's. So a new config makes new alarms, which begin without a past, before the endpoint is
     updated; and the old ones stay until the update is over, and are what a rollback finds. They go on watching the
-    fleet once it serves, and tell nobody: the observability stack's alarms do that.
+    fleet once it serves, without an action: the observability stack's alarms notify.
 
     Attributes:
         alarms: server errors first; without those whose threshold is null.
@@ -65,8 +65,8 @@ class FleetAlarms(Construct):
         """Make the alarms.
 
         Args:
-            fleet: whose calls are watched.
-            settings: from where on it is bad.
+            fleet: the fleet that is watched.
+            settings: thresholds of the alarms.
         """
         super().__init__(scope, construct_id)
         self._fleet = fleet
@@ -111,7 +111,7 @@ class FleetAlarms(Construct):
             threshold=percent,
             evaluation_periods=ALARM_MINUTES,
             datapoints_to_alarm=1,
-            # A minute without a call has no error. A fleet that gets none is not bad, it is not asked.
+            # A minute without a request has no error: a fleet that gets none is not unhealthy.
             treat_missing_data="notBreaching",
             metrics=[
                 self._query("errors", metric),
@@ -197,7 +197,7 @@ def deployment_config(
 def allow_alarms(role: ExecutionRole, rollout: Rollout) -> None:
     """Let SageMaker read the state of the alarms that the settings name, with the execution role.
 
-    Source: developer guide, "Auto-Rollback Configuration and Monitoring", which asks for it.
+    Source: developer guide, "Auto-Rollback Configuration and Monitoring", which requires it.
     """
     if rollout.rollback_alarms:
         allow(

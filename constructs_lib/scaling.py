@@ -1,4 +1,4 @@
-"""The number of an endpoint's instances follows the load: target, policies, and what keeps them with what is live."""
+"""Scaling of an endpoint: target, policies, and the custom resources that keep them in step with the live variant."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ HASH_DIGITS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledVariant:
-    """What is scaled.
+    """The production variant that is scaled.
 
     Attributes:
         endpoint_name: the endpoint's name.
         variant_name: its production variant's.
         gpu_count: GPUs of one instance.
         initial_instance_count: instances to start with.
-        routing: the traffic routing configuration of an update; empty where nothing is said.
+        routing: the traffic routing configuration of an update; empty where there is none.
         config: whatever else is in the endpoint's config; a change of it is a change of the endpoint.
     """
 
@@ -113,7 +113,7 @@ def schedules(scaling: Scaling) -> list[dict[str, Any]]:
 
 
 class ScalingSteps(Construct):
-    """Target and policies as native resources, and three custom resources that keep them with the live variant.
+    """Target and policies as native resources, and three custom resources that keep them in step with the live variant.
 
     What each of the three does at which event, and why they are needed, stands in ``lambda/scaling/handler.py``. The
     scalable target has no ``RoleARN``: SageMaker's variants are scaled with the service-linked role
@@ -132,7 +132,7 @@ class ScalingSteps(Construct):
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, variant: ScaledVariant, scaling: Scaling) -> None:
-        """Make what stands before the endpoint; ``scale`` makes the rest.
+        """Make the resources that the endpoint depends on; ``scale`` makes the rest.
 
         Args:
             variant: what is scaled.
@@ -165,8 +165,8 @@ class ScalingSteps(Construct):
         self.routing: cdk.IResolvable = self.before.get_att("TrafficRouting")
 
     def scale(self, endpoint: cdk.CfnResource) -> None:
-        """Make target and policies of the endpoint, and what stands after them."""
-        # Settled must have been told before the endpoint can fail, to be told again when all is over.
+        """Make target and policies of the endpoint, and the custom resource after them."""
+        # Settled must be created before the endpoint can fail, to be called again at the end of a rollback.
         endpoint.node.add_dependency(self._settled)
         variant, scaling = self._variant, self._scaling
         target = autoscaling.CfnScalableTarget(
@@ -227,7 +227,7 @@ class ScalingSteps(Construct):
         )
 
     def _allow_validation(self) -> None:
-        """What Application Auto Scaling calls with the caller's rights before it registers a target or puts a policy.
+        """Actions that Application Auto Scaling tries with the caller's permissions before it changes anything.
 
         The six actions are those of the guide's policy for SageMaker endpoints, DescribeEndpointConfig above included
         (Application Auto Scaling user guide, "Identity-based policy examples": all on ``*``). What they are called with
@@ -293,7 +293,7 @@ class ScalingSteps(Construct):
         )
 
     def _allow_alarms(self) -> None:
-        """Target tracking makes its alarms with the rights of whoever puts the policy."""
+        """Target tracking creates its alarms with the permissions of the principal that puts the policy."""
         alarms = arn(self, "cloudwatch", "alarm", f"TargetTracking-endpoint/{self._variant.endpoint_name}/variant/*")
         allow(
             self.function.policy,

@@ -114,17 +114,17 @@ class ExecutionRole(Construct):
         """Make the role.
 
         Args:
-            endpoint_name: the endpoint's name at SageMaker; names its log group.
-            artifacts: where the archives lie.
+            endpoint_name: name of the endpoint at SageMaker; names its log group.
+            artifacts: the bucket of the archives.
             archive_prefix: the platform prefix of this endpoint's archives, with its trailing slash.
             image: the one image that may be pulled.
             volume_key_arn: the key of the storage volume, where one is set. Default: None.
-            network: the VPC that containers join, or None for SageMaker's own network.
-            network_identity: what tells that network from one before it, which the old fleet still is in.
+            network: the VPC that containers join. Default: None, SageMaker's own network.
+            network_identity: distinguishes that network from an earlier one, which the old fleet is still in.
                 Default: empty.
             role: a role of yours, which gets the policy too. Default: None, one is made. Of an imported role the trust
                 policy cannot be written; of one that is imported as immutable, or is another account's, no policy:
-                then ``required_policy`` says what its owner must allow, and a warning says so.
+                then its owner must allow what ``required_policy`` lists, and a warning points to it.
         """
         super().__init__(scope, construct_id)
         self.role: iam.IRole = role or iam.Role(
@@ -136,8 +136,8 @@ class ExecutionRole(Construct):
         # A new platform, image or network makes a second policy. CloudFormation removes the first when the update is
         # over, so the old fleet, which still serves, can load models and start instances until then.
         archive_prefix = naming.key_prefix(archive_prefix)
-        told = [archive_prefix, image.account, image.repository, *([network_identity] if network_identity else [])]
-        generation = hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
+        identity = [archive_prefix, image.account, image.repository, *([network_identity] if network_identity else [])]
+        generation = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:8]
         self.policy = iam.Policy(self, f"Access{generation}")
         self.role.attach_inline_policy(self.policy)  # which a role that is imported as immutable leaves undone
         self._allow_archives(artifacts, archive_prefix)
@@ -150,11 +150,11 @@ class ExecutionRole(Construct):
             allow_network(self.policy, network=network, service="sagemaker")
         self._acknowledge_nameless(network=network is not None)
         if role is not None and not isinstance(role, iam.Role):
-            self._tell_of_imported_role()
+            self._annotate_imported_role()
 
     @property
     def required_policy(self) -> iam.PolicyDocument:
-        """What the role must be allowed, whoever writes it: an output of this document is what its owner needs."""
+        """Permissions that the role needs: publish them as an output where another team owns the role."""
         return self.policy.document
 
     @property
@@ -162,7 +162,7 @@ class ExecutionRole(Construct):
         """The role's ARN."""
         return self.role.role_arn
 
-    def _tell_of_imported_role(self) -> None:
+    def _annotate_imported_role(self) -> None:
         attached = cdk.Stack.of(self).resolve(_cfn_policy(self.policy).roles)
         if not attached:
             cdk.Annotations.of(self).add_warning_v2(
@@ -299,9 +299,9 @@ class TritonModel(Construct):
 
     Attributes:
         model: the resource.
-        data: what it serves.
+        data: the archives that it serves.
         data_url: where that lies, as an ``s3://`` URL.
-        role: what SageMaker runs it with.
+        role: its execution role.
     """
 
     def __init__(
@@ -321,11 +321,11 @@ class TritonModel(Construct):
 
         Args:
             image: the container's image.
-            role: what SageMaker runs it with; its policy is attached first.
+            role: execution role; its policy is attached first.
             artifacts: the bucket of the archives.
             data: one archive, or a prefix with many.
             environment: the container's variables, at most 100 (API reference: ``ContainerDefinition``).
-            network: the VPC that containers join, or None for SageMaker's own network.
+            network: the VPC that containers join. Default: None, SageMaker's own network.
             isolated: whether the container can reach nothing at all, VPC or not; SageMaker still brings it its
                 archives, in both modes (developer guide: "Run Training and Inference Containers in Internet-Free
                 Mode"; model deployment feature matrix). Default: False.

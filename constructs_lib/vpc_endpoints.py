@@ -56,7 +56,7 @@ class Reach:
     """What the endpoints let through.
 
     Attributes:
-        environment: the environment's name.
+        environment: name of the environment.
         builds: what builds call; None where none runs inside the network.
         load_tests: what load tests call; None likewise.
         additional: services that only other callers in the VPC need; let through for the whole account.

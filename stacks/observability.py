@@ -1,4 +1,4 @@
-"""The stack that watches an environment: its dashboard, its alarms, and the topic that tells of them."""
+"""The observability stack: an environment's dashboard, its alarms, and the SNS topic that they notify."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tritonstack.outputs.contract import ObservabilityFields
 
 OTHER_OUTPUTS_BYTES = 1500
-"""What the stack tells besides the alarms' names: ARNs and names, of at most a few hundred characters each."""
+"""Outputs of the stack besides the alarms' names: ARNs and names, of at most a few hundred characters each."""
 
 
 class ObservabilityStack(cdk.Stack):

@@ -120,7 +120,7 @@ class PipelineStack(cdk.Stack):
         self.definition = definition
         self._roll_back({stage.name for stage in stages if stage.loaded.settings.rollback})
         self._start_by_paths()
-        self._topic.tell_of(self.pipeline.pipeline)
+        self._topic.notify_about(self.pipeline.pipeline)
         narrow(self)
         acknowledge_pipeline(self)
         if settings.role_path is not None:

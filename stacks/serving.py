@@ -46,7 +46,7 @@ class ServingStack(cdk.Stack):
             environment: the environment's settings.
             endpoint: the endpoint's settings.
             release_set: model name → digest, for every model of the endpoint.
-            commits: model name → the commit that its inputs come from, for the release records to tell.
+            commits: model name → the commit that its inputs come from, for the release records.
             build_set: the document of what the deployment builds and waits for; None where all was published before.
         """
         super().__init__(
@@ -148,7 +148,7 @@ class ServingStack(cdk.Stack):
         if build_set is not None:
             self.activation.archives.node.add_dependency(self._wait(environment, endpoint, build_set))
         self._outputs(prefix=prefix)
-        self._tell(environment, endpoint, prefix=prefix, builds=build_set is not None)
+        self._publish(environment, endpoint, prefix=prefix, builds=build_set is not None)
 
     def _own_log(self, environment: Environment, *, tags: Mapping[str, str], days: int) -> None:
         """The log group of the containers is there, with retention and key, before they write into it."""
@@ -193,7 +193,7 @@ class ServingStack(cdk.Stack):
         for name, (value, description) in outputs.items():
             cdk.CfnOutput(self, name, value=value, description=description)
 
-    def _tell(self, environment: Environment, endpoint: EndpointSettings, *, prefix: str, builds: bool) -> None:
+    def _publish(self, environment: Environment, endpoint: EndpointSettings, *, prefix: str, builds: bool) -> None:
         name, platform = environment.environment, endpoint.platform
         outputs: ServingFields = {
             "endpoint": endpoint.name,

@@ -56,7 +56,7 @@ class EnvironmentStage(cdk.Stage):
             scope: the app.
             environment: its settings.
             release_sets: for every endpoint of the environment.
-            commits: model name → the commit that its inputs come from, for the release records to tell.
+            commits: model name → the commit that its inputs come from, for the release records.
             builds: what its deployments build; None where they find what was published.
         """
         super().__init__(

@@ -52,6 +52,13 @@ def of_type(template: dict[str, Any], resource_type: str) -> dict[str, Resource]
     return {name: each for name, each in template["Resources"].items() if each["Type"] == resource_type}
 
 
+def some(template: dict[str, Any], resource_type: str) -> dict[str, Resource]:
+    """Logical id → resource; there must be at least one, so that a loop over them checks something."""
+    found = of_type(template, resource_type)
+    assert found, f"the template has no {resource_type}"
+    return found
+
+
 def only(template: dict[str, Any], resource_type: str) -> tuple[str, Resource]:
     """The one resource of a type, with its logical id."""
     [found] = of_type(template, resource_type).items()

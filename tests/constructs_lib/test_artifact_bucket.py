@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from constructs_lib.artifact_bucket import ArtifactBucket
-from tests.constructs_lib.templates import built, flat, of_type, properties, statements
+from tests.constructs_lib.templates import built, flat, of_type, properties, some, statements
 
 emptying: Any = importlib.import_module("lambda.bucket_emptying.emptying")  # `lambda` is a word of the language
 
@@ -78,7 +78,7 @@ def test_only_the_log_service_may_write_logs_and_only_for_the_archives(template:
 
 
 def test_no_bucket_takes_public_access(template: dict[str, Any]) -> None:
-    for bucket in of_type(template, "AWS::S3::Bucket").values():
+    for bucket in some(template, "AWS::S3::Bucket").values():
         assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].items()) == {
             ("BlockPublicAcls", True),
             ("BlockPublicPolicy", True),

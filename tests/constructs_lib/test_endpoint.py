@@ -129,9 +129,7 @@ def test_a_grant_names_this_endpoint_and_the_call_alone() -> None:
 
 def test_a_grant_for_models_covers_their_archives_whatever_the_digest() -> None:
     statement = granted(models=["resnet", "bert"])
-    assert statement["Condition"] == {
-        "StringLike": {"sagemaker:TargetModel": ["bert.*.tar.gz", "resnet.*.tar.gz"]},
-    }
+    assert statement["Condition"] == {"StringLike": {"sagemaker:TargetModel": ["bert.*.tar.gz", "resnet.*.tar.gz"]}}
 
 
 def test_a_grant_for_no_model_is_refused_rather_than_read_as_all() -> None:

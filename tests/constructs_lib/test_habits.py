@@ -77,13 +77,23 @@ def test_every_property_is_documented_and_every_default_said(name: str) -> None:
     assert (missing, silent) == ([], [])
 
 
-@pytest.mark.parametrize("name", sorted(CONSTRUCTS))
-def test_imports_are_called_from_and_take_scope_and_id_first(name: str) -> None:
-    for method, found in inspect.getmembers_static(CONSTRUCTS[name]):
-        if isinstance(found, staticmethod | classmethod) and method.startswith("from_"):
-            taken = list(inspect.signature(getattr(CONSTRUCTS[name], method)).parameters.values())
-            assert [each.name for each in taken[:2]] == ["scope", "construct_id"], method
-            assert {each.kind for each in taken[2:]} == {inspect.Parameter.KEYWORD_ONLY}, method
+IMPORTS = [
+    (name, method)
+    for name, construct in sorted(CONSTRUCTS.items())
+    for method, found in inspect.getmembers_static(construct)
+    if isinstance(found, staticmethod | classmethod) and method.startswith("from_")
+]
+
+
+@pytest.mark.parametrize(("name", "method"), IMPORTS)
+def test_imports_are_called_from_and_take_scope_and_id_first(name: str, method: str) -> None:
+    taken = list(inspect.signature(getattr(CONSTRUCTS[name], method)).parameters.values())
+    assert [each.name for each in taken[:2]] == ["scope", "construct_id"]
+    assert {each.kind for each in taken[2:]} == {inspect.Parameter.KEYWORD_ONLY}
+
+
+def test_an_endpoint_a_bucket_and_a_network_can_be_imported() -> None:
+    assert {"ArtifactBucket", "CallableEndpoint", "Network"} <= {name for name, _ in IMPORTS}
 
 
 @pytest.mark.parametrize("name", sorted(each for each in CONSTRUCTS if each.endswith("Reference")))

@@ -80,10 +80,7 @@ def test_cloudformation_waits_as_long_as_it_can(template: dict[str, Any]) -> Non
 def test_its_files_lie_in_a_package_so_that_they_find_one_another(template: dict[str, Any]) -> None:
     functions = of_type(template, "AWS::Lambda::Function").values()
     handlers = {each["Properties"]["Description"].split()[0]: each["Properties"]["Handler"] for each in functions}
-    assert handlers == {
-        "Writes": entry_point("activation"),
-        "Verifies": entry_point("verification"),
-    }
+    assert handlers == {"Writes": entry_point("activation"), "Verifies": entry_point("verification")}
 
 
 def test_it_may_see_and_call_its_own_endpoint_and_no_other(template: dict[str, Any]) -> None:

@@ -196,7 +196,9 @@ def test_engines_machines_pull_the_triton_image_alone(policies: dict[str, Policy
 def test_each_role_writes_its_own_log(policies: dict[str, Policy]) -> None:
     written = {role: policy.resources("logs:PutLogEvents") for role, policy in policies.items()}
     assert not written["build"] & written["engines"]
-    assert all("*" not in arn for role in ("build", "engines", "function") for arn in written[role])
+    for role in ("build", "engines", "function"):
+        assert written[role], role
+        assert all("*" not in arn for arn in written[role]), role
     processing = f"arn:aws:logs:us-east-1:{ACCOUNT}:log-group:/aws/sagemaker/ProcessingJobs:log-stream"
     assert policies["processing"].allows("logs:PutLogEvents", f"{processing}:local-engine-fast-0/algo-1")
     assert not policies["processing"].allows("logs:PutLogEvents", f"{processing}:prod-engine-fast-0/algo-1")
@@ -205,6 +207,7 @@ def test_each_role_writes_its_own_log(policies: dict[str, Policy]) -> None:
 
 def test_the_key_is_used_and_never_managed(policies: dict[str, Policy]) -> None:
     for role, policy in policies.items():
+        assert policy.actions("kms"), role
         assert all(not policy.allows(action, OTHER_KEY) for action in policy.actions("kms")), role
         managing = {"kms:PutKeyPolicy", "kms:ScheduleKeyDeletion", "kms:DisableKey", "kms:RevokeGrant"}
         assert not policy.actions("kms") & managing, role

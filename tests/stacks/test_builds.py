@@ -131,6 +131,7 @@ def test_artifacts_come_before_builds_and_builds_before_what_serves(mixed: Envir
     assert mixed.builds is not None
     assert mixed.builds.stack_name == "local-builds"
     assert mixed.artifacts in mixed.builds.dependencies
+    assert mixed.serving
     assert all({mixed.artifacts, mixed.builds} <= set(each.dependencies) for each in mixed.serving.values())
 
 

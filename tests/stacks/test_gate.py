@@ -48,11 +48,7 @@ def test_an_environment_with_everything_on_passes_them_too(tmp_path: Path) -> No
     served = everything_served(tmp_path)
     ran = run_app(
         tmp_path / "out",
-        context={
-            **CONTEXT,
-            "environments-folder": str(tmp_path),
-            "model-repositories": str(tmp_path / "model_repos"),
-        },
+        context={**CONTEXT, "environments-folder": str(tmp_path), "model-repositories": str(tmp_path / "model_repos")},
         variables={"CDK_VALIDATION": "true"},
     )
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -109,10 +105,7 @@ def test_every_finding_of_nist_that_is_accepted_is_one(tmp_path: Path, monkeypat
     assert heard.accepted == found
 
 
-@pytest.mark.parametrize(
-    ("instance_type", "has_none"),
-    [("ml.g4dn.xlarge", True), ("ml.p3.8xlarge", False)],
-)
+@pytest.mark.parametrize(("instance_type", "has_none"), [("ml.g4dn.xlarge", True), ("ml.p3.8xlarge", False)])
 def test_a_volume_without_a_key_is_accepted_only_where_there_is_no_volume(instance_type: str, has_none: bool) -> None:
     variant = sagemaker.CfnEndpointConfig.ProductionVariantProperty(
         variant_name="one", model_name="one", instance_type=instance_type, initial_instance_count=1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stacks.stage import EnvironmentStage
-from tests.constructs_lib.templates import flat, of_type, only, properties, template_of
+from tests.constructs_lib.templates import flat, of_type, only, properties, some, template_of
 from tests.engines.engine_environments import A10G, T4, served_engines, write_models
 from tests.stacks.engine_stages import stage_of
 from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
@@ -95,7 +95,7 @@ def test_blocks_lie_within_the_range_and_apart(template: dict[str, Any]) -> None
 
 
 def test_no_subnet_gives_public_addresses(template: dict[str, Any]) -> None:
-    assert all(not each["Properties"]["MapPublicIpOnLaunch"] for each in of_type(template, "AWS::EC2::Subnet").values())
+    assert all(not each["Properties"]["MapPublicIpOnLaunch"] for each in some(template, "AWS::EC2::Subnet").values())
 
 
 def groups(template: dict[str, Any]) -> dict[str, dict[str, Any]]:

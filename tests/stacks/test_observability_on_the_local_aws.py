@@ -55,12 +55,7 @@ class Written:
     def datum(self, moment: float) -> dict[str, Any]:
         """For PutMetricData."""
         dimensions = [{"Name": key, "Value": value} for key, value in self.of.items()]
-        return {
-            "MetricName": self.name,
-            "Timestamp": moment,
-            "Dimensions": dimensions,
-            "Values": list(self.values),
-        }
+        return {"MetricName": self.name, "Timestamp": moment, "Dimensions": dimensions, "Values": list(self.values)}
 
 
 class Watched:
@@ -175,11 +170,7 @@ BROKEN: dict[str, tuple[tuple[Written, ...], str, str]] = {
     "three calls in a hundred are slow": ((SLOW,), "dev-single-latency", "dev-warning"),
     "models come and go": (loading(hits=30, wait_ms=3000), "dev-digits-cache-thrashing", "dev-warning"),
     "the disk fills": ((gauge("DiskUtilization", 91.0),), "dev-single-disk-nearly-full", "dev-critical"),
-    "four GPUs fill": (
-        (gauge("GPUMemoryUtilization", 4 * 97.0),),
-        "dev-single-gpu-memory-nearly-full",
-        "dev-critical",
-    ),
+    "four GPUs fill": ((gauge("GPUMemoryUtilization", 4 * 97.0),), "dev-single-gpu-memory-nearly-full", "dev-critical"),
     "thirteen instances run": ((DEAR,), "dev-digits-cost-over-budget", "dev-warning"),
 }
 
