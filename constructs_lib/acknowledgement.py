@@ -113,15 +113,15 @@ ACCEPTED = (
         rule="LambdaConcurrency",
         paths=HANDLERS,
         reason="A function is called by one stack's custom resources, a few times in a deployment, or once when a "
-        "build ends; nobody else may call it. Reserved concurrency would be taken from the whole account's, and "
-        "throttling would fail a deployment or its rollback.",
+        "build ends; no other principal may invoke it. Reserved concurrency would be taken from the whole account's, "
+        "and throttling would fail a deployment or its rollback.",
     ),
     Accepted(
         rule="LambdaDLQ",
         paths=HANDLERS,
-        reason="A function answers CloudFormation, which fails the deployment when no answer comes: a lost event is "
-        "seen. The one function that events call keeps what it failed on in a queue (OnFailure of BuildSignals), which "
-        "the rule does not look for.",
+        reason="A function responds to CloudFormation, which fails the deployment without a response: a lost event is "
+        "noticed. The function that events call keeps failed events in a queue (OnFailure of BuildSignals), which the "
+        "rule does not look for.",
     ),
     Accepted(
         rule="CloudWatchLogGroupEncrypted",
@@ -145,7 +145,7 @@ ACCEPTED = (
     Accepted(
         rule="S3BucketVersioningEnabled",
         paths=("*/Artifacts/AccessLogs/Resource",),
-        reason="S3 writes each access log once, under a name of its own, and nobody here may write or overwrite one; "
+        reason="S3 writes each access log once, under a name of its own, and no principal here may write one; "
         "a lifecycle rule deletes them, which versions would undo.",
     ),
     Accepted(

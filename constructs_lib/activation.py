@@ -252,8 +252,8 @@ class Verification(Construct):
             "ReadReleaseSets",
             ["s3:GetObject"],
             [sets],
-            wildcard="What changed is told by the release set before, whose key is not known here. Nothing but release "
-            "sets ends so.",
+            wildcard="The models that changed follow from the release set before, whose key is not known. Only release "
+            "sets end so.",
         )
         manifests = artifacts.objects_arn(f"{manifest_prefix}*")
         allow(
@@ -274,5 +274,5 @@ class Verification(Construct):
 
     def _allow_going_on(self) -> None:
         stack, policy = cdk.Stack.of(self), self.function.policy
-        allow(policy, "GoOn", ["lambda:InvokeFunction"], [self.function.arn])
+        allow(policy, "InvokeItself", ["lambda:InvokeFunction"], [self.function.arn])
         allow(policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [stack.stack_id])

@@ -321,7 +321,7 @@ class ArtifactBucket(Construct):
         alarms = arn(stack, "cloudwatch", "alarm", f"{environment}-*")
         allow_service(
             key,
-            "TellOfAlarms",
+            "PublishAlarms",
             "cloudwatch",
             ["kms:Decrypt", "kms:GenerateDataKey"],
             conditions={"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": alarms}},

@@ -139,7 +139,9 @@ class LoadTestProject(Construct):
             log: log group of the builds.
         """
         super().__init__(scope, construct_id)
-        role, self.policy = service_role(self, "codebuild", description=f"Puts load on endpoints of {environment}")
+        role, self.policy = service_role(
+            self, "codebuild", description=f"Runs load tests on endpoints of {environment}"
+        )
         policy = self.policy
         actions = ["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"]
         allow(policy, "CallEndpoints", actions, _endpoint_arns(self, environment, endpoints))
@@ -328,7 +330,7 @@ class LoadTestFunction(Construct):
             self,
             "Handler",
             handler="load_test",
-            description=f"Steps of load tests of {environment}, and their end",
+            description=f"Steps of load tests of {environment}, and clean-up after failed ones",
             variables={"ARTIFACT_BUCKET": artifacts.bucket_name, "JOB_ROLE": jobs.role.role_arn, "NAMES": names},
         )
         policy = self.function.policy
@@ -401,7 +403,7 @@ class LoadTestFunction(Construct):
             ],
             ["*"],
             wildcard="cloudwatch:GetMetricStatistics and SageMaker's List actions have no resource type to name "
-            "(service authorization reference); they tell names and figures, and change nothing.",
+            "(service authorization reference); they return names and metrics, and change nothing.",
         )
 
     def _allow_named(self, sid: str, resources: Sequence[str], actions: Sequence[str]) -> None:

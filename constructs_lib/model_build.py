@@ -102,11 +102,11 @@ def allow_preparing(
 def _allow_archives(policy: iam.Policy, artifacts: ArtifactBucketReference) -> None:
     """Read and write by prefix. Committed objects cannot be deleted."""
     reasons = {
-        "staging/orders/": "An order is called after the request that made it.",
+        "staging/orders/": "An order is named after the request that made it.",
         "staging/jobs/": "Each engine's job gets a folder of a new name, which the build removes.",
         "endpoints/": "The archives of every endpoint of the environment, under the platform of each order.",
         "manifests/": "A manifest, and files for clients, beside each archive of the environment.",
-        "inputs/": "The inputs of an archive are called after its digest, which the order names.",
+        "inputs/": "The inputs of an archive are named after its digest, which the order names.",
         "timing-caches/": "One file for each GPU model and TensorRT version that engines are built for.",
     }
     patterns = {prefix: artifacts.objects_arn(f"{prefix}*") for prefix in reasons}
@@ -356,7 +356,7 @@ class BuildSignals(Construct):
                 sid,
                 actions,
                 [artifacts.objects_arn(f"staging/{kind}s/*")],
-                wildcard=f"One {kind} for each deployment that lacks archives, called after the request that made it; "
+                wildcard=f"One {kind} for each deployment that lacks archives, named after the request that made it; "
                 "no build and no other function writes there.",
             )
         allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], [artifacts.key_arn])
@@ -372,7 +372,7 @@ class BuildSignals(Construct):
         )
         allow(
             self.function.policy,
-            "AskForRollback",
+            "SeeRollbacks",
             ["cloudformation:DescribeStacks"],
             [arn(self, "cloudformation", "stack", f"{self._environment}-serving-*")],
             wildcard="Whether the stack that calls is rolling back: serving stacks come and go, and CloudFormation "
@@ -386,7 +386,7 @@ class BuildSignals(Construct):
             ["sagemaker:ListProcessingJobs"],
             ["*"],
             wildcard="sagemaker:ListProcessingJobs has no resource type to name (service authorization reference); it "
-            "tells names and states, and changes nothing.",
+            "returns names and states, and changes nothing.",
         )
         allow(
             self.function.policy,

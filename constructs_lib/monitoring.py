@@ -63,7 +63,7 @@ class EndpointLog(Construct):
             self,
             "Handler",
             handler="endpoint_log",
-            description=f"Makes or adopts the log group of endpoint {endpoint_name}",
+            description=f"Creates or adopts the log group of endpoint {endpoint_name}",
         )
         group = arn(self, "logs", "log-group", name)
         names = ("AssociateKmsKey", "CreateLogGroup", "PutRetentionPolicy", "TagResource", "UntagResource")
@@ -197,7 +197,7 @@ class AlarmTopic(Construct):
                 "Version": "2012-10-17",
                 "Statement": [
                     {
-                        "Sid": "TellOfAlarms",
+                        "Sid": "PublishAlarms",
                         "Effect": "Allow",
                         "Principal": {"Service": "cloudwatch.amazonaws.com"},
                         "Action": "sns:Publish",

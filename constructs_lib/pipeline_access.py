@@ -88,7 +88,7 @@ def allow_verifying(
     allow(policy, "ReadManifests", ["s3:GetObject"], list(reasons))
     allow(policy, "ReadReleaseSets", ["s3:GetObject"], [sets])
     reasons[sets] = (
-        "What is deployed is told by a release set, an asset called after its content. Nothing else ends so."
+        "What is deployed is listed in a release set, an asset named after its content. Nothing else ends so."
     )
     for pattern, reason in reasons.items():
         acknowledge_wildcard(policy, resource=pattern, reason=reason)
@@ -108,7 +108,7 @@ def _allow_endpoints(policy: iam.Policy, *, environment: str, endpoints: Sequenc
         for endpoint in endpoints
     ]
     stacks = [arn(policy, "cloudformation", "stack", f"{environment}-serving-{endpoint}/*") for endpoint in endpoints]
-    allow(policy, "AskModels", ["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"], arns)
+    allow(policy, "SendSampleRequests", ["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"], arns)
     allow(
         policy,
         "SeeStacks",

@@ -65,7 +65,7 @@ class PipelineBucket(Construct):
         # No condition on the source: that is "not supported for EventBridge-to-encrypted topics" (SNS developer guide,
         # "Managing Amazon SNS encryption keys and costs"), and EventBridge would drop every event. The topic's policy
         # names the rules that may publish.
-        allow_service(self.key, "TellOfEvents", "events", ["kms:Decrypt", "kms:GenerateDataKey"])
+        allow_service(self.key, "PublishEvents", "events", ["kms:Decrypt", "kms:GenerateDataKey"])
         access_logs = access_log_bucket(
             self,
             lifecycle_rules=[s3.LifecycleRule(expiration=cdk.Duration.days(ACCESS_LOG_DAYS))],
@@ -150,7 +150,7 @@ class PipelineTopic(Construct):
             )
             self.topic.add_to_resource_policy(
                 iam.PolicyStatement(
-                    sid=f"Tell{name}",
+                    sid=f"Publish{name}",
                     principals=[iam.ServicePrincipal("events.amazonaws.com")],
                     actions=["sns:Publish"],
                     resources=[self.topic.topic_arn],

@@ -151,7 +151,7 @@ class ScalingSteps(Construct):
             self,
             "Handler",
             handler="scaling",
-            description=f"Keeps the scaling of {variant.endpoint_name} with its live variant",
+            description=f"Keeps scaling policies of {variant.endpoint_name} in step with its live production variant",
             variables={"SCALING": wanted},
         )
         self._allow_the_endpoint()

@@ -130,7 +130,7 @@ class ExecutionRole(Construct):
         self.role: iam.IRole = role or iam.Role(
             self,
             "Role",
-            description=f"SageMaker runs endpoint {endpoint_name} with this role",
+            description=f"Execution role of endpoint {endpoint_name}",
             assumed_by=service_principal(self, "sagemaker"),
         )
         # A new platform, image or network makes a second policy. CloudFormation removes the first when the update is

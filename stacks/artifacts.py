@@ -45,6 +45,8 @@ class ArtifactsStack(cdk.Stack):
             },
         )
         cdk.CfnOutput(self, "BucketName", value=self.artifacts.bucket.bucket_name, description="Bucket of the archives")
-        cdk.CfnOutput(self, "KeyArn", value=self.artifacts.key.key_arn, description="Key that the archives are under")
+        cdk.CfnOutput(
+            self, "KeyArn", value=self.artifacts.key.key_arn, description="KMS key that encrypts the archives"
+        )
         outputs: ArtifactsFields = {"bucket": self.artifacts.bucket.bucket_name, "key_arn": self.artifacts.key.key_arn}
         publish_outputs(self, environment=environment, kind="artifacts", outputs=outputs)

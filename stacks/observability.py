@@ -63,7 +63,7 @@ class ObservabilityStack(cdk.Stack):
         if environment.dashboard:
             definition = dashboard_of(environment, projects=self._projects)
             self.dashboard = Dashboard(self, "Dashboard", definition=definition)
-            cdk.CfnOutput(self, "DashboardName", value=definition.name, description="Dashboard in CloudWatch")
+            cdk.CfnOutput(self, "DashboardName", value=definition.name, description="CloudWatch dashboard")
         self.alarms: Alarms | None = None
         outputs: ObservabilityFields = {
             "dashboard": None if self.dashboard is None else definition.name,
@@ -80,7 +80,7 @@ class ObservabilityStack(cdk.Stack):
         name = self._environment.environment
         key_arn = self._read("ArtifactsKeyArn", naming.artifact_parameter(environment=name, value="key-arn"))
         topic = AlarmTopic(self, "Topic", environment=name, key_arn=key_arn, email=settings.email).topic
-        cdk.CfnOutput(self, "AlarmTopicArn", value=topic.ref, description="Topic that tells of alarms")
+        cdk.CfnOutput(self, "AlarmTopicArn", value=topic.ref, description="SNS topic that alarms notify")
         of_endpoints, of_builds = self._endpoint_alarms(settings), self._build_alarms()
         alarms = Alarms(
             self,

@@ -125,8 +125,15 @@ class PipelineStack(cdk.Stack):
         acknowledge_pipeline(self)
         if settings.role_path is not None:
             acknowledge_role_paths(self)
-        cdk.CfnOutput(self, "PipelineName", value=self.pipeline.pipeline.pipeline_name, description="The pipeline")
-        cdk.CfnOutput(self, "TopicArn", value=self._topic.topic.topic_arn, description="Failures, and what waits")
+        cdk.CfnOutput(
+            self, "PipelineName", value=self.pipeline.pipeline.pipeline_name, description="Name of the pipeline"
+        )
+        cdk.CfnOutput(
+            self,
+            "TopicArn",
+            value=self._topic.topic.topic_arn,
+            description="Topic of failures and pending approvals",
+        )
 
     def _pipeline(self, file: str, cli_version: str) -> pipelines.CodePipeline:
         settings = self._settings
@@ -172,7 +179,7 @@ class PipelineStack(cdk.Stack):
             step = pipelines.ManualApprovalStep(f"approve-{stage.name}", comment=text)
             self.pipeline.add_wave(f"approve-{stage.name}", post=[step])
         access = self._access(stage)
-        checks = self._role(stage, "verify", "Asks what the pipeline deployed")
+        checks = self._role(stage, "verify", "Verifies what the pipeline deployed")
         self.pipeline.add_stage(
             stage.stage,
             stack_steps=[pipelines.StackSteps(stack=access, post=[self._prepare(stage)])],

@@ -55,7 +55,7 @@ class PipelineAccessStack(cdk.Stack):
             scope,
             construct_id,
             stack_name=f"{name}-pipeline-access",
-            description=f"What the pipeline {pipeline.pipeline} may do in {name}",
+            description=f"Permissions of the pipeline {pipeline.pipeline} in {name}",
         )
         self._environment, self._pipeline = environment, pipeline
         self._artifacts = artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=name)
@@ -67,7 +67,7 @@ class PipelineAccessStack(cdk.Stack):
             allow_engines_by_codebuild(policy, environment=name, project_name=project)
         if engines_by_processing:
             allow_engine_jobs(policy, environment=name, role_arn=self._value(name, "processing-role-arn"))
-        self.verify = self._role("verify", f"Asks the models of {name} for their samples")
+        self.verify = self._role("verify", f"Verifies the models of {name} with sample requests")
         allow_verifying(
             self.verify.policy,
             environment=name,

@@ -183,12 +183,15 @@ class ServingStack(cdk.Stack):
     def _outputs(self, *, prefix: str) -> None:
         outputs = {
             "EndpointName": (self.endpoint.endpoint_name, "Endpoint to invoke"),
-            "EndpointArn": (self.endpoint.endpoint.ref, "Its ARN, for permissions to invoke it"),
-            "VariantName": (self.endpoint.variant_name, "Its production variant"),
-            "ModelDataUrl": (self.model.data_url, "A prefix in multi-model mode, else one archive"),
-            "ArchivePrefix": (prefix, "Where this endpoint's archives lie in the bucket"),
+            "EndpointArn": (self.endpoint.endpoint.ref, "ARN of the endpoint, for permissions to invoke it"),
+            "VariantName": (self.endpoint.variant_name, "Production variant of the endpoint"),
+            "ModelDataUrl": (
+                self.model.data_url,
+                "S3 URL of the archives: a prefix, or one archive",
+            ),
+            "ArchivePrefix": (prefix, "Key prefix of this endpoint's archives in the bucket"),
             "ArtifactBucket": (self.artifacts.bucket_name, "Bucket of the archives"),
-            "ExecutionRoleArn": (self.role.role_arn, "Role that SageMaker runs the containers with"),
+            "ExecutionRoleArn": (self.role.role_arn, "Execution role of the containers"),
         }
         for name, (value, description) in outputs.items():
             cdk.CfnOutput(self, name, value=value, description=description)

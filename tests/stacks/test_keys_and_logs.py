@@ -122,7 +122,7 @@ def test_the_key_lets_two_services_in_and_nobody_else() -> None:
     found = key_statements()
     assert {sid: each["Principal"] for sid, each in found.items()} == {
         "EncryptBuildLogs": {"Service": "logs.us-east-1.amazonaws.com"},
-        "TellOfAlarms": {"Service": "cloudwatch.amazonaws.com"},
+        "PublishAlarms": {"Service": "cloudwatch.amazonaws.com"},
     }
     assert all(each["Condition"] and each["Effect"] == "Allow" for each in found.values())
 

@@ -159,7 +159,7 @@ def test_the_topic_is_under_the_artifacts_key_whose_policy_lets_the_alarms_use_i
     key = properties(template_of(made.observability), "AWS::SNS::Topic")["KmsMasterKeyId"]
     assert key == {"Ref": "ArtifactsKeyArn"}
     policy = properties(template_of(made.artifacts), "AWS::KMS::Key")["KeyPolicy"]["Statement"]
-    [told] = [each for each in policy if each.get("Sid") == "TellOfAlarms"]
+    [told] = [each for each in policy if each.get("Sid") == "PublishAlarms"]
     assert told["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
     assert told["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]
     assert set(told["Condition"]) == {"StringEquals", "ArnLike"}

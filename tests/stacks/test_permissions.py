@@ -80,7 +80,7 @@ WILDCARDS = {
     ),
     ("WriteOrders", rf"{BUCKET}/staging/orders/\*"): "orders have new names",
     ("KeepWaits", rf"{BUCKET}/staging/waits/\*"): "orders have new names",
-    ("AskForRollback", r"arn:aws:cloudformation:us-east-1:123456789012:stack/local-serving-\*"): (
+    ("SeeRollbacks", r"arn:aws:cloudformation:us-east-1:123456789012:stack/local-serving-\*"): (
         "endpoints come and go; a stack's ARN ends in digits of its own"
     ),
     ("MakeInterfaces", INTERFACES): "an interface has no name before it is made",
