@@ -24,7 +24,7 @@ import psutil
 from benchmarks.results import Figure, machine, tell
 from tritonstack.errors import WorkFailedError
 from tritonstack.paths import REPOSITORY
-from tritonstack.review.write import synthesise
+from tritonstack.review.assembly import synthesise
 
 ROUNDS = 3
 REVIEW_RATIO = 2.0

@@ -14,7 +14,8 @@ from scripts.documentation.import_graph import SINGLE, direct, import_graph, joi
 from scripts.documentation.markdown import code, filled, table
 from scripts.documentation.stack_graph import SHOWN_SERVING, construct_of, shown_environment, stack_graph
 from tritonstack.paths import repository_path
-from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot, readable
+from tritonstack.review.intrinsics import readable
+from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot
 
 PATH = "docs/architecture.md"
 SERVICES = ("s3", "ssm", "sagemaker", "ecr")

@@ -11,8 +11,8 @@ from tritonstack.paths import repository_path
 from tritonstack.review.cost import Amount, prices_of
 from tritonstack.review.cost_table import CostTable, table_of
 from tritonstack.review.document import cost_table_entry
-from tritonstack.review.entry_words import COST_COLUMNS, cost_rows
 from tritonstack.review.stored import read_snapshots
+from tritonstack.review.wording import COST_COLUMNS, cost_rows
 
 LOCAL = "local"
 """The environment of the local AWS, which bills nobody."""

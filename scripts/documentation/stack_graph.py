@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tritonstack.paths import repository_path
-from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot, references
+from tritonstack.review.intrinsics import references
+from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot
 from tritonstack.review.stored import read_snapshots
 
 SHOWN = "prod"

@@ -86,7 +86,7 @@ def test_annotations_stand_on_the_lines_that_changed(made: Path) -> None:
     ended = review(made, "--no-synth", str(made / "assembly"), "--annotations")
     [line] = [each for each in ended.stdout.splitlines() if each.startswith("::")]
     assert line.startswith("::warning file=environments/dev.yaml,line=7,endLine=7,title=review%3A dev::")
-    assert "calls to dev-digits move" in line
+    assert "traffic of dev-digits shifts" in line
 
 
 def test_nothing_changes_where_nothing_does(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def reviewed(project: Path, *, assembly: Path | None = None) -> Report:
 
 
 def verdicts(report: Report) -> dict[str, str]:
-    return {each.name: each.verdict.sentence for each in report.environments}
+    return {each.name: each.verdict for each in report.environments}
 
 
 def matched(report: Report, words: str) -> list[str]:
@@ -64,8 +64,8 @@ def test_a_change_of_the_pipelines_own_stack_is_reviewed_as_an_environments_is(p
     write_pipeline(project / ".local" / "pipeline", own, found=True)
     report = reviewed(project)
     dev, pipeline = report.environments
-    assert dev.verdict.level is Level.NOTHING
-    assert (pipeline.name, pipeline.verdict.level) == ("pipeline", Level.CLOSE)
+    assert dev.level is Level.NOTHING
+    assert (pipeline.name, pipeline.level) == ("pipeline", Level.CLOSE)
     assert matched(report, "replacement,iam,wildcard,opening,finding") == [
         "pipeline: pipeline: Build (AWS::CodeBuild::Project) is replaced",
         "pipeline: pipeline: Role may now: s3:* on *",
@@ -104,20 +104,6 @@ def test_a_pipeline_that_comes_is_new_and_one_that_goes_stays_deployed(tmp_path:
     told = verdicts(reviewed(project))
     assert told["pipeline"] == "the app no longer has it: no deployment removes its 1 stack"
     assert told["dev"].startswith("the app no longer has dev-pipeline-access, which no deployment removes")
-
-
-def test_what_the_base_does_not_know_is_said(tmp_path: Path) -> None:
-    project = make_pipeline_project(tmp_path / "project", validated=False)
-    own = {**OWN, "Group": resource("AWS::EC2::SecurityGroup", {"GroupDescription": "other"})}
-    write_pipeline(project / ".local" / "pipeline", own, found=True)
-    report = reviewed(project)
-    assert report.notes == (
-        "The base has no policy findings of what pipeline.yaml makes: whether there are new ones is not known.",
-    )
-    assert matched(report, "finding") == [
-        "pipeline: policy findings are not known: one side was synthesised without validation"
-    ]
-    assert verdicts(report)["dev"] == NOTHING
 
 
 def test_an_assembly_without_a_pipeline_compares_the_environments_alone_and_says_so(project: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonstack.cloudformation.replacement import replacement_rules
+from tritonstack.cloudformation.resource_schemas import replacement_rules
 
 
 @pytest.mark.parametrize(

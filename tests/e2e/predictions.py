@@ -21,7 +21,7 @@ from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.naming import ArchiveName, Platform, archive_key
 from tritonstack.paths import cdk_program
 from tritonstack.review.change import Effect, ResourceChange, StackChange
-from tritonstack.review.changes import LEFT, compare
+from tritonstack.review.compare import LEFT, compare
 from tritonstack_local.aws import plain_environment, sdk_variables
 from tritonstack_local.deployment import JSII_CACHE
 
@@ -51,18 +51,12 @@ class Seen:
 
 
 class Account:
-    """A local AWS and what is deployed there, step by step; every step is compared with what a review says of it.
-
-    Attributes:
-        left_behind: whether a stack could not delete something. MiniStack keeps that in the stack, where CloudFormation
-            drops it: a later step that has it again would be taken for one that never lost it.
-    """
+    """A local AWS and what is deployed there, step by step; every step is compared with what a review predicts."""
 
     def __init__(self, aws: Emulator, made: Made) -> None:
         """Bootstrapped, with nothing deployed."""
         self.aws, self._made = aws, made
         self._deployed: Path | None = None
-        self.left_behind = False
         empty = aws.temporary.parent / "empty"
         empty.mkdir()
         self._cdk("bootstrap", "aws://123456789012/us-east-1", folder=empty)
@@ -130,7 +124,6 @@ class Account:
         predicted = {} if change is None or change.effect is Effect.REMOVED else _predicted(change.resources)
         for logical_id in sorted(known):
             of_it = [each for each in events if each["LogicalResourceId"] == logical_id]
-            self.left_behind |= any(each["ResourceStatus"] == "DELETE_FAILED" for each in of_it)
             happened = _happened(before.physical.get(logical_id), after.physical.get(logical_id), of_it)
             allowed, told = predicted.get(logical_id, (UNTOUCHED, None))
             if refused:  # the rollback leaves everything as it was; the one that is refused says why

@@ -21,15 +21,15 @@ from policy_sentry.querying.actions import get_action_data, get_dependent_action
 from policy_sentry.querying.all import get_all_service_prefixes
 
 from tests.constructs_lib.templates import template_of
-from tests.policies.evaluator import Request, Verdict, evaluate, listed
 from tests.stacks.app_process import ROOT
 from tests.stacks.everything import everything, everything_served, stacks_of
 from tritonstack.config.loader import load_environment
 from tritonstack.config.pipeline import load_pipeline
+from tritonstack.iam_policies import Request, Verdict, evaluate, listed
 from tritonstack.pipeline.bootstrap import SCALING_ROLE, SCALING_SERVICE, environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
 from tritonstack.review.assembly import normal
-from tritonstack.review.snapshot import readable
+from tritonstack.review.intrinsics import readable
 
 Template = dict[str, Any]
 PSEUDO = {"AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "123456789012"}

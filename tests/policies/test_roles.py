@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.policies.evaluator import Request, Statement, Verdict, applies, evaluate
 from tests.policies.load_test_tables import LOAD_TESTS
 from tests.policies.tables import BUCKET, BY_ANOTHER_WAY, NONE_MAY, Row, of_others, requests
 from tests.policies.tables import MAY as MAY_OTHERWISE
 from tests.policies.world import ACCOUNT, KEY, Role, World, arn, world_of
 from tests.stacks.everything import everything
+from tritonstack.iam_policies import Request, Statement, Verdict, applies, evaluate
 
 MAY = {**MAY_OTHERWISE, **LOAD_TESTS}
 OF_ONE_ROLE = {"s3:DeleteBucket"}

@@ -9,8 +9,8 @@ from typing import Any
 
 from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import of_type, template_of
-from tests.policies.evaluator import Request, Statement, Verdict, evaluate
 from tests.stacks.everything import stacks_of
+from tritonstack.iam_policies import Request, Statement, Verdict, evaluate
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/of-archives"

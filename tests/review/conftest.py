@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.stacks.app_process import ROOT
-from tritonstack.review.write import synthesise
+from tritonstack.review.assembly import synthesise
 
 # As in tests/stacks: the corpus synthesises in this process; what the fixture below starts is told to validate.
 os.environ["CDK_VALIDATION"] = "false"

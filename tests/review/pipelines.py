@@ -90,14 +90,8 @@ def _stack(folder: Path, path: str, name: str, template: Template, metadata: Map
     write_json(folder / f"{identity}.template.json", {"Resources": template})
 
 
-def make_pipeline_project(folder: Path, *, committed: bool = True, validated: bool = True) -> Path:
-    """A branch off ``main`` on which nothing changed yet.
-
-    Args:
-        folder: made here.
-        committed: whether ``main`` has the pipeline's file and snapshots.
-        validated: whether these snapshots have policy findings.
-    """
+def make_pipeline_project(folder: Path, *, committed: bool = True) -> Path:
+    """A branch off ``main`` on which nothing changed yet. ``committed``: whether ``main`` has the pipeline."""
     synthesised = folder / ".local"
     synthesised.mkdir(parents=True)
     write_assembly(synthesised / "assembly", template={"Resources": serving()}, report=NO_FINDINGS)
@@ -110,10 +104,7 @@ def make_pipeline_project(folder: Path, *, committed: bool = True, validated: bo
     write_snapshots(read_assembly(synthesised / "assembly"), folder / "snapshots")
     if committed:
         (folder / "pipeline.yaml").write_text("name: tritonstack\nregion: us-east-1\n")
-        if not validated:
-            (synthesised / "pipeline" / "validation-report.json").unlink()
         write_snapshots(added_by_pipeline(read_assembly(synthesised / "pipeline")), folder / FOLDER)
-        write_pipeline(synthesised / "pipeline")
     git(folder, "init", "-q")
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "base")

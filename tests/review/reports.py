@@ -10,8 +10,7 @@ from tests.review.small import Template, of, resource, serving, stack
 from tritonstack.review.cost import PriceBook, Prices
 from tritonstack.review.document import ReviewDocument, document_of
 from tritonstack.review.fail_on import matches_of, parse_fail_on
-from tritonstack.review.parts import Known
-from tritonstack.review.report import Base, Report, report_of
+from tritonstack.review.report import Base, Known, Report, report_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, Finding, Findings, Snapshots
 
 BASE = Base(ref="origin/main", commit="0123456789abcdef0123456789abcdef01234567", chosen=False)

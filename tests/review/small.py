@@ -10,7 +10,7 @@ from typing import Any
 
 from tritonstack.review.assembly import normal_resources, normal_sections
 from tritonstack.review.change import ResourceChange, StackChange
-from tritonstack.review.changes import compare
+from tritonstack.review.compare import compare
 from tritonstack.review.snapshot import Asset, AssetKind, EnvironmentSnapshot, Findings, Snapshots, StackSnapshot
 
 Template = dict[str, Any]

@@ -55,7 +55,7 @@ def test_a_second_line_of_the_same_stack_names_the_first(project: Path) -> None:
     file.write_text(old.replace("ml.g4dn.xlarge", "ml.g5.2xlarge").replace("RANDOM", "LEAST_OUTSTANDING_REQUESTS"))
     told = [each for each in annotations_of(rich(project), project=project) if each.file]
     assert [each.line for each in told] == [7, 9]
-    assert told[1].message == "Part of what is said beside line 7."
+    assert told[1].message == "Part of the message beside line 7."
 
 
 def test_an_environment_whose_file_is_gone_is_told_without_a_line(project: Path) -> None:
@@ -124,4 +124,4 @@ def test_more_than_a_step_shows_are_counted() -> None:
     many = [Annotation(level=Level.LOOK, file="a", line=n, end_line=n, title="t", message="m") for n in range(1, 15)]
     told = list(commands_of(many))
     assert len(told) == MOST
-    assert told[-1] == "::warning title=review::5 more lines cause changes; the report tells all of them"
+    assert told[-1] == "::warning title=review::5 more lines cause changes; the report has all of them"

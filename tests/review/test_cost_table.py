@@ -20,10 +20,10 @@ from tritonstack.review.assembly import read_assembly
 from tritonstack.review.cost import HOURS_A_MONTH, PriceBook, price_book, total
 from tritonstack.review.cost_table import CostLine, CostTable, compared, table_of
 from tritonstack.review.document import cost_table_entry
-from tritonstack.review.entry_words import COST_COLUMNS, cost_notes, cost_rows
 from tritonstack.review.report import Level
 from tritonstack.review.snapshot import EnvironmentSnapshot
 from tritonstack.review.stored import read_snapshots
+from tritonstack.review.wording import COST_COLUMNS, cost_notes, cost_rows
 
 REGION = "us-east-1"
 NOWHERE = "xx-nowhere-1"
@@ -349,11 +349,11 @@ def test_a_table_that_does_not_change_is_told_by_its_sums() -> None:
 def test_a_verdict_tells_what_comes_beside_endpoints_from_a_cent_an_hour_on(more: Template, told: list[str]) -> None:
     base = {"Key": resource("AWS::KMS::Key")}
     [there] = report(base, {**base, **more}).environments
-    phrases = [each for each in there.verdict.phrases if each.text.startswith("cost")]
+    phrases = [each for each in there.phrases if each.text.startswith("cost")]
     assert [each.text[: len(word)] for each, word in zip(phrases, told, strict=True)] == told
     assert {each.level for each in phrases} <= {Level.LOOK}
     [back] = report({**base, **more}, base).environments
-    assert {each.level for each in back.verdict.phrases if each.text.startswith("cost")} <= {Level.PLAIN}
+    assert {each.level for each in back.phrases if each.text.startswith("cost")} <= {Level.PLAIN}
 
 
 def test_unknown_prices_are_named_beside_the_table() -> None:

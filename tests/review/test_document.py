@@ -11,10 +11,8 @@ from tests.review.reports import BASE, PRICES, before, document, report
 from tests.review.small import of, resource, serving, stack
 from tests.stacks.app_process import ROOT
 from tritonstack.cli.schema import schema_text
-from tritonstack.review.document import SCHEMA_ID, VERSION
-from tritonstack.review.entries import EnvironmentEntry
-from tritonstack.review.parts import Known
-from tritonstack.review.report import report_of
+from tritonstack.review.document import SCHEMA_ID, VERSION, EnvironmentEntry
+from tritonstack.review.report import Known, report_of
 
 
 def dev() -> EnvironmentEntry:
@@ -64,7 +62,7 @@ def test_the_verdict_is_as_close_as_the_closest_of_its_phrases() -> None:
     [plain] = document(report(before(), {**before(), "N": resource("AWS::SNS::Topic")})).environments
     assert (plain.level, [each.text for each in plain.verdict]) == (
         "plain",
-        ["1 new", "no endpoint's calls are touched"],
+        ["1 new", "no endpoint's traffic is touched"],
     )
     [look] = document(
         report(before(), {**before(), "Queue": resource("AWS::SQS::Queue", {"FifoQueue": True})})

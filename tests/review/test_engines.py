@@ -16,18 +16,9 @@ from tests.review.releases import A10G, T4, A, B, C, dev, release_stack, write_m
 from tests.review.small import resource, stack
 from tritonstack.engines.order import build_set
 from tritonstack.models.manifest import BuiltHere
-from tritonstack.review.engines import (
-    BuiltBy,
-    EngineBuildNotice,
-    EngineTimes,
-    Need,
-    dependencies_of,
-    duration_text,
-    engine_builds,
-)
+from tritonstack.review.engines import EngineBuild, dependencies_of, duration_text, engine_builds
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
-UNKNOWN = EngineTimes()
 ENGINE = {"fast": "engine", "slow": "engine", "plain": "none"}
 
 
@@ -37,24 +28,24 @@ def served(models: dict[str, str], *, platform: str = T4, endpoint: str = "digit
 
 def test_a_new_digest_needs_an_engine_and_what_stays_or_needs_none_does_not() -> None:
     before, after = served({"fast": A, "slow": A, "plain": A}), served({"fast": B, "slow": A, "plain": B})
-    [notice] = engine_builds(before, after, history=UNKNOWN)
-    assert (notice.model, notice.digest, notice.endpoints, notice.need) == ("fast", B, ("digits",), Need.YES)
-    assert notice.built_by is BuiltBy.DEPLOYMENT
+    [notice] = engine_builds(before, after)
+    assert (notice.model, notice.digest, notice.endpoints, notice.certain) == ("fast", B, ("digits",), True)
+    assert notice.on_deploy
 
 
 @given(st.dictionaries(st.sampled_from([*ENGINE, "other"]), st.sampled_from([A, B]), min_size=1))
 def test_nothing_is_built_where_nothing_changes(models: dict[str, str]) -> None:
-    assert engine_builds(served(models), served(models), history=UNKNOWN) == ()
+    assert engine_builds(served(models), served(models)) == ()
 
 
 def test_another_gpu_needs_every_engine_anew_on_a_machine_with_that_gpu() -> None:
-    [notice] = engine_builds(served({"fast": A, "plain": A}), served({"fast": A}, platform=A10G), history=UNKNOWN)
+    [notice] = engine_builds(served({"fast": A, "plain": A}), served({"fast": A}, platform=A10G))
     assert (notice.model, str(notice.platform)) == ("fast", A10G)
     assert notice.site.text == "CodeBuild on BUILD_GENERAL1_SMALL (A10G)"
 
 
 def test_a_gpu_that_codebuild_does_not_have_is_built_for_by_sagemaker_processing() -> None:
-    [notice] = engine_builds(None, served({"fast": A}), history=UNKNOWN)
+    [notice] = engine_builds(None, served({"fast": A}))
     assert notice.site.text == "SageMaker Processing on ml.g4dn.xlarge (T4)"
     assert "the deployment builds it, SageMaker Processing on ml.g4dn.xlarge (T4), unless the bucket" in notice.sentence
 
@@ -62,7 +53,7 @@ def test_a_gpu_that_codebuild_does_not_have_is_built_for_by_sagemaker_processing
 def test_the_service_of_the_build_set_is_taken() -> None:
     order = {"engine_builder": "processing"}
     after = dev(release_stack({"fast": A}, platform=A10G, dependencies=ENGINE, order=order))
-    [notice] = engine_builds(None, after, history=UNKNOWN)
+    [notice] = engine_builds(None, after)
     assert notice.site.text == "SageMaker Processing on ml.g5.xlarge (A10G)"
 
 
@@ -75,45 +66,46 @@ def test_the_machine_is_that_of_the_templates_project() -> None:
     }
     after = served({"fast": A}, platform=A10G)
     builds = stack(projects, name="builds")
-    [notice] = engine_builds(None, dev(*after.stacks.values(), builds), history=UNKNOWN)
+    [notice] = engine_builds(None, dev(*after.stacks.values(), builds))
     assert (notice.site.machine, notice.site.gpu) == ("BUILD_GENERAL1_LARGE", None)
 
 
 def test_a_gpu_or_region_without_a_machine_is_said() -> None:
-    [nobodys] = engine_builds(None, served({"fast": A}, platform="24.09-nobodys"), history=UNKNOWN)
+    [nobodys] = engine_builds(None, served({"fast": A}, platform="24.09-nobodys"))
     assert nobodys.site.kind is None
     assert "nothing builds it: GPU NOBODYS" in nobodys.sentence
     open_region = dev(release_stack({"fast": A}, region=None))
-    [notice] = engine_builds(None, open_region, history=UNKNOWN, dependencies={"fast": "engine"})
+    [notice] = engine_builds(None, open_region, dependencies={"fast": "engine"})
     assert "the region is decided when it is deployed" in notice.sentence
 
 
 def test_two_endpoints_of_one_platform_need_one_build() -> None:
     stacks = [release_stack({"fast": A}, endpoint=name, dependencies=ENGINE) for name in ("one", "two")]
-    [notice] = engine_builds(None, dev(*stacks), history=UNKNOWN)
+    [notice] = engine_builds(None, dev(*stacks))
     assert notice.endpoints == ("one", "two")
-    assert engine_builds(dev(stacks[0]), dev(*stacks), history=UNKNOWN) == ()
+    assert engine_builds(dev(stacks[0]), dev(*stacks)) == ()
 
 
 def test_without_a_build_set_the_folders_tell_and_a_build_beforehand_makes_it() -> None:
     after = dev(release_stack({"fast": A, "plain": A}))
-    [notice] = engine_builds(None, after, history=UNKNOWN, dependencies=ENGINE)
-    assert (notice.model, notice.need, notice.built_by) == ("fast", Need.YES, BuiltBy.BEFOREHAND)
+    [notice] = engine_builds(None, after, dependencies=ENGINE)
+    assert (notice.model, notice.certain, notice.on_deploy) == ("fast", True, False)
     assert "fails where the archive is missing" in notice.sentence
 
 
 def test_without_a_build_set_and_folders_the_manifest_tells(tmp_path: Path) -> None:
     write_manifest(tmp_path, "plain", A)
     write_manifest(tmp_path, "fast", A, target=T4, dependency="engine")
-    history = EngineTimes([BuiltHere(folder=tmp_path)])
-    found = engine_builds(None, dev(release_stack({"fast": A, "plain": A, "other": A})), history=history)
-    assert [(each.model, each.need) for each in found] == [("fast", Need.YES), ("other", Need.UNKNOWN)]
-    assert found[1].sentence.startswith(f"Whether other ({A}) for {T4}, which digits serves, needs an engine is not")
+    found = engine_builds(
+        None, dev(release_stack({"fast": A, "plain": A, "other": A})), stores=[BuiltHere(folder=tmp_path)]
+    )
+    assert [(each.model, each.certain) for each in found] == [("fast", True), ("other", False)]
+    assert found[1].sentence.startswith(f"Whether other ({A}) for {T4}, which digits serves, needs an engine is unk")
 
 
-def last(folder: Path, *, before: str | None = A) -> EngineBuildNotice:
+def last(folder: Path, *, before: str | None = A) -> EngineBuild:
     old = None if before is None else served({"fast": before})
-    [notice] = engine_builds(old, served({"fast": C}), history=EngineTimes([BuiltHere(folder=folder)]))
+    [notice] = engine_builds(old, served({"fast": C}), stores=[BuiltHere(folder=folder)])
     return notice
 
 
@@ -129,7 +121,7 @@ def test_where_that_is_not_known_the_longest_of_the_platform_is_told(tmp_path: P
     write_manifest(tmp_path, "fast", B, target=T4, seconds={"build_seconds": 900.0})
     write_manifest(tmp_path, "fast", B, target=A10G, seconds={"build_seconds": 2000.0})
     assert last(tmp_path, before=None).seconds == 900
-    assert "the longest of 2" in last(tmp_path, before=None).last.source
+    assert "the longest of 2" in last(tmp_path, before=None).source
 
 
 @pytest.mark.parametrize(
@@ -144,8 +136,8 @@ def test_another_gpu_or_a_stand_in_says_nothing_of_how_long(
 ) -> None:
     write_manifest(tmp_path, "fast", A, target=target, seconds={"build_seconds": 1.0}, stand_in=stand_in)
     notice = last(tmp_path)
-    assert (notice.seconds, notice.last.source) == (None, reason)
-    assert f"How long that takes is not known: {reason}." in notice.sentence
+    assert (notice.seconds, notice.source) == (None, reason)
+    assert f"How long that takes is unknown: {reason}." in notice.sentence
 
 
 def test_the_build_set_that_the_app_writes_is_read(tmp_path: Path) -> None:
@@ -157,10 +149,10 @@ def test_the_build_set_that_the_app_writes_is_read(tmp_path: Path) -> None:
         dict(found.release_sets[endpoint.name]), endpoint=endpoint.name, platform=str(endpoint.platform)
     )
     documents = {**plain.documents, "Builds/BuildSet": json.loads(build_set(found, endpoint).to_json())}
-    notices = engine_builds(None, dev(replace(plain, documents=documents)), history=UNKNOWN)
+    notices = engine_builds(None, dev(replace(plain, documents=documents)))
     assert {each.model for each in notices} == set(found.engines.builds[0].archives)
     assert {each.site.machine for each in notices} == {found.engines.builds[0].builder.machine.name}
-    assert all(each.built_by is BuiltBy.DEPLOYMENT for each in notices)
+    assert all(each.on_deploy for each in notices)
 
 
 def test_folders_of_a_project_tell_what_depends_on_what(tmp_path: Path) -> None:

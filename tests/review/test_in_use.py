@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.review.small import Template, of, resource, serving, stack
 from tritonstack.review.change import Effect, ResourceChange
-from tritonstack.review.changes import compare
+from tritonstack.review.compare import compare
 
 SSM = "AWS::SSM::Parameter::Value<AWS::EC2::Subnet::Id>"
 PARAMETERS = {"Parameters": {"Subnet": {"Type": SSM, "Default": "/dev/subnet"}}}

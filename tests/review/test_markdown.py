@@ -8,9 +8,9 @@ import pytest
 
 from tests.review.reports import before, document, report
 from tests.review.small import resource
-from tritonstack.review.entry_words import part_lists
 from tritonstack.review.markdown import LIMIT, code, markdown, text
 from tritonstack.review.post import MARKER
+from tritonstack.review.wording import part_lists
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_changes_stand_by_what_they_mean_what_can_hurt_first(told: str) -> None:
     titles = re.findall(r"^### ([^:\n]+)(?:: \d+)?$", dev, flags=re.M)
     wanted = ["Replaced", "Removed", "Removed from the stack, kept in the account", "New", "Changed in place"]
     assert [each for each in titles if each in wanted] == wanted
-    assert titles[0] == "Calls"
+    assert titles[0] == "Traffic"
     assert {"Permissions that widen", "Cost", "Policy findings"} <= set(titles)
 
 
@@ -102,7 +102,7 @@ def test_names_in_a_sentence_are_code_and_nothing_in_them_is_escaped() -> None:
 def test_of_many_matches_of_a_policy_the_first_stand_and_the_rest_is_folded() -> None:
     topics = {f"T{n}": resource("AWS::SNS::Topic", {}) for n in range(9)}
     told = markdown(document(report({**before(), **topics}, before()), fail_on="removal"))
-    policy = told[told.index("## The policy refuses this") : told.index("## `dev`")]
+    policy = told[told.index("## The policy rejects this") : told.index("## `dev`")]
     assert policy.count("- `removal` dev: serving: T") == 3
     assert "- <details><summary><code>removal</code> dev: 6 more</summary>\n\n  - serving: T3 (" in policy
     assert "serving: T8 (`AWS::SNS::Topic`) is removed" in policy

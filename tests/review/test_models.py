@@ -15,13 +15,11 @@ from tests.review.reports import BASE
 from tests.review.test_git import commit, git
 from tritonstack.models.manifest import BuiltHere, CopyOfBucket, Sizes
 from tritonstack.review.document import document_of
-from tritonstack.review.entry_words import part_lists
-from tritonstack.review.models import ModelChange, ModelKind, endpoint_sizes, model_changes
-from tritonstack.review.parts import Known
-from tritonstack.review.report import report_of
-from tritonstack.review.served import CommittedReleases
+from tritonstack.review.models import CommittedReleases, ModelChange, ModelKind, endpoint_sizes, model_changes
+from tritonstack.review.report import Known, report_of
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import write_snapshots
+from tritonstack.review.wording import part_lists
 
 NOTHING = Sizes()
 
@@ -45,7 +43,7 @@ def test_one_that_comes_one_that_goes_and_one_that_is_rebuilt() -> None:
         (ModelKind.REMOVED, "digits", "gone", A, None),
         (ModelKind.ADDED, "digits", "new", None, C),
     ]
-    assert "calls for it fail from then on" in found[1].sentence
+    assert "requests for it fail from then on" in found[1].sentence
 
 
 def test_a_new_environment_adds_and_one_that_goes_removes_every_model() -> None:
@@ -67,9 +65,9 @@ def test_every_model_that_differs_is_told_once(before: dict[str, str], after: di
 @pytest.mark.parametrize(
     ("dependency", "target", "rebuilt", "words"),
     [
-        ("none", None, False, "is the same under another prefix"),
-        ("engine", A10G, True, "depends on the platform and is built anew"),
-        ("python", "python-3.10", False, "is the same under another prefix"),
+        ("none", None, False, "is copied to the other prefix"),
+        ("engine", A10G, True, "depends on the platform and is built again"),
+        ("python", "python-3.10", False, "is copied to the other prefix"),
     ],
 )
 def test_another_gpu_moves_every_model_and_rebuilds_what_depends_on_it(
@@ -118,7 +116,7 @@ def test_where_no_manifest_tells_the_folder_does(tmp_path: Path) -> None:
     write_manifest(tmp_path, "told", A)
     old, new = (dev(release_stack({"one": A, "told": A}, platform=each)) for each in (T4, A10G))
     found = model_changes(old, new, sizes=here(tmp_path), dependencies={"one": "engine", "told": "engine"})
-    assert [(each.dependency, each.rebuilt_for_platform) for each in found] == [("engine", True), ("none", False)]
+    assert [each.rebuilt_for_platform for each in found] == [True, False]
 
 
 def test_a_size_is_that_of_the_manifest_built_here(tmp_path: Path) -> None:
@@ -142,7 +140,6 @@ def test_what_is_built_for_the_local_triton_alone_is_not_what_is_served(tmp_path
     [change] = changes(None, {"one": A}, sizes=here(tmp_path))
     assert change.size_bytes is None
     assert "built for the local Triton" in change.size.reason
-    assert change.dependency == "engine"
 
 
 def test_an_engine_of_another_platform_is_not_the_archive(tmp_path: Path) -> None:
@@ -175,16 +172,14 @@ def test_a_digest_of_an_earlier_snapshot_is_a_rollback(tmp_path: Path) -> None:
     before = dev(release_stack({"one": C}))
     [back] = model_changes(before, dev(release_stack({"one": A})), sizes=NOTHING, earlier=history)
     assert back.kind is ModelKind.ROLLED_BACK
-    assert back.earlier is not None
-    assert back.earlier.where == f"the snapshots of {commits[0][:12]}"
     assert f"rolled back to what the snapshots of {commits[0][:12]} had: {C} → {A}" in back.sentence
     [forward] = model_changes(before, dev(release_stack({"one": "d" * 16})), sizes=NOTHING, earlier=history)
-    assert (forward.kind, forward.earlier) == (ModelKind.REBUILT, None)
+    assert forward.kind is ModelKind.REBUILT
     bounded = CommittedReleases(environment="dev", base=commits[-1], repository=tmp_path, most=2)
     [unseen] = model_changes(before, dev(release_stack({"one": A})), sizes=NOTHING, earlier=bounded)
     assert unseen.kind is ModelKind.REBUILT
     other = CommittedReleases(environment="prod", base=commits[-1], repository=tmp_path)
-    assert other.find(stack="serving-digits", endpoint="digits", model="one", digest=A) is None
+    assert other("serving-digits", "digits", "one", A) is None
 
 
 def test_snapshots_of_another_form_are_passed_over(tmp_path: Path) -> None:
@@ -198,7 +193,7 @@ def test_snapshots_of_another_form_are_passed_over(tmp_path: Path) -> None:
     file.unlink()
     base = commit(tmp_path, "gone")
     history = CommittedReleases(environment="dev", base=base, repository=tmp_path)
-    assert history.find(stack="serving-digits", endpoint="digits", model="one", digest=A) is not None
+    assert history("serving-digits", "digits", "one", A) is not None
 
 
 def test_an_endpoints_archives_add_up_beside_what_an_instance_has(tmp_path: Path) -> None:
@@ -234,7 +229,7 @@ def test_archives_that_do_not_fit_on_a_disk_are_told(tmp_path: Path) -> None:
 def test_an_instance_type_that_nobody_knows_has_no_figures() -> None:
     variant = {"InstanceType": "ml.nobody.xlarge"}
     [found] = endpoint_sizes(None, dev(release_stack({"one": A}, variant=variant)), sizes=NOTHING)
-    assert (found.capacity.disk_bytes, found.capacity.gpu_bytes, found.exceeds_disk) == (None, None, None)
+    assert (found.disk_bytes, found.gpu_bytes, found.exceeds_disk) == (None, None, None)
     assert "a disk of unknown size and GPU memory of unknown size" in found.sentences[1]
 
 

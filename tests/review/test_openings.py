@@ -8,8 +8,7 @@ import pytest
 
 from tests.review.policies import allow, bucket, deny, environment
 from tests.review.small import MODEL, Template, resource
-from tritonstack.review.opening_facts import OpeningKind
-from tritonstack.review.openings import opening_changes
+from tritonstack.review.openings import OpeningKind, opening_changes
 
 OPENED, CLOSED, OTHER = OpeningKind.OPENED, OpeningKind.CLOSED, OpeningKind.OTHER
 Told = list[tuple[OpeningKind, str, str]]
@@ -91,7 +90,7 @@ def test_a_rule_outwards_of_a_group_that_is_not_of_the_app() -> None:
 
 
 def test_a_new_group_without_a_rule_outwards_lets_out_everything() -> None:
-    words = "lets out every protocol and port to every address, as AWS adds it to a group without a rule outwards"
+    words = "lets out every protocol and port to every address, as AWS adds it to a group without an outbound rule"
     assert told({}, group(outward=())) == [(OPENED, "Group", words)]
     assert told({}, group(outward=(NOTHING,))) == []
     assert told(group(outward=(HTTPS | TEN,)), group(outward=())) == [
@@ -141,12 +140,12 @@ def test_a_new_group_without_a_rule_outwards_lets_out_everything() -> None:
         (
             one(MODEL, EnableNetworkIsolation=True),
             one(MODEL, EnableNetworkIsolation=False),
-            [(OPENED, "is no longer isolated: its containers may make calls (EnableNetworkIsolation)")],
+            [(OPENED, "is no longer isolated: its containers may make requests (EnableNetworkIsolation)")],
         ),
         (
             {},
             one(MODEL),
-            [(OPENED, "runs in no VPC and without network isolation: its containers reach the internet")],
+            [(OPENED, "runs in no VPC and without network isolation: its containers have outbound internet access")],
         ),
         ({}, one(MODEL, EnableNetworkIsolation=True), []),
         (
@@ -188,13 +187,13 @@ def test_a_new_group_without_a_rule_outwards_lets_out_everything() -> None:
         (
             one("AWS::EC2::Subnet", MapPublicIpOnLaunch=False),
             one("AWS::EC2::Subnet", MapPublicIpOnLaunch=True),
-            [(OPENED, "gives what starts in it a public address (MapPublicIpOnLaunch)")],
+            [(OPENED, "gives instances in it a public address (MapPublicIpOnLaunch)")],
         ),
         ({}, one("AWS::EC2::InternetGateway"), [(OPENED, "an internet gateway comes")]),
         (
             {},
             one("AWS::Lambda::Url", AuthType="NONE"),
-            [(OPENED, "can be called by anybody, without a signature (AuthType NONE)")],
+            [(OPENED, "can be invoked by anybody, without a signature (AuthType NONE)")],
         ),
     ],
 )
@@ -223,21 +222,12 @@ def test_a_subnet_becomes_public_by_the_route_of_its_table() -> None:
     ]
 
 
-def test_an_entry_of_a_network_acl_says_something_by_its_number_too() -> None:
-    entry = {"NetworkAclId": "acl-1", "Protocol": 6, "PortRange": {"From": 22, "To": 22}, "CidrBlock": "10.0.0.0/8"}
-    denied = one("AWS::EC2::NetworkAclEntry", **entry, RuleAction="deny", RuleNumber=1)
-    later = one("AWS::EC2::NetworkAclEntry", **entry, RuleAction="deny", RuleNumber=9)
-    words = "denies tcp 22 from 10.0.0.0/8 (16777216 addresses)"
-    assert told(denied, {}) == [(OPENED, "acl-1", f"no longer {words} (rule 1)")]
-    assert told(denied, later) == [(OTHER, "acl-1", f"{words} (rule 9) — before: {words} (rule 1)")]
-
-
 def test_what_a_resources_policy_opens() -> None:
     read = allow("s3:GetObject", "*", Principal="*")
     assert told(bucket(TLS), bucket(deny("s3:Put*", "*", Principal="*"))) == [
-        (OPENED, "Bucket", "calls without TLS are no longer refused: s3:*")
+        (OPENED, "Bucket", "requests without TLS are no longer refused: s3:*")
     ]
-    assert told(bucket(), bucket(TLS)) == [(CLOSED, "Bucket", "calls without TLS are refused from now on: s3:*")]
+    assert told(bucket(), bucket(TLS)) == [(CLOSED, "Bucket", "requests without TLS are refused from now on: s3:*")]
     assert told(bucket(TLS), bucket(TLS, read)) == [
         (OPENED, "Bucket", "open to everybody: anybody may now: s3:GetObject")
     ]

@@ -46,7 +46,7 @@ def test_text_of_a_template_is_no_markup(html: str) -> None:
 def test_of_many_matches_of_a_policy_the_first_stand_and_the_rest_is_folded() -> None:
     topics = {f"T{n}": resource("AWS::SNS::Topic", {}) for n in range(9)}
     html = page(document(report({**before(), **topics}, before()), fail_on="removal"))
-    [refused] = re.findall(r'<section class="refused">(.*?)</section>', html, flags=re.S)
+    [refused] = re.findall(r'<section class="rejected">(.*?)</section>', html, flags=re.S)
     assert refused.count("<li><code>removal</code> dev: serving: T") == 3
     [folded] = re.findall(r"<summary>.*?6 more</summary>(.*?)</details>", refused, flags=re.S)
     assert folded.count("is removed") == 6

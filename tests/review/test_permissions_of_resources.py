@@ -127,7 +127,7 @@ def test_a_permission_to_invoke_is_a_statement_of_the_function() -> None:
 def test_a_statement_that_only_the_deployment_knows_is_told(value: Any) -> None:
     [change] = changes(bucket(may(ROLE)), bucket(may(ROLE), value))
     assert change.kind is WIDER
-    assert change.statement.startswith("whoever is named there may now: what is known only when deployed: ")
+    assert change.statement.startswith("a principal that is named there may now: what is known only when deployed: ")
     assert "${Given}" in change.statement
 
 

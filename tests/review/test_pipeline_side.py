@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.review.small import resource, stack
-from tritonstack.review.pipeline_side import PIPELINE, joined, no_better_known, part_of, same_but_open, without
-from tritonstack.review.snapshot import TOP_LEVEL, EnvironmentSnapshot, Finding, Findings, Snapshots
+from tritonstack.review.snapshot import (
+    PIPELINE,
+    TOP_LEVEL,
+    EnvironmentSnapshot,
+    Finding,
+    Findings,
+    Snapshots,
+    joined,
+    part_of,
+    without,
+)
 
 
 def snapshots(environments: Mapping[str, tuple[str, ...]], *, known: bool = True) -> Snapshots:
@@ -52,24 +61,3 @@ def test_findings_of_one_part_alone_are_those_of_the_environments() -> None:
     own, unknown = snapshots({"dev": ("serving",)}), snapshots({"dev": ("access",)}, known=False)
     assert joined(own, unknown).environments["dev"].findings == findings("serving")
     assert joined(unknown, own).environments["dev"].findings is None
-
-
-def test_what_is_not_known_before_is_not_compared() -> None:
-    before, after = snapshots({"dev": ("access",)}, known=False), snapshots({"dev": ("access",), "prod": ("access",)})
-    made = no_better_known(after, before)
-    assert made.environments["dev"] == before.environments["dev"]
-    assert made.environments["prod"] == after.environments["prod"]
-
-
-def test_templates_and_acceptances_make_two_the_same() -> None:
-    one = WHOLE.environments["local"]
-    accepted = Findings(open=(), accepted=findings("serving").accepted)
-
-    def local(given: Findings | None) -> Snapshots:
-        made = EnvironmentSnapshot(name="local", stacks=one.stacks, findings=given)
-        return Snapshots(environments={**WHOLE.environments, "local": made})
-
-    assert same_but_open(WHOLE, local(accepted))
-    assert not same_but_open(WHOLE, local(Findings(open=findings("serving").open, accepted=())))
-    assert not same_but_open(WHOLE, local(None))
-    assert not same_but_open(WHOLE, part_of(WHOLE, ("serving",)))

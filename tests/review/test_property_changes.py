@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.review.values import json_values
 from tritonstack.review.change import ABSENT
-from tritonstack.review.resource_changes import differences, leaves
+from tritonstack.review.resource_changes import differences
 
 
 def told(before: Any, after: Any) -> dict[str, tuple[Any, Any]]:
@@ -71,23 +70,6 @@ def test_there_is_a_difference_exactly_where_the_json_differs(before: Any, after
     assert bool(found) == (repr_of(before) != repr_of(after))
     assert list(differences(before, before)) == []
     assert len({each.path for each in found}) == len(found)
-
-
-@given(st.dictionaries(st.sampled_from("abAB"), json_values(), min_size=1))
-def test_leaves_are_where_differences_look(value: dict[str, Any]) -> None:
-    for path, leaf in leaves(value):
-        [found] = differences(value, put(value, path, "(another)"))
-        assert (found.path, found.before, found.after) == (path, leaf, "(another)")
-
-
-def put(value: Any, path: tuple[str | int, ...], leaf: Any) -> Any:
-    """A copy of a value with another leaf."""
-    if not path:
-        return leaf
-    if isinstance(value, dict):
-        return {**value, path[0]: put(value[path[0]], path[1:], leaf)}
-    assert isinstance(path[0], int)  # these values' items have no names
-    return [put(each, path[1:], leaf) if number == path[0] else each for number, each in enumerate(value)]
 
 
 def repr_of(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -72,8 +73,6 @@ def test_an_image_replaces_the_model_which_replaces_the_config_which_updates_the
     assert effects(changes) == {"Model": Effect.REPLACED, "Config": Effect.REPLACED, "Endpoint": Effect.CHANGED}
     assert properties(changes["Config"]) == {"ProductionVariants[0].ModelName": (Replaces.YES, "Model")}
     assert properties(changes["Endpoint"]) == {"EndpointConfigName": (Replaces.NO, "Config")}
-    assert changes["Endpoint"].follows_only
-    assert not changes["Model"].follows_only
 
 
 def test_a_property_whose_text_changes_is_told_once_though_it_follows_something_too() -> None:
@@ -196,13 +195,30 @@ def test_what_is_no_longer_kept_is_told_and_looked_at() -> None:
     old = {"Topic": resource(TOPIC, {"TopicName": "a"}, DeletionPolicy="Retain")}
     new = {"Topic": resource(TOPIC, {"TopicName": "a"})}
     [change] = changed(old, new).values()
-    assert change.reasons == (
-        "It is no longer kept: from now on it goes with its stack, or when the stack has it no more.",
-    )
-    [verdict] = (each.verdict for each in report(old, new).environments)
-    assert (verdict.level, "1 resource no longer kept when deleted" in verdict.sentence) == (Level.LOOK, True)
+    assert change.reasons == ("It is no longer kept: it is deleted with its stack, or when it leaves the template.",)
+    [found] = report(old, new).environments
+    assert (found.level, "1 resource no longer kept when deleted" in found.verdict) == (Level.LOOK, True)
     [back] = changed(new, old).values()
-    assert (back.reasons, back.no_longer_kept) == ((), {})
+    assert (back.reasons, back.no_longer_kept) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "when"),
+    [
+        ({"DeletionPolicy": "RetainExceptOnCreate"}, {"DeletionPolicy": "Delete"}, ("deleted",)),
+        ({"DeletionPolicy": "Retain", "UpdateReplacePolicy": "Retain"}, {}, ("deleted", "replaced")),
+        ({"UpdateReplacePolicy": "Retain"}, {"UpdateReplacePolicy": "Snapshot"}, ("replaced",)),
+        ({"DeletionPolicy": "Retain"}, {"DeletionPolicy": "Snapshot"}, ("deleted",)),
+        ({"DeletionPolicy": "Retain"}, {"DeletionPolicy": "RetainExceptOnCreate"}, ()),
+        ({"DeletionPolicy": "Delete"}, {}, ()),
+        ({"DeletionPolicy": "Snapshot"}, {"DeletionPolicy": "Retain"}, ()),
+    ],
+)
+def test_less_kept_than_before_is_reported(
+    before: dict[str, Any], after: dict[str, Any], when: tuple[str, ...]
+) -> None:
+    [change] = changed({"A": resource(TOPIC, **before)}, {"A": resource(TOPIC, **after)}).values()
+    assert (change.no_longer_kept, len(change.reasons)) == (when, len(when))
 
 
 def test_another_order_makes_nothing_certain_that_is_only_possible() -> None:
@@ -303,8 +319,8 @@ def test_an_inline_policy_under_another_name_is_renamed_whatever_it_says_now() -
         Effect.RENAMED,
         ["PolicyDocument.Statement[PutObject]"],
     )
-    [verdict] = (each.verdict for each in report(inline("Old", "s3:Get"), inline("New", "s3:Get")).environments)
-    assert (verdict.level, verdict.sentence) == (Level.PLAIN, "1 renamed")
+    [found] = report(inline("Old", "s3:Get"), inline("New", "s3:Get")).environments
+    assert (found.level, found.verdict) == (Level.PLAIN, "1 renamed")
 
 
 def test_an_inline_policy_of_another_role_or_with_its_old_name_is_another_one() -> None:

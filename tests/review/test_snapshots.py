@@ -14,7 +14,8 @@ import yaml
 
 from tests.stacks.app_process import ROOT
 from tritonstack.review.assembly import read_assembly
-from tritonstack.review.snapshot import Snapshots, references
+from tritonstack.review.intrinsics import references
+from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import FOLDER, read_snapshots, texts_of, write_snapshots
 from tritonstack.review.write import out_of_date
 
@@ -64,18 +65,6 @@ def test_a_config_is_deleted_only_after_the_endpoint_that_reads_its_name(synthes
                     endpoints += 1
                     assert configs & set(references(each.properties["EndpointConfigName"])), each.logical_id
     assert endpoints
-
-
-def test_a_change_without_make_snapshots_is_told_by_resource(synthesised: Snapshots, tmp_path: Path) -> None:
-    write_snapshots(synthesised, tmp_path)
-    path = tmp_path / "dev" / "serving-images.json"
-    text = path.read_text()
-    assert '"InstanceType": "ml.g4dn.xlarge"' in text
-    path.write_text(text.replace('"InstanceType": "ml.g4dn.xlarge"', '"InstanceType": "ml.g5.xlarge"'))
-    told = "\n".join(out_of_date(synthesised, tmp_path))
-    assert "Endpoint/Config (AWS::SageMaker::EndpointConfig): replaced" in told
-    assert "ProductionVariants[0].InstanceType: ml.g5.xlarge → ml.g4dn.xlarge" in told
-    assert "`make snapshots`" in told
 
 
 def test_no_hash_of_an_asset_and_no_commit_is_in_them(synthesised: Snapshots, assembly: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -144,55 +143,11 @@ def test_a_file_that_is_no_snapshot_is_refused_by_name(tmp_path: Path, name: str
         read_snapshots(tmp_path)
 
 
-def test_what_is_out_of_date_is_told_in_words_with_the_command(tmp_path: Path) -> None:
-    folder = tmp_path / "snapshots"
-    write_snapshots(example(), folder)
-    assert out_of_date(example(), folder) == []
-    told = out_of_date(example(image="triton:24.10"), folder)
-    assert told == [
-        "dev/serving: changed in place",
-        "  Config (AWS::SageMaker::EndpointConfig): replaced",
-        "    ProductionVariants[0].ModelName: follows Model",
-        "  Endpoint (AWS::SageMaker::Endpoint): changed in place",
-        "    EndpointConfigName: follows Config",
-        "  Model (AWS::SageMaker::Model): replaced",
-        "    PrimaryContainer.Image: triton:24.09 → triton:24.10",
-        "Run `make snapshots`, look at the difference, and commit snapshots/ with the change that made it.",
-    ]
-
-
-def test_a_file_too_many_and_a_file_written_otherwise_are_out_of_date(tmp_path: Path) -> None:
+def test_files_that_differ_are_out_of_date(tmp_path: Path) -> None:
     write_snapshots(example(), tmp_path)
-    path = tmp_path / "dev" / "serving.json"
-    path.write_text(path.read_text() + "\n")
-    assert out_of_date(example(), tmp_path)[0] == "dev/serving.json: the same content, written otherwise"
-    write_snapshots(example(), tmp_path)
-    write_snapshots(of(stack({}, name="more")), tmp_path / "more")
-    assert out_of_date(example(), tmp_path) != []
-
-
-def test_every_kind_of_change_has_its_words(tmp_path: Path) -> None:
-    write_snapshots(example(), tmp_path)
-    [environment] = example().environments.values()
-    [old] = environment.stacks.values()
-    new = replace(
-        old,
-        resources={**old.resources, "Role": replace(old.resources["Role"], attributes={})},
-        template={"Description": "e"},
-        documents={"Set": {"models": {"a": "2"}}, "More": {}},
-        assets=code("Handler/Code", handler="2", more="1"),
-    )
-    told = out_of_date(of(new, findings=Findings(open=(), accepted=())), tmp_path)
-    for line in (
-        "  Role (AWS::IAM::Role): changed in the template only",
-        "    DeletionPolicy: gone, was Retain",
-        "  Description: d → e",
-        '  Outputs: gone, was {"A": {"Value": "1"}}',
-        "  Handler/Code: code changed (changed: handler.py; new: more.py)",
-        "  Set: models.a: 1 → 2",
-        "  More: new",
-        "dev/serving Topic: policy finding no longer found: R1",
-        "dev/serving Role: policy finding no longer accepted: R2",
-    ):
-        assert line in told, "\n".join(told)
-    assert texts_of(example()) != texts_of(of(new))
+    assert out_of_date(example(), tmp_path) == []
+    assert out_of_date(example(image="triton:24.10"), tmp_path) == ["dev/serving.json"]
+    (tmp_path / "dev" / "more.json").write_text("{}")
+    (tmp_path / "dev" / "assets.json").write_text((tmp_path / "dev" / "assets.json").read_text() + "\n")
+    (tmp_path / "dev" / "serving.json").unlink()
+    assert out_of_date(example(), tmp_path) == ["dev/assets.json", "dev/more.json", "dev/serving.json"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.review.write import synthesise
+from tritonstack.review.assembly import synthesise
 
 TELL = """
 import json, os, pathlib

@@ -40,13 +40,13 @@ def traffic(before: Template, after: Template) -> TrafficChange:
 def test_a_change_beside_it_leaves_an_endpoint_alone() -> None:
     change = traffic(serving(), {**serving(), "Topic": resource("AWS::SNS::Topic")})
     assert (change.touched, change.update, change.fleet) == (False, Update.NONE, ())
-    assert change.sentences == ("dev-digits goes on as it is.",)
+    assert change.sentences == ("dev-digits is unchanged.",)
 
 
 def test_tags_move_no_calls() -> None:
     change = traffic(serving(), serving(Tags=[{"Key": "team", "Value": "a"}]))
     assert (change.touched, change.update) == (False, Update.NONE)
-    assert change.sentences == ("dev-digits goes on as it is, with other tags.",)
+    assert change.sentences == ("dev-digits is unchanged, but for its tags.",)
 
 
 def test_a_new_endpoint_has_no_calls_and_one_that_goes_fails_them() -> None:
@@ -54,7 +54,7 @@ def test_a_new_endpoint_has_no_calls_and_one_that_goes_fails_them() -> None:
     assert (new.touched, new.update) == (False, Update.CREATED)
     assert "1 of ml.g4dn.xlarge" in new.sentences[0]
     assert (gone.touched, gone.update) == (True, Update.REMOVED)
-    assert "dev-digits goes" in gone.sentences[0]
+    assert "dev-digits is removed" in gone.sentences[0]
 
 
 def test_another_name_is_another_endpoint() -> None:
@@ -66,8 +66,8 @@ def test_another_name_is_another_endpoint() -> None:
 @pytest.mark.parametrize(
     ("deployment", "update", "sentence"),
     [
-        ({}, Update.ALL_AT_ONCE, "No alarm is watched: only a fleet that does not start is taken back."),
-        (rollout("ALL_AT_ONCE"), Update.ALL_AT_ONCE, "These alarms take it back: bad-release."),
+        ({}, Update.ALL_AT_ONCE, "No alarm is watched: only a fleet that does not start is rolled back."),
+        (rollout("ALL_AT_ONCE"), Update.ALL_AT_ONCE, "These alarms roll it back: bad-release."),
         (CANARY, Update.CANARY, "First 10 %, then the rest, 120 s apart."),
         (LINEAR, Update.LINEAR, "In steps of 1 instances, 120 s apart."),
         (ROLLING, Update.ROLLING, "In batches of 50 %, 60 s apart."),
@@ -94,7 +94,7 @@ def test_another_instance_type_goes_all_at_once_whatever_the_canary() -> None:
 
 def test_another_instance_type_under_a_rolling_update_is_said_to_be_refused() -> None:
     change = traffic(serving(**ROLLING), serving(variant=G5, **ROLLING))
-    assert any("SageMaker refuses a rolling update" in each for each in change.sentences)
+    assert any("SageMaker rejects a rolling update" in each for each in change.sentences)
 
 
 def test_the_type_of_a_variant_that_keeps_its_name_goes_by_the_canary() -> None:
@@ -107,7 +107,7 @@ def test_a_count_alone_is_a_change_of_capacity() -> None:
     assert (change.touched, change.fleet) == (True, (FleetChange.CAPACITY,))
     assert not any("stays" in each for each in change.sentences)
     kept = traffic(serving(**SCALED), serving(variant={"InitialInstanceCount": 3}, **SCALED))
-    assert any("The number of instances that serve stays" in each for each in kept.sentences)
+    assert any("The number of serving instances stays" in each for each in kept.sentences)
 
 
 def test_a_key_of_the_config_is_a_setting_of_it() -> None:
@@ -129,7 +129,7 @@ def test_what_a_custom_resource_answers_decides_when_it_is_deployed() -> None:
 
     change = traffic(scaled(4), scaled(5))
     assert (change.touched, change.fleet) == (None, (FleetChange.CAPACITY,))
-    assert "known only when it is deployed" in change.sentences[0]
+    assert "known only when deployed" in change.sentences[0]
 
 
 @pytest.mark.parametrize(("given", "update"), [(CANARY, Update.CANARY), (LINEAR, Update.LINEAR)])
@@ -157,7 +157,7 @@ def test_an_alarm_of_the_stack_is_named() -> None:
     deployment = rollout("ALL_AT_ONCE")
     deployment["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"] = [{"AlarmName": {"Ref": "Alarm"}}]
     change = traffic(serving(**deployment), serving(image="b", **deployment))
-    assert "These alarms take it back: ${Alarm}." in change.sentences
+    assert "These alarms roll it back: ${Alarm}." in change.sentences
 
 
 def test_what_a_refused_deployment_would_move_is_said_not_to_come() -> None:
@@ -166,7 +166,7 @@ def test_what_a_refused_deployment_would_move_is_said_not_to_come() -> None:
         template["Model"]["Properties"]["ModelName"] = "chosen"
     [change] = stack_change(stack(before), stack(after)).traffic
     assert change.sentences[0] == (
-        "CloudFormation refuses the change of Model: the deployment is rolled back, and what follows does not come."
+        "CloudFormation rejects the change of Model: the deployment is rolled back, and what follows does not happen."
     )
     [other] = stack_change(stack(serving()), stack(serving(image="triton:24.10"))).traffic
     assert change.sentences[1:] == other.sentences

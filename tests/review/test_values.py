@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonstack.review.change import ABSENT
-from tritonstack.review.entries import diff_lines, texts_of
+from tritonstack.review.document import texts_of
+from tritonstack.review.wording import diff_lines
 
 
 def signed(before: str | None, after: str | None) -> list[str]:
@@ -46,7 +47,7 @@ def test_lines_that_stay_far_from_a_difference_are_left_out() -> None:
     lines = [str(number) for number in range(30)]
     other = [*lines[:15], "other", *lines[16:]]
     told = signed("\n".join(lines), "\n".join(other))
-    assert told == ["…13 lines stay", " 13", " 14", "-15", "+other", " 16", " 17", "…12 lines stay"]
+    assert told == ["…13 unchanged lines", " 13", " 14", "-15", "+other", " 16", " 17", "…12 unchanged lines"]
 
 
 @given(st.text("ab1 -\n", max_size=30), st.text("ab1 -\n", max_size=30))

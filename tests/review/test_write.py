@@ -35,11 +35,11 @@ def test_a_check_writes_nothing_and_fails_where_they_differ(folder: Path, capsys
     write.write(SNAPSHOTS)
     capsys.readouterr()
     assert write.check(SNAPSHOTS) == 0
-    assert "is what is synthesised now" in capsys.readouterr().out
+    assert "is up to date" in capsys.readouterr().out
     other = of(stack({"Topic": resource("AWS::SNS::Topic", {"DisplayName": "b"})}))
     before = (folder / "dev" / "serving.json").read_text()
     assert write.check(other) == 1
-    assert "DisplayName: a → b" in capsys.readouterr().out
+    assert "snapshots/dev/serving.json: differs" in capsys.readouterr().out
     assert (folder / "dev" / "serving.json").read_text() == before
 
 

@@ -84,7 +84,7 @@ def test_it_writes_the_comment_and_rewrites_it(made: Path) -> None:
         assert "comment on #7 rewritten" in again.stdout
         assert again.returncode == 1
         [comment] = api.comments
-        assert "The policy refuses this" in comment["body"]
+        assert "The policy rejects this" in comment["body"]
 
 
 @pytest.mark.parametrize("arguments", [["--nonsense"], ["--base"], ["deploy"]])

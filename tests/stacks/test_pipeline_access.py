@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.policies.evaluator import Request, Verdict, evaluate
 from tests.stacks.app_process import ROOT
 from tests.stacks.pipeline_templates import Synthesised, committed_pipeline, listed, of_type, other_pipeline, statements
 from tritonstack.config.pipeline import load_pipeline
+from tritonstack.iam_policies import Request, Verdict, evaluate
 from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
 from tritonstack.review.assembly import normal
-from tritonstack.review.snapshot import readable
+from tritonstack.review.intrinsics import readable
 
 KEY = "arn:aws:kms:us-east-1:333333333333:key/1"
 BUCKET = "arn:aws:s3:::archives"

@@ -19,20 +19,17 @@ from tritonstack.models.manifest import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.paths import LocalPaths, project_folder, write_text
 from tritonstack.pipeline.snapshot import CONTEXT, FOLDER, SETTINGS, added_by_pipeline
 from tritonstack.review.annotations import annotations_of, commands_of
-from tritonstack.review.assembly import read_assembly
+from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.cost import prices_of
 from tritonstack.review.cost_table import table_of
 from tritonstack.review.document import ReviewDocument, cost_table_entry, document_of
-from tritonstack.review.entry_words import match_groups
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
 from tritonstack.review.markdown import LIMIT, WHOLE, markdown
 from tritonstack.review.pages import show, show_costs
-from tritonstack.review.parts import Known
-from tritonstack.review.pipeline_side import NOTHING, joined, no_better_known, same_but_open, without
-from tritonstack.review.report import Base, report_of
-from tritonstack.review.snapshot import Snapshots
+from tritonstack.review.report import Base, Known, report_of
+from tritonstack.review.snapshot import NOTHING, Snapshots, joined, without
 from tritonstack.review.stored import read_snapshots_at, snapshots_at
-from tritonstack.review.write import synthesise
+from tritonstack.review.wording import match_groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,53 +77,52 @@ def sides_of(base: Base, environments: Snapshots, *, project: Path, assembly: Pa
         InputError: the base's snapshots or the app's input are wrong.
         WorkFailedError: the app failed.
     """
-    added = snapshots_at(base.commit, repository=project, folder=FOLDER)
+    added = snapshots_at(base.commit, repository=project, folder=FOLDER) or NOTHING
+    has_pipeline = (project / SETTINGS).is_file()
+    before = joined(environments, added)
     if assembly is not None:
         found = read_assembly(assembly)
         part = added_by_pipeline(found)
-        if added is not None and not part.environments and (project / SETTINGS).is_file():
+        if added.environments and not part.environments and has_pipeline:
             note = f"{assembly} was synthesised without -c pipeline=true: what {SETTINGS} makes is not compared."
             return Sides(before=environments, after=found, notes=(note,))
-        return _sides(environments, added, after=without(found, part), added_after=part)
+        return Sides(before=before, after=joined(without(found, part), part))
     with ThreadPoolExecutor(max_workers=1) as beside:  # each waits for a process of its own
-        pipeline = beside.submit(_pipeline, project, added) if (project / SETTINGS).is_file() else None
+        pipeline = beside.submit(_pipeline, project, added) if has_pipeline else None
         after = synthesised(project)
-        return _sides(environments, added, after=after, added_after=NOTHING if pipeline is None else pipeline.result())
+        return Sides(before=before, after=joined(after, NOTHING if pipeline is None else pipeline.result()))
 
 
-def _sides(before: Snapshots, added: Snapshots | None, *, after: Snapshots, added_after: Snapshots) -> Sides:
-    """Both sides, each joined to one."""
-    added = added or NOTHING
-    unknown = sorted(name for name, each in added.environments.items() if each.findings is None)
-    note = f"The base has no policy findings of what {SETTINGS} makes: whether there are new ones is not known."
-    return Sides(
-        before=joined(before, added),
-        after=joined(after, no_better_known(added_after, added)),
-        notes=(note,) if unknown else (),
-    )
+def synthesised(project: Path, *, validation: bool = True, pipeline: bool = False) -> Snapshots:
+    """The project's environments as they are now.
 
-
-def synthesised(project: Path, *, validation: bool = True) -> Snapshots:
-    """The project's environments as they are now. ``validation``: whether policy findings are looked for."""
-    with tempfile.TemporaryDirectory(prefix="review-") as name:
-        synthesise(project, Path(name), validation=validation)
-        return read_assembly(Path(name))
-
-
-def _pipeline(project: Path, before: Snapshots | None) -> Snapshots:
-    """What the pipeline adds now.
-
-    Validation takes most of a synthesis. Templates that did not change, with the same acceptances, have the findings
-    that they had: only others are synthesised again to look for them.
+    Args:
+        project: the project's folder.
+        validation: whether policy findings are looked for; if not, accepted ones are read all the same.
+        pipeline: whether those that the pipeline deploys, with what it adds to them.
     """
     with tempfile.TemporaryDirectory(prefix="review-") as name:
-        synthesise(project, Path(name), validation=False, context=CONTEXT)
-        found = added_by_pipeline(read_assembly(Path(name), accepted=True))
-    if before is not None and same_but_open(found, before):
+        synthesise(project, Path(name), validation=validation, context=CONTEXT if pipeline else None)
+        return read_assembly(Path(name), accepted=not validation)
+
+
+def _pipeline(project: Path, before: Snapshots) -> Snapshots:
+    """What the pipeline adds now.
+
+    Validation takes most of a synthesis: where neither templates nor accepted findings changed, the findings are those
+    before.
+    """
+
+    def compared(snapshots: Snapshots) -> dict[str, object]:
+        return {
+            name: (each.stacks, each.findings and each.findings.accepted)
+            for name, each in snapshots.environments.items()
+        }
+
+    found = added_by_pipeline(synthesised(project, validation=False, pipeline=True))
+    if compared(found) == compared(before):
         return before
-    with tempfile.TemporaryDirectory(prefix="review-") as name:
-        synthesise(project, Path(name), context=CONTEXT)
-        return added_by_pipeline(read_assembly(Path(name)))
+    return added_by_pipeline(synthesised(project, pipeline=True))
 
 
 DEFAULT_BASES = ("origin/main", "main")

@@ -1,17 +1,17 @@
-"""CloudFormation's resource schemas, as far as ``data/resource_schemas.json`` keeps them.
-
-The local AWS and reviews read the same file: what one of them replaces, the other expects to be replaced.
-"""
+"""CloudFormation's resource schemas (``data/resource_schemas.json``): what a template may hold, and what replaces."""
 
 from __future__ import annotations
 
 import difflib
 import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+# The local AWS and reviews read the same file: what one of them replaces, the other expects to be replaced.
+
 
 _LONGEST_ENUM = 40
 _FILE = Path(__file__).resolve().parent / "data/resource_schemas.json"
@@ -116,3 +116,70 @@ def _whole(names: list[str]) -> tuple[str, ...]:
 def _data() -> dict[str, Any]:
     data: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
     return data
+
+
+CUSTOM = "AWS::CloudFormation::CustomResource"
+Answer = Literal["no", "maybe", "yes"]
+_ABSENT = object()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplacementRules:
+    """One type's.
+
+    Attributes:
+        create_only: parts whose change replaces the resource, as names from its properties; ``*`` is any item.
+        conditional: parts whose change may.
+        name: the property that gives a resource a name of the template's choice; None where the type has none whose
+            change replaces it.
+    """
+
+    create_only: tuple[tuple[str, ...], ...]
+    conditional: tuple[tuple[str, ...], ...]
+    name: str | None
+
+    def of(self, path: Sequence[str | int], before: Any = None, after: Any = None) -> Answer:
+        """What a change at ``path`` does.
+
+        Args:
+            path: names and list places from the properties; places of lists may be anything.
+            before: the value there, looked into where the rule names a part of it; None where there was none.
+            after: likewise.
+        """
+        if any(_touches(rule, path, before, after) for rule in self.create_only):
+            return "yes"
+        return "maybe" if any(_touches(rule, path, before, after) for rule in self.conditional) else "no"
+
+
+@functools.cache
+def replacement_rules(type_name: str) -> ReplacementRules | None:
+    """The rules of a type; None where CloudFormation's schemas have no such type.
+
+    Custom resources share one: a function's answer may replace them, which no schema knows.
+    """
+    lists = replacement_lists(CUSTOM if type_name.startswith("Custom::") else type_name)
+    if lists is None:
+        return None
+    last = type_name.rpartition("::")[2]
+    return ReplacementRules(
+        create_only=tuple(tuple(name.split("/")) for name in lists.get("create_only", [])),
+        conditional=tuple(tuple(name.split("/")) for name in lists.get("conditionally_create_only", [])),
+        name=next((name for name in lists.get("create_only", []) if name in {"Name", f"{last}Name"}), None),
+    )
+
+
+def _touches(rule: tuple[str, ...], path: Sequence[str | int], before: Any, after: Any) -> bool:
+    for part, place in zip(rule, path, strict=False):
+        if part not in {"*", place}:
+            return False
+    rest = rule[len(path) :]
+    return not rest or _part(before, rest) != _part(after, rest)
+
+
+def _part(value: Any, rule: tuple[str, ...]) -> Any:
+    """What ``rule`` names in a value, which may be several parts of it."""
+    if not rule:
+        return value
+    if rule[0] == "*":
+        return [_part(each, rule[1:]) for each in value] if isinstance(value, list) else _ABSENT
+    return _part(value[rule[0]], rule[1:]) if isinstance(value, dict) and rule[0] in value else _ABSENT

@@ -14,11 +14,9 @@ from pathlib import Path
 
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.paths import machine_folder
-from tritonstack.review.assembly import read_assembly
-from tritonstack.review.pipeline_side import part_of
-from tritonstack.review.snapshot import Snapshots
+from tritonstack.review.assembly import read_assembly, synthesise
+from tritonstack.review.snapshot import Snapshots, part_of
 from tritonstack.review.stored import write_snapshots
-from tritonstack.review.write import synthesise
 
 FOLDER = "snapshots-pipeline"
 ADDED = ("pipeline", "pipeline-access")

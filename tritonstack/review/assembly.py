@@ -1,18 +1,21 @@
-"""A cloud assembly (``cdk.out``) as snapshots in normal form, read from its files without the CDK."""
+"""A cloud assembly (``cdk.out``): synthesised in a process of its own, and read as snapshots in normal form."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import shlex
+import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.review.intrinsics import JSON_TEXT, assets_in
 from tritonstack.review.snapshot import (
-    JSON_TEXT,
     TOP_LEVEL,
     Asset,
     AssetKind,
@@ -23,9 +26,73 @@ from tritonstack.review.snapshot import (
     Resource,
     Snapshots,
     StackSnapshot,
-    assets_in,
 )
 
+
+def synthesise(
+    project: Path, outdir: Path, *, validation: bool = True, context: Mapping[str, Any] | None = None
+) -> None:
+    """Synthesise every environment into ``outdir``.
+
+    Open policy findings are no failure here: the report of them lies in ``outdir``, beside the templates.
+
+    Args:
+        project: the folder with ``cdk.json``.
+        outdir: the cloud assembly's folder; created where it is missing.
+        validation: whether policy findings are looked for, which takes most of the time.
+        context: context values beside those of ``cdk.json``.
+
+    Raises:
+        InputError: ``project`` has no ``cdk.json`` that names an app, or the app rejected its input.
+        WorkFailedError: the app failed.
+    """
+    settings = _settings(project)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))}
+    outdir.mkdir(parents=True, exist_ok=True)
+    ran = subprocess.run(
+        shlex.split(settings["app"]),
+        cwd=project,
+        env={
+            **environment,
+            "CDK_OUTDIR": str(outdir.resolve()),
+            "CDK_CONTEXT_JSON": json.dumps({**settings.get("context", {}), **(context or {})}),
+            "CDK_VALIDATION": "true" if validation else "false",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if ran.returncode == 0 or (validation and (outdir / "validation-report.json").is_file()):
+        return
+    if ran.returncode == InputError.exit_code:
+        raise _RejectedByAppError(ran.stderr.strip())
+    raise WorkFailedError(f"{settings['app']} failed with {ran.returncode}:\n{ran.stderr.strip()}")
+
+
+class _RejectedByAppError(InputError):
+    """The app's own message about its input, word for word."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__([Problem(found=message, allowed="input that the app accepts")])
+        self.args = (message,)
+
+
+def _settings(project: Path) -> dict[str, Any]:
+    path = project / "cdk.json"
+    found = "no such file"
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(document, dict) and isinstance(document.get("app"), str):
+            return document
+        found = "no app"
+    except FileNotFoundError:
+        pass
+    except ValueError as error:
+        found = f"no JSON: {error}"
+    raise InputError([Problem(file=str(path), field="app", found=found, allowed="the command that starts the CDK app")])
+
+
+# The normal form of a template.
 _DROPPED_TYPES = frozenset({"AWS::CDK::Metadata"})
 _DROPPED = {
     "Parameters": frozenset({"BootstrapVersion"}),
@@ -66,8 +133,10 @@ def normal_resources(
         if given["Type"] in _DROPPED_TYPES:
             continue
         attributes = {key: given[key] for key in sorted(given.keys() - {"Type", "Properties", "Metadata"})}
-        if metadata := _metadata(given.get("Metadata", {})):
-            attributes["Metadata"] = metadata
+        metadata = given.get("Metadata", {})
+        kept = {key: metadata[key] for key in sorted(metadata) if not key.startswith(_DROPPED_METADATA)}
+        if kept:
+            attributes["Metadata"] = kept
         if "DependsOn" in attributes:
             on = attributes["DependsOn"]
             attributes["DependsOn"] = sorted([on] if isinstance(on, str) else on)
@@ -111,7 +180,7 @@ def _text(value: str, assets: Mapping[str, str]) -> Json:
 
 
 def _joined(parts: list[Json]) -> Json:
-    """``Fn::Join`` without a separator as ``Fn::Sub``, or as it was where a part is more than a reference."""
+    """``Fn::Join`` without a separator as ``Fn::Sub``, or unchanged where a part is more than a reference."""
     text = ""
     for part in parts:
         match part:
@@ -130,25 +199,20 @@ def _joined(parts: list[Json]) -> Json:
 
 def _tags(value: Json) -> Json:
     """A list of keys and values as a map."""
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(each, dict) and each.keys() == {"Key", "Value"} for each in value)
-    ):
-        tags = {each["Key"]: each["Value"] for each in value if isinstance(each["Key"], str)}
-        if len(tags) == len(value):
-            return dict(sorted(tags.items()))
-    return value
+    pairs = isinstance(value, list) and all(
+        isinstance(each, dict) and each.keys() == {"Key", "Value"} for each in value
+    )
+    if not value or not pairs or not all(isinstance(each["Key"], str) for each in value):
+        return value
+    tags = {each["Key"]: each["Value"] for each in value}
+    return dict(sorted(tags.items())) if value and len(tags) == len(value) else value
 
 
-def _metadata(metadata: Mapping[str, Json]) -> dict[str, Json]:
-    return {key: metadata[key] for key in sorted(metadata) if not key.startswith(_DROPPED_METADATA)}
-
-
+# The files of an assembly.
 _LARGEST_DOCUMENT = 256 * 1024
 _DIGITS = 16
-_NOT_MEANT = ("commits",)
-"""Members of documents that are told and decide nothing: they would change with every commit."""
+_IGNORED = ("commits",)
+"""Members of documents that decide nothing and change with every commit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,13 +223,11 @@ class _AssetFile:
 
 
 def read_assembly(folder: Path, *, accepted: bool = False) -> Snapshots:
-    """The snapshots of a synthesised app.
-
-    Each stage is an environment; stacks outside stages are the environment ``_app``.
+    """The snapshots of a synthesised app: an environment for each stage, ``_app`` for stacks outside stages.
 
     Args:
         folder: the cloud assembly's.
-        accepted: whether to tell what is accepted where validation was off, too; nothing stands open in that.
+        accepted: whether accepted findings are read where validation was off, too; open ones are then none.
 
     Raises:
         InputError: ``folder`` holds no cloud assembly.
@@ -180,7 +242,8 @@ def read_assembly(folder: Path, *, accepted: bool = False) -> Snapshots:
                 )
             ]
         )
-    report = _report(folder)
+    report_file = folder / "validation-report.json"
+    report = _json(report_file) if report_file.is_file() else None
     environments = {}
     for stage, assembly, artifacts in _assemblies(folder, ""):
         name = stage.replace("/", "-") or TOP_LEVEL
@@ -202,7 +265,7 @@ def read_assembly(folder: Path, *, accepted: bool = False) -> Snapshots:
 
 
 def _assemblies(folder: Path, stage: str) -> Iterator[tuple[str, Path, list[dict[str, Any]]]]:
-    """The stage's construct path, folder and stacks of this assembly and of those inside it, where there are stacks."""
+    """Construct path of the stage, folder and stacks, of this assembly and of those inside it that have stacks."""
     artifacts = _json(folder / "manifest.json").get("artifacts", {})
     stacks = [each for _, each in sorted(artifacts.items()) if each["type"] == "aws:cloudformation:stack"]
     if stacks:
@@ -254,7 +317,7 @@ def _paths(metadata: Mapping[str, Any], root: str) -> Iterator[tuple[str, str]]:
 
 
 def _asset_files(assembly: Path, artifact: Mapping[str, Any]) -> Iterator[tuple[str, _AssetFile]]:
-    """An asset's hash → what it is; the template itself is left out."""
+    """An asset's hash → its file or folder; the template itself is left out."""
     template = artifact["properties"]["templateFile"]
     for manifest in artifact.get("dependencies", []):
         path = assembly / f"{manifest}.json"
@@ -296,7 +359,7 @@ def _build_sources(resources: Mapping[str, Resource]) -> set[str]:
     """Assets that builds alone start from."""
     users: dict[str, set[str]] = {}
     for resource in resources.values():
-        if resource.type != "AWS::IAM::Policy":  # which only says who may read it
+        if resource.type != "AWS::IAM::Policy":  # it only allows to read the asset
             for path in assets_in(resource.properties):
                 users.setdefault(path, set()).add(resource.type)
     return {path for path, types in users.items() if types == {"AWS::CodeBuild::Project"}}
@@ -311,7 +374,7 @@ def _document(file: _AssetFile) -> Json | None:
         return None
     if not isinstance(document, dict):
         return None
-    return {key: each for key, each in document.items() if key not in _NOT_MEANT}
+    return {key: each for key, each in document.items() if key not in _IGNORED}
 
 
 def _digests(source: Path) -> dict[str, str]:
@@ -335,11 +398,6 @@ def _accepted(metadata: Mapping[str, Any], root: str, stack: str) -> Iterator[Fi
                     yield Finding(stack=stack, path=_construct(path, root), rule=_rule(rule), accepted=str(reason))
 
 
-def _report(folder: Path) -> dict[str, Any] | None:
-    path = folder / "validation-report.json"
-    return _json(path) if path.is_file() else None
-
-
 def _open(report: Mapping[str, Any], roots: Mapping[str, str]) -> Iterator[Finding]:
     """The report's findings in some stacks; ``roots``: a stack's construct path with a slash → its name."""
     for plugin in report.get("pluginReports", []):
@@ -358,7 +416,7 @@ def _open(report: Mapping[str, Any], roots: Mapping[str, str]) -> Iterator[Findi
 
 
 def _construct(path: str, root: str) -> str:
-    """A construct's path in its stack, without the ids that the CDK gives to what stands for its parent."""
+    """A construct's path in its stack, without a last ``Default`` or ``Resource``."""
     inside = path.removeprefix(root)
     for last in ("/Default", "/Resource"):
         inside = inside.removesuffix(last)

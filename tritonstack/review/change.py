@@ -7,35 +7,6 @@ from enum import StrEnum
 
 from tritonstack.review.snapshot import Finding, Json, Resource
 
-_RANKS: dict[Json, int] = {"Delete": 0, "Snapshot": 1, "Retain": 2, "RetainExceptOnCreate": 2}
-_WHEN = {"DeletionPolicy": "deleted", "UpdateReplacePolicy": "replaced"}
-_SAID = {
-    ("deleted", 0): "It is no longer kept: from now on it goes with its stack, or when the stack has it no more.",
-    ("deleted", 1): "It is no longer kept, but for a snapshot, when its stack is deleted or has it no more.",
-    ("replaced", 0): "Where it is replaced, the old one is no longer kept.",
-    ("replaced", 1): "Where it is replaced, only a snapshot of the old one is kept from now on.",
-}
-
-
-def no_longer_kept(before: Resource, after: Resource) -> dict[str, str]:
-    """``deleted`` and ``replaced``, each where less is kept then than before → what to say of it."""
-    found = {}
-    for policy, when in _WHEN.items():
-        kept = _RANKS.get(_policy(after, policy), 0)
-        if kept < _RANKS.get(_policy(before, policy), 0):
-            found[when] = _SAID[when, kept]
-    return found
-
-
-def _policy(resource: Resource, name: str) -> Json:
-    """What the template says, or what holds where it says nothing.
-
-    Source: template reference, "DeletionPolicy attribute" and "UpdateReplacePolicy attribute".
-    """
-    database = resource.type == "AWS::RDS::DBInstance" and "DBClusterIdentifier" not in resource.properties
-    by_snapshot = name == "DeletionPolicy" and (database or resource.type == "AWS::RDS::DBCluster")
-    return resource.attributes.get(name, "Snapshot" if by_snapshot else "Delete")
-
 
 class Absent:
     """No value, where ``None`` would be JSON's null."""
@@ -48,27 +19,27 @@ ABSENT = Absent()
 
 
 class Effect(StrEnum):
-    """What a deployment does to a resource."""
+    """What a deployment does to a resource. In the order of a report: what can hurt comes first."""
 
-    NEW = "new"
-    CHANGED = "changed in place"
-    """Of a custom resource: its function is called, and decides by its answer whether it is replaced."""
-    MAY_CHANGE = "may change in place"
-    """Nothing of it changes but values that other changes may bring."""
+    REFUSED = "refused"
+    """CloudFormation rejects the update: the deployment fails and is rolled back."""
     REPLACED = "replaced"
     MAY_BE_REPLACED = "may be replaced"
-    RENAMED = "renamed"
-    """Of an inline policy: its role has it under another name, the new one before the old one goes."""
     REMOVED = "removed"
     RETAINED = "removed from the stack, kept in the account"
-    REFUSED = "refused"
-    """CloudFormation does not take the update: the deployment fails and is rolled back."""
+    NEW = "new"
+    RENAMED = "renamed"
+    """An inline policy that its role has under another name, the new one before the old one goes."""
+    CHANGED = "changed in place"
+    """Of a custom resource: its function is called, and its response decides whether it is replaced."""
+    MAY_CHANGE = "may change in place"
+    """Only values that other changes may bring."""
     TEMPLATE_ONLY = "changed in the template only"
-    """Order or policies on deletion: CloudFormation touches nothing."""
+    """Order or deletion policies: CloudFormation touches nothing."""
 
 
 class Replaces(StrEnum):
-    """Whether a property's change replaces its resource, as CloudFormation's resource schemas say."""
+    """Whether a property's change replaces its resource, by CloudFormation's resource schemas."""
 
     NO = "no"
     MAYBE = "maybe"
@@ -80,15 +51,15 @@ class PropertyChange:
     """One property, as deep in as the two values differ.
 
     Attributes:
-        path: names and list places from the resource's properties: ``("ProductionVariants", 0, "InstanceType")``. A
-            list place may be the item's own name in brackets (``[ReadArchives]``: its Sid, VariantName, Name, Id, …).
-        before: in the snapshot's normal form; ABSENT where the property is new.
-        after: likewise; ABSENT where it is gone.
+        path: names and list indexes from the resource's properties: ``("ProductionVariants", 0, "InstanceType")``. An
+            index may be the item's own name in brackets (``[ReadArchives]``: its Sid, VariantName, Name, Id, …).
+        before: in the snapshot's normal form; ABSENT for a new property.
+        after: likewise; ABSENT for a removed one.
         replaces: what the change does to the resource.
-        follows: what moves the value though the text is the same: a logical id, a parameter's name, or an asset's or
-            document's construct path; ``before`` and ``after`` are then equal. None where the text changed.
-        certain: whether the value moves; False where that is known only when it is deployed: what a custom resource
-            answers, what a parameter holds.
+        follows: what gives the value another content though the text is the same (``before`` and ``after`` are then
+            equal): a logical id, a parameter's name, an asset's or document's construct path. Else None.
+        certain: whether the value moves; False where that is known only when deployed: the response of a custom
+            resource, the value of a parameter.
     """
 
     path: tuple[str | int, ...]
@@ -100,7 +71,7 @@ class PropertyChange:
 
     @property
     def name(self) -> str:
-        """The path as people write it: ``ProductionVariants[0].InstanceType``."""
+        """``ProductionVariants[0].InstanceType``."""
         text = ""
         for number, part in enumerate(self.path):
             if isinstance(part, int) or part.startswith("["):
@@ -115,17 +86,18 @@ class ResourceChange:
     """One resource.
 
     Attributes:
-        logical_id: in the template after the change; before it, where the resource is gone.
+        logical_id: in the template after the change; before it, of a removed resource.
         type: its type.
         path: the construct's path in its stack: the name to show.
         effect: what the deployment does.
-        properties: property by property, sorted by path; for a resource that is new or gone, none.
+        properties: by path; none for a resource that is new or removed.
         attributes: changes of ``DeletionPolicy``, ``DependsOn`` and the like; paths begin with the attribute.
-        reasons: sentences why the effect is what it is, where it is not plain.
-        before: the resource before; None where it is new.
-        after: the resource after; None where it is gone.
-        renamed_from: the logical id of the same resource before, where only that changed; of an inline policy also
-            where its statements did.
+        reasons: sentences that explain the effect.
+        before: the resource before; None for a new one.
+        after: the resource after; None for a removed one.
+        renamed_from: logical id of the same resource before, where only that changed; of an inline policy also where
+            its statements did.
+        no_longer_kept: ``deleted`` and ``replaced``, each where the resource was kept then and is no longer.
     """
 
     logical_id: str
@@ -138,6 +110,7 @@ class ResourceChange:
     before: Resource | None = None
     after: Resource | None = None
     renamed_from: str | None = None
+    no_longer_kept: tuple[str, ...] = ()
 
     @property
     def tags_only(self) -> bool:
@@ -145,24 +118,12 @@ class ResourceChange:
         return bool(self.properties) and not self.attributes and all(each.path[0] == "Tags" for each in self.properties)
 
     @property
-    def follows_only(self) -> bool:
-        """Whether only values move that other changes bring."""
-        return (
-            bool(self.properties) and not self.attributes and all(each.follows is not None for each in self.properties)
-        )
-
-    @property
     def old_one_stays(self) -> bool:
         """Whether the old physical resource stays in the account after a replacement."""
         if self.before is None or self.after is None or self.effect not in {Effect.REPLACED, Effect.MAY_BE_REPLACED}:
             return False
-        # By another logical id the old one is removed from the stack, and its own policy counts.
+        # With another logical id the old one is removed from the stack, and its own policy counts.
         return self.after.kept_on_replacement if self.renamed_from is None else self.before.kept_on_removal
-
-    @property
-    def no_longer_kept(self) -> dict[str, str]:
-        """``deleted`` and ``replaced``, each where it was kept then and is no longer → a sentence that says so."""
-        return {} if self.before is None or self.after is None else no_longer_kept(self.before, self.after)
 
 
 class Update(StrEnum):
@@ -172,7 +133,7 @@ class Update(StrEnum):
     CREATED = "created"
     REMOVED = "removed"
     REPLACED = "replaced"
-    """Another endpoint takes its place: callers of the old name fail."""
+    """By another endpoint: requests to the old name fail."""
     ALL_AT_ONCE = "blue/green, all at once"
     CANARY = "blue/green, canary"
     LINEAR = "blue/green, linear"
@@ -181,34 +142,33 @@ class Update(StrEnum):
 
 
 class FleetChange(StrEnum):
-    """What of an endpoint's fleet changes."""
+    """What of an endpoint's fleet changes, by weight."""
 
-    NOTHING = "nothing"
-    CAPACITY = "instance count"
     INSTANCE_TYPE = "instance type"
     VARIANTS = "production variants"
     CONTAINER = "container or model"
     OTHER = "settings of the endpoint's configuration"
+    CAPACITY = "instance count"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficChange:
-    """What a deployment does to the calls that one endpoint answers.
+    """What a deployment does to the requests of one endpoint.
 
     Attributes:
         endpoint: the endpoint's SageMaker name, or its logical id where the name is generated.
         logical_id: of the AWS::SageMaker::Endpoint.
-        touched: whether calls move to another fleet, or end; None where that is known only when it is deployed.
+        touched: whether requests move to another fleet, or fail; None where that is known only when deployed.
         update: how.
-        fleet: what changes, by weight; empty where nothing does.
-        sentences: what happens, in full sentences, for a report.
+        fleet: what changes, by weight.
+        sentences: what happens.
     """
 
     endpoint: str
     logical_id: str
     touched: bool | None
     update: Update
-    fleet: tuple[FleetChange, ...]
+    fleet: tuple[FleetChange, ...] = ()
     sentences: tuple[str, ...]
 
 
@@ -217,12 +177,12 @@ class AssetChange:
     """The files of one asset.
 
     Attributes:
-        path: the asset's construct path in its stack.
-        kind: ``code``, ``image``; a source never changes here.
+        path: construct path in the stack.
+        kind: ``code`` or ``image``; a source never changes here.
         new: names of files.
         changed: likewise.
         removed: likewise.
-        users: logical ids of the resources that use it after the change, or before it where it is gone.
+        users: logical ids of the resources that use it after the change, or before it for a removed asset.
     """
 
     path: str
@@ -235,19 +195,10 @@ class AssetChange:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentChange:
-    """A small JSON asset, such as an endpoint's release set, member by member.
-
-    Attributes:
-        path: its construct path in its stack.
-        members: what changed; paths from the document's root.
-        before: the whole document; ABSENT where it is new.
-        after: likewise.
-    """
+    """A small JSON asset, such as an endpoint's release set: its construct path, and its members that change."""
 
     path: str
     members: tuple[PropertyChange, ...]
-    before: Json | Absent
-    after: Json | Absent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,15 +207,15 @@ class StackChange:
 
     Attributes:
         name: its id in the stage: ``serving-digits``.
-        stack_name: what CloudFormation calls it.
-        effect: NEW, CHANGED, REMOVED; REPLACED where its CloudFormation name, account or region is another.
+        stack_name: its name in CloudFormation.
+        effect: NEW, CHANGED, REMOVED; REPLACED for another CloudFormation name, account or region.
         resources: every resource that changes, by path and logical id.
+        reasons: sentences about the stack as a whole.
         template: changes of the other sections; paths begin with the section (``Outputs``, ``Parameters``, …), with
             ``StackTags``, or with ``StackName``, ``Account``, ``Region``.
         assets: assets with other content.
         documents: documents with other content.
         traffic: every endpoint of the stack, the untouched ones included.
-        reasons: sentences about the stack as a whole, such as that no deployment removes one that the app lost.
     """
 
     name: str
@@ -279,7 +230,7 @@ class StackChange:
 
     @property
     def stack_name_before(self) -> str:
-        """What CloudFormation calls the stack that is deployed."""
+        """The CloudFormation name of the stack that is deployed."""
         return next((str(each.before) for each in self.template if each.path == ("StackName",)), self.stack_name)
 
 
@@ -288,19 +239,19 @@ class FindingChanges:
     """Policy findings that come and go.
 
     Attributes:
-        known: whether both sides were validated; if not, ``new`` and ``gone`` are empty and say nothing.
+        known: whether both sides were validated; if not, the others are empty and mean nothing.
         new: open findings that come.
         gone: open findings that go.
         accepted: findings that are accepted from now on.
-        no_longer_accepted: findings whose acceptance is taken back.
+        no_longer_accepted: findings whose acceptance is withdrawn.
         reworded: findings that stay accepted, for the reason that stands here now.
     """
 
     known: bool
-    new: tuple[Finding, ...]
-    gone: tuple[Finding, ...]
-    accepted: tuple[Finding, ...]
-    no_longer_accepted: tuple[Finding, ...]
+    new: tuple[Finding, ...] = ()
+    gone: tuple[Finding, ...] = ()
+    accepted: tuple[Finding, ...] = ()
+    no_longer_accepted: tuple[Finding, ...] = ()
     reworded: tuple[Finding, ...] = ()
 
 

@@ -1,8 +1,8 @@
-"""Cost of an environment's endpoints before and after a change, from the prices of either side."""
+"""Prices, amounts, and the cost of an environment's endpoints before and after a change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from pathlib import Path
@@ -12,12 +12,12 @@ from tritonstack.catalogue.prices import PRICES_FILE, hosting_price, service_pri
 from tritonstack.catalogue.prices import Prices as ListedPrices
 from tritonstack.errors import InputError
 from tritonstack.review.change import EnvironmentChange, TrafficChange, Update
-from tritonstack.review.fleets import Count, Fleet, Variant, fleets_of
 from tritonstack.review.snapshot import EnvironmentSnapshot
 from tritonstack.review.stored import contents_of
+from tritonstack.review.traffic import Count, Fleet, Variant, fleets_of
 
 HOURS_A_MONTH = 730
-"""Of 365 days in twelve parts, as AWS's own estimates have it."""
+"""365 days in twelve parts, as AWS's own estimates have it."""
 _DIGITS = Decimal("0.0001")
 _CENTS = 2
 
@@ -27,8 +27,8 @@ class Amount:
     """USD an hour.
 
     Attributes:
-        known: the sum of the parts whose price is known.
-        unknown: what is not known → how many times it is in the sum, never 0. Equal names are the same price.
+        known: the sum of the parts with a known price.
+        unknown: name of an unknown price → how many times it is in the sum, never 0.
     """
 
     known: Decimal = Decimal(0)
@@ -36,12 +36,12 @@ class Amount:
 
     @property
     def usd_per_hour(self) -> Decimal | None:
-        """The whole sum; None where a part of it is unknown."""
+        """The whole sum; None where a part is unknown."""
         return None if self.unknown else self.known
 
     @property
     def text(self) -> str:
-        """The sum in words: ``1.472 USD/hour``, or ``at least 0.736 USD/hour, plus 2 unknown``."""
+        """``1.472 USD/hour``, or ``at least 0.736 USD/hour, plus 2 unknown``."""
         if not self.unknown:
             return f"{number(self.known)} USD/hour"
         count = len(self.unknown)
@@ -53,19 +53,13 @@ class Amount:
         return Amount(known=self.known + other.known, unknown=unknown)
 
 
-NOTHING = Amount()
-
-
 def total(amounts: Iterable[Amount]) -> Amount:
-    """The sum; nothing of none."""
-    return sum(amounts, NOTHING)
+    """The sum; zero of none."""
+    return sum(amounts, Amount())
 
 
 def relative(before: Amount, after: Amount) -> Decimal | None:
-    """The change as a part of what it was: 0.1 for a tenth more.
-
-    None where a part is unknown, unless both sides are the same, and where it was nothing and no longer is.
-    """
+    """The change as a part of what it was: 0.1 for a tenth more. None from zero, or with an unknown part."""
     if before == after:
         return Decimal(0)
     old, new = before.usd_per_hour, after.usd_per_hour
@@ -73,41 +67,50 @@ def relative(before: Amount, after: Amount) -> Decimal | None:
 
 
 def grows_by_more(before: Amount, after: Amount, *, percent: Decimal) -> bool | None:
-    """Whether the amount grows by more than ``percent`` of what it was.
+    """Whether the amount grows by more than ``percent`` of what it was; from zero, anything is more.
 
-    Whatever the unknown prices are, all of them above 0: True, False; None where it depends on them. From nothing,
-    anything is more.
+    True or False where it is so whatever the unknown prices are (all above 0); None where it depends on them.
     """
     factor = 1 + percent / 100
-    known = after.known - factor * before.known
-    parts = [
-        after.unknown.get(name, 0) - factor * before.unknown.get(name, 0)
-        for name in before.unknown.keys() | after.unknown.keys()
-    ]
-    if known <= 0 and all(each <= 0 for each in parts):
+    parts = [after.known - factor * before.known]
+    for name in before.unknown.keys() | after.unknown.keys():
+        parts.append(after.unknown.get(name, 0) - factor * before.unknown.get(name, 0))
+    if all(each <= 0 for each in parts):
         return False
-    return True if known >= 0 and all(each >= 0 for each in parts) else None
+    return True if all(each >= 0 for each in parts) else None
 
 
 def number(usd: Decimal) -> str:
-    """An amount as people read it: to a hundredth of a cent, and cents always."""
+    """An amount to a hundredth of a cent, with cents always: ``0.7364``, ``1.50``."""
     whole, _, digits = str(usd.quantize(_DIGITS, rounding=ROUND_HALF_UP)).partition(".")
     return f"{whole}.{digits.rstrip('0').ljust(_CENTS, '0')}"
 
 
+def moved_text(before: Amount, after: Amount) -> str:
+    """An amount before and after, with the change in per cent where it is known."""
+    if before == after:
+        return f"{after.text} (no change)"
+    part = relative(before, after)
+    return f"{before.text} → {after.text}{'' if part is None else f' ({percent_text(part)})'}"
+
+
+def percent_text(part: Decimal) -> str:
+    """A part as a signed percentage, to a tenth: 0.1 is ``+10 %``."""
+    tenths = (abs(part) * 1000).quantize(Decimal(1), rounding=ROUND_HALF_UP)
+    text = f"{tenths // 10}" + (f".{tenths % 10}" if tenths % 10 else "")
+    sign = "" if not part else "-" if part < 0 else "+"
+    return f"{sign}{text} %" if tenths or not part else f"{sign}0.1 % or less"
+
+
+# Prices: the environment's own, then the project's price file, then the catalogue's.
 _HOURS = {"hour": Decimal(1), "month": Decimal(HOURS_A_MONTH)}
 SETTINGS = "environments"
-"""The folder of the environments' settings, which hold ``prices:``."""
+"""The folder of the environment files, which may have ``prices:``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """USD an hour of one instance.
-
-    Attributes:
-        usd_per_hour: above 0.
-        source: who says so, in words.
-    """
+    """USD an hour of one instance, above 0, and its source in words."""
 
     usd_per_hour: Decimal
     source: str
@@ -115,12 +118,9 @@ class Price:
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """USD for a unit of something beside instances.
+    """USD, above 0, for a unit (``hour``, ``month``, ``GB``, …) of anything but instances.
 
-    Attributes:
-        usd: above 0.
-        unit: ``hour``, ``month``, ``GB``, …
-        note: what a reader must know of the source; empty where nothing is.
+    ``note``: what a reader must know about the source; may be empty.
     """
 
     usd: Decimal
@@ -129,7 +129,7 @@ class Rate:
 
     @property
     def usd_per_hour(self) -> Decimal:
-        """Of one that is billed by time, used or not."""
+        """Of a unit of time."""
         return self.usd / _HOURS[self.unit]
 
     @property
@@ -143,10 +143,10 @@ class PriceBook:
     """The prices of one environment at one commit.
 
     Attributes:
-        overrides: instance type → USD an hour, which go before all others.
-        listed: of the project's price file, which go before the catalogue's.
-        unreadable: why the project's own prices are not known; None where they are. No price is told then, for the
-            project might have had another.
+        overrides: instance type, or name of another price → USD, of the environment file.
+        listed: of the project's price file.
+        unreadable: why the project's own prices cannot be read; None where they can. Every price is then unknown, for
+            the project might have its own.
     """
 
     overrides: Mapping[str, Decimal] = field(default_factory=dict)
@@ -154,12 +154,11 @@ class PriceBook:
     unreadable: str | None = None
 
     def price(self, instance_type: str, region: str | None) -> Price | str:
-        """The price of an instance type (``ml.g4dn.xlarge``) in a region, or the reason why it is not known."""
+        """The price of an instance type (``ml.g4dn.xlarge``) in a region, or the reason why it is unknown."""
         if self.unreadable is not None:
             return self.unreadable
-        own = self.overrides.get(instance_type)
-        if own is not None:
-            return Price(usd_per_hour=own, source="the environment's file")
+        if instance_type in self.overrides:
+            return Price(usd_per_hour=self.overrides[instance_type], source="the environment's file")
         if region is None:
             return f"the region of {instance_type} is decided when it is deployed"
         listed = hosting_price(instance_type=instance_type, region=region, own=self.listed)
@@ -171,54 +170,43 @@ class PriceBook:
         return Price(usd_per_hour=Decimal(str(listed.usd_per_hour)), source=listed.short)
 
     def rate(self, name: str, region: str | None) -> Rate | None:
-        """The price of something beside instances (``nat-gateway``) in a region; None where it is not known."""
+        """The price of anything but instances (``nat-gateway``) in a region; None where it is unknown."""
         if self.unreadable is not None or region is None:
             return None
+        if name in self.overrides and name in service_prices():
+            return Rate(usd=self.overrides[name], unit=next(iter(service_prices()[name].values())).unit)
         listed = service_price(name=name, region=region)
-        own = self.overrides.get(name)
-        if own is not None and name in service_prices():
-            return Rate(usd=own, unit=next(iter(service_prices()[name].values())).unit)
         return None if listed is None else Rate(usd=Decimal(str(listed.usd)), unit=listed.unit, note=listed.note)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """The prices on both sides of a change.
-
-    Attributes:
-        before: at the base.
-        after: of the working tree.
-    """
+    """The prices at the base and in the working tree."""
 
     before: PriceBook = field(default_factory=PriceBook)
     after: PriceBook = field(default_factory=PriceBook)
 
 
-def prices_of(environment: str, *, base: str | None, project: Path, folder: str = SETTINGS) -> Prices:
-    """The prices of an environment at the base and in the working tree. Nothing is checked out.
+def prices_of(environment: str, *, base: str | None, project: Path) -> Prices:
+    """The prices of an environment at the base and in the working tree.
 
     Args:
         environment: its name, which is its file's.
         base: the commit; None where there is nothing to compare with.
-        project: the project's folder, which lies in a git repository where ``base`` is one of its commits.
-        folder: of the environments' settings.
+        project: the project's folder, in a git repository that has ``base``.
     """
-    files = (f"{folder}/{environment}.yaml", PRICES_FILE)
-    texts = [_text(project / name) for name in files]
-    after = _book(texts[0], texts[1], files=files)
+    files = (f"{SETTINGS}/{environment}.yaml", PRICES_FILE)
+    paths = [project / name for name in files]
+    after = _book([each.read_text(encoding="utf-8") if each.is_file() else None for each in paths], files)
     if base is None:
         return Prices(after=after)
     old = contents_of([(base, name) for name in files], repository=project)
-    before = _book(old[0], old[1], files=[f"{base[:12]}:{name}" for name in files])
-    return Prices(before=before, after=after)
+    return Prices(before=_book(old, [f"{base[:12]}:{name}" for name in files]), after=after)
 
 
-def _text(file: Path) -> str | None:
-    return file.read_text(encoding="utf-8") if file.is_file() else None
-
-
-def _book(settings: str | None, listed: str | None, *, files: Sequence[str]) -> PriceBook:
-    """The prices of an environment's file and of the price file; ``files``: their names."""
+def _book(texts: Sequence[str | None], files: Sequence[str]) -> PriceBook:
+    """The prices of an environment file and of the price file."""
+    settings, listed = texts
     book = PriceBook() if settings is None else price_book(settings, file=files[0])
     if listed is None:
         return book
@@ -232,8 +220,8 @@ def _book(settings: str | None, listed: str | None, *, files: Sequence[str]) -> 
 
 
 def price_book(text: str, *, file: str) -> PriceBook:
-    """The prices that an environment's file sets. ``file``: its name, for the reason where it cannot be read."""
-    import yaml  # noqa: PLC0415 - whoever gives prices of their own needs no parser
+    """The prices that an environment file sets. ``file``: its name, for the reason where it cannot be read."""
+    import yaml  # noqa: PLC0415 - only here
 
     try:
         document: Any = yaml.safe_load(text)
@@ -247,28 +235,8 @@ def price_book(text: str, *, file: str) -> PriceBook:
     return PriceBook(overrides=overrides)
 
 
-# Everything is read from the templates: the variants' instance types and counts, the scalable targets and their
-# scheduled actions. Prices are the environment's own, then the catalogue's.
+# Endpoints.
 _BOTH_FLEETS = {Update.ALL_AT_ONCE, Update.CANARY, Update.LINEAR, Update.UNKNOWN}
-
-
-@dataclass(frozen=True, kw_only=True)
-class VariantCost:
-    """One variant of an endpoint.
-
-    Attributes:
-        variant: type and counts.
-        price: of one instance; None where it is not known.
-        reason: why not; empty where it is.
-        minimum: at its fewest instances.
-        maximum: at its most.
-    """
-
-    variant: Variant
-    price: Price | None
-    reason: str
-    minimum: Amount
-    maximum: Amount
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +250,7 @@ class EndpointCost:
         reasons: why parts are unknown, each once.
     """
 
-    variants: tuple[VariantCost, ...]
+    variants: tuple[Variant, ...]
     minimum: Amount
     maximum: Amount
     reasons: tuple[str, ...]
@@ -294,11 +262,11 @@ class CostChange:
 
     Attributes:
         stack: its stack's name in the environment.
-        endpoint: its SageMaker name, of the side that has it last.
-        before: None where it is new.
-        after: None where it goes.
-        during: at its most while the deployment runs both fleets; None where it runs no second one.
-        sentences: what changes, and why what is unknown is; none where nothing does and all is known.
+        endpoint: its SageMaker name, after the change or before it for a removed one.
+        before: None for a new endpoint.
+        after: None for a removed one.
+        during: at most, while the deployment runs both fleets; None where it runs no second one.
+        sentences: what changes, and why a part is unknown.
     """
 
     stack: str
@@ -310,52 +278,35 @@ class CostChange:
 
     @property
     def changed(self) -> bool:
-        """Whether an amount changes, as far as amounts are known, or what is unknown of it."""
+        """Whether an amount changes, or what is unknown of it."""
         sides = [None if each is None else (each.minimum, each.maximum) for each in (self.before, self.after)]
         return sides[0] != sides[1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostTotals:
-    """All endpoints of an environment, or of several environments.
-
-    Attributes:
-        minimum_before: at the fewest instances, before the change.
-        minimum_after: likewise after it.
-        maximum_before: at the most instances.
-        maximum_after: likewise after it.
-    """
+    """All endpoints of an environment, at the fewest and at the most instances."""
 
     minimum_before: Amount
     minimum_after: Amount
     maximum_before: Amount
     maximum_after: Amount
 
-    @property
-    def at_minimum(self) -> Decimal | None:
-        """The change at the fewest instances as a part of what it was; None where that is not known."""
-        return relative(self.minimum_before, self.minimum_after)
-
-    @property
-    def at_maximum(self) -> Decimal | None:
-        """The change at the most instances as a part of what it was; None where that is not known."""
-        return relative(self.maximum_before, self.maximum_after)
-
     def grow_by_more(self, percent: Decimal) -> bool | None:
-        """Whether the cost grows by more than ``percent``, at the fewest or at the most instances.
-
-        None where that depends on prices that are not known.
-        """
-        told = (
+        """Whether the cost grows by more than ``percent`` at either end; None where that depends on unknown prices."""
+        ends = (
             grows_by_more(self.minimum_before, self.minimum_after, percent=percent),
             grows_by_more(self.maximum_before, self.maximum_after, percent=percent),
         )
-        return True if True in told else None if None in told else False
+        return True if True in ends else None if None in ends else False
 
     @property
     def sentence(self) -> str:
-        """Both ends, before and after, on one line."""
-        return _ends((self.minimum_before, self.maximum_before), (self.minimum_after, self.maximum_after))
+        """Both ends, before and after, on one line; once where they are the same."""
+        minimum = moved_text(self.minimum_before, self.minimum_after)
+        if (self.minimum_before, self.minimum_after) == (self.maximum_before, self.maximum_after):
+            return minimum
+        return f"at minimum {minimum}; at maximum {moved_text(self.maximum_before, self.maximum_after)}"
 
 
 def cost_changes(
@@ -368,19 +319,35 @@ def cost_changes(
     """Every endpoint of either side, by stack and logical id.
 
     Args:
-        before: the environment at the base; None where it is new.
-        after: the environment now; None where it goes.
+        before: the environment at the base; None for a new one.
+        after: the environment now; None for a removed one.
         prices: of both sides.
-        change: what ``compare`` says of it, for the time when an update runs two fleets; None: nothing is told of that.
+        change: what ``compare`` returns of it; with None, the time during an update is left out.
     """
     old = {(each.stack, each.logical_id): each for each in fleets_of(before)}
     new = {(each.stack, each.logical_id): each for each in fleets_of(after)}
     traffic = {
         (stack.name, each.logical_id): each for stack in (change.stacks if change else ()) for each in stack.traffic
     }
-    return tuple(
-        _change(old.get(key), new.get(key), prices, traffic.get(key)) for key in sorted(old.keys() | new.keys())
-    )
+    found = []
+    for key, present in sorted({**old, **new}.items()):
+        was = _cost(old[key], prices.before) if key in old else None
+        now = _cost(new[key], prices.after) if key in new else None
+        moves = traffic.get(key)
+        # A rolling update adds one batch at a time: no figure.
+        both = was is not None and now is not None and moves is not None and moves.update in _BOTH_FLEETS
+        during = was.maximum + now.maximum if both and was and now else None
+        found.append(
+            CostChange(
+                stack=present.stack,
+                endpoint=present.endpoint,
+                before=was,
+                after=now,
+                during=during,
+                sentences=tuple(_sentences(present.endpoint, was, now, during, moves)),
+            )
+        )
+    return tuple(found)
 
 
 def cost_totals(changes: Iterable[CostChange]) -> CostTotals:
@@ -396,44 +363,24 @@ def cost_totals(changes: Iterable[CostChange]) -> CostTotals:
     )
 
 
-def _change(before: Fleet | None, after: Fleet | None, prices: Prices, traffic: TrafficChange | None) -> CostChange:
-    present = after or before
-    assert present is not None  # noqa: S101 - the caller's keys are those of the two sides
-    old = None if before is None else _cost(before, prices.before)
-    new = None if after is None else _cost(after, prices.after)
-    during = _during(old, new, traffic)
-    return CostChange(
-        stack=present.stack,
-        endpoint=present.endpoint,
-        before=old,
-        after=new,
-        during=during,
-        sentences=tuple(_sentences(present.endpoint, old, new, during, traffic)),
-    )
-
-
 def _cost(fleet: Fleet, book: PriceBook) -> EndpointCost:
-    variants = tuple(_variant(each, fleet, book) for each in fleet.variants)
-    reasons = [each.reason for each in variants if each.reason]
-    minimum, maximum = total(each.minimum for each in variants), total(each.maximum for each in variants)
-    if not variants:
-        elsewhere = f"the configuration of {fleet.endpoint} lies outside its template"
-        minimum = maximum = Amount(unknown={elsewhere: 1})
-        reasons = [elsewhere]
-    return EndpointCost(variants=variants, minimum=minimum, maximum=maximum, reasons=tuple(dict.fromkeys(reasons)))
-
-
-def _variant(variant: Variant, fleet: Fleet, book: PriceBook) -> VariantCost:
-    price = variant.reason if variant.instance_type is None else book.price(variant.instance_type, fleet.region)
-    key = f"{fleet.endpoint}: {variant.reason}" if variant.instance_type is None else variant.instance_type
-    counts = [each for each in (variant.minimum, variant.maximum) if isinstance(each, str)]
-    uncounted = f"how many instances {variant.name} of {fleet.endpoint} has: {counts[0]}" if counts else ""
-    return VariantCost(
-        variant=variant,
-        price=price if isinstance(price, Price) else None,
-        reason=price if isinstance(price, str) else uncounted,
-        minimum=_amount(variant.minimum, price, key=f"{key} in {fleet.region}", uncounted=uncounted),
-        maximum=_amount(variant.maximum, price, key=f"{key} in {fleet.region}", uncounted=uncounted),
+    if not fleet.variants:
+        reason = f"the configuration of {fleet.endpoint} lies outside its template"
+        unknown = Amount(unknown={reason: 1})
+        return EndpointCost(variants=(), minimum=unknown, maximum=unknown, reasons=(reason,))
+    minimum, maximum, reasons = Amount(), Amount(), []
+    for variant in fleet.variants:
+        key = f"{variant.instance_type or f'{fleet.endpoint}: {variant.reason}'} in {fleet.region}"
+        price: Price | str = variant.reason
+        if variant.instance_type is not None:
+            price = book.price(variant.instance_type, fleet.region)
+        counts = [each for each in (variant.minimum, variant.maximum) if isinstance(each, str)]
+        uncounted = f"how many instances {variant.name} of {fleet.endpoint} has: {counts[0]}" if counts else ""
+        reasons += [reason for reason in (price if isinstance(price, str) else uncounted,) if reason]
+        minimum += _amount(variant.minimum, price, key=key, uncounted=uncounted)
+        maximum += _amount(variant.maximum, price, key=key, uncounted=uncounted)
+    return EndpointCost(
+        variants=fleet.variants, minimum=minimum, maximum=maximum, reasons=tuple(dict.fromkeys(reasons))
     )
 
 
@@ -445,32 +392,30 @@ def _amount(count: Count, price: Price | str, *, key: str, uncounted: str) -> Am
     return Amount(known=count * price.usd_per_hour) if isinstance(price, Price) else Amount(unknown={key: count})
 
 
-def _during(old: EndpointCost | None, new: EndpointCost | None, traffic: TrafficChange | None) -> Amount | None:
-    """At most, while two fleets run; of a rolling update no figure is told, for it adds one batch at a time."""
-    if old is None or new is None or traffic is None:
-        return None
-    return old.maximum + new.maximum if traffic.update in _BOTH_FLEETS else None
-
-
 def _sentences(
     name: str,
     old: EndpointCost | None,
     new: EndpointCost | None,
     during: Amount | None,
     traffic: TrafficChange | None,
-) -> Iterable[str]:
+) -> Iterator[str]:
     if old is None and new is not None:
         yield f"{name} is new: {_range(new)}."
     elif new is None and old is not None:
-        yield f"{name} goes: {_range(old)} less."
+        yield f"{name} is removed: {_range(old)} less."
     elif old is not None and new is not None and (old.minimum, old.maximum) != (new.minimum, new.maximum):
-        yield f"{name}: {_ends((old.minimum, old.maximum), (new.minimum, new.maximum))}."
-    reasons = dict.fromkeys(reason for side in (old, new) if side is not None for reason in side.reasons)
-    for reason in reasons:
+        totals = CostTotals(
+            minimum_before=old.minimum,
+            minimum_after=new.minimum,
+            maximum_before=old.maximum,
+            maximum_after=new.maximum,
+        )
+        yield f"{name}: {totals.sentence}."
+    for reason in dict.fromkeys(reason for side in (old, new) if side is not None for reason in side.reasons):
         yield f"Unknown: {reason}."
     if during is not None:
-        until = "may run" if traffic is not None and traffic.touched is None else "run"
-        yield f"While it is updated both fleets {until}: at most {during.text}."
+        run = "may run" if traffic is not None and traffic.touched is None else "run"
+        yield f"While it is updated both fleets {run}: at most {during.text}."
     elif traffic is not None and traffic.update is Update.ROLLING:
         yield "While it is updated one more batch of instances runs beside the fleet."
 
@@ -479,27 +424,3 @@ def _range(cost: EndpointCost) -> str:
     if cost.minimum == cost.maximum:
         return cost.minimum.text
     return f"{cost.minimum.text} at minimum, {cost.maximum.text} at maximum"
-
-
-def _ends(before: tuple[Amount, Amount], after: tuple[Amount, Amount]) -> str:
-    """Both ends, (minimum, maximum), before and after; once where they are the same."""
-    minimum, maximum = (moved_text(old, new) for old, new in zip(before, after, strict=True))
-    one = before[0] == before[1] and after[0] == after[1]
-    return minimum if one else f"at minimum {minimum}; at maximum {maximum}"
-
-
-def moved_text(before: Amount, after: Amount) -> str:
-    """An amount before and after, with the change in per cent where it is known."""
-    if before == after:
-        return f"{after.text} (no change)"
-    part = relative(before, after)
-    told = "" if part is None else f" ({percent_text(part)})"
-    return f"{before.text} → {after.text}{told}"
-
-
-def percent_text(part: Decimal) -> str:
-    """A part as a signed percentage, to a tenth: 0.1 is ``+10 %``."""
-    tenths = (abs(part) * 1000).quantize(Decimal(1), rounding=ROUND_HALF_UP)
-    text = f"{tenths // 10}" + (f".{tenths % 10}" if tenths % 10 else "")
-    sign = "" if not part else "-" if part < 0 else "+"
-    return f"{sign}{text} %" if tenths or not part else f"{sign}0.1 % or less"

@@ -1,20 +1,19 @@
-"""What an environment costs idle and at most, row by row, and what of it is billed by use, read from its templates.
+"""Cost table of an environment: idle, at most, and billed by use, row by row, from its templates.
 
-Endpoints come from ``cost.py``. Of everything else the templates say how many there are, and the catalogue's prices
-what one costs. A type of resource that no row is about, and that is not known to be free, is a row without a price.
+A resource type that has no row, and that is not known to be free, is in the row "other resources", without a price.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
-from tritonstack.review.cost import Amount, EndpointCost, PriceBook, Prices, VariantCost, cost_changes, total
+from tritonstack.iam_policies import covers, listed
+from tritonstack.review.cost import Amount, EndpointCost, PriceBook, Prices, cost_changes, total
 from tritonstack.review.engines import deployment_sites
-from tritonstack.review.fleets import CONFIG, Count
-from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
+from tritonstack.review.snapshot import EnvironmentSnapshot, Resource, StackSnapshot
+from tritonstack.review.traffic import CONFIG, Count, Variant
 
 LIST_PRICES = (
     "On-demand list prices, beside instances as public documents quote them; without free allowances, data transfer "
@@ -28,9 +27,9 @@ _JOBS = {
     "sagemaker:CreateProcessingJob": "SageMaker Processing jobs",
     "sagemaker:CreateInferenceRecommendationsJob": "Inference Recommender jobs",
 }
-"""Action → the jobs that a role may start with it, which no template holds."""
+"""Action → the jobs that a role may start with it; they are in no template."""
 _MACHINES = {"LINUX_CONTAINER": "general1", "LINUX_GPU_CONTAINER": "gpu1", "ARM_CONTAINER": "arm1"}
-"""CodeBuild's environment type → what its price list calls the machines."""
+"""CodeBuild's environment type → the machines' name in its price list."""
 _FREE_PREFIXES = ("AWS::IAM::", "AWS::CloudFormation::", "AWS::CDK::", "Custom::")
 _FREE = {
     "AWS::ApplicationAutoScaling::ScalableTarget",
@@ -65,11 +64,11 @@ class CostLine:
     Attributes:
         name: ``endpoint prod-digits``, ``NAT gateways``.
         quantity: how many, in words.
-        idle: with the fewest instances and no request; None where nothing of it is billed by time.
-        most: with the most instances that scaling or a schedule allows; without what is billed by use. None likewise.
+        idle: with the fewest instances and no request; None where nothing is billed by time.
+        most: with the most instances that scaling or a schedule allows, without what is billed by use; None likewise.
         grows: what is billed by use, each with its price where that is known.
-        use: the same in a word or two; empty where nothing is.
-        unknown: names of what is not known, mostly prices with their regions.
+        use: the same in a word or two.
+        unknown: names of what is unknown, mostly prices with their regions.
     """
 
     name: str
@@ -186,8 +185,7 @@ def _endpoint(name: str, cost: EndpointCost) -> CostLine:
     )
 
 
-def _instances(cost: VariantCost) -> str:
-    variant = cost.variant
+def _instances(variant: Variant) -> str:
     counts = f"{variant.minimum}" if variant.minimum == variant.maximum else f"{variant.minimum} to {variant.maximum}"
     return f"{counts} of {variant.instance_type or variant.reason}"
 
@@ -196,7 +194,7 @@ def _instances(cost: VariantCost) -> str:
 class _Found:
     """What one resource is billed for.
 
-    ``fixed``: name of a price → how many times, used or not. ``grows``: what is billed by use → name of its price; None
+    ``fixed``: name of a price → how many times, by time. ``grows``: what is billed by use → name of its price; None
     where the catalogue has none. ``count``: how many such things the resource stands for.
     """
 
@@ -209,8 +207,7 @@ class _Found:
 class _Kind:
     """A row beside the endpoints.
 
-    ``read``: what a resource of the types is billed for; None where it is not one of them. ``billed``: how, where one
-    thing is billed several times.
+    ``read``: what a resource of the types is billed for; None for a free one. ``billed``: by what, if several times.
     """
 
     name: str
@@ -263,12 +260,12 @@ def _by_use(what: str, price: str | None, stack: StackSnapshot, book: PriceBook)
 
 
 def _each(price: str, **grows: str) -> Callable[[Resource], _Found]:
-    """Billed once for each resource."""
+    """Billed by time, once for each resource."""
     return lambda _resource: _Found(fixed={price: 1}, grows=grows)
 
 
 def _by_use_alone(**grows: str | None) -> Callable[[Resource], _Found]:
-    """Costs nothing that is not used. ``grows``: with underscores for spaces."""
+    """Billed by use alone. ``grows``: with underscores for spaces."""
     return lambda _resource: _Found(grows={what.replace("_", " "): price for what, price in grows.items()})
 
 
@@ -327,9 +324,7 @@ def _config(resource: Resource) -> _Found | None:
     grows: dict[str, str | None] = {}
     if metrics.get("EnableEnhancedMetrics") is True:
         grows["each metric of an instance or GPU"] = "metric"
-    if (
-        metrics.get("EnableDetailedObservability") is not False
-    ):  # SageMaker's default, whose price no source was found for
+    if metrics.get("EnableDetailedObservability") is not False:  # SageMaker's default, with no published price
         grows["detailed observability"] = None
     return _Found(fixed=fixed, grows=grows) if fixed or grows else None
 
@@ -424,7 +419,7 @@ def _jobs(action: str, environment: EnvironmentSnapshot, book: PriceBook) -> Cos
     stacks = [
         stack
         for stack in environment.stacks.values()
-        if any(fnmatchcase(action.lower(), each.lower()) for each in _granted(stack))
+        if any(covers(each.lower(), action.lower()) for each in _granted(stack))
     ]
     if not stacks:
         return None
@@ -443,21 +438,17 @@ def _jobs(action: str, environment: EnvironmentSnapshot, book: PriceBook) -> Cos
 
 
 def _granted(stack: StackSnapshot) -> Iterator[str]:
-    """Actions that the policies of a stack's roles allow, as they stand there."""
+    """Action patterns that the policies of a stack's roles allow."""
     policies = [each.properties for each in stack.of_type("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")]
     policies += [one for role in stack.of_type("AWS::IAM::Role") for one in role.properties.get("Policies", [])]
     for policy in policies:
-        for statement in _listed(policy.get("PolicyDocument", {}).get("Statement")):
+        for statement in listed(policy.get("PolicyDocument", {}).get("Statement")):
             if statement.get("Effect") == "Allow":
-                yield from (each for each in _listed(statement.get("Action")) if isinstance(each, str))
-
-
-def _listed(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else [] if value is None else [value]
+                yield from (each for each in listed(statement.get("Action")) if isinstance(each, str))
 
 
 def _others(environment: EnvironmentSnapshot) -> CostLine | None:
-    """Resources that no row is about and that are not known to be free: their price is unknown, not zero."""
+    """Resources that have no row and are not known to be free: their price is unknown, not zero."""
     others = [
         f"{each.type} in {stack.region or 'a region that is decided when it is deployed'}"
         for stack in environment.stacks.values()

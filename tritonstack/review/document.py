@@ -5,54 +5,274 @@ Every field is always there. Values of properties are text, as people read them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from tritonstack.review.change import (
-    ABSENT,
-    PropertyChange,
-    ResourceChange,
-    StackChange,
-)
+from tritonstack.review.change import ABSENT, Absent, Effect, PropertyChange, ResourceChange, StackChange
 from tritonstack.review.cost import Amount, CostChange, CostTotals
 from tritonstack.review.cost_table import CostRow, CostTable, compared
-from tritonstack.review.engines import EngineBuildNotice, Need
-from tritonstack.review.entries import (
-    AmountEntry,
-    ArchivesEntry,
-    BaseEntry,
-    CostEntry,
-    CostRowEntry,
-    CostTableEntry,
-    DocumentEntry,
-    EngineEntry,
-    EnvironmentEntry,
-    FilesEntry,
-    FindingEntry,
-    MatchEntry,
-    ModelEntry,
-    OpeningEntry,
-    Part,
-    PermissionEntry,
-    PhraseEntry,
-    PropertyEntry,
-    ResourceEntry,
-    StackEntry,
-    TrafficEntry,
-    texts_of,
-)
 from tritonstack.review.fail_on import Match
-from tritonstack.review.models import EndpointSizes, ModelChange
-from tritonstack.review.opening_facts import OpeningChange
-from tritonstack.review.permission_change import PermissionChange
-from tritonstack.review.report import BY_WEIGHT, EnvironmentReport, Report, standing
-from tritonstack.review.snapshot import Finding
+from tritonstack.review.intrinsics import is_function, readable
+from tritonstack.review.models import EndpointSizes, Total
+from tritonstack.review.report import EnvironmentReport, Level, Report, standing
+from tritonstack.review.snapshot import Finding, Json
 
 VERSION = 1
-"""Of the document. A field that comes makes no new version; one that goes, or means something else, does."""
+"""Of the document. A new field makes no new version; one that goes, or means something else, does."""
 SCHEMA_ID = f"urn:tritonstack:review:{VERSION}"
+ONE_LINE = 100
+"""Characters: a list or map that is longer is shown a member a line."""
+
+
+class Part(BaseModel):
+    """A part of the document."""
+
+    # A later form of the same version adds fields: a reader of this one passes over them.
+    model_config = ConfigDict(extra="ignore", frozen=True, from_attributes=True)
+
+
+class BaseEntry(Part):
+    """What the change is compared with."""
+
+    ref: str = Field(description="Branch, tag or commit.")
+    commit: str = Field(description="The merge base of it and HEAD: its snapshots are compared.")
+    chosen: bool = Field(description="Whether it was named; if not, it is the default.")
+
+
+class PhraseEntry(Part):
+    """One part of a verdict."""
+
+    level: Level = Field(description="How closely to look at it.")
+    text: str = Field(description="In words.")
+
+
+class PropertyEntry(Part):
+    """One property, as deep in as the values differ."""
+
+    name: str = Field(description="ProductionVariants[0].InstanceType.")
+    before: str | None = Field(description="Null where it is new.")
+    after: str | None = Field(description="Null where it is gone.")
+    replaces: Literal["no", "maybe", "yes"] = Field(description="Whether it replaces its resource.")
+    follows: str | None = Field(description="What moves the value though its text stays; else null.")
+    certain: bool = Field(description="Whether the value moves; if not, that is known only when deployed.")
+
+
+class ResourceEntry(Part):
+    """One resource that changes."""
+
+    stack: str = Field(description="Its stack's name in the environment.")
+    path: str = Field(description="Its construct's path in the stack.")
+    logical_id: str = Field(description="In the template after the change; before it, of a removed resource.")
+    type: str = Field(description="AWS::SageMaker::Endpoint.")
+    effect: Effect = Field(description="What a deployment does to it.")
+    sentences: tuple[str, ...] = Field(description="Why, and what else is to be known.")
+    tags_only: bool = Field(description="Whether nothing but tags changes.")
+    properties: tuple[PropertyEntry, ...] = Field(
+        description="Properties and attributes that change; of a resource that is new or removed, all of them."
+    )
+
+
+class TrafficEntry(Part):
+    """What happens to the traffic of an endpoint."""
+
+    stack: str = Field(description="Its stack's name in the environment.")
+    endpoint: str = Field(description="Its SageMaker name, or its logical id where the name is generated.")
+    touched: bool | None = Field(description="Whether requests shift or fail; null where that is known when deployed.")
+    update: str = Field(description="How it is updated.")
+    sentences: tuple[str, ...] = Field(description="What happens.")
+
+
+class FilesEntry(Part):
+    """The files of an asset that change."""
+
+    path: str = Field(description="The asset's construct path.")
+    kind: str = Field(description="code or image.")
+    new: tuple[str, ...] = Field(description="New files.")
+    changed: tuple[str, ...] = Field(description="Files with other content.")
+    removed: tuple[str, ...] = Field(description="Removed files.")
+    users: tuple[str, ...] = Field(description="Logical ids of the resources that use it.")
+
+
+class DocumentEntry(Part):
+    """A small document, such as an endpoint's release set."""
+
+    path: str = Field(description="Its construct path.")
+    members: tuple[PropertyEntry, ...] = Field(description="What changes in it.")
+
+
+class StackEntry(Part):
+    """What changes in a stack beside its resources."""
+
+    name: str = Field(description="Its name in the environment.")
+    stack_name: str = Field(description="Its name in CloudFormation.")
+    effect: Effect = Field(description="new, changed in place, removed, replaced.")
+    sentences: tuple[str, ...] = Field(description="About the stack as a whole.")
+    template: tuple[PropertyEntry, ...] = Field(description="Other sections of the template.")
+    files: tuple[FilesEntry, ...] = Field(description="Code and images.")
+    documents: tuple[DocumentEntry, ...] = Field(description="Release sets and the like.")
+
+
+FindingKind = Literal["new", "gone", "accepted", "no longer accepted", "accepted for another reason"]
+
+
+class FindingEntry(Part):
+    """A policy finding."""
+
+    change: FindingKind = Field(description="What happens to it.")
+    stack: str = Field(description="Its stack's name in the environment.")
+    path: str = Field(description="The construct's path in the stack.")
+    rule: str = Field(description="AwsSolutions-IAM5[Resource::*].")
+    reason: str | None = Field(description="Why it is accepted; null for an open one.")
+    description: str = Field(description="The rule's own, of an open one.")
+
+
+class PermissionEntry(Part):
+    """What is allowed that was not before, or no longer."""
+
+    kind: str = Field(description="wider, narrower or other.")
+    stack: str = Field(description="Its stack's name in the environment.")
+    principal: str = Field(description="Construct path of the role or resource that the policy is of.")
+    statement: str = Field(description="What changes: `may now: s3:GetObject on …`.")
+    wildcards: tuple[str, ...] = Field(description="Its wildcards, with the reasons that accept them.")
+    conditions: tuple[str, ...] = Field(description="Tests that a request must pass.")
+    other_accounts: tuple[str, ...] = Field(description="Accounts among the principals that are not the stack's.")
+    logical_id: str = Field(description="Of the resource that has the statement.")
+    source: str = Field(description="The property there.")
+
+
+class OpeningEntry(Part):
+    """What opens or closes: a network, data, outbound access of a program."""
+
+    kind: str = Field(description="opened, closed or other.")
+    stack: str = Field(description="Its stack's name in the environment.")
+    name: str = Field(description="What is open or closed: mostly a construct path.")
+    sentence: str = Field(description="What comes or goes: `lets in tcp 443 from 0.0.0.0/0`.")
+    logical_id: str = Field(description="Of the resource that causes it.")
+
+
+class ModelEntry(Part):
+    """A model of an endpoint."""
+
+    kind: str = Field(description="added, removed, rebuilt, rolled back, moved to another platform.")
+    stack: str = Field(description="Its stack's name in the environment.")
+    endpoint: str = Field(description="The endpoint's name in the environment.")
+    model: str = Field(description="Its name.")
+    before: str | None = Field(description="Digest; null where it is added.")
+    after: str | None = Field(description="Digest; null where it is removed.")
+    size_bytes: int | None = Field(description="Of the archive; null where it is unknown.")
+    size_unknown: str = Field(description="Why the size is unknown; empty where it is known.")
+    sentence: str = Field(description="All of it in words.")
+
+
+class ArchivesEntry(Part):
+    """All archives of an endpoint whose models change."""
+
+    stack: str = Field(description="Its stack's name in the environment.")
+    endpoint: str = Field(description="The endpoint's name in the environment.")
+    count: int = Field(description="How many there are after the change; 0 for a removed endpoint.")
+    packed_bytes: int = Field(description="Of those whose size is known, as an instance downloads them.")
+    unpacked_bytes: int = Field(description="Likewise, on its disk.")
+    unknown: int = Field(description="How many sizes are unknown.")
+    exceeds_disk: bool | None = Field(
+        description="Whether they are more than an instance's disk holds; null where that is unknown."
+    )
+    sentences: tuple[str, ...] = Field(description="All of it in words, before and after, beside what an instance has.")
+
+
+class EngineEntry(Part):
+    """A TensorRT engine that is to be built."""
+
+    model: str = Field(description="Of this model.")
+    digest: str = Field(description="Of the model's inputs.")
+    platform: str = Field(description="Release and GPU that it is for.")
+    certain: bool = Field(description="Whether it is known that the archive needs one.")
+    where: str = Field(description="What builds it.")
+    last_seconds: float | None = Field(description="How long the last one took; null where that is unknown.")
+    sentence: str = Field(description="All of it in words.")
+
+
+class AmountEntry(Part):
+    """USD an hour."""
+
+    usd_per_hour: float | None = Field(description="Null where a part of it is unknown, which is never counted as 0.")
+    at_least: float = Field(description="The parts that are known.")
+    unknown: tuple[str, ...] = Field(description="What is unknown.")
+    text: str = Field(description="In words.")
+
+
+class CostEntry(Part):
+    """What an endpoint costs, or all of an environment."""
+
+    endpoint: str | None = Field(description="Its SageMaker name; null for all of them.")
+    minimum_before: AmountEntry | None = Field(description="At its fewest instances; null for a new endpoint.")
+    minimum_after: AmountEntry | None = Field(description="Null for a removed one.")
+    maximum_before: AmountEntry | None = Field(description="At its most instances; null for a new endpoint.")
+    maximum_after: AmountEntry | None = Field(description="Null for a removed one.")
+    sentences: tuple[str, ...] = Field(description="What changes, and why a part is unknown.")
+
+
+class CostRowEntry(Part):
+    """One row of what an environment costs: an endpoint, or what stands beside the endpoints."""
+
+    name: str = Field(description="endpoint prod-digits, NAT gateways.")
+    quantity_before: str | None = Field(description="How many, in words; null where there was none.")
+    quantity_after: str | None = Field(description="Null where there is none any more.")
+    idle_before: AmountEntry | None = Field(description="With the fewest instances; null: nothing is billed by time.")
+    idle_after: AmountEntry | None = Field(description="Likewise after the change.")
+    most_before: AmountEntry | None = Field(description="With the most instances; null: nothing is billed by time.")
+    most_after: AmountEntry | None = Field(description="Likewise after the change.")
+    changed: bool = Field(description="Whether it comes, goes or costs another amount by time.")
+    by_use: tuple[str, ...] = Field(description="What of it is billed by use, each with its price where that is known.")
+
+
+class CostTableEntry(Part):
+    """What all of an environment costs."""
+
+    rows: tuple[CostRowEntry, ...] = Field(description="Endpoints, then what stands beside them.")
+    idle_before: AmountEntry = Field(description="The sum of the rows, without what is billed by use.")
+    idle_after: AmountEntry = Field(description="Likewise after the change.")
+    most_before: AmountEntry = Field(description="The sum of the rows at the most instances.")
+    most_after: AmountEntry = Field(description="Likewise after the change.")
+    by_use: tuple[str, ...] = Field(description="What is billed by use after the change, in a word or two each.")
+    unknown: tuple[str, ...] = Field(description="What is unknown, mostly prices with their regions.")
+
+    @property
+    def changed(self) -> bool:
+        """Whether any row changes."""
+        return any(each.changed for each in self.rows)
+
+
+class EnvironmentEntry(Part):
+    """One environment."""
+
+    name: str = Field(description="dev; pipeline is the stack of the pipeline over them.")
+    effect: Effect | None = Field(description="Null where nothing changes.")
+    level: Level = Field(description="How closely to look at it.")
+    verdict: tuple[PhraseEntry, ...] = Field(description="What happens, in a line.")
+    traffic: tuple[TrafficEntry, ...] = Field(description="Every endpoint of a stack that changes.")
+    resources: tuple[ResourceEntry, ...] = Field(description="By effect, what can hurt first.")
+    stacks: tuple[StackEntry, ...] = Field(description="Every stack that changes.")
+    permissions: tuple[PermissionEntry, ...] = Field(description="Permissions that widen or narrow.")
+    openings: tuple[OpeningEntry, ...] = Field(description="What opens or closes of networks, data and programs.")
+    models: tuple[ModelEntry, ...] = Field(description="Models that change.")
+    archives: tuple[ArchivesEntry, ...] = Field(description="Sizes of all archives of their endpoints.")
+    engines: tuple[EngineEntry, ...] = Field(description="Engines that are to be built.")
+    cost: CostEntry = Field(description="Of all endpoints together.")
+    costs: tuple[CostEntry, ...] = Field(description="Of each endpoint.")
+    cost_table: CostTableEntry = Field(description="Of everything that the templates have.")
+    findings_known: bool = Field(description="Whether both sides were validated.")
+    findings: tuple[FindingEntry, ...] = Field(description="Policy findings that come, go, or are accepted.")
+
+
+class MatchEntry(Part):
+    """A word of --fail-on that matches."""
+
+    policy: str = Field(description="The word, as it was given.")
+    environment: str = Field(description="Where.")
+    sentence: str = Field(description="What matches.")
 
 
 class ReviewDocument(Part):
@@ -75,22 +295,23 @@ def document_of(report: Report, matches: Sequence[Match] = ()) -> ReviewDocument
     """The report as data."""
     return ReviewDocument(
         version=VERSION,
-        base=BaseEntry(ref=report.base.ref, commit=report.base.commit, chosen=report.base.chosen),
+        base=BaseEntry.model_validate(report.base),
         notes=report.notes,
         environments=tuple(_environment(each) for each in report.environments),
-        matches=tuple(
-            MatchEntry(policy=each.policy, environment=each.environment, sentence=each.sentence) for each in matches
-        ),
+        matches=tuple(map(MatchEntry.model_validate, matches)),
     )
 
 
 def _environment(report: EnvironmentReport) -> EnvironmentEntry:
-    changes = report.changes
+    changes, parts = report.changes, report.parts
+    stacks = standing(changes.stacks)
+    order = list(Effect)
+    resources = [_resource(stack.name, each) for stack in stacks for each in stack.resources]
     return EnvironmentEntry(
         name=report.name,
         effect=changes.effect,
-        level=report.verdict.level,
-        verdict=tuple(PhraseEntry(level=each.level, text=each.text) for each in report.verdict.phrases),
+        level=report.level,
+        verdict=tuple(map(PhraseEntry.model_validate, report.phrases)),
         traffic=tuple(
             TrafficEntry(
                 stack=stack.name,
@@ -99,60 +320,56 @@ def _environment(report: EnvironmentReport) -> EnvironmentEntry:
                 update=each.update.value,
                 sentences=each.sentences,
             )
-            for stack in standing(changes.stacks)
+            for stack in stacks
             for each in stack.traffic
         ),
-        resources=_resources(standing(changes.stacks)),
+        resources=tuple(sorted(resources, key=lambda each: order.index(each.effect))),
         stacks=tuple(_stack(each) for each in changes.stacks),
-        permissions=tuple(_permission(each) for each in report.parts.permissions),
-        openings=tuple(_opening(each) for each in report.parts.openings),
-        models=tuple(_model(each) for each in report.parts.models),
-        archives=tuple(_archives(each) for each in report.parts.archives),
-        engines=tuple(_engine(each) for each in report.parts.engines),
-        cost=_total(report.parts.cost),
-        costs=tuple(_cost(each) for each in report.parts.costs),
-        cost_table=cost_table_entry(*report.parts.tables),
+        permissions=tuple(map(PermissionEntry.model_validate, parts.permissions)),
+        openings=tuple(map(OpeningEntry.model_validate, parts.openings)),
+        models=tuple(map(ModelEntry.model_validate, parts.models)),
+        archives=tuple(_archives(each) for each in parts.archives),
+        engines=tuple(
+            EngineEntry(
+                model=each.model,
+                digest=each.digest,
+                platform=str(each.platform),
+                certain=each.certain,
+                where=each.site.text,
+                last_seconds=each.seconds,
+                sentence=each.sentence,
+            )
+            for each in parts.engines
+        ),
+        cost=_total(parts.cost),
+        costs=tuple(_cost(each) for each in parts.costs),
+        cost_table=cost_table_entry(*parts.tables),
         findings_known=changes.findings.known,
         findings=tuple(_findings(report)),
     )
 
 
-def _resources(stacks: Iterable[StackChange]) -> tuple[ResourceEntry, ...]:
-    found = [_resource(stack.name, each) for stack in stacks for each in stack.resources]
-    return tuple(sorted(found, key=lambda each: BY_WEIGHT.index(each.effect)))
-
-
 def _resource(stack: str, change: ResourceChange) -> ResourceEntry:
+    properties = [*change.properties, *change.attributes]
+    if change.before is None or change.after is None:
+        # A new or removed resource: the comparison does not list its properties.
+        given = {} if change.before is None else change.before.properties
+        taken = {} if change.after is None else change.after.properties
+        properties = [
+            PropertyChange(path=(name,), before=given.get(name, ABSENT), after=taken.get(name, ABSENT))
+            for name in sorted(given.keys() | taken.keys())
+        ] + properties
+    stays = ("The old one stays in the account.",) if change.old_one_stays else ()
     return ResourceEntry(
         stack=stack,
         path=change.path,
         logical_id=change.logical_id,
         type=change.type,
         effect=change.effect,
-        sentences=tuple(_sentences(change)),
+        sentences=(*change.reasons, *stays),
         tags_only=change.tags_only,
-        properties=tuple(_property(each) for each in (*_whole(change), *change.properties, *change.attributes)),
+        properties=tuple(map(_property, properties)),
     )
-
-
-def _sentences(change: ResourceChange) -> Iterator[str]:
-    yield from change.reasons
-    if change.old_one_stays:
-        yield "The old one stays in the account."
-
-
-def _whole(change: ResourceChange) -> Iterator[PropertyChange]:
-    """The properties of a resource that is new or gone, which the comparison does not list."""
-    if change.before is None and change.after is not None:
-        yield from (
-            PropertyChange(path=(name,), before=ABSENT, after=value)
-            for name, value in sorted(change.after.properties.items())
-        )
-    elif change.after is None and change.before is not None:
-        yield from (
-            PropertyChange(path=(name,), before=value, after=ABSENT)
-            for name, value in sorted(change.before.properties.items())
-        )
 
 
 def _property(change: PropertyChange) -> PropertyEntry:
@@ -167,114 +384,71 @@ def _property(change: PropertyChange) -> PropertyEntry:
     )
 
 
+def texts_of(before: Json | Absent, after: Json | Absent) -> tuple[str | None, str | None]:
+    """Both values as text; None for an absent one. Values of two types never read the same."""
+    old, new = _text(before), _text(after)
+    if old == new and before != after:
+        return json.dumps(before, sort_keys=True), json.dumps(after, sort_keys=True)
+    return old, new
+
+
+def _text(value: Json | Absent) -> str | None:
+    if value is ABSENT:
+        return None
+    if value == "":
+        return '""'
+    text = readable(value)
+    if isinstance(value, dict | list) and not is_function(value) and len(text) > ONE_LINE:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    return text
+
+
 def _stack(change: StackChange) -> StackEntry:
     return StackEntry(
         name=change.name,
         stack_name=change.stack_name,
         effect=change.effect,
         sentences=change.reasons,
-        template=tuple(_property(each) for each in change.template),
-        files=tuple(
-            FilesEntry(
-                path=each.path,
-                kind=each.kind,
-                new=each.new,
-                changed=each.changed,
-                removed=each.removed,
-                users=each.users,
-            )
-            for each in change.assets
-        ),
+        template=tuple(map(_property, change.template)),
+        files=tuple(map(FilesEntry.model_validate, change.assets)),
         documents=tuple(
-            DocumentEntry(path=each.path, members=tuple(_property(one) for one in each.members))
-            for each in change.documents
+            DocumentEntry(path=each.path, members=tuple(map(_property, each.members))) for each in change.documents
         ),
     )
 
 
 def _findings(report: EnvironmentReport) -> Iterator[FindingEntry]:
     findings = report.changes.findings
-    yield from (_finding("new", each) for each in findings.new)
-    yield from (_finding("gone", each) for each in findings.gone)
-    yield from (_finding("accepted", each) for each in findings.accepted)
-    yield from (_finding("no longer accepted", each) for each in findings.no_longer_accepted)
-    yield from (_finding("accepted for another reason", each) for each in findings.reworded)
-
-
-def _finding(
-    change: Literal["new", "gone", "accepted", "no longer accepted", "accepted for another reason"], finding: Finding
-) -> FindingEntry:
-    return FindingEntry(
-        change=change,
-        stack=finding.stack,
-        path=finding.path,
-        rule=finding.rule,
-        reason=finding.accepted,
-        description=finding.description,
+    kinds: tuple[tuple[FindingKind, tuple[Finding, ...]], ...] = (
+        ("new", findings.new),
+        ("gone", findings.gone),
+        ("accepted", findings.accepted),
+        ("no longer accepted", findings.no_longer_accepted),
+        ("accepted for another reason", findings.reworded),
     )
-
-
-def _permission(change: PermissionChange) -> PermissionEntry:
-    return PermissionEntry(
-        kind=change.kind.value,
-        stack=change.stack,
-        principal=change.principal,
-        statement=change.statement,
-        wildcards=change.wildcards,
-        conditions=change.conditions,
-        other_accounts=change.other_accounts,
-        logical_id=change.logical_id,
-        source=change.source,
-    )
-
-
-def _opening(change: OpeningChange) -> OpeningEntry:
-    return OpeningEntry(
-        kind=change.kind.value,
-        stack=change.stack,
-        name=change.name,
-        sentence=change.sentence,
-        logical_id=change.logical_id,
-    )
-
-
-def _model(change: ModelChange) -> ModelEntry:
-    return ModelEntry(
-        kind=change.kind.value,
-        stack=change.stack,
-        endpoint=change.endpoint,
-        model=change.model,
-        before=change.before,
-        after=change.after,
-        size_bytes=change.size_bytes,
-        size_unknown=change.size.reason,
-        sentence=change.sentence,
-    )
+    for kind, found in kinds:
+        for each in found:
+            yield FindingEntry(
+                change=kind,
+                stack=each.stack,
+                path=each.path,
+                rule=each.rule,
+                reason=each.accepted,
+                description=each.description,
+            )
 
 
 def _archives(sizes: EndpointSizes) -> ArchivesEntry:
-    total = sizes.after
+    total = sizes.after or Total()
     return ArchivesEntry(
         stack=sizes.stack,
         endpoint=sizes.endpoint,
-        count=0 if total is None else total.models,
-        packed_bytes=0 if total is None else total.packed,
-        unpacked_bytes=0 if total is None else total.unpacked,
-        unknown=0 if total is None else total.unknown,
+        count=total.models,
+        packed_bytes=total.packed,
+        unpacked_bytes=total.unpacked,
+        unknown=total.unknown,
         exceeds_disk=sizes.exceeds_disk,
         sentences=sizes.sentences,
-    )
-
-
-def _engine(notice: EngineBuildNotice) -> EngineEntry:
-    return EngineEntry(
-        model=notice.model,
-        digest=notice.digest,
-        platform=str(notice.platform),
-        certain=notice.need is Need.YES,
-        where=notice.site.text,
-        last_seconds=notice.seconds,
-        sentence=notice.sentence,
     )
 
 
@@ -305,10 +479,10 @@ def cost_table_entry(before: CostTable, after: CostTable) -> CostTableEntry:
     """A cost table as data, of both sides."""
     return CostTableEntry(
         rows=tuple(_row(each) for each in compared(before, after)),
-        idle_before=_amount(before.idle),
-        idle_after=_amount(after.idle),
-        most_before=_amount(before.most),
-        most_after=_amount(after.most),
+        idle_before=_known(before.idle),
+        idle_after=_known(after.idle),
+        most_before=_known(before.most),
+        most_after=_known(after.most),
         by_use=after.uses,
         unknown=tuple(sorted({*before.unknown, *after.unknown})),
     )
@@ -316,20 +490,25 @@ def cost_table_entry(before: CostTable, after: CostTable) -> CostTableEntry:
 
 def _row(row: CostRow) -> CostRowEntry:
     before, after = row.before, row.after
+    present = after or before
     return CostRowEntry(
         name=row.name,
         quantity_before=None if before is None else before.quantity,
         quantity_after=None if after is None else after.quantity,
-        idle_before=None if before is None or before.idle is None else _amount(before.idle),
-        idle_after=None if after is None or after.idle is None else _amount(after.idle),
-        most_before=None if before is None or before.most is None else _amount(before.most),
-        most_after=None if after is None or after.most is None else _amount(after.most),
+        idle_before=None if before is None else _amount(before.idle),
+        idle_after=None if after is None else _amount(after.idle),
+        most_before=None if before is None else _amount(before.most),
+        most_after=None if after is None else _amount(after.most),
         changed=row.changed,
-        by_use=(after.grows if after is not None else before.grows if before is not None else ()),
+        by_use=() if present is None else present.grows,
     )
 
 
-def _amount(amount: Amount) -> AmountEntry:
+def _amount(amount: Amount | None) -> AmountEntry | None:
+    return None if amount is None else _known(amount)
+
+
+def _known(amount: Amount) -> AmountEntry:
     whole = amount.usd_per_hour
     return AmountEntry(
         usd_per_hour=None if whole is None else float(whole),

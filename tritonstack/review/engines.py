@@ -2,117 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 from tritonstack.catalogue.instances import BuilderKind
-from tritonstack.models.manifest import Manifest, ManifestStore
+from tritonstack.models.manifest import Manifest, ManifestStore, Sizes
 from tritonstack.naming import Platform
-from tritonstack.review.served import ServedSet, served_sets
+from tritonstack.review.models import ServedSet, served_sets
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, StackSnapshot
 
 _MINUTE = 60
-
-
-@dataclass(frozen=True, kw_only=True)
-class EngineTime:
-    """How long the engines of one archive took to build and to prove, one after the other.
-
-    Attributes:
-        seconds: of the archive that ``source`` names; None where nobody knows. Waiting for the machine is not in it.
-        source: which archive, in which place; or why nobody knows.
-    """
-
-    seconds: float | None
-    source: str
-
-    @property
-    def text(self) -> str:
-        """A sentence."""
-        if self.seconds is None:
-            return f"How long that takes is not known: {self.source}."
-        return f"The last took {duration_text(self.seconds)} ({self.source}), the wait for a machine not counted."
-
-
-class EngineTimes:
-    """What manifests tell of engines that were built."""
-
-    def __init__(self, stores: Sequence[ManifestStore] = ()) -> None:
-        """Takes the stores in the order to ask them."""
-        self._stores = tuple(stores)
-
-    def last(self, model: str, *, platform: Platform, replaced: str | None) -> EngineTime:
-        """How long the engines of a model took on a platform.
-
-        A manifest holds no point in time, so "the last" is the archive that is replaced; where that is not known, the
-        longest of those that are. What a stand-in took says nothing and is left out.
-
-        Args:
-            model: the model.
-            platform: release and GPU.
-            replaced: the digest that is served until then; None where there is none.
-        """
-        stand_ins = False
-        for store in self._stores:
-            found = [each for each in store.of_model(model) if each.engines]
-            stand_ins = stand_ins or any(_is_stand_in(each) for each in found)
-            measured = [each for each in found if each.target == str(platform) and not _is_stand_in(each)]
-            chosen = [each for each in measured if each.digest == replaced] or measured
-            if chosen:
-                longest = max(chosen, key=lambda each: (_seconds(each), each.digest))
-                of = f"{model} {longest.digest} on {platform}, in {store.name}"
-                more = len({each.digest for each in chosen}) - 1
-                which = f", the longest of {more + 1}" if more else ""
-                return EngineTime(seconds=_seconds(longest), source=f"{of}{which}")
-        if stand_ins:
-            return EngineTime(seconds=None, source=f"the engines of {model} here are a stand-in's, which builds none")
-        places = " or ".join(store.name for store in self._stores)
-        reason = f"no engine of {model} for {platform} in {places}" if places else "no manifests are given"
-        return EngineTime(seconds=None, source=reason)
-
-    def dependency(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> str | None:
-        """What an archive depends on beside its inputs, as its manifest says; None where there is none."""
-        for store in self._stores:
-            found = store.manifest(model, digest, endpoint=endpoint, platform=platform)
-            if found is not None:
-                return found.dependency
-        return None
-
-
-def duration_text(seconds: float) -> str:
-    """A duration in words: ``42 s``, ``12 min 5 s``."""
-    whole = round(seconds)
-    minutes, rest = divmod(whole, _MINUTE)
-    return f"{minutes} min {rest} s" if minutes else f"{whole} s"
-
-
-def _seconds(manifest: Manifest) -> float:
-    return sum(sum(entry.durations.values()) for entry in manifest.engines.values())
-
-
-def _is_stand_in(manifest: Manifest) -> bool:
-    return any(entry.stand_in for entry in manifest.engines.values())
-
-
-_PROJECT = "AWS::CodeBuild::Project"
 _GPU_CONTAINER = "LINUX_GPU_CONTAINER"
-
-
-class Need(StrEnum):
-    """Whether an archive needs an engine."""
-
-    YES = "needs an engine"
-    UNKNOWN = "may need an engine"
-
-
-class BuiltBy(StrEnum):
-    """What starts the build."""
-
-    DEPLOYMENT = "the deployment"
-    BEFOREHAND = "a build before the deployment"
-    """The environment has ``builds: {on_deploy: false}``: the deployment fails where the archive is missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,10 +21,10 @@ class BuildSite:
     """Where an engine is built.
 
     Attributes:
-        kind: codebuild or processing; None where nothing can be told.
+        kind: codebuild or processing; None where it is unknown, or nothing builds the engine.
         machine: CodeBuild's compute type or the instance type of SageMaker Processing; None likewise.
         gpu: of the machine; None likewise.
-        reason: why nothing can be told, or nothing builds it; empty where it is known.
+        reason: why ``kind`` is None.
     """
 
     kind: BuilderKind | None = None
@@ -133,7 +34,7 @@ class BuildSite:
 
     @property
     def text(self) -> str:
-        """In words: ``CodeBuild on BUILD_GENERAL1_SMALL (A10G)``."""
+        """``CodeBuild on BUILD_GENERAL1_SMALL (A10G)``."""
         if self.kind is None:
             return f"nothing builds it: {self.reason}"
         service = "CodeBuild" if self.kind == "codebuild" else "SageMaker Processing"
@@ -141,7 +42,7 @@ class BuildSite:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineBuildNotice:
+class EngineBuild:
     """One archive whose engine is to be built, once for all endpoints of the platform.
 
     Attributes:
@@ -149,64 +50,73 @@ class EngineBuildNotice:
         digest: of its inputs.
         platform: release and GPU that the engine is for.
         endpoints: the endpoints that serve it, by their names in the environment, sorted.
-        need: whether it is known that the archive needs an engine.
+        certain: whether it is known that the archive needs an engine.
         site: where it is built.
-        built_by: what starts the build.
-        last: how long the last one took, or why nobody knows.
+        on_deploy: whether the deployment builds it. With ``builds: {on_deploy: false}`` it fails where the archive is
+            missing.
+        seconds: how long the last one took, without the wait for a machine; None where that is unknown.
+        source: the archive of ``seconds``, or why it is unknown.
     """
 
     model: str
     digest: str
     platform: Platform
     endpoints: tuple[str, ...]
-    need: Need
+    certain: bool
     site: BuildSite
-    built_by: BuiltBy
-    last: EngineTime
+    on_deploy: bool
+    seconds: float | None
+    source: str
 
     @property
     def sentence(self) -> str:
         """All of it in words."""
-        return " ".join(self._sentences())
-
-    @property
-    def seconds(self) -> float | None:
-        """How long the last one took; None where nobody knows, which ``last.source`` tells."""
-        return self.last.seconds
-
-    def _sentences(self) -> Iterator[str]:
         serve = f"{', '.join(self.endpoints)} serve{'' if len(self.endpoints) > 1 else 's'}"
         archive = f"{self.model} ({self.digest}) for {self.platform}, which {serve},"
-        if self.need is Need.UNKNOWN:
-            yield f"Whether {archive} needs an engine is not known: no build set, folder or manifest tells. If it does,"
-        else:
-            yield f"{archive} needs an engine:"
+        builder = "the deployment" if self.on_deploy else "a build before the deployment"
+        sentences = [f"{archive} needs an engine:"]
+        if not self.certain:
+            sentences = [
+                f"Whether {archive} needs an engine is unknown: no build set, folder or manifest has it. If it does,"
+            ]
         if self.site.kind is None:
-            yield f"{self.built_by.value} has to build it, unless the bucket has it, and {self.site.text}."
+            sentences.append(f"{builder} has to build it, unless the bucket has it, and {self.site.text}.")
         else:
-            yield f"{self.built_by.value} builds it, {self.site.text}, unless the bucket has it."
-        if self.built_by is BuiltBy.BEFOREHAND:
-            yield "The deployment itself builds nothing, and fails where the archive is missing."
-        yield self.last.text
+            sentences.append(f"{builder} builds it, {self.site.text}, unless the bucket has it.")
+        if not self.on_deploy:
+            sentences.append("The deployment itself builds nothing, and fails where the archive is missing.")
+        if self.seconds is None:
+            sentences.append(f"How long that takes is unknown: {self.source}.")
+        else:
+            sentences.append(
+                f"The last took {duration_text(self.seconds)} ({self.source}), without the wait for a machine."
+            )
+        return " ".join(sentences)
+
+
+def duration_text(seconds: float) -> str:
+    """``42 s``, ``12 min 5 s``."""
+    minutes, rest = divmod(round(seconds), _MINUTE)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def engine_builds(
     before: EnvironmentSnapshot | None,
     after: EnvironmentSnapshot | None,
     *,
-    history: EngineTimes,
+    stores: Sequence[ManifestStore] = (),
     dependencies: Mapping[str, str] | None = None,
-) -> tuple[EngineBuildNotice, ...]:
+) -> tuple[EngineBuild, ...]:
     """The engines that are needed after the change and were not before, by platform, model and digest.
 
-    An archive that lies in the bucket already is not built again, which no template tells.
+    An archive that is in the bucket already is not built again; no template has that.
 
     Args:
-        before: the environment at the base; None where it is new.
-        after: the environment now; None where it goes.
-        history: how long earlier ones took, and what manifests tell of an archive's dependencies.
-        dependencies: model → what its archive depends on (none, python, engine), as its folder says; used where the
-            template has no build set. Default: None.
+        before: the environment at the base; None for a new one.
+        after: the environment now; None for a removed one.
+        stores: manifests of archives, for their dependencies and for how long their engines took.
+        dependencies: model → what its archive depends on (none, python, engine) by its folder, where the template has
+            no build set.
     """
     if after is None:
         return ()
@@ -217,21 +127,31 @@ def engine_builds(
         for model, digest in each.models.items():
             if (each.platform, model, digest) not in had:
                 wanted.setdefault((each.platform, model, digest), []).append(each)
-    archives = (
-        _Archive(
-            platform=platform,
-            model=model,
-            digest=digest,
-            sets=tuple(sets),
-            orders=tuple(order for each in sets if (order := _order(after.stacks[each.stack], each)) is not None),
-            replaced=next(
-                (previous[each.endpoint, model] for each in sets if (each.endpoint, model) in previous), None
-            ),
+    found = []
+    for (platform, model, digest), sets in sorted(wanted.items()):
+        orders = [order for each in sets if (order := _order(after.stacks[each.stack], each)) is not None]
+        rows = (row for order in orders for row in order["archives"])
+        ordered = (row.get("dependency") for row in rows if (row["model"], row["digest"]) == (model, digest))
+        dependency = next(ordered, None) or (dependencies or {}).get(model)
+        dependency = dependency or Sizes(stores).dependency(model, digest, endpoint=sets[0].endpoint, platform=platform)
+        if dependency not in {None, "engine"}:
+            continue
+        replaced = next((previous[each.endpoint, model] for each in sets if (each.endpoint, model) in previous), None)
+        seconds, source = _last_time(stores, model, platform=platform, replaced=replaced)
+        found.append(
+            EngineBuild(
+                model=model,
+                digest=digest,
+                platform=platform,
+                endpoints=tuple(sorted({each.endpoint for each in sets})),
+                certain=dependency is not None,
+                site=_site(sets[0], orders[0] if orders else {}, after),
+                on_deploy=bool(orders),
+                seconds=seconds,
+                source=source,
+            )
         )
-        for (platform, model, digest), sets in sorted(wanted.items())
-    )
-    notices = (_notice(each, after, history, dependencies or {}) for each in archives)
-    return tuple(each for each in notices if each is not None)
+    return tuple(found)
 
 
 def deployment_sites(environment: EnvironmentSnapshot) -> tuple[BuildSite, ...]:
@@ -245,66 +165,19 @@ def deployment_sites(environment: EnvironmentSnapshot) -> tuple[BuildSite, ...]:
 
 
 def dependencies_of(environment: str, *, project: Path) -> dict[str, str]:
-    """Model → what its archive depends on, as the folders of a project say it. Reads settings and recipes alone.
+    """Model → what its archive depends on, by the folders of a project. Reads settings and recipes alone.
 
-    Raises :class:`InputError` where the environment's file, or a recipe that it needs, is wrong.
+    Raises:
+        InputError: the environment's file, or a recipe that it needs, is wrong.
     """
-    from tritonstack.config import load_environment  # noqa: PLC0415 - as above
-    from tritonstack.models.inputs import resolved_models  # noqa: PLC0415 - pydantic's models, which most need not
+    from tritonstack.config import load_environment  # noqa: PLC0415 - as below
+    from tritonstack.models.inputs import resolved_models  # noqa: PLC0415 - pydantic's models, rarely needed
 
     file = project / "environments" / f"{environment}.yaml"
     if not file.is_file():
         return {}
     resolved = resolved_models(load_environment(file), project / "model_repos", file=file)
     return {source.name: source.recipe.dependency for found in resolved.values() for source in found}
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Archive:
-    """An archive that is served after the change and was not before.
-
-    ``sets``: the release sets that have it. ``orders``: their build sets, where deployments build. ``replaced``: the
-    digest that is served until then.
-    """
-
-    platform: Platform
-    model: str
-    digest: str
-    sets: tuple[ServedSet, ...]
-    orders: tuple[Mapping[str, Json], ...]
-    replaced: str | None
-
-    @property
-    def ordered_dependency(self) -> str | None:
-        """What the build sets say that it depends on."""
-        rows = (row for order in self.orders for row in order["archives"])
-        mine = (row for row in rows if (row["model"], row["digest"]) == (self.model, self.digest))
-        return next((str(row["dependency"]) for row in mine if row.get("dependency")), None)
-
-
-def _notice(
-    archive: _Archive, after: EnvironmentSnapshot, history: EngineTimes, dependencies: Mapping[str, str]
-) -> EngineBuildNotice | None:
-    """What there is to say of an archive; None where it needs no engine."""
-    told = (
-        archive.ordered_dependency
-        or dependencies.get(archive.model)
-        or history.dependency(
-            archive.model, archive.digest, endpoint=archive.sets[0].endpoint, platform=archive.platform
-        )
-    )
-    if told not in {None, "engine"}:
-        return None
-    return EngineBuildNotice(
-        model=archive.model,
-        digest=archive.digest,
-        platform=archive.platform,
-        endpoints=tuple(sorted({each.endpoint for each in archive.sets})),
-        need=Need.UNKNOWN if told is None else Need.YES,
-        site=_site(archive.sets[0], archive.orders[0] if archive.orders else {}, after),
-        built_by=BuiltBy.DEPLOYMENT if archive.orders else BuiltBy.BEFOREHAND,
-        last=history.last(archive.model, platform=archive.platform, replaced=archive.replaced),
-    )
 
 
 def _order(stack: StackSnapshot, served: ServedSet) -> Mapping[str, Json] | None:
@@ -318,7 +191,7 @@ def _order(stack: StackSnapshot, served: ServedSet) -> Mapping[str, Json] | None
 
 
 def _site(served: ServedSet, order: Mapping[str, Json], environment: EnvironmentSnapshot) -> BuildSite:
-    """Where: as the build chooses it, on the machine that the template's project has."""
+    """The place that the build chooses, on the machine that the template's CodeBuild project has."""
     from tritonstack.engines.plan import NoBuilderError, builder_for  # noqa: PLC0415 - most changes build nothing
 
     region = order.get("region") or environment.stacks[served.stack].region
@@ -332,14 +205,39 @@ def _site(served: ServedSet, order: Mapping[str, Json], environment: Environment
         return BuildSite(reason=f"{error.found} (allowed: {error.allowed})")
     machine, gpu = builder.machine.name, builder.machine.gpu
     if builder.kind == "codebuild":
-        told = _compute_types(environment)
-        if told and machine not in told:
-            machine, gpu = " or ".join(told), ""
+        projects = [one for each in environment.stacks.values() for one in each.of_type("AWS::CodeBuild::Project")]
+        given = [each.properties.get("Environment", {}) for each in projects]
+        machines = sorted({str(each.get("ComputeType")) for each in given if each.get("Type") == _GPU_CONTAINER})
+        if machines and machine not in machines:
+            machine, gpu = " or ".join(machines), ""
     return BuildSite(kind=builder.kind, machine=machine, gpu=gpu or None)
 
 
-def _compute_types(environment: EnvironmentSnapshot) -> list[str]:
-    """CodeBuild's machines with a GPU that the environment's templates name."""
-    projects = [each for stack in environment.stacks.values() for each in stack.of_type(_PROJECT)]
-    given = [each.properties.get("Environment", {}) for each in projects]
-    return sorted({str(each.get("ComputeType")) for each in given if each.get("Type") == _GPU_CONTAINER})
+def _last_time(
+    stores: Sequence[ManifestStore], model: str, *, platform: Platform, replaced: str | None
+) -> tuple[float | None, str]:
+    """How long the engines of a model took on a platform, and the archive; or None, and why it is unknown.
+
+    Manifests have no date, so "the last" is the archive that is replaced; where that is unknown, the longest of those
+    that are there. Engines of a stand-in for TensorRT are left out.
+    """
+    stand_ins = False
+    for store in stores:
+        found = [each for each in store.of_model(model) if each.engines]
+        measured = [each for each in found if not any(entry.stand_in for entry in each.engines.values())]
+        stand_ins = stand_ins or len(measured) < len(found)
+        measured = [each for each in measured if each.target == str(platform)]
+        chosen = [each for each in measured if each.digest == replaced] or measured
+        if chosen:
+            longest = max(chosen, key=lambda each: (_seconds(each), each.digest))
+            more = len({each.digest for each in chosen})
+            which = f", the longest of {more}" if more > 1 else ""
+            return _seconds(longest), f"{model} {longest.digest} on {platform}, in {store.name}{which}"
+    if stand_ins:
+        return None, f"the engines of {model} here are a stand-in's, which builds none"
+    places = " or ".join(store.name for store in stores)
+    return None, f"no engine of {model} for {platform} in {places}" if places else "no manifests are given"
+
+
+def _seconds(manifest: Manifest) -> float:
+    return sum(sum(entry.durations.values()) for entry in manifest.engines.values())

@@ -1,31 +1,146 @@
-"""Models that a change adds, removes, rebuilds, rolls back or moves; their size beside an instance's disk."""
+"""Models that a change adds, removes, rebuilds, rolls back or moves, and the size of their archives."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
+from typing import Any
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.models.manifest import ArchiveSize, Sizes, python_target
 from tritonstack.naming import Platform
-from tritonstack.review.fleets import config_of
-from tritonstack.review.served import Earlier, EarlierReleases, NoHistory, ServedSet, served_sets
-from tritonstack.review.snapshot import EnvironmentSnapshot, Json
+from tritonstack.review.intrinsics import assets_in
+from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot, stack_of
+from tritonstack.review.stored import commits_of, contents_of
+from tritonstack.review.traffic import ENDPOINT, config_of
 
-_KIB = 1024
+RECORDS = "Custom::ReleaseRecords"
+_DIGEST = re.compile(r"[0-9a-f]{16}")
 
 
-def bytes_text(count: int) -> str:
-    """Bytes by powers of 1024: ``17 bytes``, ``90.2 MiB``."""
-    if count < _KIB:
-        return f"{count} byte{'' if count == 1 else 's'}"
-    value = float(count)
-    for unit in ("KiB", "MiB", "GiB"):
-        value /= _KIB
-        if value < _KIB:
-            return f"{value:.1f} {unit}"
-    return f"{value / _KIB:.1f} TiB"
+@dataclass(frozen=True, kw_only=True)
+class ServedSet:
+    """The release set of one endpoint.
+
+    Attributes:
+        stack: its stack's name in the environment.
+        endpoint: the endpoint's name in its environment (``digits``); the document's construct path where no release
+            record names it.
+        logical_id: of the AWS::SageMaker::Endpoint; None where none belongs to the set.
+        platform: of its archives.
+        models: model → digest.
+        image: of the container; None where it is known only when deployed, or is in another stack.
+    """
+
+    stack: str
+    endpoint: str
+    logical_id: str | None
+    platform: Platform
+    models: Mapping[str, str]
+    image: str | None
+
+
+def served_sets(environment: EnvironmentSnapshot | None) -> tuple[ServedSet, ...]:
+    """Every release set of an environment, by stack and document."""
+    stacks = {} if environment is None else environment.stacks
+    return tuple(each for _, stack in sorted(stacks.items()) for each in sets_of(stack))
+
+
+def sets_of(stack: StackSnapshot) -> Iterator[ServedSet]:
+    """The release sets of one stack."""
+    for path, document in sorted(stack.documents.items()):
+        if not _is_release_set(document):
+            continue
+        records = [each for each in stack.of_type(RECORDS) if path in set(assets_in(each.properties))]
+        # ``digits`` of ``/tritonstack/prod/digits/``.
+        names = [each.properties.get("RecordPath") for each in records]
+        named = [name.strip("/").rpartition("/")[2] for name in names if isinstance(name, str)]
+        release, _, gpu = document["platform"].partition("-")
+        images = {str(each.properties.get("PrimaryContainer", {}).get("Image")) for each in _with_image(stack)}
+        yield ServedSet(
+            stack=stack.name,
+            endpoint=named[0] if named else path,
+            logical_id=_endpoint_of(records, stack),
+            platform=Platform(release=release, gpu=gpu.lower()),
+            models=dict(sorted(document["models"].items())),
+            image=images.pop() if len(images) == 1 else None,
+        )
+
+
+def _is_release_set(document: Json) -> bool:
+    if not isinstance(document, dict) or not isinstance(document.get("platform"), str):
+        return False
+    models = document.get("models")
+    return isinstance(models, dict) and all(
+        isinstance(each, str) and _DIGEST.fullmatch(each) for each in models.values()
+    )
+
+
+def _endpoint_of(records: list[Resource], stack: StackSnapshot) -> str | None:
+    """The endpoint that the release records wait for; the only one of the stack where they wait for none."""
+    endpoints = [each.logical_id for each in stack.of_type(ENDPOINT)]
+    waited = {name for each in records for name in each.attributes.get("DependsOn", [])}
+    chosen = [each for each in endpoints if each in waited] or endpoints
+    return chosen[0] if len(chosen) == 1 else None
+
+
+def _with_image(stack: StackSnapshot) -> list[Resource]:
+    models = stack.of_type("AWS::SageMaker::Model")
+    return [each for each in models if isinstance(each.properties.get("PrimaryContainer", {}).get("Image"), str)]
+
+
+# Earlier releases, to tell a rollback from a rebuild.
+MOST_COMMITS = 200
+"""How many commits of a snapshot are searched."""
+EarlierReleases = Callable[[str, str, str, str], str | None]
+"""(stack, endpoint, model, digest) → where the model had the digest before; None where it never had."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommittedReleases:
+    """The release sets in the snapshots that were committed up to a commit.
+
+    Attributes:
+        environment: its name.
+        base: the commit.
+        repository: the repository's root, or a folder in it that holds ``snapshots``.
+        most: how many commits of a stack's snapshot are searched.
+    """
+
+    environment: str
+    base: str
+    repository: Path
+    most: int = MOST_COMMITS
+    _stacks: dict[str, tuple[tuple[str, StackSnapshot], ...]] = field(default_factory=dict, repr=False)
+
+    def __call__(self, stack: str, endpoint: str, model: str, digest: str) -> str | None:
+        """The newest commit up to the base whose snapshot of the stack has the digest, in words."""
+        if stack not in self._stacks:
+            self._stacks[stack] = tuple(self._read(stack))
+        for commit, snapshot in self._stacks[stack]:
+            for each in sets_of(snapshot):
+                if each.endpoint == endpoint and each.models.get(model) == digest:
+                    return f"the snapshots of {commit[:12]}"
+        return None
+
+    def _read(self, stack: str) -> Iterator[tuple[str, StackSnapshot]]:
+        """Commit and snapshot of a stack, newest first; files that are no snapshots are passed over."""
+        path = f"snapshots/{self.environment}/{stack}.json"
+        commits = commits_of(self.base, path, repository=self.repository, most=self.most)
+        texts = contents_of([(commit, path) for commit in commits], repository=self.repository)
+        for commit, text in zip(commits, texts, strict=True):
+            try:
+                if text is not None:
+                    yield commit, stack_of(stack, json.loads(text), {})
+            except (ValueError, KeyError, TypeError, AttributeError):
+                continue
+
+
+# Changes of models.
 
 
 class ModelKind(StrEnum):
@@ -52,13 +167,8 @@ class ModelChange:
         model: the model.
         before: its digest; None where it is added.
         after: likewise; None where it is removed.
-        platform_before: what its archive is for; None where it is added.
-        platform_after: likewise; None where it is removed.
-        size: of the archive after the change; where it is removed, of the one that goes.
-        size_before: of the archive before; None where it is added.
-        dependency: what the archive's bytes depend on beside its inputs: none, python, engine; None where nobody tells.
-        rebuilt_for_platform: whether the platform alone makes it another archive; None where that is not known.
-        earlier: the release that it is rolled back to.
+        size: of the archive after the change; of a removed model, of the one before.
+        rebuilt_for_platform: whether the platform alone makes it another archive; None where that is unknown.
         sentence: all of it in words.
     """
 
@@ -68,19 +178,19 @@ class ModelChange:
     model: str
     before: str | None
     after: str | None
-    platform_before: Platform | None
-    platform_after: Platform | None
     size: ArchiveSize
-    size_before: ArchiveSize | None
-    dependency: str | None
     rebuilt_for_platform: bool | None
-    earlier: Earlier | None
     sentence: str
 
     @property
     def size_bytes(self) -> int | None:
-        """Bytes of the archive as an instance fetches it; None where that is not known, which ``size.reason`` tells."""
+        """Bytes of the archive as an instance downloads it; None where that is unknown."""
         return self.size.packed
+
+    @property
+    def size_unknown(self) -> str:
+        """Why the size is unknown; empty where it is known."""
+        return self.size.reason
 
 
 def model_changes(
@@ -88,158 +198,125 @@ def model_changes(
     after: EnvironmentSnapshot | None,
     *,
     sizes: Sizes,
-    earlier: EarlierReleases | None = None,
+    earlier: EarlierReleases = lambda *_: None,
     dependencies: Mapping[str, str] | None = None,
 ) -> tuple[ModelChange, ...]:
     """Every model that changes, by stack, endpoint and model.
 
     Args:
-        before: the environment at the base; None where it is new.
-        after: the environment now; None where it goes.
-        sizes: what is known of archives.
-        earlier: which releases were before; None: nothing is known, and a rollback shows as a rebuild.
-        dependencies: model → what its archive depends on (none, python, engine), as its folder says; used where no
-            manifest tells. Default: None.
+        before: the environment at the base; None for a new one.
+        after: the environment now; None for a removed one.
+        sizes: of archives, by their manifests.
+        earlier: which releases were before; without it a rollback shows as a rebuild.
+        dependencies: model → what its archive depends on (none, python, engine), by its folder; a manifest goes first.
     """
-    known = _Known(sizes=sizes, history=earlier or NoHistory(), dependencies=dependencies or {})
-    old = {(each.stack, each.endpoint): each for each in served_sets(before)}
-    new = {(each.stack, each.endpoint): each for each in served_sets(after)}
-    return tuple(
-        change for key in sorted(old.keys() | new.keys()) for change in _of_endpoint(old.get(key), new.get(key), known)
+    old, new = _by_endpoint(before), _by_endpoint(after)
+    found = []
+    for key in sorted(old.keys() | new.keys()):
+        was, now = old.get(key), new.get(key)
+        for model in sorted({*(was.models if was else ()), *(now.models if now else ())}):
+            change = _change(was, now, model, sizes=sizes, earlier=earlier, dependencies=dependencies or {})
+            found += [change] if change is not None else []
+    return tuple(found)
+
+
+def _by_endpoint(environment: EnvironmentSnapshot | None) -> dict[tuple[str, str], ServedSet]:
+    return {(each.stack, each.endpoint): each for each in served_sets(environment)}
+
+
+def _change(
+    old: ServedSet | None,
+    new: ServedSet | None,
+    model: str,
+    *,
+    sizes: Sizes,
+    earlier: EarlierReleases,
+    dependencies: Mapping[str, str],
+) -> ModelChange | None:
+    """The change of one model of an endpoint; None where there is none."""
+    before, after = (None if side is None else side.models.get(model) for side in (old, new))
+    platforms = None if old is None or new is None or old.platform == new.platform else (old.platform, new.platform)
+    if before == after and platforms is None:
+        return None
+    side, digest = (new, after) if new is not None and after is not None else (old, before)
+    assert side is not None and digest is not None  # noqa: S101 - a model stands on one side at least
+    size = sizes.size(model, digest, endpoint=side.endpoint, platform=side.platform)
+    archive = f"{digest}, {size_text(size)}"
+    of = f"{model} of {side.endpoint}"
+    moves: bool | None = False
+    if before is None:
+        kind, sentence = ModelKind.ADDED, f"{of} is added ({archive})."
+    elif after is None:
+        kind, sentence = ModelKind.REMOVED, f"{of} is removed ({archive}): requests for it fail from then on."
+    else:
+        if before == after:
+            kind, sentence = ModelKind.MOVED, f"{of} keeps its digest ({archive})."
+        else:
+            release = earlier(side.stack, side.endpoint, model, after)
+            kind = ModelKind.REBUILT if release is None else ModelKind.ROLLED_BACK
+            back = "" if release is None else f" to what {release} had"
+            was = (
+                ArchiveSize()
+                if old is None
+                else sizes.size(model, before, endpoint=old.endpoint, platform=old.platform)
+            )
+            size_before = "" if was.packed is None else f", before {size_text(was)}"
+            sentence = f"{of} is {kind.value}{back}: {before} → {after} ({size_text(size)}{size_before})."
+        if platforms is not None:
+            known = sizes.dependency(model, digest, endpoint=side.endpoint, platform=side.platform)
+            moves = _rebuilt(known or dependencies.get(model), *platforms)
+            sentence += f" It moves from {platforms[0]} to {platforms[1]}: {_MOVES[moves]}."
+    return ModelChange(
+        kind=kind,
+        stack=side.stack,
+        endpoint=side.endpoint,
+        model=model,
+        before=before,
+        after=after,
+        size=size,
+        rebuilt_for_platform=moves,
+        sentence=sentence,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Known:
-    """What is known beside the templates."""
-
-    sizes: Sizes
-    history: EarlierReleases
-    dependencies: Mapping[str, str]
-
-
-def _of_endpoint(old: ServedSet | None, new: ServedSet | None, known: _Known) -> Iterator[ModelChange]:
-    was: Mapping[str, str] = {} if old is None else old.models
-    is_: Mapping[str, str] = {} if new is None else new.models
-    for model in sorted(was.keys() | is_.keys()):
-        found = _Change(old=old, new=new, model=model, before=was.get(model), after=is_.get(model))
-        kind, release = found.kind(known.history)
-        if kind is not None:
-            yield found.told(kind, release, known)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Change:
-    """One model on both sides of one endpoint."""
-
-    old: ServedSet | None
-    new: ServedSet | None
-    model: str
-    before: str | None
-    after: str | None
-
-    def kind(self, history: EarlierReleases) -> tuple[ModelKind | None, Earlier | None]:
-        """What happens, and the release that it is rolled back to."""
-        if self.before is None or self.old is None:
-            return ModelKind.ADDED, None
-        if self.after is None or self.new is None:
-            return ModelKind.REMOVED, None
-        if self.before == self.after:
-            return (None if self.old.platform == self.new.platform else ModelKind.MOVED), None
-        release = history.find(stack=self.new.stack, endpoint=self.new.endpoint, model=self.model, digest=self.after)
-        return (ModelKind.REBUILT if release is None else ModelKind.ROLLED_BACK), release
-
-    def told(self, kind: ModelKind, release: Earlier | None, known: _Known) -> ModelChange:
-        """The change, in words."""
-        present = self.new or self.old
-        assert present is not None  # noqa: S101 - a model stands on one side at least
-        size_before = self._size(self.old, self.before, known.sizes)
-        size_after = self._size(self.new, self.after, known.sizes)
-        size = size_after or size_before or ArchiveSize(reason="no archive")
-        dependency = self._dependency(known)
-        moves = self._moves(dependency)
-        return ModelChange(
-            kind=kind,
-            stack=present.stack,
-            endpoint=present.endpoint,
-            model=self.model,
-            before=self.before,
-            after=self.after,
-            platform_before=self.old.platform if self.old is not None and self.before is not None else None,
-            platform_after=self.new.platform if self.new is not None and self.after is not None else None,
-            size=size,
-            size_before=size_before,
-            dependency=dependency,
-            rebuilt_for_platform=moves,
-            earlier=release,
-            sentence=" ".join(self._sentences(kind, release, size, size_before, moves)),
-        )
-
-    def _size(self, of: ServedSet | None, digest: str | None, sizes: Sizes) -> ArchiveSize | None:
-        if of is None or digest is None:
-            return None
-        return sizes.size(self.model, digest, endpoint=of.endpoint, platform=of.platform)
-
-    def _dependency(self, known: _Known) -> str | None:
-        """As the manifest says; else as the folder does, where the model still has one."""
-        for side, digest in ((self.new, self.after), (self.old, self.before)):
-            if side is not None and digest is not None:
-                told = known.sizes.dependency(self.model, digest, endpoint=side.endpoint, platform=side.platform)
-                return told or known.dependencies.get(self.model)
-        return None
-
-    def _moves(self, dependency: str | None) -> bool | None:
-        """Whether the platform alone makes another archive."""
-        if self.old is None or self.new is None or self.before is None or self.after is None:
-            return False
-        if self.old.platform == self.new.platform or dependency == "none":
-            return False
-        if dependency == "engine":
-            return True
-        targets = [python_target(each.platform) for each in (self.old, self.new)]
-        return None if dependency is None or None in targets else targets[0] != targets[1]
-
-    def _sentences(
-        self,
-        kind: ModelKind,
-        release: Earlier | None,
-        size: ArchiveSize,
-        size_before: ArchiveSize | None,
-        moves: bool | None,
-    ) -> Iterator[str]:
-        of = f"{self.model} of {(self.new or self.old).endpoint}"  # type: ignore[union-attr]  # one side is there
-        if kind is ModelKind.ADDED:
-            yield f"{of} is added ({self.after}, {size_text(size)})."
-        elif kind is ModelKind.REMOVED:
-            yield f"{of} is removed ({self.before}, {size_text(size)}): calls for it fail from then on."
-        elif kind is ModelKind.MOVED:
-            yield f"{of} keeps its digest ({self.after}, {size_text(size)})."
-        else:
-            was = "" if size_before is None or size_before.packed is None else f", before {size_text(size_before)}"
-            back = f" to what {release.where} had" if release is not None else ""
-            yield f"{of} is {kind.value}{back}: {self.before} → {self.after} ({size_text(size)}{was})."
-        stays = kind not in {ModelKind.ADDED, ModelKind.REMOVED}
-        if stays and self.old is not None and self.new is not None and self.old.platform != self.new.platform:
-            yield f"It moves from {self.old.platform} to {self.new.platform}: {_MOVES[moves]}."
-
-
 _MOVES = {
-    True: "its archive depends on the platform and is built anew",
-    False: "its archive does not depend on that and is the same under another prefix",
-    None: "whether its archive depends on that is not known here",
+    True: "its archive depends on the platform and is built again",
+    False: "its archive does not depend on the platform and is copied to the other prefix",
+    None: "whether its archive depends on the platform is not known here",
 }
 
 
-def size_text(size: ArchiveSize) -> str:
-    """A size in words: ``3.8 KiB``, or ``size unknown: no manifest of … in .local/archives``."""
-    return f"size unknown: {size.reason}" if size.packed is None else bytes_text(size.packed)
+def _rebuilt(dependency: str | None, old: Platform, new: Platform) -> bool | None:
+    """Whether the platform alone makes another archive."""
+    if dependency in {"none", "engine"}:
+        return dependency == "engine"
+    targets = [python_target(each) for each in (old, new)]
+    return None if dependency is None or None in targets else targets[0] != targets[1]
 
 
+# Sizes.
+_KIB = 1024
 _GB = 10**9
 """Of an instance store."""
 _GIB = 1024**3
 """Of an EBS volume, which the API calls GB."""
-_MIB = 1024**2
+
+
+def bytes_text(count: int) -> str:
+    """Bytes by powers of 1024: ``17 bytes``, ``90.2 MiB``."""
+    if count < _KIB:
+        return f"{count} byte{'' if count == 1 else 's'}"
+    value = float(count)
+    for unit in ("KiB", "MiB", "GiB"):
+        value /= _KIB
+        if value < _KIB:
+            return f"{value:.1f} {unit}"
+    return f"{value / _KIB:.1f} TiB"
+
+
+def size_text(size: ArchiveSize) -> str:
+    """``3.8 KiB``, or ``size unknown: no manifest of … in .local/archives``."""
+    return f"size unknown: {size.reason}" if size.packed is None else bytes_text(size.packed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,101 +325,95 @@ class Total:
 
     Attributes:
         models: how many archives there are.
-        packed: bytes of those whose size is known, as an instance fetches them.
-        unpacked: likewise, as they lie on its disk.
-        unknown: how many sizes are not known.
+        packed: bytes of those whose size is known, as an instance downloads them.
+        unpacked: likewise, on its disk.
+        unknown: how many sizes are unknown.
     """
 
-    models: int
-    packed: int
-    unpacked: int
-    unknown: int
+    models: int = 0
+    packed: int = 0
+    unpacked: int = 0
+    unknown: int = 0
 
     @property
     def text(self) -> str:
-        """In words: ``2 archives, 11.9 KiB (20.0 KiB unpacked)``, ``…, at least …, plus 1 of unknown size``."""
+        """``2 archives, 11.9 KiB (20.0 KiB unpacked)``, ``…, at least …, plus 1 of unknown size``."""
         of = f"{self.models} archive{'' if self.models == 1 else 's'}"
         if self.unknown == self.models:
             return f"{of} of unknown size" if self.models else "no archives"
-        told = f"{bytes_text(self.packed)} ({bytes_text(self.unpacked)} unpacked)"
-        return f"{of}, at least {told}, plus {self.unknown} of unknown size" if self.unknown else f"{of}, {told}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Capacity:
-    """What one instance has for models.
-
-    Attributes:
-        instance_type: the smallest of the endpoint's variants; None where the template names none.
-        disk_bytes: of the volume or the instance store that models lie on; None where neither template nor catalogue
-            tells.
-        gpu_bytes: memory of all its GPUs; None where the catalogue does not know the type.
-    """
-
-    instance_type: str | None
-    disk_bytes: int | None
-    gpu_bytes: int | None
+        sizes = f"{bytes_text(self.packed)} ({bytes_text(self.unpacked)} unpacked)"
+        return f"{of}, at least {sizes}, plus {self.unknown} of unknown size" if self.unknown else f"{of}, {sizes}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointSizes:
-    """One endpoint.
+    """All archives of one endpoint, beside what an instance holds.
 
     Attributes:
         stack: the stack's name in the environment.
         endpoint: the endpoint's name in the environment.
-        before: all its archives before the change; None where it is new.
-        after: likewise after it; None where it goes.
-        capacity: of one instance, after the change; before it, where the endpoint goes.
+        before: None for a new endpoint.
+        after: None for a removed one.
+        instance_type: of the variant with the smallest disk; None where the template names none.
+        disk_bytes: of the volume or the instance store with the models; None where it is unknown.
+        gpu_bytes: memory of all GPUs of an instance; None for a type that the catalogue does not have.
     """
 
     stack: str
     endpoint: str
     before: Total | None
     after: Total | None
-    capacity: Capacity
+    instance_type: str | None = None
+    disk_bytes: int | None = None
+    gpu_bytes: int | None = None
+
+    @property
+    def exceeds_disk(self) -> bool | None:
+        """Whether the unpacked archives are more than the disk holds; None where that is unknown."""
+        if self.after is None or self.disk_bytes is None:
+            return None
+        if self.after.unpacked > self.disk_bytes:
+            return True
+        return None if self.after.unknown else False
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """All of it in words."""
-        return tuple(_sentences(self))
-
-    @property
-    def exceeds_disk(self) -> bool | None:
-        """Whether the unpacked archives are more than the disk holds; None where that is not known."""
-        disk = self.capacity.disk_bytes
-        if self.after is None or disk is None:
-            return None
-        if self.after.unpacked > disk:
-            return True
-        return None if self.after.unknown else False
+        if self.after is None:
+            before = "nothing" if self.before is None else self.before.text
+            return (f"{self.endpoint} serves nothing any more; it had {before}.",)
+        was = f", before {self.before.text}" if self.before is not None and self.before != self.after else ""
+        disk = "a disk of unknown size" if self.disk_bytes is None else f"{bytes_text(self.disk_bytes)} of disk"
+        gpu = "GPU memory of unknown size"
+        if self.gpu_bytes is not None:
+            gpu = f"{bytes_text(self.gpu_bytes)} of GPU memory"
+        found = [
+            f"{self.endpoint} serves {self.after.text}{was}.",
+            f"An instance ({self.instance_type or 'of unknown type'}) has {disk} and {gpu}.",
+        ]
+        return (*found, "All of them do not fit on its disk at once.") if self.exceeds_disk else tuple(found)
 
 
 def endpoint_sizes(
     before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None, *, sizes: Sizes
 ) -> tuple[EndpointSizes, ...]:
-    """Every endpoint with a release set, the unchanged ones included, by stack and name.
-
-    Args:
-        before: the environment at the base; None where it is new.
-        after: the environment now; None where it goes.
-        sizes: what is known of archives.
-    """
-    old = {(each.stack, each.endpoint): each for each in served_sets(before)}
-    new = {(each.stack, each.endpoint): each for each in served_sets(after)}
-    return tuple(
-        _endpoint(
-            old.get(key), new.get(key), _capacity(new.get(key) or old[key], after if key in new else before), sizes
+    """Every endpoint with a release set, the unchanged ones included, by stack and name."""
+    old, new = _by_endpoint(before), _by_endpoint(after)
+    found = []
+    for key, served in sorted({**old, **new}.items()):
+        environment = after if key in new else before
+        assert environment is not None  # noqa: S101 - the set is of one of them
+        totals = [_total(side[key], sizes) if key in side else None for side in (old, new)]
+        found.append(
+            EndpointSizes(
+                stack=served.stack,
+                endpoint=served.endpoint,
+                before=totals[0],
+                after=totals[1],
+                **_capacity(served, environment.stacks[served.stack]),
+            )
         )
-        for key in sorted(old.keys() | new.keys())
-    )
-
-
-def _endpoint(old: ServedSet | None, new: ServedSet | None, capacity: Capacity, sizes: Sizes) -> EndpointSizes:
-    present = new or old
-    assert present is not None  # noqa: S101 - the caller's keys are those of the two sides
-    before, after = (None if each is None else _total(each, sizes) for each in (old, new))
-    return EndpointSizes(stack=present.stack, endpoint=present.endpoint, before=before, after=after, capacity=capacity)
+    return tuple(found)
 
 
 def _total(served: ServedSet, sizes: Sizes) -> Total:
@@ -358,43 +429,23 @@ def _total(served: ServedSet, sizes: Sizes) -> Total:
     )
 
 
-def _capacity(served: ServedSet, environment: EnvironmentSnapshot | None) -> Capacity:
-    """Of the variant with the smallest disk, as far as disks are known."""
-    stack = None if environment is None else environment.stacks[served.stack]
-    if stack is None or served.logical_id is None:
-        return Capacity(instance_type=None, disk_bytes=None, gpu_bytes=None)
-    variants = config_of(stack.resources[served.logical_id], stack).get("ProductionVariants", [])
-    found = [_of_variant(each) for each in variants]
-    if not found:
-        return Capacity(instance_type=None, disk_bytes=None, gpu_bytes=None)
-    return min(found, key=lambda each: (each.disk_bytes is not None, each.disk_bytes or 0, each.gpu_bytes or 0))
-
-
-def _of_variant(variant: Mapping[str, Json]) -> Capacity:
-    name = variant.get("InstanceType")
-    row = load_catalogue().instance(name) if isinstance(name, str) else None
-    volume = variant.get("VolumeSizeInGB")
-    disk = volume * _GIB if isinstance(volume, int) else 0 if row is None else row.local_nvme_gb * _GB
-    return Capacity(
-        instance_type=name if isinstance(name, str) else None,
-        disk_bytes=disk or None,
-        gpu_bytes=None if row is None else row.gpu_memory_mib * row.gpu_count * _MIB,
+def _capacity(served: ServedSet, stack: StackSnapshot) -> dict[str, Any]:
+    """Type, disk and GPU memory of the variant with the smallest disk, as far as disks are known."""
+    config = None if served.logical_id is None else config_of(stack.resources[served.logical_id], stack)
+    found = []
+    for variant in config.properties.get("ProductionVariants", []) if config is not None else ():
+        name, volume = variant.get("InstanceType"), variant.get("VolumeSizeInGB")
+        row = load_catalogue().instance(name) if isinstance(name, str) else None
+        disk = volume * _GIB if isinstance(volume, int) else 0 if row is None else row.local_nvme_gb * _GB
+        found.append(
+            {
+                "instance_type": name if isinstance(name, str) else None,
+                "disk_bytes": disk or None,
+                "gpu_bytes": None if row is None else row.gpu_memory_mib * row.gpu_count * _KIB**2,
+            }
+        )
+    return min(
+        found,
+        key=lambda each: (each["disk_bytes"] is not None, each["disk_bytes"] or 0, each["gpu_bytes"] or 0),
+        default={},
     )
-
-
-def _sentences(sizes: EndpointSizes) -> Iterator[str]:
-    if sizes.after is None:
-        yield f"{sizes.endpoint} serves nothing any more; it had {sizes.before.text if sizes.before else 'nothing'}."
-        return
-    was = f", before {sizes.before.text}" if sizes.before is not None and sizes.before != sizes.after else ""
-    yield f"{sizes.endpoint} serves {sizes.after.text}{was}."
-    capacity = sizes.capacity
-    disk = "a disk of unknown size" if capacity.disk_bytes is None else f"{bytes_text(capacity.disk_bytes)} of disk"
-    gpu = (
-        "GPU memory of unknown size"
-        if capacity.gpu_bytes is None
-        else f"{bytes_text(capacity.gpu_bytes)} of GPU memory"
-    )
-    yield f"An instance ({capacity.instance_type or 'of unknown type'}) has {disk} and {gpu}."
-    if sizes.exceeds_disk:
-        yield "All of them do not fit on its disk at once."

@@ -1,166 +1,91 @@
-"""Openings: networks, ways into data, ways out for programs that a change opens or closes."""
+"""Openings: what a change opens or closes of networks, of data, and of ways out for programs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
 
-from tritonstack.review.network_facts import network_facts
-from tritonstack.review.opening_facts import Counts, Fact, OpeningChange, OpeningKind, Owners, compare_facts
-from tritonstack.review.permission_change import Direction, PermissionChange
-from tritonstack.review.permissions import permission_changes
+from tritonstack.iam_policies import cidr_covers, listed
+from tritonstack.review.intrinsics import StackValues
+from tritonstack.review.permissions import Direction, PermissionChange, permission_changes
 from tritonstack.review.policies import SubjectKind
-from tritonstack.review.reading import Reading, renames
+from tritonstack.review.resource_changes import renames
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 
-_IN_VPC = {
-    "AWS::SageMaker::Model": "VpcConfig",
-    "AWS::SageMaker::EndpointConfig": "VpcConfig",
-    "AWS::Lambda::Function": "VpcConfig",
-    "AWS::CodeBuild::Project": "VpcConfig",
-}
-_BLOCKS = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
-_KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "AWS::S3::Bucket": (("BucketEncryption",),),
-    "AWS::SNS::Topic": (("KmsMasterKeyId",),),
-    "AWS::SQS::Queue": (("KmsMasterKeyId",), ("SqsManagedSseEnabled",)),
-    "AWS::Logs::LogGroup": (("KmsKeyId",),),
-    "AWS::SageMaker::EndpointConfig": (("KmsKeyId",), ("DataCaptureConfig", "KmsKeyId")),
-    "AWS::Lambda::Function": (("KmsKeyArn",),),
-    "AWS::CodeBuild::Project": (("EncryptionKey",),),
-    "AWS::ECR::Repository": (("EncryptionConfiguration",),),
-    "AWS::SecretsManager::Secret": (("KmsKeyId",),),
-    "AWS::DynamoDB::Table": (("SSESpecification",),),
-    "AWS::CodePipeline::Pipeline": (("ArtifactStore", "EncryptionKey"),),
-    "AWS::CloudTrail::Trail": (("KMSKeyId",),),
-    "AWS::EFS::FileSystem": (("Encrypted",), ("KmsKeyId",)),
-    "AWS::EC2::Volume": (("Encrypted",), ("KmsKeyId",)),
-}
-"""Type → the properties that say how its data is encrypted."""
-_BY_KEY = ("BucketEncryption", "EncryptionConfiguration")
-"""Those that hold the key deeper in."""
+
+class OpeningKind(StrEnum):
+    """What happens to an opening."""
+
+    OPENED = "opened"
+    CLOSED = "closed"
+    OTHER = "other"
+    """Changed, and neither side covers the other."""
 
 
-def exposure_facts(stack: StackSnapshot) -> Iterator[Fact]:
-    """Every such fact of one stack."""
-    reading = Reading(stack)
-    for resource in stack.resources.values():
-        yield from _vpc(stack, resource, reading)
-        yield from _isolation(stack, resource)
-        yield from _public_access(stack, resource)
-        yield from _encryption(stack, resource, reading)
-        if resource.type == "AWS::Lambda::Url" and resource.properties.get("AuthType") == "NONE":
-            comes, goes = "can be called by anybody, without a signature (AuthType NONE)", "no longer answers anybody"
-            yield _fact(stack, resource, "url", "NONE", comes=comes, goes=goes, opens=True, counts=Counts.ALWAYS)
+@dataclass(frozen=True, kw_only=True)
+class OpeningChange:
+    """One opening.
+
+    Attributes:
+        kind: what happens to it.
+        stack: the stack's name in its environment.
+        name: what is open or closed: a construct path, or the name of a resource outside the app.
+        sentence: what comes or goes, without its subject: ``lets in tcp 443 from 0.0.0.0/0``.
+        logical_id: of the resource that causes it, after the change or before it for a removed one.
+    """
+
+    kind: OpeningKind
+    stack: str
+    name: str
+    sentence: str
+    logical_id: str
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Sort key of a report: by stack, what opens first."""
+        return (self.stack, list(OpeningKind).index(self.kind), self.name, self.sentence, self.logical_id)
 
 
-def _fact(
-    stack: StackSnapshot,
-    resource: Resource,
-    topic: str,
-    detail: str,
+def opening_changes(
+    before: EnvironmentSnapshot | None,
+    after: EnvironmentSnapshot | None,
     *,
-    comes: str,
-    goes: str,
-    opens: bool = False,
-    counts: Counts = Counts.WITH_OWNER,
-    paired: bool = False,
-) -> Fact:
-    return Fact(
-        stack=stack.name,
-        owner=resource.logical_id,
-        topic=topic,
-        detail=detail,
-        name=resource.path,
-        logical_id=resource.logical_id,
-        comes=comes,
-        goes=goes,
-        opens=opens,
-        counts=counts,
-        paired=paired,
-    )
+    permissions: Iterable[PermissionChange] | None = None,
+) -> tuple[OpeningChange, ...]:
+    """What an environment opens or closes. Sorted.
 
+    Rules of security groups are compared by the traffic that they allow, wherever they stand. What closes (encryption,
+    a VPC, network isolation, a public access block) is reported where its resource is on both sides.
 
-def _vpc(stack: StackSnapshot, resource: Resource, reading: Reading) -> Iterator[Fact]:
-    """Which network it runs in; a model that is new, and neither in one nor isolated, reaches the internet."""
-    name = _IN_VPC.get(resource.type)
-    if name is None:
-        return
-    config = resource.properties.get(name)
-    if config:
-        where = "; ".join(
-            f"{part}: {', '.join(sorted(map(reading.shown, value if isinstance(value, list) else [value])))}"
-            for part, value in sorted(config.items())
-        )
-        goes = f"no longer runs in a VPC ({where}): its traffic leaves the network"
-        yield _fact(stack, resource, "vpc", where, comes=f"runs in a VPC ({where})", goes=goes, paired=True)
-    elif resource.type == "AWS::SageMaker::Model" and not _is_on(resource.properties.get("EnableNetworkIsolation")):
-        yield _fact(
-            stack,
-            resource,
-            "internet",
-            "",
-            comes="runs in no VPC and without network isolation: its containers reach the internet",
-            goes="no longer runs with a way to the internet from its containers",
-            opens=True,
-            counts=Counts.WITHOUT_OWNER,
-        )
-
-
-def _isolation(stack: StackSnapshot, resource: Resource) -> Iterator[Fact]:
-    if _is_on(resource.properties.get("EnableNetworkIsolation")):
-        comes = "is isolated: its containers make no calls (EnableNetworkIsolation)"
-        goes = "is no longer isolated: its containers may make calls (EnableNetworkIsolation)"
-        yield _fact(stack, resource, "isolation", "", comes=comes, goes=goes)
-
-
-def _public_access(stack: StackSnapshot, resource: Resource) -> Iterator[Fact]:
-    """The public access block. A new bucket has all of it unless the template says otherwise (S3 user guide)."""
-    if resource.type not in {"AWS::S3::Bucket", "AWS::S3::AccessPoint"}:
-        return
-    given = resource.properties.get("PublicAccessBlockConfiguration")
-    config = given if isinstance(given, dict) else {}
-    for flag in _BLOCKS:
-        if _is_on(config.get(flag)):
-            comes, goes = f"blocks public access ({flag})", f"no longer blocks public access ({flag})"
-            yield _fact(stack, resource, flag, "", comes=comes, goes=goes)
-        elif given is not None:
-            comes, goes = f"does not block public access ({flag})", f"public access was not blocked ({flag})"
-            counts = Counts.WITHOUT_OWNER
-            yield _fact(stack, resource, f"no {flag}", "", comes=comes, goes=goes, opens=True, counts=counts)
-
-
-def _encryption(stack: StackSnapshot, resource: Resource, reading: Reading) -> Iterator[Fact]:
-    for path in _KEYS.get(resource.type, ()):
-        value: Json = resource.properties
-        for part in path:
-            value = value.get(part) if isinstance(value, dict) else None
-        if isinstance(value, dict) and path[-1] in _BY_KEY:
-            value = _key_in(value)
-        if value in (None, False, "false", {}):
-            continue
-        name, shown = ".".join(path), reading.shown(value)
-        comes = f"encrypts its data by {name} {shown}"
-        goes = f"no longer encrypts its data by {name} {shown}"
-        yield _fact(stack, resource, name, shown, comes=comes, goes=goes, paired=True)
-
-
-def _key_in(value: Json) -> Json:
-    """The key of a bucket's or a repository's encryption; None where AWS's own keys encrypt, as they do anyway."""
-    if isinstance(value, list):
-        return next((key for key in map(_key_in, value) if key is not None), None)
-    if not isinstance(value, dict):
-        return None
-    for name in ("KMSMasterKeyID", "KmsKey"):
-        if name in value:
-            return value[name]
-    if "aws:kms" in value.values() or "KMS" in value.values():
-        return "with AWS's own key of the service in KMS"
-    return _key_in(list(value.values()))
-
-
-def _is_on(value: Json) -> bool:
-    return str(value).lower() == "true"
+    Args:
+        before: None for a new environment.
+        after: None for a removed one.
+        permissions: what ``permission_changes`` returns of them; None: it is called.
+    """
+    renamed = {
+        (name, old): new
+        for name in (before.stacks.keys() & after.stacks.keys() if before and after else ())
+        for new, old in renames(before.stacks[name].resources, after.stacks[name].resources).items()  # type: ignore[union-attr]
+    }
+    old = [replace(each, owner=renamed.get((each.stack, each.owner), each.owner)) for each in _facts(before)]
+    owners = frozenset((stack, renamed.get((stack, name), name)) for stack, name in _owners(before))
+    changes = list(_compared(old, _facts(after), owners_before=owners, owners_after=_owners(after)))
+    for permission in permission_changes(before, after) if permissions is None else permissions:
+        sentence = _opening_sentence(permission)
+        if sentence is not None:
+            changes.append(
+                OpeningChange(
+                    kind=_KINDS[permission.kind],
+                    stack=permission.stack,
+                    name=permission.principal,
+                    sentence=sentence,
+                    logical_id=permission.logical_id,
+                )
+            )
+    return tuple(sorted(changes, key=lambda each: each.order))
 
 
 _KINDS = {
@@ -168,44 +93,77 @@ _KINDS = {
     Direction.NARROWER: OpeningKind.CLOSED,
     Direction.OTHER: OpeningKind.OTHER,
 }
-_WITHOUT_TLS = "Bool aws:securetransport false"
 
 
-def opening_changes(before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None) -> tuple[OpeningChange, ...]:
-    """What an environment opens or closes.
+def _opening_sentence(change: PermissionChange) -> str | None:
+    """What a resource's policy opens: to requests without TLS, to everybody, through a VPC endpoint; else None."""
+    if change.about is not SubjectKind.RESOURCE:
+        return None
+    if change.type == "AWS::EC2::VPCEndpoint":
+        return None if change.whole else f"its policy: {change.statement}"
+    if not change.allows and "Bool aws:securetransport false" in change.conditions:
+        verb = "are refused from now on" if change.kind is Direction.NARROWER else "are no longer refused"
+        return None if change.whole else f"requests without TLS {verb}: {', '.join(change.actions)}"
+    return f"open to everybody: {change.statement}" if change.allows and "anybody" in change.who else None
 
-    Rules of security groups are compared by the traffic that they let through, wherever they stand. What is closed by
-    nature (encryption, a VPC, network isolation, a public access block) is told where its resource is on both sides: a
-    resource that is new closes nothing. Sorted; the same for the same snapshots.
 
-    Args:
-        before: None where the environment is new.
-        after: None where it is gone.
+# Facts: what is open or closed on one side, and how two sides compare.
+
+
+class Counts(StrEnum):
+    """When a fact that is on one side only is a change."""
+
+    ALWAYS = "always"
+    WITH_OWNER = "where its resource is on both sides"
+    WITHOUT_OWNER = "where its resource is new or removed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One thing that is open or closed.
+
+    Attributes:
+        stack: the stack's name.
+        owner: logical id, or the name of a resource outside the app.
+        topic: what of the owner.
+        detail: what exactly; one traffic rule may cover another.
+        name: of the owner, to show.
+        logical_id: of the resource that causes it.
+        comes: the sentence for one that comes.
+        goes: the sentence for one that goes.
+        opens: whether it opens or closes.
+        counts: when it is a change.
+        paired: whether one that goes and one that comes of the same topic are one change.
     """
-    renamed = _renamed(before, after)
-    old = (replace(each, owner=renamed.get((each.stack, each.owner), each.owner)) for each in _facts(before))
-    owners = frozenset((stack, renamed.get((stack, name), name)) for stack, name in _owners(before))
-    changes = list(compare_facts(old, _facts(after), owners_before=owners, owners_after=_owners(after)))
-    for permission in permission_changes(before, after):
-        changes += _of_permission(permission)
-    return tuple(sorted(changes, key=lambda each: each.order))
+
+    stack: str
+    owner: str
+    topic: str
+    detail: TrafficRule | str
+    name: str = field(compare=False)
+    logical_id: str = field(compare=False)
+    comes: str = field(compare=False)
+    goes: str = field(compare=False)
+    opens: bool = True
+    counts: Counts = Counts.ALWAYS
+    paired: bool = False
+
+    @property
+    def about(self) -> tuple[str, str, str]:
+        """Stack, owner and topic."""
+        return (self.stack, self.owner, self.topic)
+
+    def covers(self, other: Fact) -> bool:
+        """Whether it holds all that the other one holds."""
+        if self.about != other.about or self.opens is not other.opens:
+            return False
+        if isinstance(self.detail, TrafficRule) and isinstance(other.detail, TrafficRule):
+            return self.detail.covers(other.detail)
+        return self.detail == other.detail
 
 
-def _facts(environment: EnvironmentSnapshot | None) -> Iterator[Fact]:
-    for stack in environment.stacks.values() if environment is not None else ():
-        yield from network_facts(stack)
-        yield from exposure_facts(stack)
-
-
-def _renamed(before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None) -> dict[tuple[str, str], str]:
-    """Stack and logical id before → logical id after, of what is the same but for that: it opens and closes nothing."""
-    if before is None or after is None:
-        return {}
-    return {
-        (name, old): new
-        for name in before.stacks.keys() & after.stacks.keys()
-        for new, old in renames(before.stacks[name].resources, after.stacks[name].resources).items()
-    }
+Owners = frozenset[tuple[str, str]]
+"""Stack and logical id of every resource of a side."""
 
 
 def _owners(environment: EnvironmentSnapshot | None) -> Owners:
@@ -213,26 +171,365 @@ def _owners(environment: EnvironmentSnapshot | None) -> Owners:
     return frozenset((stack.name, name) for stack in stacks for name in stack.resources)
 
 
-def _of_permission(change: PermissionChange) -> Iterator[OpeningChange]:
-    """What a resource's policy opens: to calls without TLS, to everybody, through a VPC endpoint."""
-    if change.about is not SubjectKind.RESOURCE:
-        return
-    if change.type == "AWS::EC2::VPCEndpoint":
-        if not change.whole:
-            yield _opening(change, f"its policy: {change.statement}")
-    elif not change.allows and _WITHOUT_TLS in change.conditions:
-        if not change.whole:
-            verb = "are refused from now on" if change.kind is Direction.NARROWER else "are no longer refused"
-            yield _opening(change, f"calls without TLS {verb}: {', '.join(change.actions)}")
-    elif change.allows and "anybody" in change.who:
-        yield _opening(change, f"open to everybody: {change.statement}")
+def _least(facts: Iterable[Fact]) -> list[Fact]:
+    """The facts that no other one covers, sorted."""
+    kept: list[Fact] = []
+    for fact in sorted(facts, key=lambda each: (each.about, str(each.detail), each.logical_id)):
+        if not any(each.covers(fact) for each in kept):
+            kept = [each for each in kept if not fact.covers(each)]
+            kept.append(fact)
+    return kept
 
 
-def _opening(change: PermissionChange, sentence: str) -> OpeningChange:
-    return OpeningChange(
-        kind=_KINDS[change.kind],
-        stack=change.stack,
-        name=change.principal,
-        sentence=sentence,
-        logical_id=change.logical_id,
-    )
+def _compared(
+    before: Iterable[Fact], after: Iterable[Fact], *, owners_before: Owners, owners_after: Owners
+) -> Iterator[OpeningChange]:
+    """What comes and goes."""
+    old, new = _least(before), _least(after)
+    outside = frozenset(each.about[:2] for each in (*old, *new)) - owners_before - owners_after
+
+    def counts(fact: Fact, owners: Owners) -> bool:
+        there = (fact.stack, fact.owner) in owners | outside
+        return fact.counts is Counts.ALWAYS or there is (fact.counts is Counts.WITH_OWNER)
+
+    def made(fact: Fact, kind: OpeningKind, sentence: str) -> OpeningChange:
+        return OpeningChange(kind=kind, stack=fact.stack, name=fact.name, sentence=sentence, logical_id=fact.logical_id)
+
+    come = [each for each in new if not any(other.covers(each) for other in old) and counts(each, owners_before)]
+    gone = [each for each in old if not any(other.covers(each) for other in new) and counts(each, owners_after)]
+    for fact in come:
+        others = [each for each in gone if fact.paired and each.about == fact.about]
+        if others:
+            was = "; ".join(sorted(each.comes for each in others))
+            yield made(fact, OpeningKind.OTHER, f"{fact.comes} — before: {was}")
+        else:
+            yield made(fact, OpeningKind.OPENED if fact.opens else OpeningKind.CLOSED, fact.comes)
+    for fact in gone:
+        if not any(fact.paired and each.about == fact.about for each in come):
+            yield made(fact, OpeningKind.CLOSED if fact.opens else OpeningKind.OPENED, fact.goes)
+
+
+# Traffic rules of security groups.
+_ALL = "-1"
+_EVERY_PORT = (0, 65535)
+_PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6", "all": _ALL}
+_PEERS = (
+    "CidrIp",
+    "CidrIpv6",
+    "SourceSecurityGroupId",
+    "SourceSecurityGroupName",
+    "DestinationSecurityGroupId",
+    "SourcePrefixListId",
+    "DestinationPrefixListId",
+)
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class TrafficRule:
+    """Traffic that a rule allows.
+
+    Attributes:
+        protocol: ``tcp``, ``udp``, ``icmp``, …; ``-1`` for every one.
+        ports: first and last; of ICMP, type and code. None where they are known only when deployed.
+        peer: a range of addresses, a prefix list, a security group: as it is compared.
+        shown: the ports and the peer as they are shown.
+    """
+
+    protocol: str
+    ports: tuple[int, int] | None
+    peer: str
+    shown: tuple[str, str] = field(compare=False)
+
+    @classmethod
+    def of(cls, properties: Mapping[str, Json], values: StackValues) -> TrafficRule:
+        """The traffic of a security group's rule."""
+        protocol = values.shown(str(properties.get("IpProtocol", _ALL))).lower()
+        protocol = _PROTOCOLS.get(protocol, protocol)
+        peer = next((properties[each] for each in _PEERS if each in properties), "nobody")
+        texts = [values.shown(properties.get(each, "-1")) for each in ("FromPort", "ToPort")]
+        ports: tuple[int, int] | None = None
+        shown = f"{texts[0]} to {texts[1]}"
+        if protocol == _ALL:
+            ports, shown = _EVERY_PORT, ""
+        elif all(text.removeprefix("-").isdecimal() for text in texts):
+            first, last = (int(text) for text in texts)
+            ports, shown = (first, last), f"type {first}, code {last}"
+            if protocol in {"tcp", "udp"}:
+                ports = _EVERY_PORT if first == -1 else ports
+                shown = "every port" if ports == _EVERY_PORT else f"{first}" if first == last else f"{first}-{last}"
+        return cls(protocol=protocol, ports=ports, peer=values.canonical(peer), shown=(shown, values.shown(peer)))
+
+    def covers(self, other: TrafficRule) -> bool:
+        """Whether all traffic that the other one allows is allowed by this one."""
+        peers = self.peer == other.peer or cidr_covers(self.peer, other.peer)
+        if not peers or self.protocol == _ALL:
+            return peers
+        if self.protocol != other.protocol:
+            return False
+        if self.protocol in {"tcp", "udp"} and self.ports is not None and other.ports is not None:
+            return self.ports[0] <= other.ports[0] and other.ports[1] <= self.ports[1]
+        return (self.ports, self.shown[0]) == (other.ports, other.shown[0])
+
+    def words(self, preposition: str) -> str:
+        """``tcp 443 from 0.0.0.0/0 (every IPv4 address)``."""
+        what = "every protocol and port" if self.protocol == _ALL else f"{self.protocol} {self.shown[0]}"
+        return f"{what} {preposition} {self.shown[1]}{_width(self.peer)}"
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is the CDK's rule for no outbound traffic: an ICMP type that nothing sends."""
+        return self.protocol == "icmp" and self.ports == (252, 86) and self.peer == "255.255.255.255/32"
+
+
+def _width(peer: str) -> str:
+    """How many addresses a range is, in words; empty for a single one or what is no range."""
+    try:
+        network = ipaddress.ip_network(peer, strict=False)
+    except ValueError:
+        return ""
+    if network.prefixlen == 0:
+        return f" (every IPv{network.version} address)"
+    return f" ({network.num_addresses} addresses)" if network.num_addresses > 1 else ""
+
+
+# The facts of a stack.
+_GATEWAYS = {
+    "AWS::EC2::InternetGateway": "an internet gateway",
+    "AWS::EC2::EgressOnlyInternetGateway": "a gateway to the internet, outbound only",
+    "AWS::EC2::NatGateway": "a NAT gateway: what is behind it reaches the internet",
+    "AWS::EC2::VPCGatewayAttachment": "a gateway attached to the VPC",
+    "AWS::EC2::VPNGateway": "a VPN gateway",
+    "AWS::EC2::TransitGatewayAttachment": "an attachment to a transit gateway",
+    "AWS::EC2::VPCPeeringConnection": "a peering with another VPC",
+}
+_TARGETS = (
+    "GatewayId",
+    "NatGatewayId",
+    "EgressOnlyInternetGatewayId",
+    "TransitGatewayId",
+    "VpcPeeringConnectionId",
+    "VpcEndpointId",
+    "InstanceId",
+    "NetworkInterfaceId",
+)
+_DESTINATIONS = ("DestinationCidrBlock", "DestinationIpv6CidrBlock", "DestinationPrefixListId")
+_IN_VPC = (
+    "AWS::SageMaker::Model",
+    "AWS::SageMaker::EndpointConfig",
+    "AWS::Lambda::Function",
+    "AWS::CodeBuild::Project",
+)
+_BLOCKS = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
+_KEYS: dict[str, tuple[str, ...]] = {
+    "AWS::S3::Bucket": ("BucketEncryption",),
+    "AWS::SNS::Topic": ("KmsMasterKeyId",),
+    "AWS::SQS::Queue": ("KmsMasterKeyId", "SqsManagedSseEnabled"),
+    "AWS::Logs::LogGroup": ("KmsKeyId",),
+    "AWS::SageMaker::EndpointConfig": ("KmsKeyId", "DataCaptureConfig.KmsKeyId"),
+    "AWS::Lambda::Function": ("KmsKeyArn",),
+    "AWS::CodeBuild::Project": ("EncryptionKey",),
+    "AWS::ECR::Repository": ("EncryptionConfiguration",),
+    "AWS::SecretsManager::Secret": ("KmsKeyId",),
+    "AWS::CodePipeline::Pipeline": ("ArtifactStore.EncryptionKey",),
+}
+"""Type → the properties that say how its data is encrypted."""
+
+
+def _facts(environment: EnvironmentSnapshot | None) -> Iterator[Fact]:
+    for stack in environment.stacks.values() if environment is not None else ():
+        facts = _StackFacts(stack)
+        for resource in stack.resources.values():
+            yield from facts.network(resource)
+            yield from facts.exposure(resource)
+
+
+class _StackFacts:
+    """Facts of one stack's resources."""
+
+    def __init__(self, stack: StackSnapshot) -> None:
+        self._stack = stack
+        self._values = StackValues(stack)
+
+    def network(self, resource: Resource) -> Iterator[Fact]:
+        """Security groups, routes, gateways, VPC endpoints, subnets."""
+        properties = resource.properties
+        match resource.type:
+            case "AWS::EC2::SecurityGroup":
+                yield from self._group(resource)
+            case "AWS::EC2::SecurityGroupIngress":
+                yield self._rule(resource, properties.get("GroupId"), properties, "lets in", "from")
+            case "AWS::EC2::SecurityGroupEgress":
+                yield self._rule(resource, properties.get("GroupId"), properties, "lets out", "to")
+            case "AWS::EC2::Route":
+                to, through = self._first(resource, _DESTINATIONS), self._first(resource, _TARGETS)
+                kind = " (a NAT gateway)" if "NatGatewayId" in properties else ""
+                kind = " (an internet gateway)" if self._is_internet(resource) else kind
+                words = f"routes to {to}{_width(to)} through {through}{kind}"
+                table = properties.get("RouteTableId")
+                yield self._fact(resource, "route", f"{to} {through}", words, f"no longer {words}", owner=table)
+            case "AWS::EC2::SubnetRouteTableAssociation":
+                if self._leads_to_internet(properties.get("RouteTableId")):
+                    comes = "is a public subnet: it has a route to an internet gateway"
+                    subnet = properties.get("SubnetId")
+                    yield self._fact(resource, "public", "", comes, "is no longer a public subnet", owner=subnet)
+            case "AWS::EC2::Subnet" if _is_on(properties.get("MapPublicIpOnLaunch")):
+                words = "gives instances in it a public address (MapPublicIpOnLaunch)"
+                yield self._fact(resource, "addresses", "", words, f"no longer {words}")
+            case "AWS::EC2::VPCEndpoint":
+                service = self._values.shown(properties.get("ServiceName", ""))
+                comes, goes = f"is a private way to {service}", f"is no longer a private way to {service}"
+                yield self._fact(resource, "endpoint", service, comes, goes)
+            case type_ if type_ in _GATEWAYS:
+                yield self._fact(resource, "gateway", "", f"{_GATEWAYS[type_]} comes", f"{_GATEWAYS[type_]} goes")
+
+    def exposure(self, resource: Resource) -> Iterator[Fact]:
+        """VPCs, network isolation, public access, encryption, function URLs."""
+        if resource.type in _IN_VPC:
+            yield from self._vpc(resource)
+        if _is_on(resource.properties.get("EnableNetworkIsolation")):
+            comes = "is isolated: its containers make no requests (EnableNetworkIsolation)"
+            goes = "is no longer isolated: its containers may make requests (EnableNetworkIsolation)"
+            yield self._closes(resource, "isolation", "", comes, goes)
+        if resource.type in {"AWS::S3::Bucket", "AWS::S3::AccessPoint"}:
+            yield from self._public_access(resource)
+        for path in _KEYS.get(resource.type, ()):
+            key = self._key(resource, path)
+            if key is not None:
+                words = f"encrypts its data by {path} {key}"
+                yield self._closes(resource, path, key, words, f"no longer {words}", paired=True)
+        if resource.type == "AWS::Lambda::Url" and resource.properties.get("AuthType") == "NONE":
+            comes = "can be invoked by anybody, without a signature (AuthType NONE)"
+            yield self._fact(resource, "url", "NONE", comes, "can no longer be invoked by anybody")
+
+    def _fact(
+        self,
+        resource: Resource,
+        topic: str,
+        detail: TrafficRule | str,
+        comes: str,
+        goes: str,
+        *,
+        owner: Json = None,
+        **members: Any,
+    ) -> Fact:
+        """A fact about a resource, or about the one that ``owner`` names."""
+        name = resource.logical_id
+        if owner is not None:
+            name = self._values.logical_id(owner) or self._values.shown(owner)
+        owned = self._stack.resources.get(name)
+        return Fact(
+            stack=self._stack.name,
+            owner=name,
+            topic=topic,
+            detail=detail,
+            name=name if owned is None else owned.path,
+            logical_id=resource.logical_id,
+            comes=comes,
+            goes=goes,
+            **members,
+        )
+
+    def _closes(
+        self, resource: Resource, topic: str, detail: str, comes: str, goes: str, *, paired: bool = False
+    ) -> Fact:
+        return self._fact(resource, topic, detail, comes, goes, opens=False, counts=Counts.WITH_OWNER, paired=paired)
+
+    def _group(self, group: Resource) -> Iterator[Fact]:
+        """The rules in a security group, and the one that AWS adds to a new group without an outbound rule."""
+        own = {"Ref": group.logical_id}
+        for each in _dicts(group.properties.get("SecurityGroupIngress")):
+            yield self._rule(group, own, each, "lets in", "from")
+        outbound = _dicts(group.properties.get("SecurityGroupEgress"))
+        for each in outbound:
+            if not TrafficRule.of(each, self._values).is_nothing:
+                yield self._rule(group, own, each, "lets out", "to")
+        if not outbound:
+            comes = (
+                "lets out every protocol and port to every address, as AWS adds it to a group without an outbound rule"
+            )
+            goes = "no longer lets out every protocol and port to every address"
+            yield self._fact(group, "default", "", comes, goes, counts=Counts.WITHOUT_OWNER)
+
+    def _rule(
+        self, resource: Resource, group: Json, properties: Mapping[str, Json], verb: str, preposition: str
+    ) -> Fact:
+        rule = TrafficRule.of(properties, self._values)
+        words = f"{verb} {rule.words(preposition)}"
+        return self._fact(resource, verb, rule, words, f"no longer {words}", owner=group)
+
+    def _vpc(self, resource: Resource) -> Iterator[Fact]:
+        config = resource.properties.get("VpcConfig")
+        if config:
+            where = "; ".join(
+                f"{part}: {', '.join(sorted(map(self._values.shown, listed(value))))}"
+                for part, value in sorted(config.items())
+            )
+            goes = f"no longer runs in a VPC ({where}): its traffic leaves the network"
+            yield self._closes(resource, "vpc", where, f"runs in a VPC ({where})", goes, paired=True)
+        elif resource.type == "AWS::SageMaker::Model" and not _is_on(resource.properties.get("EnableNetworkIsolation")):
+            comes = "runs in no VPC and without network isolation: its containers have outbound internet access"
+            goes = "no longer runs with outbound internet access from its containers"
+            yield self._fact(resource, "internet", "", comes, goes, counts=Counts.WITHOUT_OWNER)
+
+    def _public_access(self, resource: Resource) -> Iterator[Fact]:
+        """The public access block. A new bucket has all of it unless the template says otherwise (S3 user guide)."""
+        given = resource.properties.get("PublicAccessBlockConfiguration")
+        for flag in _BLOCKS:
+            if isinstance(given, dict) and _is_on(given.get(flag)):
+                words = f"blocks public access ({flag})"
+                yield self._closes(resource, flag, "", words, f"no longer {words}")
+            elif given is not None:
+                comes, goes = f"does not block public access ({flag})", f"public access was not blocked ({flag})"
+                yield self._fact(resource, f"no {flag}", "", comes, goes, counts=Counts.WITHOUT_OWNER)
+
+    def _key(self, resource: Resource, path: str) -> str | None:
+        """What encrypts the data; None for AWS's own keys, which encrypt anyway."""
+        value: Json = resource.properties
+        for part in path.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if path in {"BucketEncryption", "EncryptionConfiguration"}:
+            value = _key_inside(value)
+        return None if value in (None, False, "false", {}) else self._values.shown(value)
+
+    def _first(self, resource: Resource, names: Iterable[str]) -> str:
+        return self._values.shown(
+            next((resource.properties[each] for each in names if each in resource.properties), "")
+        )
+
+    def _leads_to_internet(self, table: Json) -> bool:
+        own = self._values.logical_id(table)
+        return own is not None and any(
+            self._values.logical_id(route.properties.get("RouteTableId")) == own
+            and self._first(route, _DESTINATIONS) in {"0.0.0.0/0", "::/0"}
+            and self._is_internet(route)
+            for route in self._stack.of_type("AWS::EC2::Route")
+        )
+
+    def _is_internet(self, route: Resource) -> bool:
+        gateway = route.properties.get("GatewayId")
+        own = self._values.logical_id(gateway)
+        if own is not None:
+            return self._stack.resources[own].type == "AWS::EC2::InternetGateway"
+        return gateway is not None and self._values.shown(gateway).startswith("igw-")
+
+
+def _key_inside(value: Json) -> Json:
+    """The key in a bucket's or a repository's encryption settings; None where there is none."""
+    if isinstance(value, list):
+        return next((key for key in map(_key_inside, value) if key is not None), None)
+    if not isinstance(value, dict):
+        return None
+    for name in ("KMSMasterKeyID", "KmsKey"):
+        if name in value:
+            return value[name]
+    if "aws:kms" in value.values() or "KMS" in value.values():
+        return "with AWS's own key of the service in KMS"
+    return _key_inside(list(value.values()))
+
+
+def _is_on(value: Json) -> bool:
+    return str(value).lower() == "true"
+
+
+def _dicts(value: Json) -> list[dict[str, Json]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

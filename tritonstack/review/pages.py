@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -17,20 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from tritonstack.review.change import Effect
-from tritonstack.review.document import ReviewDocument
-from tritonstack.review.entries import (
-    CostTableEntry,
-    DiffLine,
-    EnvironmentEntry,
-    PropertyEntry,
-    ResourceEntry,
-    diff_lines,
-)
-from tritonstack.review.entry_words import (
+from tritonstack.review.document import CostTableEntry, EnvironmentEntry, PropertyEntry, ResourceEntry, ReviewDocument
+from tritonstack.review.report import Level
+from tritonstack.review.wording import (
     COST,
     COST_COLUMNS,
     cost_notes,
     cost_rows,
+    diff_lines,
     file_words,
     finding_words,
     match_groups,
@@ -38,18 +32,20 @@ from tritonstack.review.entry_words import (
     property_note,
     shown_traffic,
 )
-from tritonstack.review.report import BY_WEIGHT, Level
 
 TEMPLATES = Path(__file__).parent / "templates"
 SHORT = 14
-"""Lines: a longer difference is folded."""
+"""Lines: a longer difference is folded on the page."""
 CLASSES = {Level.NOTHING: "nothing", Level.PLAIN: "plain", Level.LOOK: "look", Level.CLOSE: "close"}
 
 
 def page(document: ReviewDocument) -> str:
-    """The whole page; the same bytes for the same report."""
-    style = (TEMPLATES / "page.css").read_text(encoding="utf-8") + "".join(_filters())
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    """The HTML page; the same bytes for the same report."""
+    # A box that is not ticked hides the resources of its effect.
+    filters = "".join(
+        f"body:has(#show-{slug(each)}:not(:checked)) .effect-{slug(each)} {{ display: none; }}\n" for each in Effect
+    )
+    style = (TEMPLATES / "page.css").read_text(encoding="utf-8") + filters
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -62,12 +58,12 @@ def page(document: ReviewDocument) -> str:
         document=document,
         # Escaped, it would be another style than the digest's.
         style=Markup(style),  # noqa: S704 - of this package, nothing of a report is in it
-        style_digest=digest,
-        effects=[each for each in BY_WEIGHT if each in shown],
+        style_digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        effects=[each for each in Effect if each in shown],
         classes=CLASSES,
         groups=_groups,
         matches=list(match_groups(document)),
-        lines=_lines,
+        lines=diff_lines,
         short=SHORT,
         note=property_note,
         files=file_words,
@@ -86,25 +82,13 @@ def slug(value: str) -> str:
     return "".join(each if each.isalnum() else "-" for each in value.lower())
 
 
-def _groups(environment: EnvironmentEntry) -> Iterator[tuple[str, list[ResourceEntry]]]:
-    for effect, resources in groupby(environment.resources, key=lambda each: each.effect):
-        yield effect.value, list(resources)
-
-
-def _lines(before: str | None, after: str | None) -> tuple[DiffLine, ...]:
-    return diff_lines(before, after)
-
-
-def _filters() -> Iterator[str]:
-    """What hides the resources of an effect whose box is not ticked."""
-    for each in BY_WEIGHT:
-        name = slug(each.value)
-        yield f"body:has(#show-{name}:not(:checked)) .effect-{name} {{ display: none; }}\n"
+def _groups(environment: EnvironmentEntry) -> list[tuple[Effect, list[ResourceEntry]]]:
+    return [(effect, list(group)) for effect, group in groupby(environment.resources, key=lambda each: each.effect)]
 
 
 COLOURS = {Level.NOTHING: "dim", Level.PLAIN: "blue", Level.LOOK: "yellow", Level.CLOSE: "red"}
 MOST_LINES = 6
-"""Lines of a property, of a list, resources of an effect. What is replaced, removed or refused is shown whole."""
+"""Lines of a property or of a list, resources of an effect. What is replaced, removed or refused is shown whole."""
 MOST_DETAILED = 8
 """Resources of an environment whose differences are shown; of more, the properties are named."""
 _COUNTED = {Effect.NEW, Effect.RENAMED, Effect.CHANGED, Effect.MAY_CHANGE, Effect.TEMPLATE_ONLY}
@@ -113,7 +97,7 @@ WHERE = "--verbose shows all of it, --markdown, --html and --json write it"
 
 
 def show(document: ReviewDocument, console: Console, *, verbose: bool = False) -> None:
-    """Print it; ``verbose``: all of it, however long it is."""
+    """Print the report; ``verbose``: all of it, however long it is."""
     base = document.base
     named = "" if base.chosen else ", the default"
     console.print(Text(f"compared with the snapshots at {base.commit[:12]}, where this branch left {base.ref}{named}"))
@@ -150,7 +134,7 @@ def _table(columns: Iterable[str], rows: Iterable[Iterable[str]] = ()) -> Table:
 
 
 class _Printer:
-    """Prints environments, and knows whether something was left out."""
+    """Prints environments. ``left_out``: whether anything was."""
 
     def __init__(self, console: Console, *, verbose: bool) -> None:
         self.console = console
@@ -158,29 +142,26 @@ class _Printer:
         self.left_out = False
 
     def environment(self, environment: EnvironmentEntry) -> None:
-        self._say(environment.name, style="bold")
+        self._line(environment.name, style="bold")
         for traffic in shown_traffic(environment):
-            self._say(f"  {traffic.endpoint}: {' '.join(traffic.sentences)}")
+            self._line(f"  {traffic.endpoint}: {' '.join(traffic.sentences)}")
         for title, lines in part_lists(environment):
-            self._say(f"  {title}")
+            self._line(f"  {title}")
             if title == COST:
                 self.console.print(Padding(_table(COST_COLUMNS, cost_rows(environment.cost_table)), (0, 0, 0, 4)))
             self._list(lines, indent="    ")
         detailed = self.verbose or len(environment.resources) <= MOST_DETAILED
-        for effect, group in groupby(environment.resources, key=lambda each: each.effect):
-            self._resources(effect, list(group), detailed=detailed)
+        for effect, resources in _groups(environment):
+            shown = len(resources) if self.verbose or effect not in _COUNTED else MOST_LINES
+            for each in resources[:shown]:
+                self._resource(each, detailed=detailed)
+            self._rest(len(resources) - shown, f"  {effect.value}")
         self._list([f"policy finding {line}" for line in finding_words(environment)], indent="  ")
 
-    def _resources(self, effect: Effect, resources: Sequence[ResourceEntry], *, detailed: bool) -> None:
-        shown = len(resources) if self.verbose or effect not in _COUNTED else MOST_LINES
-        for each in resources[:shown]:
-            self._resource(each, detailed=detailed)
-        self._rest(len(resources) - shown, f"  {effect.value}")
-
     def _resource(self, resource: ResourceEntry, *, detailed: bool) -> None:
-        self._say(f"  {resource.effect.value}: {resource.stack}/{resource.path} ({resource.type})")
+        self._line(f"  {resource.effect.value}: {resource.stack}/{resource.path} ({resource.type})")
         for sentence in resource.sentences:
-            self._say(f"    {sentence}", style="dim")
+            self._line(f"    {sentence}", style="dim")
         if resource.effect in _WITHOUT_VALUES and not self.verbose:
             return
         whole = self.verbose or resource.effect not in _COUNTED
@@ -193,32 +174,28 @@ class _Printer:
         elif resource.properties:
             self.left_out = True
             names = ", ".join(_named(each) for each in resource.properties[:shown])
-            self._say(f"    {names}{f' and {rest} more' if rest > 0 else ''}")
+            self._line(f"    {names}{f' and {rest} more' if rest > 0 else ''}")
 
     def _property(self, entry: PropertyEntry) -> None:
-        self._say(f"    {_named(entry)}")
-        if entry.follows is not None:
-            return
-        lines = diff_lines(entry.before, entry.after)
+        self._line(f"    {_named(entry)}")
+        lines = [] if entry.follows is not None else diff_lines(entry.before, entry.after)
         shown = len(lines) if self.verbose else MOST_LINES
         for line in lines[:shown]:
-            style = {"+": "blue", "-": "yellow"}.get(line.sign, "dim")
-            self._say(f"      {line.sign} {line.text}", style=style)
+            self._line(f"      {line.sign} {line.text}", style={"+": "blue", "-": "yellow"}.get(line.sign, "dim"))
         self._rest(len(lines) - shown, "     ", noun=" lines")
 
-    def _list(self, lines: Iterable[str], *, indent: str) -> None:
-        told = list(lines)
-        shown = len(told) if self.verbose else MOST_LINES
-        for line in told[:shown]:
-            self._say(f"{indent}{line}")
-        self._rest(len(told) - shown, indent.removesuffix(" "))
+    def _list(self, lines: Sequence[str], *, indent: str) -> None:
+        shown = len(lines) if self.verbose else MOST_LINES
+        for line in lines[:shown]:
+            self._line(f"{indent}{line}")
+        self._rest(len(lines) - shown, indent.removesuffix(" "))
 
     def _rest(self, count: int, before: str, *, noun: str = "") -> None:
         if count > 0:
             self.left_out = True
-            self._say(f"{before} … {count} more{noun}", style="dim")
+            self._line(f"{before} … {count} more{noun}", style="dim")
 
-    def _say(self, line: str, *, style: str = "") -> None:
+    def _line(self, line: str, *, style: str = "") -> None:
         self.console.print(Text(line, style=style))
 
 

@@ -1,51 +1,158 @@
-"""Permissions that widen or narrow, compared by what they say and not by how their statements are cut."""
+"""Permissions that a change widens or narrows, compared by what they allow and not by how statements are cut."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
-from tritonstack.review import permission_change
-from tritonstack.review.grants import Grant, Source, held_together, least
-from tritonstack.review.iam_patterns import stricter, words
-from tritonstack.review.permission_change import Direction, Group, PermissionChange, grouped, role_changes
-from tritonstack.review.policies import PRINCIPALS, Key, Subject, SubjectKind, foreign_accounts, subjects_of, wildcards
-from tritonstack.review.reading import renames
-from tritonstack.review.snapshot import EnvironmentSnapshot, Findings
+from tritonstack.iam_policies import stricter
+from tritonstack.review.intrinsics import StackValues
+from tritonstack.review.policies import (
+    PRINCIPALS,
+    Element,
+    Grant,
+    Key,
+    Source,
+    Subject,
+    SubjectKind,
+    foreign_accounts,
+    least,
+    subjects_of,
+    wildcards,
+)
+from tritonstack.review.resource_changes import renames
+from tritonstack.review.snapshot import EnvironmentSnapshot, Findings, Json, StackSnapshot
+
+
+class Direction(StrEnum):
+    """Whether a permission grows."""
+
+    WIDER = "wider"
+    NARROWER = "narrower"
+    OTHER = "other"
+    """Changed, and neither covers the other; or without effect, because a Deny covers it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermissionChange:
+    """One statement about a permission.
+
+    Attributes:
+        kind: whether it grows.
+        stack: the stack's name in its environment.
+        principal: construct path of the role or the resource that the policy is of.
+        type: of that resource; None outside the app.
+        about: what the policy is to it.
+        statement: what changes, a sentence without its subject: ``may now: s3:GetObject on …``.
+        allows: False for a Deny.
+        who: principals of a trust policy or of a resource's policy; empty in an identity's.
+        actions: sorted.
+        resources: sorted.
+        conditions: tests that a request must pass.
+        wildcards: each with the reason why it is accepted, where a policy finding has one.
+        other_accounts: accounts among the principals that are not the stack's.
+        whole: whether the role or the resource itself is new or removed.
+        logical_id: of the resource with the statement, after the change or before it for a removed one.
+        source: the property there: ``PolicyDocument.Statement[ReadArchives]``.
+    """
+
+    kind: Direction
+    stack: str
+    principal: str
+    type: str | None
+    about: SubjectKind
+    statement: str
+    allows: bool = True
+    who: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    wildcards: tuple[str, ...] = ()
+    other_accounts: tuple[str, ...] = ()
+    whole: bool = False
+    logical_id: str
+    source: str
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Sort key of a report: by stack and subject, what widens first."""
+        place = list(Direction).index(self.kind)
+        return (self.stack, self.principal, self.about.value, place, self.statement, self.logical_id, self.source)
 
 
 def permission_changes(
     before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None
 ) -> tuple[PermissionChange, ...]:
-    """What an environment's identities may do, and what may be done with its resources, that is another than before.
+    """What an environment's identities may do, and what may be done with its resources, where that changes. Sorted.
 
-    Statements are split to grants of one principal, action and resource each. A grant that another one covers, through
-    wildcards or weaker conditions, is no news; nor is one that several others hold together (``together`` says how far
-    that is seen), or one that moved to another statement or policy of its subject. A role under another logical id is
-    the same subject where nothing else of it changed. Nothing is known of managed policies that are not of the app, of
-    organisations' policies, or of sessions'. Sorted; the same for the same snapshots.
+    A grant that one other grant covers, through wildcards or weaker conditions, is no change; nor is one that moved to
+    another statement or policy of its subject. A role under another logical id is the same subject where nothing else
+    of it changed. Managed policies outside the app, organizations' policies and session policies are unknown.
 
     Args:
-        before: None where the environment is new.
-        after: None where it is gone.
+        before: None for a new environment.
+        after: None for a removed one.
     """
     old, new = _by_new_ids(subjects_of(before), before, after), subjects_of(after)
     changes: list[PermissionChange] = []
     for key, subject in sorted({**old, **new}.items(), key=lambda item: item[0]):
-        comparison = _Comparison(subject, old.get(key), new.get(key), before=before, after=after)
-        changes += comparison.changes()
-    changes += role_changes(before, after)
+        changes += _Comparison(subject, old.get(key), new.get(key), before=before, after=after).changes()
+    for name in sorted(before.stacks.keys() & after.stacks.keys()) if before and after else ():
+        changes += _role_changes(before.stacks[name], after.stacks[name])  # type: ignore[union-attr]  # both are there
     return tuple(sorted(changes, key=lambda each: each.order))
+
+
+def _by_new_ids(
+    subjects: Mapping[Key, Subject], before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None
+) -> Mapping[Key, Subject]:
+    """The subjects before, with the logical ids that identities have after."""
+    if before is None or after is None:
+        return subjects
+    moved = {
+        (stack, old): new
+        for stack in before.stacks.keys() & after.stacks.keys()
+        for new, old in renames(before.stacks[stack].resources, after.stacks[stack].resources).items()
+        if after.stacks[stack].resources[new].type in PRINCIPALS
+    }
+    return {(stack, moved.get((stack, name), name), kind): each for (stack, name, kind), each in subjects.items()}
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One side of a subject."""
+    """A subject before or after the change. ``there``: whether the role or the resource exists."""
 
+    subject: Subject | None
     grants: tuple[Grant, ...]
-    denies: tuple[Grant, ...]
     there: bool
     findings: Findings | None
+
+    @classmethod
+    def of(cls, known: Subject, here: Subject | None, environment: EnvironmentSnapshot | None) -> _Side:
+        stack = environment.stacks.get(known.stack) if environment is not None else None
+        return cls(
+            subject=here,
+            grants=least(here.grants) if here is not None else (),
+            there=stack is not None and (known.type is None or here is not None or known.key[1] in stack.resources),
+            findings=environment.findings if environment is not None else None,
+        )
+
+    def covers(self, grant: Grant) -> bool:
+        return any(each.covers(grant) for each in self.grants)
+
+    def denies(self, grant: Grant) -> bool:
+        return any(each.denies(grant) for each in self.grants)
+
+    def conditions_of_same(self, grant: Grant) -> str | None:
+        """Conditions of a grant that differs in nothing else, and is stricter or weaker; None where there is none."""
+        found = {
+            _when(each)
+            for each in self.grants
+            if each.same_but_conditions == grant.same_but_conditions
+            and (stricter(each.conditions, grant.conditions) or stricter(grant.conditions, each.conditions))
+        }
+        return " or ".join(sorted(found)) if found else None
 
 
 class _Comparison:
@@ -60,184 +167,220 @@ class _Comparison:
         before: EnvironmentSnapshot | None,
         after: EnvironmentSnapshot | None,
     ) -> None:
-        self._old, self._new = old, new
         self._subject = subject
-        self._before = _side(subject, old, before)
-        self._after = _side(subject, new, after)
+        self._before, self._after = _Side.of(subject, old, before), _Side.of(subject, new, after)
 
     def changes(self) -> Iterator[PermissionChange]:
-        both = self._before.there and self._after.there
-        if self._subject.type == "AWS::IAM::ManagedPolicy" and both and (self._old is None or self._new is None):
-            return  # it speaks at the identities that it is attached to on the other side
+        old, new = self._before, self._after
+        both = old.there and new.there
+        if self._subject.type == "AWS::IAM::ManagedPolicy" and both and None in (old.subject, new.subject):
+            return  # on the other side its grants are those of the identities that it is attached to
         yield from self._grants()
         yield from self._managed()
-        yield from self._boundary()
+        if both and self._subject.kind is SubjectKind.IDENTITY:
+            yield from self._boundary()
 
     def _grants(self) -> Iterator[PermissionChange]:
-        come = _not_covered(self._after.grants, self._before.grants)
-        gone = _not_covered(self._before.grants, self._after.grants)
+        come = [each for each in self._after.grants if not self._before.covers(each)]
+        gone = [each for each in self._before.grants if not self._after.covers(each)]
         both = {each.same_but_conditions for each in come} & {each.same_but_conditions for each in gone}
         for grants, came in ((come, True), (gone, False)):
             here = self._after if came else self._before
             for denied in (False, True):
-                told = [each for each in grants if each.same_but_conditions not in both]
-                for group in grouped(each for each in told if _is_denied(each, here.denies) is denied):
-                    yield self._change(group, came=came, denied=denied)
-        yield from self._conditions(come, gone, both)
+                told = [each for each in grants if each.same_but_conditions not in both and here.denies(each) is denied]
+                for group in grouped(told):
+                    yield self._one_way(group, came=came, denied=denied)
+        # Grants on both sides, under conditions of which neither is stricter.
+        by_conditions: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Grant]] = {}
+        for key in both:
+            mine = [each for each in come if each.same_but_conditions == key]
+            was = tuple(sorted({_when(each) for each in gone if each.same_but_conditions == key}))
+            now = tuple(sorted({_when(each) for each in mine}))
+            by_conditions.setdefault((was, now), []).append(mine[0])
+        for (was, now), grants in sorted(by_conditions.items()):
+            for group in grouped(grants, by_conditions=False):
+                verb = "may under other conditions" if grants[0].allows else "is denied under other conditions"
+                sentence = (
+                    f"{self._who(group, verb)}{group.words} — before: {' or '.join(was)}; now: {' or '.join(now)}"
+                )
+                yield self._of_group(group, Direction.OTHER, sentence, self._after, conditions=now)
 
-    def _change(self, group: Group, *, came: bool, denied: bool) -> PermissionChange:
+    def _one_way(self, group: Group, *, came: bool, denied: bool) -> PermissionChange:
+        """Grants that are on one side alone."""
         here, there = (self._after, self._before) if came else (self._before, self._after)
-        first = group.grants[0]
-        whole = not there.there
+        first, whole = group.grants[0], not there.there
+        kind = Direction.WIDER if came is first.allows else Direction.NARROWER
         if denied or (whole and not first.allows):
             kind = Direction.OTHER
-        else:
-            kind = Direction.WIDER if came is first.allows else Direction.NARROWER
-        others = _others(first, there.grants)
-        sentence = permission_change.sentence(
-            group, subject=self._subject, came=came, denied=denied, whole=whole, others=others
-        )
-        return self._made(group, kind, sentence, here, conditions=words(first.conditions))
+        conditions = tuple(each.words for each in sorted(first.conditions))
+        others = there.conditions_of_same(first)
+        if others is not None:
+            verb = "is denied under other conditions"
+            if first.allows:
+                verb = "may now under weaker conditions" if came else "may only under stricter conditions now"
+            was, now = (others, _when(first)) if came else (_when(first), others)
+            sentence = f"{self._who(group, verb)}{group.words} — before: {was}; now: {now}"
+            return self._of_group(group, kind, sentence, here, conditions=conditions)
+        verb = {
+            (True, True): "may now",
+            (True, False): "may no longer",
+            (False, True): "is denied from now on",
+            (False, False): "is no longer denied",
+        }[first.allows, came]
+        prefix = ""
+        if whole:
+            prefix = ("new" if came else "gone") + ("" if first.allows else ", with a Deny") + ": "
+            verb = ("may" if came else "could") + ("" if first.allows else " not")
+        sentence = f"{prefix}{self._who(group, verb)}{group.words}"
+        sentence += f", if {_when(first)}" if conditions else ""
+        sentence += " (without effect: a Deny stands against it)" if denied else ""
+        return self._of_group(group, kind, sentence, here, conditions=conditions)
 
-    def _conditions(
-        self, come: Iterable[Grant], gone: Iterable[Grant], both: set[tuple[object, ...]]
-    ) -> Iterator[PermissionChange]:
-        """Grants that hold under conditions of which neither is stricter."""
-        after = _by_conditions(come, both)
-        before = _by_conditions(gone, both)
-        same: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Grant]] = {}
-        for key, (conditions, grant) in after.items():
-            same.setdefault((before[key][0], conditions), []).append(grant)
-        for (was, now), grants in sorted(same.items()):
-            for group in grouped(grants, by_conditions=False):
-                sentence = permission_change.changed(group, subject=self._subject, was=was, now=now)
-                yield self._made(group, Direction.OTHER, sentence, self._after, conditions=now)
+    def _who(self, group: Group, verb: str) -> str:
+        """The verb, with the principals of a resource's policy or a trust policy."""
+        assumes = self._subject.kind is SubjectKind.TRUST and verb.startswith(("may", "could"))
+        return f"{', '.join(group.principals)} {verb}{' assume it' if assumes else ''}: ".lstrip()
 
     def _managed(self) -> Iterator[PermissionChange]:
-        old = self._old.managed if self._old else {}
-        new = self._new.managed if self._new else {}
+        old, new = ({} if side.subject is None else side.subject.managed for side in (self._before, self._after))
         for name in sorted(old.keys() ^ new.keys()):
-            came = name in new
-            verb = "may now do" if came else "may no longer do"
-            yield self._plain(
+            came, last = name in new, name.rpartition("/")[2]
+            broad = last.endswith(("AdministratorAccess", "PowerUserAccess", "FullAccess"))
+            yield self._made(
                 Direction.WIDER if came else Direction.NARROWER,
-                f"{verb} what the managed policy {name} allows",
+                f"{'may now' if came else 'may no longer'} do what the managed policy {name} allows",
                 (new if came else old)[name],
-                wild=permission_change.broad_managed_policy(name),
+                wildcards=(f"managed policy {last} is broad by its name",) if broad else (),
             )
 
     def _boundary(self) -> Iterator[PermissionChange]:
-        if not (self._before.there and self._after.there) or self._subject.kind is not SubjectKind.IDENTITY:
-            return
-        old = self._old.boundary if self._old else None
-        new = self._new.boundary if self._new else None
-        match old, new:
-            case (None, (str(name), Source() as source)):
-                yield self._plain(Direction.NARROWER, f"is bounded from now on by {name}", source)
-            case ((str(name), Source() as source), None):
-                yield self._plain(Direction.WIDER, f"is no longer bounded by {name}", source)
-            case ((str(was), _), (str(name), Source() as source)) if was != name:
-                sentence = f"is bounded by {name}, no longer by {was}; what they allow is not known here"
-                yield self._plain(Direction.OTHER, sentence, source)
+        old, new = (None if side.subject is None else side.subject.boundary for side in (self._before, self._after))
+        if old is None and new is not None:
+            yield self._made(Direction.NARROWER, f"is bounded from now on by {new[0]}", new[1])
+        elif old is not None and new is None:
+            yield self._made(Direction.WIDER, f"is no longer bounded by {old[0]}", old[1])
+        elif old is not None and new is not None and old[0] != new[0]:
+            sentence = f"is bounded by {new[0]}, no longer by {old[0]}; what they allow is not known here"
+            yield self._made(Direction.OTHER, sentence, new[1])
 
-    def _plain(self, kind: Direction, sentence: str, source: Source, *, wild: tuple[str, ...] = ()) -> PermissionChange:
-        return PermissionChange(
-            kind=kind,
-            stack=self._subject.stack,
-            principal=self._subject.name,
-            type=self._subject.type,
-            about=self._subject.kind,
-            whole=self._before.there is not self._after.there,
-            statement=sentence,
-            wildcards=wild,
-            logical_id=source.logical_id,
-            source=source.property,
-        )
-
-    def _made(
+    def _of_group(
         self, group: Group, kind: Direction, sentence: str, side: _Side, *, conditions: tuple[str, ...]
     ) -> PermissionChange:
-        first = group.grants[0]
-        source = min(each.source for each in group.grants)
-        return PermissionChange(
-            kind=kind,
-            stack=self._subject.stack,
-            principal=self._subject.name,
-            type=self._subject.type,
-            about=self._subject.kind,
-            whole=self._before.there is not self._after.there,
-            statement=sentence,
-            allows=first.allows,
+        return self._made(
+            kind,
+            sentence,
+            min(each.source for each in group.grants),
+            allows=group.grants[0].allows,
             who=group.principals,
             actions=group.actions,
             resources=group.resources,
             conditions=conditions,
             wildcards=wildcards(group.grants, subject=self._subject, findings=side.findings),
-            other_accounts=foreign_accounts(group.grants, self._subject.account),
+            other_accounts=foreign_accounts(group.grants, self._subject.values.stack.account),
+        )
+
+    def _made(self, kind: Direction, sentence: str, source: Source, **members: Any) -> PermissionChange:
+        return PermissionChange(
+            kind=kind,
+            stack=self._subject.stack,
+            principal=self._subject.name,
+            type=self._subject.type,
+            about=self._subject.kind,
+            whole=self._before.there is not self._after.there,
+            statement=sentence,
             logical_id=source.logical_id,
             source=source.property,
+            **members,
         )
 
 
-def _by_new_ids(
-    subjects: Mapping[Key, Subject], before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None
-) -> Mapping[Key, Subject]:
-    """The subjects before, in which an identity has the logical id that it has after."""
-    if before is None or after is None:
-        return subjects
-    moved = {
-        (stack, old): new
-        for stack in before.stacks.keys() & after.stacks.keys()
-        for new, old in renames(before.stacks[stack].resources, after.stacks[stack].resources).items()
-        if after.stacks[stack].resources[new].type in PRINCIPALS
-    }
-    return {(stack, moved.get((stack, name), name), kind): each for (stack, name, kind), each in subjects.items()}
+def _when(grant: Grant) -> str:
+    return " and ".join(each.words for each in sorted(grant.conditions)) or "always"
 
 
-def _side(subject: Subject, here: Subject | None, environment: EnvironmentSnapshot | None) -> _Side:
-    stack = environment.stacks.get(subject.stack) if environment is not None else None
-    grants = least(here.grants) if here is not None else ()
-    return _Side(
-        grants=grants,
-        denies=tuple(each for each in grants if not each.allows),
-        there=stack is not None and (subject.type is None or here is not None or subject.key[1] in stack.resources),
-        findings=environment.findings if environment is not None else None,
+# Grants put together again to statements.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Grants that make one statement: each of its principals, actions and resources with each other. All sorted."""
+
+    grants: tuple[Grant, ...]
+    principals: tuple[str, ...]
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """``s3:GetObject, s3:PutObject on arn:…``."""
+        actions = ", ".join(self.actions)
+        return actions if self.resources == ("*",) and self.principals else f"{actions} on {', '.join(self.resources)}"
+
+
+def grouped(grants: Iterable[Grant], *, by_conditions: bool = True) -> tuple[Group, ...]:
+    """As few statements as merging by action, then by resource, then by principal gives; sorted.
+
+    ``by_conditions``: whether grants with other conditions stay apart.
+    """
+    cells = [
+        (
+            (each.allows, each.conditions if by_conditions else None),
+            [frozenset({each.action}), frozenset({each.resource}), frozenset({each.principal})],
+            [each],
+        )
+        for each in sorted(grants, key=lambda each: each.order)
+    ]
+    for part in range(3):
+        merged: dict[object, Any] = {}
+        for base, parts, mine in cells:
+            same = (base, *(each for number, each in enumerate(parts) if number != part))
+            if same in merged:
+                merged[same][1][part] |= parts[part]
+                merged[same][2].extend(mine)
+            else:
+                merged[same] = (base, parts, mine)
+        cells = list(merged.values())
+
+    def words(elements: Iterable[Element | None]) -> tuple[str, ...]:
+        return tuple(sorted(each.words for each in elements if each is not None))
+
+    return tuple(
+        Group(
+            grants=tuple(sorted(mine, key=lambda each: each.order)),
+            actions=words(parts[0]),
+            resources=words(parts[1]),
+            principals=words(parts[2]),
+        )
+        for _, parts, mine in cells
     )
 
 
-def _not_covered(grants: Iterable[Grant], by: tuple[Grant, ...]) -> list[Grant]:
-    return [each for each in grants if not held_together(each, by)]
+# Resources that act as another role.
+_ROLES = ("DeliverLogsPermissionArn", "ExecutionRoleArn", "Role", "RoleARN", "RoleArn", "ServiceRole", "TaskRoleArn")
+"""Properties that name the role that a resource acts as."""
 
 
-def _is_denied(grant: Grant, denies: Iterable[Grant]) -> bool:
-    return any(each.denies(grant) for each in denies)
+def _role_changes(old: StackSnapshot, new: StackSnapshot) -> Iterator[PermissionChange]:
+    for logical_id in sorted(old.resources.keys() & new.resources.keys()):
+        before, after = old.resources[logical_id], new.resources[logical_id]
+        for name in _ROLES:
+            was, now = _role(before.properties.get(name), old), _role(after.properties.get(name), new)
+            if was != now:
+                yield PermissionChange(
+                    kind=Direction.OTHER,
+                    stack=new.name,
+                    principal=after.path,
+                    type=after.type,
+                    about=SubjectKind.IDENTITY,
+                    statement=f"acts as {now}; before: {was}",
+                    logical_id=logical_id,
+                    source=name,
+                )
 
 
-def _others(grant: Grant, there: Iterable[Grant]) -> tuple[str, ...] | None:
-    """The conditions of the same grant on the other side, where only those differ; None where there is no such.
-
-    Of several such grants any is enough: they are one text then.
-    """
-    found = [
-        words(other.conditions)
-        for other in there
-        if other.same_but_conditions == grant.same_but_conditions
-        and (stricter(other.conditions, grant.conditions) or stricter(grant.conditions, other.conditions))
-    ]
-    if len(found) > 1:
-        return (" or ".join(sorted(" and ".join(each) for each in found)),)
-    return found[0] if found else None
-
-
-def _by_conditions(
-    grants: Iterable[Grant], keys: set[tuple[object, ...]]
-) -> dict[tuple[object, ...], tuple[tuple[str, ...], Grant]]:
-    """Each grant, with the conditions of all that differ from it in these alone."""
-    found: dict[tuple[object, ...], tuple[tuple[str, ...], Grant]] = {}
-    for grant in grants:
-        key = grant.same_but_conditions
-        if key in keys:
-            mine = " and ".join(words(grant.conditions)) or "always"
-            told, first = found.get(key, ((), grant))
-            found[key] = (tuple(sorted({*told, mine})), first)
-    return found
+def _role(value: Json, stack: StackSnapshot) -> str:
+    if value is None:
+        return "no role that is named"
+    values = StackValues(stack)
+    own = values.logical_id(value)
+    return values.shown(value) if own is None else stack.resources[own].path

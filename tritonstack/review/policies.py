@@ -1,16 +1,138 @@
-"""Principals that an environment's policies grant access to, and what is broad in a permission."""
+"""Policies of an environment, split into grants of one principal, action and resource each."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import product
 
-from tritonstack.review.grants import ANYTHING, EVERYBODY, Element, Grant, Source, grants_of, principal
-from tritonstack.review.iam_patterns import conditions_of, is_wild
-from tritonstack.review.reading import Reading
+from tritonstack.iam_policies import (
+    EVERYBODY,
+    TEMPLATE_CONDITION,
+    Conditions,
+    Test,
+    conditions_of,
+    covers,
+    is_wild,
+    listed,
+    may_meet,
+    stricter,
+)
+from tritonstack.review.intrinsics import JSON_TEXT, StackValues, readable
 from tritonstack.review.snapshot import EnvironmentSnapshot, Findings, Json, Resource, StackSnapshot
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Element:
+    """One part of a grant.
+
+    Attributes:
+        texts: one pattern; or, if ``negated``, every pattern that it excludes.
+        negated: whether it is a ``NotAction``, ``NotResource``, ``NotPrincipal``.
+        shown: ``texts`` as the template writes them.
+    """
+
+    texts: tuple[str, ...]
+    negated: bool = False
+    shown: tuple[str, ...] = field(default=(), compare=False)
+
+    def covers(self, other: Element) -> bool:
+        """Whether everything that the other matches is matched by this one. Never True without being so."""
+        if self.negated and other.negated:
+            return all(any(covers(theirs, mine) for theirs in other.texts) for mine in self.texts)
+        if self.negated:
+            return not any(may_meet(mine, other.texts[0]) for mine in self.texts)
+        if other.negated:
+            return self.texts[0] == "*"
+        return covers(self.texts[0], other.texts[0])
+
+    @property
+    def words(self) -> str:
+        """``s3:GetObject``, or ``all but s3:GetObject``."""
+        return f"all but {', '.join(self.shown)}" if self.negated else self.shown[0]
+
+
+ANYTHING = Element(texts=("*",), shown=("*",))
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Source:
+    """Where a grant stands: logical id and construct path of the resource, and ``PolicyDocument.Statement[Read]``."""
+
+    logical_id: str
+    path: str
+    property: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grant:
+    """The smallest part of a statement.
+
+    Attributes:
+        allows: False for a Deny.
+        principal: ``AWS:arn:…``, ``Service:logs.amazonaws.com``, ``*``; None in an identity's policy.
+        action: in lower case.
+        resource: what the action is allowed on.
+        conditions: tests that a request must pass.
+        source: where it stands; not compared.
+    """
+
+    allows: bool
+    principal: Element | None
+    action: Element
+    resource: Element
+    conditions: Conditions
+    source: Source = field(compare=False)
+
+    @property
+    def same_but_conditions(self) -> tuple[object, ...]:
+        """Everything but the conditions."""
+        return (self.allows, self.principal, self.action, self.resource)
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """A sort key."""
+        principal = self.principal or Element(texts=())
+        return (not self.allows, principal, self.action, self.resource, sorted(self.conditions))
+
+    def covers(self, other: Grant) -> bool:
+        """Whether it allows, or denies, all that the other does. Never True without being so."""
+        return self.allows == other.allows and self._reaches(other)
+
+    def denies(self, other: Grant) -> bool:
+        """Whether it is a Deny that leaves nothing of what the other allows."""
+        return not self.allows and other.allows and self._reaches(other)
+
+    def _reaches(self, other: Grant) -> bool:
+        return (
+            self.action.covers(other.action)
+            and self.resource.covers(other.resource)
+            and _principal_covers(self.principal, other.principal)
+            and stricter(narrow=other.conditions, wide=self.conditions)
+        )
+
+
+def _principal_covers(wide: Element | None, narrow: Element | None) -> bool:
+    """Whether every principal of the one is among those of the other. ``*``, the only wildcard, is no service."""
+    if wide is None or narrow is None or wide == narrow:
+        return wide == narrow
+    if wide.negated and narrow.negated:
+        return set(wide.texts) <= set(narrow.texts)
+    if wide.texts == (EVERYBODY,) and not wide.negated:
+        return not narrow.texts[0].startswith("Service:") or narrow.negated
+    return False
+
+
+def least(grants: Iterable[Grant]) -> tuple[Grant, ...]:
+    """The grants that no other one covers, sorted."""
+    kept: list[Grant] = []
+    for grant in sorted(grants, key=lambda each: (each.order, each.source)):
+        if not any(each.covers(grant) for each in kept):
+            kept = [each for each in kept if not grant.covers(each)]
+            kept.append(grant)
+    return tuple(kept)
 
 
 class SubjectKind(StrEnum):
@@ -29,37 +151,28 @@ Key = tuple[str, str, SubjectKind]
 PRINCIPALS = {"AWS::IAM::Role": "Roles", "AWS::IAM::User": "Users", "AWS::IAM::Group": "Groups"}
 """Type of an identity → the property of a policy that attaches it there."""
 _NAMES = {"AWS::IAM::Role": "RoleName", "AWS::IAM::User": "UserName", "AWS::IAM::Group": "GroupName"}
-_POLICIES = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
-_SINGLE = {
-    "AWS::IAM::RolePolicy": "RoleName",
-    "AWS::IAM::UserPolicy": "UserName",
-    "AWS::IAM::GroupPolicy": "GroupName",
-}
 _RESOURCE_POLICIES = {
     "AWS::S3::BucketPolicy": ("PolicyDocument", "Bucket"),
     "AWS::S3::AccessPoint": ("Policy", None),
     "AWS::KMS::Key": ("KeyPolicy", None),
     "AWS::KMS::ReplicaKey": ("KeyPolicy", None),
     "AWS::SNS::TopicPolicy": ("PolicyDocument", "Topics"),
-    "AWS::SNS::TopicInlinePolicy": ("PolicyDocument", "TopicArn"),
     "AWS::SQS::QueuePolicy": ("PolicyDocument", "Queues"),
-    "AWS::SQS::QueueInlinePolicy": ("PolicyDocument", "Queue"),
     "AWS::EC2::VPCEndpoint": ("PolicyDocument", None),
     "AWS::Logs::ResourcePolicy": ("PolicyDocument", None),
     "AWS::ECR::Repository": ("RepositoryPolicyText", None),
-    "AWS::ECR::RegistryPolicy": ("PolicyText", None),
     "AWS::SecretsManager::ResourcePolicy": ("ResourcePolicy", "SecretId"),
-    "AWS::Events::EventBusPolicy": ("Statement", "EventBusName"),
 }
 """Type → the property that holds the policy, and the one that names the resource; None: the policy is its own."""
 _ONE_RESOURCE = ("AWS::KMS::Key", "AWS::KMS::ReplicaKey", "AWS::ECR::Repository", "AWS::SecretsManager::ResourcePolicy")
 """Types of policies in which ``Resource`` is the resource itself, or absent."""
-OWN_RESOURCE = (*_ONE_RESOURCE, "AWS::SecretsManager::Secret", "AWS::Lambda::Function", "AWS::Lambda::LayerVersion")
-"""Types of subjects in whose policies ``*`` as a resource says nothing."""
+_OWN_RESOURCE = (*_ONE_RESOURCE, "AWS::SecretsManager::Secret", "AWS::Lambda::Function", "AWS::Lambda::LayerVersion")
+"""Types of subjects in whose policies ``*`` as a resource is the subject."""
 _DEFAULTS: dict[str, Json] = {
     "AWS::EC2::VPCEndpoint": {"Statement": {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}}
 }
-"""What holds where the template says nothing (VPC user guide, "Default endpoint policy")."""
+"""The policy where the template has none (VPC user guide, "Default endpoint policy")."""
+_PERMISSIONS = {"AWS::Lambda::Permission": "FunctionName", "AWS::Lambda::LayerVersionPermission": "LayerVersionArn"}
 _INVOCATION = {
     "SourceArn": ("ArnLike", "aws:SourceArn"),
     "SourceAccount": ("StringEquals", "aws:SourceAccount"),
@@ -68,32 +181,30 @@ _INVOCATION = {
     "EventSourceToken": ("StringEquals", "lambda:EventSourceToken"),
     "FunctionUrlAuthType": ("StringEquals", "lambda:FunctionUrlAuthType"),
 }
-"""Property of a permission of Lambda → the condition that it becomes (Lambda developer guide)."""
+"""Property of a Lambda permission → the condition that it becomes (Lambda developer guide)."""
 
 
 @dataclass(kw_only=True)
 class Subject:
-    """Whom policies are about.
+    """A principal or a resource with its policies.
 
     Attributes:
-        key: what it is known by on both sides.
-        name: to show: the construct path, or the name of a resource that is not of the app.
-        type: the resource's; None where it is not of the app.
-        account: of its stack.
+        key: identifies it on both sides.
+        name: to show: the construct path, or the name of a resource outside the app.
+        type: the resource's; None outside the app.
+        values: of its stack.
         grants: every grant.
-        managed: ARN of a managed policy that is not of the app → where it is attached.
-        boundary: the permissions boundary, and the role it stands on.
-        replaced: what stands for a reference in its texts.
+        managed: ARN of a managed policy outside the app → where it is attached.
+        boundary: the permissions boundary, and where it is set.
     """
 
     key: Key
     name: str
     type: str | None
-    account: str | None
+    values: StackValues
     grants: list[Grant] = field(default_factory=list)
     managed: dict[str, Source] = field(default_factory=dict)
     boundary: tuple[str, Source] | None = None
-    replaced: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stack(self) -> str:
@@ -115,14 +226,14 @@ def subjects_of(environment: EnvironmentSnapshot | None) -> Mapping[Key, Subject
 
 
 class _Collector:
-    """Goes over one stack."""
+    """Collects the subjects of one stack."""
 
     def __init__(self, stack: StackSnapshot) -> None:
         self._stack = stack
-        self._reading = Reading(stack)
+        self._values = StackValues(stack)
         self._subjects: dict[Key, Subject] = {}
         self._named = {
-            (each.type, self._reading.shown(each.properties[_NAMES[each.type]])): each.logical_id
+            (each.type, self._values.shown(each.properties[_NAMES[each.type]])): each.logical_id
             for each in stack.of_type(*_NAMES)
             if _NAMES[each.type] in each.properties
         }
@@ -131,14 +242,10 @@ class _Collector:
         for resource in self._stack.resources.values():
             if resource.type in PRINCIPALS:
                 self._identity(resource)
-            elif resource.type in _POLICIES:
+            elif resource.type in {"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"}:
                 self._policy(resource)
-            elif resource.type in _SINGLE:
-                self._single(resource)
-            elif resource.type == "AWS::Lambda::Permission":
-                self._permission(resource, resource.properties.get("FunctionName"))
-            elif resource.type == "AWS::Lambda::LayerVersionPermission":
-                self._permission(resource, resource.properties.get("LayerVersionArn"))
+            elif resource.type in _PERMISSIONS:
+                self._permission(resource, resource.properties.get(_PERMISSIONS[resource.type]))
             elif resource.type in _RESOURCE_POLICIES:
                 self._resource_policy(resource)
         return self._subjects
@@ -151,116 +258,89 @@ class _Collector:
                 key=key,
                 name=name if resource is None else resource.path,
                 type=None if resource is None else resource.type,
-                account=self._stack.account,
-                replaced=self._reading.replaced,
+                values=self._values,
             )
         return self._subjects[key]
 
-    def _named_by(self, value: Json, type_: str | None = None) -> str:
+    def _named_by(self, value: Json, type_: str = "") -> str:
         """The logical id of the resource that a value names, or the value."""
-        logical_id = self._reading.logical_id(value)
-        text = self._reading.shown(value)
-        return logical_id or (self._named.get((type_, text)) if type_ is not None else None) or text
+        text = self._values.shown(value)
+        return self._values.logical_id(value) or self._named.get((type_, text)) or text
 
     def _identity(self, resource: Resource) -> None:
         subject = self._subject(resource.logical_id, SubjectKind.IDENTITY)
         properties = resource.properties
-        for number, policy in enumerate(_listed(properties.get("Policies"))):
+        for number, policy in enumerate(listed(properties.get("Policies"))):
             if isinstance(policy, dict):
                 place = _source(resource, f"Policies[{policy.get('PolicyName', number)}].PolicyDocument")
-                subject.grants += self._grants(policy.get("PolicyDocument"), place, has_principal=False)
-        for value in _listed(properties.get("ManagedPolicyArns")):
-            own = self._reading.logical_id(value)
+                subject.grants += grants_of(policy.get("PolicyDocument"), values=self._values, source=place)
+        for value in listed(properties.get("ManagedPolicyArns")):
+            own = self._values.logical_id(value)
             if own is None:
-                subject.managed[self._reading.shown(value)] = _source(resource, "ManagedPolicyArns")
+                subject.managed[self._values.shown(value)] = _source(resource, "ManagedPolicyArns")
             else:
-                policy = self._stack.resources[own]
-                place = _source(policy, "PolicyDocument")
-                subject.grants += self._grants(policy.properties.get("PolicyDocument"), place, has_principal=False)
+                subject.grants += self._document(self._stack.resources[own])
         if "PermissionsBoundary" in properties:
             place = _source(resource, "PermissionsBoundary")
-            subject.boundary = (self._reading.shown(properties["PermissionsBoundary"]), place)
+            subject.boundary = (self._values.shown(properties["PermissionsBoundary"]), place)
         if "AssumeRolePolicyDocument" in properties:
-            place = _source(resource, "AssumeRolePolicyDocument")
-            document = properties["AssumeRolePolicyDocument"]
-            trust = self._subject(resource.logical_id, SubjectKind.TRUST)
-            trust.grants += self._grants(document, place, has_principal=True, has_resource=False)
+            self._subject(resource.logical_id, SubjectKind.TRUST).grants += grants_of(
+                properties["AssumeRolePolicyDocument"],
+                values=self._values,
+                source=_source(resource, "AssumeRolePolicyDocument"),
+                has_principal=True,
+                has_resource=False,
+            )
 
-    def _policy(self, resource: Resource) -> None:
-        grants = self._grants(
-            resource.properties.get("PolicyDocument"), _source(resource, "PolicyDocument"), has_principal=False
-        )
+    def _document(self, policy: Resource) -> list[Grant]:
+        place = _source(policy, "PolicyDocument")
+        return list(grants_of(policy.properties.get("PolicyDocument"), values=self._values, source=place))
+
+    def _policy(self, policy: Resource) -> None:
+        """A policy at the identities that it names; one that nothing is attached to stands for itself."""
         attached = [
             self._named_by(value, type_)
             for type_, name in PRINCIPALS.items()
-            for value in _listed(resource.properties.get(name))
+            for value in listed(policy.properties.get(name))
         ]
-        if not attached and not self._attached_elsewhere(resource):
-            attached = [resource.logical_id]
-        for name in attached:
-            self._subject(name, SubjectKind.IDENTITY).grants += grants
-
-    def _attached_elsewhere(self, policy: Resource) -> bool:
-        """Whether an identity of the stack names the policy, which then speaks there."""
-        return any(
-            self._reading.logical_id(value) == policy.logical_id
+        elsewhere = any(
+            self._values.logical_id(value) == policy.logical_id
             for each in self._stack.of_type(*PRINCIPALS)
-            for value in _listed(each.properties.get("ManagedPolicyArns"))
+            for value in listed(each.properties.get("ManagedPolicyArns"))
         )
-
-    def _single(self, resource: Resource) -> None:
-        name = _SINGLE[resource.type]
-        type_ = next(key for key, value in _NAMES.items() if value == name)
-        subject = self._subject(self._named_by(resource.properties.get(name), type_), SubjectKind.IDENTITY)
-        place = _source(resource, "PolicyDocument")
-        subject.grants += self._grants(resource.properties.get("PolicyDocument"), place, has_principal=False)
+        for name in attached or ([] if elsewhere else [policy.logical_id]):
+            self._subject(name, SubjectKind.IDENTITY).grants += self._document(policy)
 
     def _resource_policy(self, resource: Resource) -> None:
         name, names = _RESOURCE_POLICIES[resource.type]
-        document = resource.properties.get(name, _DEFAULTS.get(resource.type))
-        if resource.type == "AWS::Events::EventBusPolicy":
-            document = {"Statement": document}
-        has_resource = resource.type not in _ONE_RESOURCE
-        values = [None] if names is None else _listed(resource.properties.get(names, "default"))
-        place = _source(resource, name)
+        values = [{"Ref": resource.logical_id}] if names is None else listed(resource.properties.get(names))
         for value in values:
-            subject = self._subject(
-                resource.logical_id if value is None else self._named_by(value), SubjectKind.RESOURCE
+            self._subject(self._named_by(value), SubjectKind.RESOURCE).grants += grants_of(
+                resource.properties.get(name, _DEFAULTS.get(resource.type)),
+                values=self._values,
+                source=_source(resource, name),
+                has_principal=True,
+                has_resource=resource.type not in _ONE_RESOURCE,
             )
-            subject.grants += self._grants(document, place, has_principal=True, has_resource=has_resource)
 
     def _permission(self, resource: Resource, on: Json) -> None:
         """A permission to invoke, which is a statement in the policy of the function."""
         properties = resource.properties
-        who = properties.get("Principal", "*")
-        text = self._reading.shown(who)
-        service = text.endswith((".amazonaws.com", ".amazonaws.com.cn", ".alexa.com"))
-        canonical, shown = principal("Service" if service else "AWS", who, self._reading)
+        principal = properties.get("Principal", EVERYBODY)
+        service = self._values.shown(principal).endswith((".amazonaws.com", ".amazonaws.com.cn", ".alexa.com"))
         condition: dict[str, dict[str, Json]] = {}
         for name, (operator, key) in _INVOCATION.items():
             if name in properties:
                 condition.setdefault(operator, {})[key] = properties[name]
-        action = self._reading.shown(properties.get("Action", "lambda:InvokeFunction"))
-        self._subject(self._named_by(on), SubjectKind.RESOURCE).grants.append(
-            Grant(
-                allows=True,
-                principal=Element(texts=(canonical,), shown=(shown,)),
-                action=Element(texts=(action.lower(),), shown=(action,)),
-                resource=ANYTHING,
-                conditions=conditions_of(condition, self._reading.replaced),
-                source=_source(resource, "Principal"),
-            )
-        )
-
-    def _grants(self, document: Json, source: Source, *, has_principal: bool, has_resource: bool = True) -> list[Grant]:
-        return list(
-            grants_of(
-                document,
-                reading=self._reading,
-                source=source,
-                has_principal=has_principal,
-                has_resource=has_resource,
-            )
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"Service" if service else "AWS": principal},
+            "Action": properties.get("Action", "lambda:InvokeFunction"),
+            "Condition": condition,
+        }
+        place = _source(resource, "Principal")
+        self._subject(self._named_by(on), SubjectKind.RESOURCE).grants += _of_statement(
+            statement, frozenset(), values=self._values, source=place, has_principal=True, has_resource=False
         )
 
 
@@ -268,38 +348,134 @@ def _source(resource: Resource, name: str) -> Source:
     return Source(logical_id=resource.logical_id, path=resource.path, property=name)
 
 
-def _listed(value: Json) -> list[Json]:
-    return [] if value is None else value if isinstance(value, list) else [value]
+def grants_of(
+    document: Json, *, values: StackValues, source: Source, has_principal: bool = False, has_resource: bool = True
+) -> Iterator[Grant]:
+    """Every grant of a policy document.
+
+    Args:
+        document: in a snapshot's normal form; text that is JSON may stand as ``{"$json": …}``.
+        values: of the stack that it stands in.
+        source: the resource, with the property that holds the document.
+        has_principal: whether statements have principals; False for an identity's policy.
+        has_resource: whether ``Resource`` restricts anything; False for a trust policy, which has none, and for the
+            policy of a key, where ``*`` is the key.
+    """
+    if isinstance(document, dict) and document.keys() == {JSON_TEXT}:
+        document = document[JSON_TEXT]
+    is_document = isinstance(document, dict) and "Statement" in document
+    for number, statement in enumerate(listed(document["Statement"] if is_document else document)):
+        for each, when in _branches(statement, frozenset()):
+            place = f"{source.property}.Statement[{each.get('Sid', number)}]"
+            made = Source(logical_id=source.logical_id, path=source.path, property=place)
+            yield from _of_statement(
+                each, when, values=values, source=made, has_principal=has_principal, has_resource=has_resource
+            )
 
 
+def _branches(statement: Json, when: Conditions) -> Iterator[tuple[Mapping[str, Json], Conditions]]:
+    """A statement, or each branch of one under a condition of the template."""
+    match statement:
+        case {"Fn::If": [str(name), then, otherwise]}:
+            for branch, value in ((then, "true"), (otherwise, "false")):
+                yield from _branches(branch, when | {Test(operator=TEMPLATE_CONDITION, key=name, values=(value,))})
+        case {"Effect": str()}:
+            yield statement, when
+        case {"Ref": "AWS::NoValue"}:
+            pass
+        case _:
+            # Another one is reported as another permission.
+            text = f"what is known only when deployed: {readable(statement)}"
+            principal = {"AWS": "a principal that is named there"}
+            yield {"Effect": "Allow", "Principal": principal, "Action": text, "Resource": "*"}, when
+
+
+def _of_statement(
+    statement: Mapping[str, Json],
+    when: Conditions,
+    *,
+    values: StackValues,
+    source: Source,
+    has_principal: bool,
+    has_resource: bool,
+) -> Iterator[Grant]:
+    def written(value: Json) -> tuple[str, str]:
+        return values.canonical(value), values.shown(value)
+
+    def action(value: Json) -> tuple[str, str]:
+        return values.canonical(value).lower(), values.shown(value)
+
+    actions = _elements(statement, "Action", action)
+    resources = (_elements(statement, "Resource", written) if has_resource else []) or [ANYTHING]
+    principals: list[Element] | list[None] = _principals(statement, values) if has_principal else [None]
+    conditions = when | conditions_of(statement.get("Condition"), values.shown)
+    for principal, one, on in product(principals, actions, resources):
+        yield Grant(
+            allows=statement["Effect"] != "Deny",
+            principal=principal,
+            action=one,
+            resource=on,
+            conditions=conditions,
+            source=source,
+        )
+
+
+def _principals(statement: Mapping[str, Json], values: StackValues) -> list[Element]:
+    """The principals. An account's number is its root; ``AWS: *`` is anybody."""
+
+    def written(named: tuple[str, Json]) -> tuple[str, str]:
+        kind, value = named
+        text, shown = values.canonical(value), values.shown(value)
+        if text == EVERYBODY and kind == "AWS":
+            return EVERYBODY, "anybody"
+        if kind == "AWS" and text.isdigit():
+            text = shown = f"arn:{values.partition}:iam::{text}:root"
+        return f"{kind}:{text}", shown
+
+    name = "NotPrincipal" if "NotPrincipal" in statement else "Principal"
+    given = statement.get(name, EVERYBODY)
+    if not isinstance(given, dict) or any(each.startswith(("Fn::", "Ref")) for each in given):
+        given = {"AWS": given}
+    named = [(kind, value) for kind in sorted(given) for value in listed(given[kind])]
+    return _elements({name: named}, "Principal", written)
+
+
+def _elements(statement: Mapping[str, Json], name: str, written: Callable[[Json], tuple[str, str]]) -> list[Element]:
+    """``written``: a value as it is compared, and as it is shown."""
+    negated = f"Not{name}" in statement
+    texts: dict[str, str] = {}
+    for value in listed(statement.get(f"Not{name}" if negated else name)):
+        text, shown = written(value)
+        texts[text] = min(shown, texts.get(text, shown))
+    if negated:
+        return [Element(texts=tuple(sorted(texts)), negated=True, shown=tuple(texts[each] for each in sorted(texts)))]
+    return [Element(texts=(text,), shown=(shown,)) for text, shown in sorted(texts.items())]
+
+
+# What is broad in a permission.
 _RULE = "AwsSolutions-IAM5"
 _REFERENCE = re.compile(r"<([^<>]*)>")
 _ACCOUNT = re.compile(r"(?<![0-9])[0-9]{12}(?![0-9])")
 
 
 def wildcards(grants: Iterable[Grant], *, subject: Subject, findings: Findings | None) -> tuple[str, ...]:
-    """Every wildcard of grants that allow, in words, sorted.
+    """Every wildcard of a subject's grants that allow, in words, sorted.
 
-    Args:
-        grants: of one subject.
-        subject: whom they are about.
-        findings: of the environment, with the reasons for what is accepted; None where they are not known.
+    ``findings``: of the environment, with the reasons of accepted wildcards; None where they are unknown.
     """
-    found: set[str] = set()
-    for grant in grants:
-        if grant.allows:
-            found.update(_of(grant, subject, findings))
+    found = {text for grant in grants if grant.allows for text in _wildcards(grant, subject, findings)}
     return tuple(sorted(found))
 
 
-def _of(grant: Grant, subject: Subject, findings: Findings | None) -> Iterator[str]:
-    for kind, element, word in (("action", grant.action, _action_word), ("resource", grant.resource, _resource_word)):
-        if kind == "resource" and element == ANYTHING and _is_own_resource(subject):
+def _wildcards(grant: Grant, subject: Subject, findings: Findings | None) -> Iterator[str]:
+    own = subject.kind is SubjectKind.TRUST or subject.type in _OWN_RESOURCE
+    for kind, element in (("action", grant.action), ("resource", grant.resource)):
+        if kind == "resource" and element == ANYTHING and own:
             continue
         if element.negated:
             yield f"{kind}: {element.words}"
         elif is_wild(element.shown[0]):
-            text = f"{kind} {element.shown[0]}{word(element.shown[0])}"
+            text = f"{kind} {element.shown[0]}{_breadth(kind, element.shown[0])}"
             if subject.kind is SubjectKind.IDENTITY:
                 text += _reason(grant, subject, f"{kind.capitalize()}::{element.shown[0]}", findings)
             yield text
@@ -307,22 +483,31 @@ def _of(grant: Grant, subject: Subject, findings: Findings | None) -> Iterator[s
         yield f"principal: {grant.principal.words}"
 
 
-def _is_own_resource(subject: Subject) -> bool:
-    """Whether ``*`` as a resource is the subject itself, or nothing that a statement says."""
-    return subject.kind is SubjectKind.TRUST or subject.type in OWN_RESOURCE
-
-
-def _action_word(action: str) -> str:
-    if action == "*":
-        return " (every action of every service)"
-    return f" (every action of {action[:-2]})" if action.endswith(":*") else ""
-
-
-def _resource_word(resource: str) -> str:
-    if resource == "*":
+def _breadth(kind: str, pattern: str) -> str:
+    if kind == "action":
+        if pattern == "*":
+            return " (every action of every service)"
+        return f" (every action of {pattern[:-2]})" if pattern.endswith(":*") else ""
+    if pattern == "*":
         return " (everything)"
-    parts = resource.split(":", 5)
+    parts = pattern.split(":", 5)
     return f" (every resource of {parts[2]})" if len(parts) == 6 and parts[5] == "*" else ""
+
+
+def _reason(grant: Grant, subject: Subject, wildcard: str, findings: Findings | None) -> str:
+    """The reason with which cdk-nag's finding on the same wildcard is accepted, if there is one."""
+    if findings is None:
+        return ""
+
+    def shown(rule: str) -> str:
+        """cdk-nag's ``<Bucket.Arn>`` as a permission shows it."""
+        return _REFERENCE.sub(lambda found: subject.values.known.get(f"${{{found[1]}}}", f"${{{found[1]}}}"), rule)
+
+    for finding in findings.accepted:
+        same_place = f"{grant.source.path}/".startswith(f"{finding.path}/")
+        if finding.stack == subject.stack and same_place and shown(finding.rule) == f"{_RULE}[{wildcard}]":
+            return f" — accepted: {finding.accepted}"
+    return " — no reason is written"
 
 
 def foreign_accounts(grants: Iterable[Grant], account: str | None) -> tuple[str, ...]:
@@ -336,20 +521,3 @@ def foreign_accounts(grants: Iterable[Grant], account: str | None) -> tuple[str,
         for each in _ACCOUNT.findall(text)
     }
     return tuple(sorted(named - {account}))
-
-
-def _reason(grant: Grant, subject: Subject, what: str, findings: Findings | None) -> str:
-    """The acknowledgement of cdk-nag's finding on the same text, if there is one."""
-    if findings is None:
-        return ""
-    rule = f"{_RULE}[{what}]"
-    for finding in findings.accepted:
-        same_place = grant.source.path == finding.path or grant.source.path.startswith(f"{finding.path}/")
-        if finding.stack == subject.stack and same_place and _as_shown(finding.rule, subject) == rule:
-            return f" — accepted: {finding.accepted}"
-    return " — no reason is written"
-
-
-def _as_shown(rule: str, subject: Subject) -> str:
-    """cdk-nag's ``<Bucket.Arn>`` as a permission shows it."""
-    return _REFERENCE.sub(lambda found: subject.replaced.get(f"${{{found[1]}}}", f"${{{found[1]}}}"), rule)

@@ -1,42 +1,51 @@
-"""Everything that a review reports of a change, and its verdict: one line that says what to look at."""
+"""Everything that a review reports of a change, environment by environment, with a verdict on each."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
+from pathlib import Path
 
+from tritonstack.models.manifest import ManifestStore, Sizes
 from tritonstack.review.change import Effect, EnvironmentChange, StackChange, TrafficChange, Update
-from tritonstack.review.changes import compare
-from tritonstack.review.cost import grows_by_more, moved_text, total
-from tritonstack.review.engines import Need
-from tritonstack.review.models import ModelKind
-from tritonstack.review.opening_facts import OpeningKind
-from tritonstack.review.parts import Known, Parts, parts_of
-from tritonstack.review.permission_change import Direction, PermissionChange
-from tritonstack.review.pipeline_side import PIPELINE
-from tritonstack.review.snapshot import Snapshots
-
-BY_WEIGHT = (
-    Effect.REFUSED,
-    Effect.REPLACED,
-    Effect.MAY_BE_REPLACED,
-    Effect.REMOVED,
-    Effect.RETAINED,
-    Effect.NEW,
-    Effect.RENAMED,
-    Effect.CHANGED,
-    Effect.MAY_CHANGE,
-    Effect.TEMPLATE_ONLY,
+from tritonstack.review.compare import compare
+from tritonstack.review.cost import (
+    CostChange,
+    CostTotals,
+    Prices,
+    cost_changes,
+    cost_totals,
+    grows_by_more,
+    moved_text,
+    prices_of,
+    total,
 )
-"""Effects as a report orders them: what can hurt comes first."""
+from tritonstack.review.cost_table import CostTable, cost_table
+from tritonstack.review.engines import EngineBuild, dependencies_of, engine_builds
+from tritonstack.review.models import (
+    CommittedReleases,
+    EarlierReleases,
+    EndpointSizes,
+    ModelChange,
+    ModelKind,
+    endpoint_sizes,
+    model_changes,
+    served_sets,
+    sets_of,
+)
+from tritonstack.review.openings import OpeningChange, OpeningKind, opening_changes
+from tritonstack.review.permissions import Direction, PermissionChange, permission_changes
+from tritonstack.review.snapshot import PIPELINE, EnvironmentSnapshot, Snapshots, StackSnapshot
+from tritonstack.review.traffic import ENDPOINT, endpoint_name
+
 LEAST_BESIDE = Decimal("0.01")
-"""USD an hour: a change of what stands beside endpoints is told from here on; an alarm more costs a hundredth of it."""
-_WORDS = {Direction.NARROWER: "narrower", Direction.OTHER: "changed otherwise"}
+"""USD an hour: a smaller change of the cost beside endpoints is in no verdict; an alarm costs a hundredth of it."""
 ACCEPTED = " — accepted: "
-"""How a wildcard goes on in ``PermissionChange.wildcards`` where a written reason accepts it."""
+"""In ``PermissionChange.wildcards``, before the reason that accepts a wildcard."""
 
 
 class Level(StrEnum):
@@ -50,44 +59,254 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Phrase:
-    """One thing that a verdict says, and how closely to look at it."""
+    """One part of a verdict."""
 
     level: Level
     text: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """What one line says.
+class Base:
+    """What the change is compared with.
 
     Attributes:
-        level: how closely to look: the closest of its phrases.
-        phrases: what happens.
+        ref: the branch, tag or commit.
+        commit: the merge base of it and HEAD.
+        chosen: whether ``ref`` was given; if not, it is the default.
     """
 
-    level: Level
+    ref: str
+    commit: str
+    chosen: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is known beside the templates; callables take the environment's name.
+
+    Attributes:
+        prices: at the base and now.
+        stores: manifests of archives.
+        earlier: releases before.
+        dependencies: model → what its archive depends on.
+    """
+
+    prices: Callable[[str], Prices] = lambda _environment: Prices()
+    stores: tuple[ManifestStore, ...] = ()
+    earlier: Callable[[str], EarlierReleases] = lambda _environment: lambda *_: None
+    dependencies: Callable[[str], Mapping[str, str]] = lambda _environment: {}
+
+    @classmethod
+    def of_project(cls, project: Path, *, base: str, stores: tuple[ManifestStore, ...]) -> Known:
+        """From a project's files and commits. ``base``: the commit that the change is compared with."""
+        return cls(
+            prices=lambda environment: prices_of(environment, base=base, project=project),
+            stores=stores,
+            earlier=lambda environment: CommittedReleases(environment=environment, base=base, repository=project),
+            dependencies=lambda environment: dependencies_of(environment, project=project),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What is reported of one environment beside its resources.
+
+    Attributes:
+        models: those that change.
+        archives: sizes of all archives of the endpoints whose models change.
+        engines: those that are to be built.
+        costs: of every endpoint.
+        tables: what the whole environment costs, before and after.
+        permissions: those that change.
+        openings: of networks, data and programs.
+        releases: endpoints whose Triton release has known vulnerabilities.
+    """
+
+    models: tuple[ModelChange, ...] = ()
+    archives: tuple[EndpointSizes, ...] = ()
+    engines: tuple[EngineBuild, ...] = ()
+    costs: tuple[CostChange, ...] = ()
+    tables: tuple[CostTable, CostTable] = (CostTable(), CostTable())
+    permissions: tuple[PermissionChange, ...] = ()
+    openings: tuple[OpeningChange, ...] = ()
+    releases: tuple[VulnerableRelease, ...] = ()
+
+    @property
+    def cost(self) -> CostTotals:
+        """Of all endpoints together."""
+        return cost_totals(self.costs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvironmentReport:
+    """One environment: its changes, its other parts, and what happens in phrases."""
+
+    changes: EnvironmentChange
+    parts: Parts
     phrases: tuple[Phrase, ...]
 
     @property
-    def sentence(self) -> str:
-        """The phrases, parted by semicolons."""
+    def name(self) -> str:
+        """``dev``."""
+        return self.changes.name
+
+    @property
+    def level(self) -> Level:
+        """How closely to look: the closest of its phrases."""
+        return max((each.level for each in self.phrases), key=list(Level).index)
+
+    @property
+    def verdict(self) -> str:
+        """The phrases on one line."""
         return "; ".join(each.text for each in self.phrases)
 
 
-def standing(stacks: Iterable[StackChange]) -> tuple[StackChange, ...]:
-    """The stacks that the app still has.
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Every environment of either side, the unchanged ones included, by name.
 
-    A deployment touches nothing of one that it lost: its resources and its endpoints stay, and are no changes to list.
+    ``notes``: what a reader must know about the comparison itself.
     """
+
+    base: Base
+    environments: tuple[EnvironmentReport, ...]
+    notes: tuple[str, ...] = ()
+
+
+def report_of(
+    before: Snapshots, after: Snapshots, *, base: Base, known: Known | None = None, notes: tuple[str, ...] = ()
+) -> Report:
+    """The report of a change. ``known``: None where nothing is known but the templates."""
+    reports = []
+    for change in compare(before, after).environments:
+        sides = before.environments.get(change.name), after.environments.get(change.name)
+        parts = _parts(*sides, change=change, known=known or Known())
+        reports.append(EnvironmentReport(changes=change, parts=parts, phrases=tuple(_verdict(change, parts))))
+    return Report(base=base, environments=tuple(reports), notes=notes)
+
+
+def standing(stacks: Iterable[StackChange]) -> tuple[StackChange, ...]:
+    """The stacks that the app still has. A deployment touches nothing of one that it lost: its resources stay."""
     return tuple(each for each in stacks if each.effect is not Effect.REMOVED)
 
 
-def verdict_of(changes: EnvironmentChange, parts: Parts) -> Verdict:
-    """The verdict on one environment."""
+def _parts(
+    before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None, *, change: EnvironmentChange, known: Known
+) -> Parts:
+    """The parts of one environment. A stack that the app lost stays deployed, so it counts on both sides."""
+    name = change.name
+    deployed = after or before
+    if before is not None and after is not None:
+        deployed = replace(after, stacks=dict(sorted({**before.stacks, **after.stacks}.items())))
+    prices = known.prices(name)
+    if after is None:
+        prices = replace(prices, after=prices.before)
+    # Settings and recipes are read only where a release set changes.
+    dependencies = {} if served_sets(before) == served_sets(deployed) else known.dependencies(name)
+    sizes = Sizes(known.stores)
+    models = model_changes(before, deployed, sizes=sizes, earlier=known.earlier(name), dependencies=dependencies)
+    touched = {(each.stack, each.endpoint) for each in models}
+    archives = endpoint_sizes(before, deployed, sizes=sizes) if models else ()
+    costs = cost_changes(before, deployed, prices=prices, change=change)
+    old = [(each.endpoint, each.before) for each in costs if each.before is not None]
+    new = [(each.endpoint, each.after) for each in costs if each.after is not None]
+    permissions = permission_changes(before, deployed)
+    return Parts(
+        models=models,
+        archives=tuple(each for each in archives if (each.stack, each.endpoint) in touched),
+        engines=engine_builds(before, deployed, stores=known.stores, dependencies=dependencies) if models else (),
+        costs=costs,
+        tables=(
+            cost_table(before, book=prices.before, endpoints=old),
+            cost_table(deployed, book=prices.after, endpoints=new),
+        ),
+        permissions=permissions,
+        openings=opening_changes(before, deployed, permissions=permissions),
+        releases=vulnerable_releases(before, deployed),
+    )
+
+
+# Triton releases with known vulnerabilities.
+_TAG = re.compile(r":(\d{2}\.(?:0[1-9]|1[0-2]))(?:-|$)")
+"""The release in an image's tag: ``…/sagemaker-tritonserver:24.09-py3``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VulnerableRelease:
+    """An endpoint on a Triton release with known vulnerabilities.
+
+    Attributes:
+        added: how many vulnerabilities it has that it had not before.
+        sentence: all of it in words.
+    """
+
+    added: int
+    sentence: str
+
+
+def vulnerable_releases(
+    before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None
+) -> tuple[VulnerableRelease, ...]:
+    """Every endpoint after the change whose release has some, by stack and name."""
+    from tritonstack.catalogue import load_catalogue  # noqa: PLC0415 - its data files, rarely needed
+
+    known, had, found = load_catalogue().vulnerabilities, dict(_releases(before)), []
+    for (stack, endpoint), release in _releases(after):
+        then = had.get((stack, endpoint))
+        all_now = known(release)
+        if not all_now:
+            continue
+        earlier = set() if then is None else {each.id for each in known(then)}
+        added = [each for each in all_now if each.id not in earlier]
+        if then is None:
+            runs = f"is new on release {release}, which has {len(all_now)} known vulnerabilities"
+        elif added:
+            runs = f"runs release {release} instead of {then}: {len(added)} more known vulnerabilities"
+        elif then == release:
+            runs = f"stays on release {release}, which has {len(all_now)} known vulnerabilities"
+        else:
+            runs = f"runs release {release} instead of {then}, with {len(all_now)} known vulnerabilities"
+        worst = (added or all_now)[0]
+        score = "" if worst.score is None else f"CVSS {worst.score}, "
+        sentence = f"{stack}: {endpoint} {runs}, the gravest {worst.id} ({score}fixed in {worst.fixed_in})"
+        found.append(VulnerableRelease(added=len(added), sentence=sentence))
+    return tuple(found)
+
+
+def _releases(environment: EnvironmentSnapshot | None) -> Iterator[tuple[tuple[str, str], str]]:
+    """Stack and endpoint, and the release: the release set's, else the one in the image's tag."""
+    stacks = {} if environment is None else environment.stacks
+    for _, stack in sorted(stacks.items()):
+        sets = {each.logical_id: each.platform.release for each in sets_of(stack)}
+        for endpoint in stack.of_type(ENDPOINT):
+            release = sets.get(endpoint.logical_id) or _release_of_image(stack)
+            if release is not None:
+                yield (stack.name, endpoint_name(endpoint)), release
+
+
+def _release_of_image(stack: StackSnapshot) -> str | None:
+    """The release of the stack's containers, where their images' tags have one and the same."""
+    models = [each.properties.get("PrimaryContainer", {}) for each in stack.of_type("AWS::SageMaker::Model")]
+    found = {match[1] for each in models if (match := _TAG.search(str(each.get("Image", ""))))}
+    return found.pop() if len(found) == 1 else None
+
+
+# Verdicts.
+_LEVELS = {
+    Effect.REFUSED: Level.CLOSE,
+    Effect.REPLACED: Level.LOOK,
+    Effect.MAY_BE_REPLACED: Level.LOOK,
+    Effect.REMOVED: Level.LOOK,
+    Effect.RETAINED: Level.LOOK,
+}
+
+
+def _verdict(changes: EnvironmentChange, parts: Parts) -> Iterator[Phrase]:
     if changes.effect is None and not any(each.changed for each in parts.costs):
-        return Verdict(level=Level.NOTHING, phrases=(Phrase(Level.NOTHING, "every template is as it was"),))
-    said = tuple(_phrases(changes, parts)) or (Phrase(Level.PLAIN, "only what is said of policy findings changes"),)
-    return Verdict(level=max((each.level for each in said), key=list(Level).index), phrases=said)
+        yield Phrase(Level.NOTHING, "every template is as it was")
+        return
+    phrases = list(_phrases(changes, parts))
+    yield from phrases or [Phrase(Level.PLAIN, "only the acceptance of policy findings changes")]
 
 
 def _phrases(changes: EnvironmentChange, parts: Parts) -> Iterator[Phrase]:
@@ -101,7 +320,6 @@ def _phrases(changes: EnvironmentChange, parts: Parts) -> Iterator[Phrase]:
     yield from _resources(changes)
     yield from _traffic([each for stack in standing(changes.stacks) for each in stack.traffic])
     yield from _permissions(parts)
-    yield from _openings(parts)
     yield from _models(parts)
     yield from _cost(parts)
     if changes.findings.new:
@@ -117,20 +335,11 @@ def _resources(changes: EnvironmentChange) -> Iterator[Phrase]:
         yield Phrase(Level.CLOSE, f"another stack takes the place of {', '.join(moved)}")
     resources = [each for stack in standing(changes.stacks) for each in stack.resources]
     counts = Counter(each.effect for each in resources)
-    levels = {
-        Effect.REFUSED: Level.CLOSE,
-        Effect.REPLACED: Level.LOOK,
-        Effect.MAY_BE_REPLACED: Level.LOOK,
-        Effect.REMOVED: Level.LOOK,
-        Effect.RETAINED: Level.LOOK,
-    }
-    for effect in BY_WEIGHT:
+    for effect in Effect:
         if counts[effect]:
-            yield Phrase(levels.get(effect, Level.PLAIN), f"{counts[effect]} {effect.value}")
-    # When it is deleted, which is worse, or else only when it is replaced.
-    unkept = Counter(
-        min(each.no_longer_kept, default="") for stack in standing(changes.stacks) for each in stack.resources
-    )
+            yield Phrase(_LEVELS.get(effect, Level.PLAIN), f"{counts[effect]} {effect.value}")
+    # "deleted" is worse than "replaced", and comes first.
+    unkept = Counter(each.no_longer_kept[0] for each in resources if each.no_longer_kept)
     for when in ("deleted", "replaced"):
         if unkept[when]:
             yield Phrase(Level.LOOK, f"{_count(unkept[when], 'resource')} no longer kept when {when}")
@@ -139,38 +348,37 @@ def _resources(changes: EnvironmentChange) -> Iterator[Phrase]:
 def _traffic(traffic: list[TrafficChange]) -> Iterator[Phrase]:
     for each in traffic:
         if each.update is Update.REMOVED:
-            yield Phrase(Level.CLOSE, f"{each.endpoint} is removed: its callers fail")
+            yield Phrase(Level.CLOSE, f"{each.endpoint} is removed: requests to it fail")
         elif each.update is Update.REPLACED:
-            yield Phrase(Level.CLOSE, f"{each.endpoint} is replaced: callers of the old one fail")
+            yield Phrase(Level.CLOSE, f"{each.endpoint} is replaced: requests to the old one fail")
         elif each.update is Update.CREATED:
             yield Phrase(Level.PLAIN, f"{each.endpoint} is created")
-        elif each.touched:
-            yield Phrase(Level.LOOK, f"calls to {each.endpoint} move ({each.update.value})")
-        elif each.touched is None:
-            yield Phrase(Level.LOOK, f"calls to {each.endpoint} may move ({each.update.value})")
+        elif each.touched is not False:
+            verb = "shifts" if each.touched else "may shift"
+            yield Phrase(Level.LOOK, f"traffic of {each.endpoint} {verb} ({each.update.value})")
     if traffic and all(each.touched is False and each.update is Update.NONE for each in traffic):
-        yield Phrase(Level.PLAIN, "no endpoint's calls are touched")
+        yield Phrase(Level.PLAIN, "no endpoint's traffic is touched")
 
 
 def _permissions(parts: Parts) -> Iterator[Phrase]:
+    counts = Counter(each.kind for each in parts.permissions)
     wider = [each for each in parts.permissions if each.kind is Direction.WIDER]
     broad = sum(map(broad_without_reason, wider))
     if wider:
-        told = f"{_count(len(wider), 'permission')} wider{f', {broad} by wildcards' if broad else ''}"
-        yield Phrase(Level.CLOSE if broad else Level.LOOK, told)
-    other = Counter(each.kind for each in parts.permissions if each.kind is not Direction.WIDER)
-    for kind, number in sorted(other.items()):
-        level = Level.PLAIN if kind is Direction.NARROWER else Level.LOOK
-        yield Phrase(level, f"{_count(number, 'permission')} {_WORDS[kind]}")
-
-
-def _openings(parts: Parts) -> Iterator[Phrase]:
-    levels = {OpeningKind.OPENED: Level.CLOSE, OpeningKind.OTHER: Level.LOOK, OpeningKind.CLOSED: Level.PLAIN}
-    words = {OpeningKind.OPENED: "opened", OpeningKind.OTHER: "open otherwise", OpeningKind.CLOSED: "closed"}
-    counts = Counter(each.kind for each in parts.openings)
-    for kind, level in levels.items():
-        if counts[kind]:
-            yield Phrase(level, f"{_count(counts[kind], 'way')} in or out {words[kind]}")
+        text = f"{_count(len(wider), 'permission')} wider{f', {broad} by wildcards' if broad else ''}"
+        yield Phrase(Level.CLOSE if broad else Level.LOOK, text)
+    if counts[Direction.NARROWER]:
+        yield Phrase(Level.PLAIN, f"{_count(counts[Direction.NARROWER], 'permission')} narrower")
+    if counts[Direction.OTHER]:
+        yield Phrase(Level.LOOK, f"{_count(counts[Direction.OTHER], 'permission')} changed otherwise")
+    openings = Counter(each.kind for each in parts.openings)
+    for kind, level, words in (
+        (OpeningKind.OPENED, Level.CLOSE, "opened"),
+        (OpeningKind.OTHER, Level.LOOK, "open otherwise"),
+        (OpeningKind.CLOSED, Level.PLAIN, "closed"),
+    ):
+        if openings[kind]:
+            yield Phrase(level, f"{_count(openings[kind], 'way')} in or out {words}")
 
 
 def broad_without_reason(change: PermissionChange) -> bool:
@@ -184,19 +392,17 @@ def _models(parts: Parts) -> Iterator[Phrase]:
         if counts[kind]:
             level = Level.LOOK if kind in {ModelKind.REMOVED, ModelKind.ROLLED_BACK} else Level.PLAIN
             yield Phrase(level, f"{_count(counts[kind], 'model')} {kind.value}")
-    sure = sum(each.need is Need.YES for each in parts.engines)
-    if sure:
-        yield Phrase(Level.LOOK, f"{_count(sure, 'engine')} to build")
-    if len(parts.engines) > sure:
-        yield Phrase(Level.LOOK, f"{_count(len(parts.engines) - sure, 'engine')} perhaps to build")
+    engines = Counter(each.certain for each in parts.engines)
+    for certain, words in ((True, "to build"), (False, "perhaps to build")):
+        if engines[certain]:
+            yield Phrase(Level.LOOK, f"{_count(engines[certain], 'engine')} {words}")
 
 
 def _cost(parts: Parts) -> Iterator[Phrase]:
-    """The cost of an environment, where it changes, and where what it becomes is not known."""
-    totals = parts.cost
+    """The cost of an environment, where it changes, and where what it becomes is unknown."""
     if any(each.changed for each in parts.costs):
-        less = totals.grow_by_more(Decimal(0)) is False
-        yield Phrase(Level.PLAIN if less else Level.LOOK, f"cost {totals.sentence}")
+        less = parts.cost.grow_by_more(Decimal(0)) is False
+        yield Phrase(Level.PLAIN if less else Level.LOOK, f"cost {parts.cost.sentence}")
     old, new = (total(each.idle for each in table.beside if each.idle is not None) for table in parts.tables)
     if abs(new.known - old.known) >= LEAST_BESIDE or new.unknown.keys() - old.unknown.keys():
         less = grows_by_more(old, new, percent=Decimal(0)) is False
@@ -205,68 +411,3 @@ def _cost(parts: Parts) -> Iterator[Phrase]:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-__all__ = ["Base", "EnvironmentReport", "Report", "report_of", "standing"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Base:
-    """What the change is compared with.
-
-    Attributes:
-        ref: the branch, tag or commit that was asked for.
-        commit: the merge base of it and HEAD.
-        chosen: whether a person named ``ref``; if not, it is the default.
-    """
-
-    ref: str
-    commit: str
-    chosen: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class EnvironmentReport:
-    """One environment.
-
-    Attributes:
-        changes: of its resources, traffic and policy findings.
-        parts: models, engines, cost, permissions, openings.
-        verdict: in one line.
-    """
-
-    changes: EnvironmentChange
-    parts: Parts
-    verdict: Verdict
-
-    @property
-    def name(self) -> str:
-        """``dev``."""
-        return self.changes.name
-
-
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """Every environment of either side, by name.
-
-    Attributes:
-        base: what the change is compared with.
-        environments: the unchanged ones included.
-        notes: what a reader must know of the comparison itself.
-    """
-
-    base: Base
-    environments: tuple[EnvironmentReport, ...]
-    notes: tuple[str, ...] = ()
-
-
-def report_of(
-    before: Snapshots, after: Snapshots, *, base: Base, known: Known | None = None, notes: tuple[str, ...] = ()
-) -> Report:
-    """The report of a change. ``known``: None where nothing is known but the templates."""
-    reports = []
-    for change in compare(before, after).environments:
-        sides = before.environments.get(change.name), after.environments.get(change.name)
-        parts = parts_of(*sides, change=change, known=known or Known())
-        reports.append(EnvironmentReport(changes=change, parts=parts, verdict=verdict_of(change, parts)))
-    return Report(base=base, environments=tuple(reports), notes=notes)

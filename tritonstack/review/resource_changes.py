@@ -1,220 +1,33 @@
-"""Changes of one stack's resources: properties, what follows from them, and updates that CloudFormation refuses."""
+"""Changes of one stack's resources: properties, what follows from them, and updates that CloudFormation rejects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tritonstack.cloudformation.replacement import CUSTOM, ReplacementRules, replacement_rules
-from tritonstack.review.change import ABSENT, Effect, PropertyChange, Replaces, ResourceChange, no_longer_kept
-from tritonstack.review.reading import NAME, moved_policies, renames
-from tritonstack.review.snapshot import Json, Resource, StackSnapshot, assets_in, is_function, references
+from tritonstack.cloudformation.resource_schemas import CUSTOM, ReplacementRules, replacement_rules
+from tritonstack.review.change import ABSENT, Effect, PropertyChange, Replaces, ResourceChange
+from tritonstack.review.intrinsics import assets_in, is_function, references
+from tritonstack.review.snapshot import Json, Resource, StackSnapshot
 
 Path = tuple[str | int, ...]
+Certainty = Literal["yes", "maybe"]
+SSM_PARAMETER = "AWS::SSM::Parameter"
+_OF_SSM = "AWS::SSM::Parameter::Value<"
+_POLICY_NAME = "PolicyName"
 _NAMES = ("Sid", "VariantName", "Name", "Id", "Key", "AlarmName", "ContainerHostname")
 """Members that name an item of a list, in the order in which they are tried."""
-
-
-def differences(before: Json, after: Json, path: Path = ()) -> Iterator[PropertyChange]:
-    """Where two values differ, as deep in as they can be told apart; nothing where they are equal.
-
-    Items of lists are matched by the member that names them, where all have one and no two the same; else by place.
-    """
-    if _equal(before, after):
-        return
-    if isinstance(before, dict) and isinstance(after, dict) and not is_function(before) and not is_function(after):
-        yield from _of_maps(before, after, path)
-    elif isinstance(before, list) and isinstance(after, list):
-        yield from _of_lists(before, after, path)
-    else:
-        yield PropertyChange(path=path, before=before, after=after)
-
-
-def leaves(value: Json, path: Path = ()) -> Iterator[tuple[Path, Json]]:
-    """Every scalar, intrinsic function and empty container inside a value, with its path as ``differences`` has it."""
-    if isinstance(value, dict) and value and not is_function(value):
-        for name, each in value.items():
-            yield from leaves(each, (*path, name))
-    elif isinstance(value, list) and value:
-        for place, each in zip(places(value), value, strict=True):
-            yield from leaves(each, (*path, place))
-    else:
-        yield path, value
-
-
-def places(items: Sequence[Json]) -> list[str | int]:
-    """What a path calls each item of a list: its own name in brackets, or its number; a single one has its number."""
-    names = _names(items) if len(items) > 1 else None
-    return list(range(len(items))) if names is None else [f"[{name}]" for name in names]
-
-
-def _of_maps(before: Mapping[str, Json], after: Mapping[str, Json], path: Path) -> Iterator[PropertyChange]:
-    for name in sorted(before.keys() | after.keys()):
-        inner = (*path, name)
-        if name not in before:
-            yield PropertyChange(path=inner, before=ABSENT, after=after[name])
-        elif name not in after:
-            yield PropertyChange(path=inner, before=before[name], after=ABSENT)
-        else:
-            yield from differences(before[name], after[name], inner)
-
-
-def _of_lists(before: list[Json], after: list[Json], path: Path) -> Iterator[PropertyChange]:
-    old, new = _matched_places(before, after)
-    by_old, by_new = dict(zip(old, before, strict=True)), dict(zip(new, after, strict=True))
-    found = False
-    for place in [*old, *(each for each in new if each not in by_old)]:
-        inner = (*path, place)
-        if place not in by_new:
-            changes: Iterator[PropertyChange] = iter([PropertyChange(path=inner, before=by_old[place], after=ABSENT)])
-        elif place not in by_old:
-            changes = iter([PropertyChange(path=inner, before=ABSENT, after=by_new[place])])
-        else:
-            changes = differences(by_old[place], by_new[place], inner)
-        for change in changes:
-            found = True
-            yield change
-    if not found:  # the same items in another order
-        yield PropertyChange(path=path, before=before, after=after)
-
-
-def _matched_places(before: list[Json], after: list[Json]) -> tuple[list[str | int], list[str | int]]:
-    """The items' names, where both sides have them and at least one in common; else their numbers."""
-    if len(before) > 1 or len(after) > 1:
-        old, new = _names(before), _names(after)
-        if old is not None and new is not None and set(old) & set(new):
-            return [f"[{name}]" for name in old], [f"[{name}]" for name in new]
-    return list(range(len(before))), list(range(len(after)))
-
-
-def _names(items: Sequence[Json]) -> list[str] | None:
-    """The items' own names; None where not all have one, or two the same."""
-    for member in _NAMES:
-        names = [each.get(member) if isinstance(each, dict) else None for each in items]
-        texts = [name for name in names if isinstance(name, str)]
-        if items and len(texts) == len(items) == len(set(texts)):
-            return texts
-    return None
-
-
-def _equal(before: Json, after: Json) -> bool:
-    """Equality as JSON has it: ``1`` is not ``true``."""
-    if isinstance(before, bool) != isinstance(after, bool):
-        return False
-    if isinstance(before, dict) and isinstance(after, dict):
-        return before.keys() == after.keys() and all(_equal(before[name], after[name]) for name in before)
-    if isinstance(before, list) and isinstance(after, list):
-        return len(before) == len(after) and all(map(_equal, before, after))
-    return bool(before == after)
-
-
 _NEVER_UPDATED = {"AWS::CloudFormation::WaitCondition", "AWS::CloudFormation::WaitConditionHandle"}
-
-
-def refusals(
-    *,
-    before: Resource | None,
-    after: Resource,
-    properties: Sequence[PropertyChange],
-    gone: Sequence[Resource] = (),
-) -> tuple[str, ...]:
-    """Why CloudFormation refuses the change, in sentences; empty where it takes it.
-
-    Args:
-        before: the resource before; None where it is new.
-        after: the resource after.
-        properties: what changes of it.
-        gone: resources of the same stack that go in the same deployment.
-    """
-    if before is None:
-        return tuple(_taken_names(after, gone))
-    reasons = []
-    if after.type in _NEVER_UPDATED and properties:
-        # Template reference, AWS::CloudFormation::WaitCondition: "Update requires: Updates are not supported."
-        reasons.append(f"CloudFormation cannot update a {after.type}: give it another logical id.")
-    if _custom(after) and any(each.path == ("ServiceToken",) and each.replaces is Replaces.YES for each in properties):
-        # Template reference, AWS::CloudFormation::CustomResource, ServiceToken: "Updates are not supported"; the
-        # service says "Modifying service token is not allowed."
-        reasons.append("CloudFormation does not let the ServiceToken of a custom resource change.")
-    reasons += _kept_name(after, properties, same_type=before.type == after.type)
-    return tuple(reasons)
-
-
-def _kept_name(resource: Resource, properties: Sequence[PropertyChange], *, same_type: bool) -> list[str]:
-    """A name of the template's choice that is kept by a resource that must be replaced.
-
-    Source: CloudFormation user guide, "Name type".
-    """
-    name = _name(resource)
-    replaced = any(each.replaces is Replaces.YES for each in properties)
-    if (
-        name is None
-        or not same_type
-        or not replaced
-        or any(each.path[0] == _name_member(resource) for each in properties)
-    ):
-        return []
-    return [f"It must be replaced and keeps its name {name}, which CloudFormation refuses: give it another name."]
-
-
-def _taken_names(resource: Resource, gone: Sequence[Resource]) -> list[str]:
-    """A new resource with the name of one that goes only after it is made."""
-    name = _name(resource)
-    taken = [
-        each.logical_id for each in gone if each.type == resource.type and name is not None and _name(each) == name
-    ]
-    return [
-        f"Its name {name} is that of {logical_id}, which goes only after this one is made: it exists already."
-        for logical_id in taken
-    ]
-
-
-def _name(resource: Resource) -> str | None:
-    """The name that the template gives it, where that is plain text."""
-    member = _name_member(resource)
-    value = None if member is None else resource.properties.get(member)
-    return value if isinstance(value, str) else None
-
-
-def _name_member(resource: Resource) -> str | None:
-    rules = replacement_rules(resource.type)
-    return None if rules is None else rules.name
-
-
-def _custom(resource: Resource) -> bool:
-    return resource.type.startswith("Custom::") or resource.type == CUSTOM
-
-
-Certainty = Literal["yes", "maybe"]
-_NAMED, _ASSET = "named", "asset"
-"""A logical id or a parameter, with every attribute of it; an asset or a document."""
-_OF_SSM = "AWS::SSM::Parameter::Value<"
-SSM_PARAMETER = "AWS::SSM::Parameter"
-
-
-@dataclass(kw_only=True)
-class _Pending:
-    """A resource on both sides, as far as it is known what happens to it."""
-
-    before: Resource
-    after: Resource
-    rules: ReplacementRules | None
-    text: list[PropertyChange]
-    following: dict[tuple[tuple[str | int, ...], str], PropertyChange] = field(default_factory=dict)
-
-    @property
-    def properties(self) -> list[PropertyChange]:
-        """What changes of it, as far as it is known."""
-        return [*self.text, *self.following.values()]
-
-    @property
-    def replaces(self) -> Replaces:
-        """What its changes so far do."""
-        found = {each.replaces for each in self.properties}
-        if Replaces.YES in found or self.before.type != self.after.type:
-            return Replaces.YES
-        return Replaces.MAYBE if Replaces.MAYBE in found else Replaces.NO
+_KEPT = {"Delete": 0, "Snapshot": 1, "Retain": 2, "RetainExceptOnCreate": 2}
+_NO_LONGER_KEPT = {
+    ("deleted", 0): "It is no longer kept: it is deleted with its stack, or when it leaves the template.",
+    ("deleted", 1): "Only a snapshot of it is kept when its stack is deleted, or when it leaves the template.",
+    ("replaced", 0): "When it is replaced, the old one is no longer kept.",
+    ("replaced", 1): "When it is replaced, only a snapshot of the old one is kept.",
+}
 
 
 def resource_changes(
@@ -224,43 +37,31 @@ def resource_changes(
 
     ``values``: names of SSM parameters that get another value from another stack, and how certain that is.
     """
-    renamed = renames(before.resources, after.resources)
-    moved = moved_policies(before.resources, after.resources)
+    same = renames(before.resources, after.resources)
+    policies = _renamed_policies(before.resources, after.resources)
     pending = {
-        name: _pending(before.resources[name], resource)
+        name: _Pending.of(before.resources[name], resource)
         for name, resource in after.resources.items()
         if name in before.resources
     }
     _follow(pending, moved=_moved(before, after, values or {}))
-    changes = [change for each in pending.values() if (change := _common(each)) is not None]
+    changes = [change for each in pending.values() if (change := _on_both_sides(each)) is not None]
+    removed = [each for name, each in before.resources.items() if name not in after.resources]
     for name, resource in after.resources.items():
-        if name in moved:
-            changes.append(_moved_policy(before.resources[moved[name]], resource))
-        elif name in renamed:
-            changes.append(_renamed(before.resources[renamed[name]], resource))
+        if name in policies:
+            changes.append(_renamed_policy(before.resources[policies[name]], resource))
+        elif name in same:
+            changes.append(_under_another_id(before.resources[same[name]], resource))
         elif name not in before.resources:
-            reasons = refusals(before=None, after=resource, properties=(), gone=_gone(before, after))
-            effect = Effect.REFUSED if reasons else Effect.NEW
-            changes.append(_change(resource, effect, after=resource, reasons=reasons))
-    for name, resource in before.resources.items():
-        if name not in after.resources and name not in {*moved.values(), *renamed.values()}:
+            reasons = tuple(_taken_names(resource, removed))
+            changes.append(
+                _change(resource, Effect.REFUSED if reasons else Effect.NEW, reasons=reasons, after=resource)
+            )
+    for resource in removed:
+        if resource.logical_id not in {*policies.values(), *same.values()}:
             effect = Effect.RETAINED if resource.kept_on_removal else Effect.REMOVED
             changes.append(_change(resource, effect, before=resource))
     return tuple(sorted(changes, key=lambda each: (each.path, each.logical_id)))
-
-
-def _pending(before: Resource, after: Resource) -> _Pending:
-    rules = replacement_rules(after.type)
-    text = [replace(each, replaces=_replaces(rules, each)) for each in differences(before.properties, after.properties)]
-    return _Pending(before=before, after=after, rules=rules, text=text)
-
-
-def _replaces(rules: ReplacementRules | None, change: PropertyChange) -> Replaces:
-    if rules is None:
-        return Replaces.NO if change.path[0] == "Tags" else Replaces.MAYBE
-    values = [None if value is ABSENT else value for value in (change.before, change.after)]
-    answer = Replaces(rules.of(change.path, *([] if change.follows is not None else values)))
-    return Replaces.MAYBE if answer is Replaces.YES and not change.certain else answer
 
 
 def moved_values(changes: Iterable[ResourceChange]) -> dict[str, Certainty]:
@@ -276,18 +77,206 @@ def moved_values(changes: Iterable[ResourceChange]) -> dict[str, Certainty]:
     return found
 
 
-def _moved(
-    before: StackSnapshot, after: StackSnapshot, values: Mapping[str, Certainty]
-) -> dict[tuple[str, str], Certainty]:
+def renames(before: Mapping[str, Resource], after: Mapping[str, Resource]) -> dict[str, str]:
+    """New logical id → old one, of resources with the same type and properties, where no other pair is possible.
+
+    CloudFormation identifies resources by their logical ids: it makes a new one all the same.
+    """
+
+    def content(resource: Resource) -> str:
+        # A name that the CDK derives from the logical id (an inline policy's) counts as the same.
+        text = json.dumps(resource.properties, sort_keys=True)
+        return f"{resource.type}\n{text.replace(json.dumps(resource.logical_id), '(logical id)')}"
+
+    return _pairs(before, after, content)
+
+
+def _pairs(
+    before: Mapping[str, Resource], after: Mapping[str, Resource], key: Callable[[Resource], str]
+) -> dict[str, str]:
+    """New logical id → old one, of the resources on one side alone that are the only ones there with their key."""
+    gone, come = defaultdict(list), defaultdict(list)
+    for name in before.keys() - after.keys():
+        gone[key(before[name])].append(name)
+    for name in after.keys() - before.keys():
+        come[key(after[name])].append(name)
+    return {names[0]: gone[of][0] for of, names in come.items() if len(names) == 1 and len(gone.get(of, ())) == 1}
+
+
+def _renamed_policies(before: Mapping[str, Resource], after: Mapping[str, Resource]) -> dict[str, str]:
+    """New logical id → old one, of inline policies that the same principals have under another name.
+
+    Pairs of one construct first, then of one principal, whatever the statements are. A pair that keeps its name is left
+    out: IAM would take the two for one policy.
+    """
+    old, new = (
+        {name: each for name, each in side.items() if each.type == "AWS::IAM::Policy"} for side in (before, after)
+    )
+
+    def principals(policy: Resource) -> str:
+        return json.dumps([policy.properties.get(name) for name in ("Roles", "Users", "Groups")], sort_keys=True)
+
+    def construct(policy: Resource) -> str:
+        return f"{principals(policy)}\n{policy.path.rpartition('/')[0]}"
+
+    found: dict[str, str] = {}
+    for key in (construct, principals):
+        left = {name: each for name, each in old.items() if name not in found.values()}
+        for name, was in _pairs(left, {name: each for name, each in new.items() if name not in found}, key).items():
+            if new[name].properties.get(_POLICY_NAME) != old[was].properties.get(_POLICY_NAME):
+                found[name] = was
+    return found
+
+
+# Differences of two values.
+
+
+def differences(before: Json, after: Json, path: Path = ()) -> Iterator[PropertyChange]:
+    """Differences of two values, as deep in as possible; none where they are equal.
+
+    Items of lists are matched by the member that names them, where all have one and no two the same; else by index.
+    """
+    if _equal(before, after):
+        return
+    if isinstance(before, dict) and isinstance(after, dict) and not is_function(before) and not is_function(after):
+        for name in sorted(before.keys() | after.keys()):
+            yield from _member(before, after, name, (*path, name))
+    elif isinstance(before, list) and isinstance(after, list):
+        old, new = _matched_places(before, after)
+        by_old, by_new = dict(zip(old, before, strict=True)), dict(zip(new, after, strict=True))
+        found = [each for place in {**by_old, **by_new} for each in _member(by_old, by_new, place, (*path, place))]
+        # None: the same items in another order.
+        yield from found or [PropertyChange(path=path, before=before, after=after)]
+    else:
+        yield PropertyChange(path=path, before=before, after=after)
+
+
+def _member(
+    before: Mapping[str | int, Json], after: Mapping[str | int, Json], name: str | int, path: Path
+) -> Iterator[PropertyChange]:
+    if name in before and name in after:
+        yield from differences(before[name], after[name], path)
+    else:
+        yield PropertyChange(path=path, before=before.get(name, ABSENT), after=after.get(name, ABSENT))
+
+
+def _leaves(value: Json, path: Path = ()) -> Iterator[tuple[Path, Json]]:
+    """Every scalar, intrinsic function and empty container inside a value, with its path as ``differences`` has it."""
+    if isinstance(value, dict) and value and not is_function(value):
+        for name, each in value.items():
+            yield from _leaves(each, (*path, name))
+    elif isinstance(value, list) and value:
+        for place, each in zip(_matched_places(value, value)[0], value, strict=True):
+            yield from _leaves(each, (*path, place))
+    else:
+        yield path, value
+
+
+def _matched_places(before: list[Json], after: list[Json]) -> tuple[list[str | int], list[str | int]]:
+    """The items' names, where both sides have them and at least one in common; else, or of single items, indexes."""
+    if len(before) > 1 or len(after) > 1:
+        old, new = _item_names(before), _item_names(after)
+        if old is not None and new is not None and set(old) & set(new):
+            return [f"[{name}]" for name in old], [f"[{name}]" for name in new]
+    return list(range(len(before))), list(range(len(after)))
+
+
+def _item_names(items: Sequence[Json]) -> list[str] | None:
+    """The items' own names; None where not all have one, or two the same."""
+    for member in _NAMES:
+        names = [each[member] for each in items if isinstance(each, dict) and isinstance(each.get(member), str)]
+        if items and len(names) == len(items) == len(set(names)):
+            return names
+    return None
+
+
+def _equal(before: Json, after: Json) -> bool:
+    """Equality in JSON: ``1`` is not ``true``."""
+    if isinstance(before, bool) != isinstance(after, bool):
+        return False
+    if isinstance(before, dict) and isinstance(after, dict):
+        return before.keys() == after.keys() and all(_equal(before[name], after[name]) for name in before)
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and all(map(_equal, before, after))
+    return bool(before == after)
+
+
+# What follows: a value moves though its text is the same.
+
+_NAMED, _ASSET = "named", "asset"
+"""A logical id or a parameter, with every attribute of it; an asset or a document."""
+_Moved = dict[tuple[str, str], Certainty]
+
+
+@dataclass(kw_only=True)
+class _Pending:
+    """A resource on both sides, and what is known so far of its changes.
+
+    ``uses``: path, value, name and kind of every reference at a place whose text is the same on both sides.
+    """
+
+    before: Resource
+    after: Resource
+    rules: ReplacementRules | None
+    text: list[PropertyChange]
+    uses: list[tuple[Path, Json, str, str]]
+    following: dict[tuple[Path, str], PropertyChange] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, before: Resource, after: Resource) -> _Pending:
+        rules = replacement_rules(after.type)
+        text = [
+            replace(each, replaces=_replaces(rules, each)) for each in differences(before.properties, after.properties)
+        ]
+        uses = []
+        for path, value in _leaves(after.properties):
+            if not any(path[: len(change.path)] == change.path for change in text):
+                uses += [(path, value, name, _NAMED) for name in references(value)]
+                uses += [(path, value, asset, _ASSET) for asset in assets_in(value)]
+        return cls(before=before, after=after, rules=rules, text=text, uses=uses)
+
+    @property
+    def properties(self) -> list[PropertyChange]:
+        return [*self.text, *self.following.values()]
+
+    @property
+    def replaces(self) -> Replaces:
+        found = {each.replaces for each in self.properties}
+        if Replaces.YES in found or self.before.type != self.after.type:
+            return Replaces.YES
+        return Replaces.MAYBE if Replaces.MAYBE in found else Replaces.NO
+
+    def take(self, moved: _Moved) -> bool:
+        """Add the changes that follow, or make them certain. Returns whether anything is new."""
+        came = False
+        for path, value, name, kind in self.uses:
+            certainty = moved.get((name, kind))
+            known = self.following.get((path, name))
+            if certainty is None or (known is not None and (known.certain or certainty == "maybe")):
+                continue
+            change = PropertyChange(path=path, before=value, after=value, follows=name, certain=certainty == "yes")
+            self.following[path, name] = replace(change, replaces=_replaces(self.rules, change))
+            came = True
+        return came
+
+
+def _replaces(rules: ReplacementRules | None, change: PropertyChange) -> Replaces:
+    if rules is None:
+        return Replaces.NO if change.path[0] == "Tags" else Replaces.MAYBE
+    values = [None if value is ABSENT else value for value in (change.before, change.after)]
+    replaces = Replaces(rules.of(change.path, *([] if change.follows is not None else values)))
+    return Replaces.MAYBE if replaces is Replaces.YES and not change.certain else replaces
+
+
+def _moved(before: StackSnapshot, after: StackSnapshot, values: Mapping[str, Certainty]) -> _Moved:
     """What has another value though its name is the same: parameters, assets and documents."""
-    moved: dict[tuple[str, str], Certainty] = {}
-    for name, parameter in after.template.get("Parameters", {}).items():
+    moved: _Moved = {}
+    old, new = before.template.get("Parameters", {}), after.template.get("Parameters", {})
+    for name, parameter in new.items():
         if str(parameter.get("Type", "")).startswith(_OF_SSM) and parameter.get("Default") in values:
             moved[name, _NAMED] = values[parameter["Default"]]
-    old, new = before.template.get("Parameters", {}), after.template.get("Parameters", {})
-    for name in old.keys() & new.keys():
-        if old[name].get("Default") != new[name].get("Default") or old[name].get("Type") != new[name].get("Type"):
-            moved.setdefault((name, _NAMED), "maybe")  # a parameter in SSM may hold the same value under another name
+        elif name in old and any(old[name].get(each) != parameter.get(each) for each in ("Default", "Type")):
+            moved[name, _NAMED] = "maybe"  # another SSM parameter may have the same value
     for path in before.documents.keys() & after.documents.keys():
         if any(differences(before.documents[path], after.documents[path])):
             moved[path, _ASSET] = "yes"
@@ -297,69 +286,26 @@ def _moved(
     return moved
 
 
-def _follow(pending: Mapping[str, _Pending], *, moved: dict[tuple[str, str], Certainty]) -> None:
+def _follow(pending: Mapping[str, _Pending], *, moved: _Moved) -> None:
     """Add what follows to every resource, until nothing more does.
 
     A replaced resource has another ``Ref`` and other attributes. The function of a custom resource that is updated may
-    answer with others.
+    return others.
     """
-    places = {name: list(_uses(each)) for name, each in pending.items()}
-    while True:
+    came = True
+    while came:
         for name, each in pending.items():
-            if each.replaces is not Replaces.NO:
-                certain: Certainty = "yes" if each.replaces is Replaces.YES else "maybe"
-                if moved.get((name, _NAMED)) != "yes":
-                    moved[name, _NAMED] = certain
-            elif each.properties and _is_custom(each.after):
+            if each.replaces is Replaces.YES:
+                moved[name, _NAMED] = "yes"
+            elif each.replaces is Replaces.MAYBE or (each.properties and _is_custom(each.after)):
                 moved.setdefault((name, _NAMED), "maybe")
-        came = [_take(each, places[name], moved) for name, each in pending.items()]
-        if not any(came):
-            return
+        came = sum(each.take(moved) for each in pending.values()) > 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Use:
-    """A place in a resource's properties that refers to something, where the text is the same on both sides."""
-
-    path: tuple[str | int, ...]
-    value: Json
-    name: str
-    kind: str
-
-    def certainty(self, moved: Mapping[tuple[str, str], Certainty]) -> Certainty | None:
-        """Whether the value moves; None where it does not."""
-        return moved.get((self.name, self.kind))
+# The change of each resource.
 
 
-def _uses(each: _Pending) -> Iterator[_Use]:
-    changed = [change.path for change in each.text]
-    for path, value in leaves(each.after.properties):
-        if any(path[: len(prefix)] == prefix for prefix in changed):
-            continue
-        for name in references(value):
-            yield _Use(path=path, value=value, name=name, kind=_NAMED)
-        for asset in assets_in(value):
-            yield _Use(path=path, value=value, name=asset, kind=_ASSET)
-
-
-def _take(each: _Pending, places: Iterable[_Use], moved: Mapping[tuple[str, str], Certainty]) -> bool:
-    """Add the changes that follow, or make them certain. Returns whether anything came new."""
-    came = False
-    for use in places:
-        certainty = use.certainty(moved)
-        if certainty is None:
-            continue
-        certain = certainty == "yes"
-        change = PropertyChange(path=use.path, before=use.value, after=use.value, follows=use.name, certain=certain)
-        change = replace(change, replaces=_replaces(each.rules, change))
-        known = each.following.get((use.path, use.name))
-        if known is None or (certain and not known.certain):
-            each.following[use.path, use.name] = change
-            came = True
-    return came
-
-
-def _common(each: _Pending) -> ResourceChange | None:
+def _on_both_sides(each: _Pending) -> ResourceChange | None:
     """The change of a resource on both sides; None where there is none."""
     before, after = each.before, each.after
     properties = tuple(sorted(each.properties, key=lambda change: (change.name, change.follows or "")))
@@ -370,61 +316,85 @@ def _common(each: _Pending) -> ResourceChange | None:
     if before.type != after.type:
         reasons.append(f"Its type was {before.type}: CloudFormation makes another resource.")
     if _is_custom(after) and properties:
-        reasons.append("Its function is called, and decides by the physical id that it answers whether it is replaced.")
+        reasons.append("Its function is called; the physical id that it returns decides whether it is replaced.")
     if each.rules is None and each.replaces is Replaces.MAYBE:
         reasons.append(f"CloudFormation's schemas do not say what replaces a {after.type}.")
-    reasons += no_longer_kept(before, after).values()
-    refused = refusals(before=before, after=after, properties=properties)
+    kept = _no_longer_kept(before, after)
+    refused = tuple(_refusals(each))
+    certain = any(change.certain for change in properties)  # order and policies alone touch nothing
     if refused:
         effect = Effect.REFUSED
-    elif not properties and before.type == after.type:
-        effect = Effect.TEMPLATE_ONLY
+    elif each.replaces is not Replaces.NO:
+        effect = Effect.REPLACED if each.replaces is Replaces.YES else Effect.MAY_BE_REPLACED
     else:
-        certain = any(change.certain for change in properties)  # order and policies alone touch nothing
-        in_place = Effect.CHANGED if certain else Effect.MAY_CHANGE
-        of = {Replaces.YES: Effect.REPLACED, Replaces.MAYBE: Effect.MAY_BE_REPLACED, Replaces.NO: in_place}
-        effect = of[each.replaces]
-    return ResourceChange(
-        logical_id=after.logical_id,
-        type=after.type,
-        path=after.path,
-        effect=effect,
+        effect = Effect.CHANGED if certain else Effect.MAY_CHANGE if properties else Effect.TEMPLATE_ONLY
+    return replace(
+        _change(after, effect, reasons=(*refused, *reasons, *kept.values()), before=before, after=after),
         properties=properties,
         attributes=attributes,
-        reasons=(*refused, *reasons),
-        before=before,
-        after=after,
+        no_longer_kept=tuple(kept),
     )
 
 
-def _renamed(before: Resource, after: Resource) -> ResourceChange:
-    refused = refusals(before=None, after=after, properties=(), gone=[before])
+def _no_longer_kept(before: Resource, after: Resource) -> dict[str, str]:
+    """``deleted`` and ``replaced``, each where less is kept then than before → a sentence."""
+    found = {}
+    for policy, when in (("DeletionPolicy", "deleted"), ("UpdateReplacePolicy", "replaced")):
+        was, now = (_KEPT.get(str(each.attributes.get(policy)), 0) for each in (before, after))
+        if now < was:
+            found[when] = _NO_LONGER_KEPT[when, now]
+    return found
+
+
+def _refusals(each: _Pending) -> Iterator[str]:
+    """Why CloudFormation rejects the change of a resource on both sides."""
+    resource, properties = each.after, each.properties
+    replaced = [change.path for change in properties if change.replaces is Replaces.YES]
+    if resource.type in _NEVER_UPDATED and properties:
+        # Template reference, AWS::CloudFormation::WaitCondition: "Update requires: Updates are not supported."
+        yield f"CloudFormation cannot update a {resource.type}: give it another logical id."
+    if _is_custom(resource) and ("ServiceToken",) in replaced:
+        # Template reference, AWS::CloudFormation::CustomResource, ServiceToken: "Updates are not supported"; the
+        # service says "Modifying service token is not allowed."
+        yield "CloudFormation does not let the ServiceToken of a custom resource change."
+    name = _physical_name(resource)
+    renamed = each.rules is not None and any(change.path[0] == each.rules.name for change in properties)
+    if name is not None and replaced and not renamed and each.before.type == resource.type:
+        # CloudFormation user guide, "Name type".
+        yield f"It must be replaced and keeps its name {name}, which CloudFormation rejects: give it another name."
+
+
+def _taken_names(resource: Resource, removed: Iterable[Resource]) -> Iterator[str]:
+    """Why a new resource cannot be made: a resource that is removed only afterwards has its name."""
+    name = _physical_name(resource)
+    for each in removed:
+        if name is not None and each.type == resource.type and _physical_name(each) == name:
+            yield f"Its name {name} is that of {each.logical_id}, which is removed only after this one is made."
+
+
+def _physical_name(resource: Resource) -> str | None:
+    """The name that the template gives a resource, where that is plain text."""
+    rules = replacement_rules(resource.type)
+    value = None if rules is None or rules.name is None else resource.properties.get(rules.name)
+    return value if isinstance(value, str) else None
+
+
+def _under_another_id(before: Resource, after: Resource) -> ResourceChange:
+    refused = tuple(_taken_names(after, [before]))
     old = "" if before.kept_on_removal else " and removes the old one"
-    told = f"Its logical id was {before.logical_id}: CloudFormation makes a new resource{old}."
-    return ResourceChange(
-        logical_id=after.logical_id,
-        type=after.type,
-        path=after.path,
-        effect=Effect.REFUSED if refused else Effect.REPLACED,
-        reasons=(*refused, told),
-        before=before,
-        after=after,
-        renamed_from=before.logical_id,
-    )
+    reason = f"Its logical id was {before.logical_id}: CloudFormation makes a new resource{old}."
+    effect = Effect.REFUSED if refused else Effect.REPLACED
+    change = _change(after, effect, reasons=(*refused, reason), before=before, after=after)
+    return replace(change, renamed_from=before.logical_id)
 
 
-def _moved_policy(before: Resource, after: Resource) -> ResourceChange:
-    """An inline policy under another name. What that lets its role do is the business of ``permissions``."""
-    told = f"Its logical id was {before.logical_id}. The new one is there before the old one goes."
-    return ResourceChange(
-        logical_id=after.logical_id,
-        type=after.type,
-        path=after.path,
-        effect=Effect.RENAMED,
-        properties=tuple(each for each in differences(before.properties, after.properties) if each.path[0] != NAME),
-        reasons=(told,),
-        before=before,
-        after=after,
+def _renamed_policy(before: Resource, after: Resource) -> ResourceChange:
+    """An inline policy under another name. ``permissions`` compares what it allows."""
+    reason = f"Its logical id was {before.logical_id}. The new one is there before the old one goes."
+    found = differences(before.properties, after.properties)
+    return replace(
+        _change(after, Effect.RENAMED, reasons=(reason,), before=before, after=after),
+        properties=tuple(each for each in found if each.path[0] != _POLICY_NAME),
         renamed_from=before.logical_id,
     )
 
@@ -433,9 +403,9 @@ def _change(
     resource: Resource,
     effect: Effect,
     *,
+    reasons: tuple[str, ...] = (),
     before: Resource | None = None,
     after: Resource | None = None,
-    reasons: tuple[str, ...] = (),
 ) -> ResourceChange:
     return ResourceChange(
         logical_id=resource.logical_id,
@@ -448,9 +418,5 @@ def _change(
     )
 
 
-def _gone(before: StackSnapshot, after: StackSnapshot) -> list[Resource]:
-    return [each for name, each in before.resources.items() if name not in after.resources]
-
-
 def _is_custom(resource: Resource) -> bool:
-    return resource.type.startswith("Custom::") or resource.type == "AWS::CloudFormation::CustomResource"
+    return resource.type.startswith("Custom::") or resource.type == CUSTOM

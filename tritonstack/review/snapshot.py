@@ -1,31 +1,31 @@
-"""A snapshot: the templates of every environment, as people read them in a diff."""
+"""A snapshot: the templates of every environment in normal form, and the text of its files."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-# Templates stand here in a normal form (``tritonstack.review.assembly``): what is noise is out, ``Fn::Join``
-# without a separator is ``Fn::Sub``, ``Tags`` are a map, text that is JSON stands as ``{"$json": …}``, and the hash of
-# an asset is ``{asset:<construct path>}``.
+# The normal form, which ``tritonstack.review.assembly`` makes: no CDK metadata, ``Fn::Join`` without a separator as
+# ``Fn::Sub``, ``Tags`` as a map, JSON text as ``{"$json": …}``, an asset's hash as ``{asset:<construct path>}``.
 Json = Any
 """A JSON value: None, bool, int, float, str, list, or a dict with names."""
 
 TOP_LEVEL = "_app"
-"""The environment of stacks that stand in no stage."""
+"""The environment of stacks outside stages."""
+PIPELINE = "pipeline"
+"""The environment's name in a report that has the pipeline's own stack."""
 
 
 class AssetKind(StrEnum):
-    """What an asset is to a reader."""
+    """Kind of an asset."""
 
     CODE = "code"
-    """A function's or a layer's code, or any files that are deployed."""
+    """Code of a function or a layer, or any files that are deployed."""
     SOURCE = "source"
-    """What CodeBuild starts from. It changes with nearly every commit, so nothing is kept of its content."""
+    """Input of a CodeBuild project. It changes with nearly every commit: no content is kept."""
     IMAGE = "image"
     """A folder that a container image is built from."""
 
@@ -38,7 +38,7 @@ class Resource:
         logical_id: its name in the template.
         type: ``AWS::SageMaker::Endpoint``, ``Custom::…``.
         path: the construct's path in its stack, without a last ``Resource``: ``Activation/Handler/Function``; the
-            logical id where the assembly tells none. The name to show.
+            logical id where the assembly has no path.
         properties: in the normal form.
         attributes: ``DependsOn`` (sorted), ``DeletionPolicy``, ``UpdateReplacePolicy``, ``Condition``, …
     """
@@ -51,12 +51,12 @@ class Resource:
 
     @property
     def kept_on_removal(self) -> bool:
-        """Whether the physical resource outlives its removal from the template."""
+        """Whether the physical resource is kept when the template has it no more."""
         return self.attributes.get("DeletionPolicy") in {"Retain", "RetainExceptOnCreate"}
 
     @property
     def kept_on_replacement(self) -> bool:
-        """Whether the old physical resource outlives a replacement."""
+        """Whether the old physical resource is kept after a replacement."""
         return self.attributes.get("UpdateReplacePolicy") == "Retain"
 
 
@@ -65,9 +65,9 @@ class Asset:
     """Files that a stack deploys beside its template.
 
     Attributes:
-        path: the asset's construct path in its stack: ``Activation/Handler/Code``.
-        kind: what it is.
-        files: file's name → 16 hexadecimal digits of its SHA-256; empty for a source.
+        path: construct path in the stack: ``Activation/Handler/Code``.
+        kind: of the asset.
+        files: name → first 16 hexadecimal digits of the SHA-256; empty for a source.
     """
 
     path: str
@@ -81,12 +81,11 @@ class StackSnapshot:
 
     Attributes:
         name: its id in the stage, and the name of its file: ``serving-digits``.
-        stack_name: what CloudFormation calls it: ``dev-serving-digits``.
-        account: of the deployment; None where the stack leaves it open.
+        stack_name: its name in CloudFormation: ``dev-serving-digits``.
+        account: of the deployment; None for an environment-agnostic stack.
         region: likewise.
         tags: the stack's own.
-        template: the sections of the template besides resources: ``Parameters``, ``Outputs``, ``Conditions``,
-            ``Mappings``, ``Description``, …; a section that is empty is absent.
+        template: the sections besides resources (``Parameters``, ``Outputs``, …) that are not empty.
         resources: logical id → resource, sorted.
         documents: construct path of a small JSON asset (release set, build set) → its content.
         assets: construct path → any other asset.
@@ -109,14 +108,14 @@ class StackSnapshot:
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Finding:
-    """A policy finding on one construct.
+    """A policy finding (cdk-nag) on one construct.
 
     Attributes:
-        stack: the stack's name in its environment; empty where the construct lies in none.
+        stack: the stack's name in its environment; empty for a construct outside stacks.
         path: the construct's path in its stack.
         rule: ``AwsSolutions-IAM5[Resource::*]``.
-        accepted: the reason why it is right as it stands; None for a finding that stands open.
-        severity: of an open finding, as the validator says it.
+        accepted: the reason of its acknowledgement; None for an open finding.
+        severity: of an open finding.
         description: likewise.
     """
 
@@ -130,12 +129,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """The policy findings of an environment.
-
-    Attributes:
-        open: what validation found; synthesis fails where there is any.
-        accepted: what the app accepts, with its reasons.
-    """
+    """Policy findings of an environment: open ones, with which synthesis fails, and accepted ones."""
 
     open: tuple[Finding, ...]
     accepted: tuple[Finding, ...]
@@ -148,32 +142,81 @@ class EnvironmentSnapshot:
     Attributes:
         name: the stage's id: ``dev``.
         stacks: the stack's name → stack, sorted.
-        findings: its policy findings; None where synthesis ran without validation, which knows of none.
+        findings: None where synthesis ran without validation.
     """
 
     name: str
     stacks: Mapping[str, StackSnapshot]
     findings: Findings | None
 
+    def with_stacks(self, names: Collection[str]) -> EnvironmentSnapshot:
+        """The environment with some of its stacks and their findings alone."""
+        findings = self.findings
+        if findings is not None:
+            findings = Findings(
+                open=tuple(each for each in findings.open if each.stack in names),
+                accepted=tuple(each for each in findings.accepted if each.stack in names),
+            )
+        return replace(
+            self, stacks={name: each for name, each in self.stacks.items() if name in names}, findings=findings
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshots:
-    """Every environment.
-
-    Attributes:
-        environments: name → environment, sorted.
-    """
+    """Every environment, by name, sorted."""
 
     environments: Mapping[str, EnvironmentSnapshot]
 
 
+# A pipeline adds its own stack, and one to each environment that it deploys. It is synthesised separately and has a
+# folder of snapshots of its own, for the other stacks are the same with a pipeline as without; a report joins them.
+NOTHING = Snapshots(environments={})
+
+
+def part_of(snapshots: Snapshots, stacks: Collection[str]) -> Snapshots:
+    """The environments that have one of these stacks, with these stacks and their findings alone."""
+    parts = {name: each.with_stacks(stacks) for name, each in snapshots.environments.items()}
+    return Snapshots(environments={name: each for name, each in parts.items() if each.stacks})
+
+
+def without(snapshots: Snapshots, part: Snapshots) -> Snapshots:
+    """The snapshots without the stacks of a part of them; environments without a stack are left out."""
+    parts = {}
+    for name, each in snapshots.environments.items():
+        out = part.environments[name].stacks if name in part.environments else {}
+        parts[name] = each.with_stacks(each.stacks.keys() - out.keys())
+    return Snapshots(environments={name: each for name, each in parts.items() if each.stacks})
+
+
+def joined(environments: Snapshots, added: Snapshots) -> Snapshots:
+    """The environments with what a pipeline adds to them; its own stack becomes the environment ``pipeline``."""
+    found = dict(environments.environments)
+    for name, each in added.environments.items():
+        known = PIPELINE if name == TOP_LEVEL else name
+        found[known] = _both(found[known], each) if known in found else replace(each, name=known)
+    return Snapshots(environments=dict(sorted(found.items())))
+
+
+def _both(one: EnvironmentSnapshot, other: EnvironmentSnapshot) -> EnvironmentSnapshot:
+    findings = one.findings
+    if one.findings is not None and other.findings is not None:
+        findings = Findings(
+            open=tuple(sorted({*one.findings.open, *other.findings.open})),
+            accepted=tuple(sorted({*one.findings.accepted, *other.findings.accepted})),
+        )
+    return replace(one, stacks=dict(sorted({**one.stacks, **other.stacks}.items())), findings=findings)
+
+
+# Files: ``<environment>/<stack>.json`` a stack, ``<environment>/assets.json`` the assets of all its stacks,
+# ``<environment>/findings.json`` the policy findings, where validation was on.
 _WIDTH = 110
 _FLAT_MEMBERS = 4
-_TOLD = ("Reason", "Severity", "Description")
+_FINDING_MEMBERS = ("Reason", "Severity", "Description")
 
 
 def stack_text(stack: StackSnapshot) -> str:
-    """A stack's file. Its assets stand in the environment's file of assets."""
+    """The text of a stack's file."""
     head: dict[str, Json] = {"StackName": stack.stack_name}
     if stack.account is not None:
         head["Account"] = stack.account
@@ -204,10 +247,15 @@ def stack_of(name: str, document: Mapping[str, Any], assets: Mapping[str, Asset]
 
 
 def assets_text(environment: EnvironmentSnapshot) -> str:
-    """An environment's file of assets: stack → construct path → kind and files."""
+    """The text of an environment's file of assets: stack → construct path → kind and files."""
+
+    def members(asset: Asset) -> dict[str, Json]:
+        files = {"Files": dict(sorted(asset.files.items()))} if asset.files else {}
+        return {"Kind": asset.kind.value, **files}
+
     return text_of(
         {
-            stack.name: {path: {"Kind": each.kind.value, **_files(each)} for path, each in sorted(stack.assets.items())}
+            stack.name: {path: members(each) for path, each in sorted(stack.assets.items())}
             for stack in environment.stacks.values()
             if stack.assets
         }
@@ -226,7 +274,7 @@ def assets_of(document: Mapping[str, Any]) -> dict[str, dict[str, Asset]]:
 
 
 def findings_text(findings: Findings) -> str:
-    """An environment's file of policy findings: a rule and what is said of it once, with every construct it lies on."""
+    """The text of an environment's file of policy findings: each rule once, with every construct it is found on."""
     return text_of({"Accepted": _grouped(findings.accepted), "Open": _grouped(findings.open)})
 
 
@@ -239,7 +287,7 @@ def findings_of(document: Mapping[str, Any]) -> Findings:
 
 
 def text_of(value: Json) -> str:
-    """JSON in which what is short and flat stands on one line; ends with a newline."""
+    """JSON with short flat values on one line; ends with a newline."""
     return "".join(_lines(value, "", "")) + "\n"
 
 
@@ -268,7 +316,7 @@ def _lines(value: Json, indent: str, name: str) -> Iterator[str]:
 
 
 def _one_line(value: Json) -> str | None:
-    """A value on one line, or None where it has more parts than read well there: a member a line shows in a diff."""
+    """A value on one line, or None for one with several members, which a diff shows a line each."""
     if isinstance(value, Mapping):
         if len(value) > 1:
             return None
@@ -288,7 +336,7 @@ def _one_line(value: Json) -> str | None:
 
 
 def _flat(value: Json) -> str | None:
-    """An item of a list on one line, such as ``{"Name": …, "Value": …}``; None where it is no small flat map."""
+    """An item of a list on one line, such as ``{"Name": …, "Value": …}``; None for one that is no small flat map."""
     small = isinstance(value, Mapping) and len(value) <= _FLAT_MEMBERS
     if not small or any(isinstance(each, dict | list) for each in value.values()):
         return None
@@ -315,23 +363,23 @@ def _resource_of(logical_id: str, document: Mapping[str, Any]) -> Resource:
     )
 
 
-def _files(asset: Asset) -> dict[str, Json]:
-    return {"Files": dict(sorted(asset.files.items()))} if asset.files else {}
-
-
 def _grouped(findings: Iterable[Finding]) -> list[Json]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for each in findings:
         key = (each.rule, each.accepted or "", each.severity, each.description)
         groups.setdefault(key, []).append(f"{each.stack}/{each.path}")
     return [
-        {"Rule": key[0], **{name: told for name, told in zip(_TOLD, key[1:], strict=True) if told}, "On": sorted(on)}
+        {
+            "Rule": key[0],
+            **{name: value for name, value in zip(_FINDING_MEMBERS, key[1:], strict=True) if value},
+            "On": sorted(on),
+        }
         for key, on in sorted(groups.items())
     ]
 
 
 def _findings(group: Mapping[str, Any]) -> Iterator[Finding]:
-    accepted, severity, description = (group.get(name, "") for name in _TOLD)
+    accepted, severity, description = (group.get(name, "") for name in _FINDING_MEMBERS)
     for place in group["On"]:
         stack, _, path = place.partition("/")
         yield Finding(
@@ -342,107 +390,3 @@ def _findings(group: Mapping[str, Any]) -> Iterator[Finding]:
             severity=severity,
             description=description,
         )
-
-
-_VARIABLE = re.compile(r"\$\{(?!!)([^}]+)\}")
-_ASSET = re.compile(r"\{asset:([^}]+)\}")
-JSON_TEXT = "$json"
-"""The name under which text that is JSON stands parsed in a snapshot."""
-
-
-def uses(value: Json) -> Iterator[tuple[str, str | None]]:
-    """Every name that a value refers to, and the attribute that it reads; None where it is the thing's ``Ref``.
-
-    Pseudo parameters (``AWS::Region``) are among them; a name may come twice.
-    """
-    match value:
-        case {"Ref": str(name), **rest} if not rest:
-            yield name, None
-        case {"Fn::GetAtt": [str(name), *attribute], **rest} if not rest:
-            yield name, ".".join(map(str, attribute))
-        case {"Fn::GetAtt": str(text), **rest} if not rest:
-            yield _named(text)
-        case {"Fn::Sub": [str(text), dict(variables)], **rest} if not rest:
-            yield from (_named(name) for name in _VARIABLE.findall(text) if name not in variables)
-            yield from uses(variables)
-        case {"Fn::Sub": str(text), **rest} if not rest:
-            yield from (_named(name) for name in _VARIABLE.findall(text))
-        case dict():
-            for each in value.values():
-                yield from uses(each)
-        case list():
-            for each in value:
-                yield from uses(each)
-
-
-def references(value: Json) -> Iterator[str]:
-    """Every name that a value refers to: logical ids, parameters and pseudo parameters."""
-    return (name for name, _ in uses(value))
-
-
-def is_function(value: Json) -> bool:
-    """Whether a value is one intrinsic function."""
-    return isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith(("Ref", "Fn::"))
-
-
-def assets_in(value: Json) -> Iterator[str]:
-    """The construct path of every asset that a value names."""
-    match value:
-        case str():
-            yield from _ASSET.findall(value)
-        case dict():
-            for each in value.values():
-                yield from assets_in(each)
-        case list():
-            for each in value:
-                yield from assets_in(each)
-
-
-def readable(value: Json) -> str:
-    """A value on one line: references as ``${LogicalId.Attribute}``, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    text = _function_text(value)
-    if text is None:
-        text = json.dumps(_inside(value), ensure_ascii=False, sort_keys=True)
-    return text
-
-
-def _function_text(value: Json) -> str | None:
-    """An intrinsic function as people read it; None where the value is none that reads better than its JSON."""
-    match value:
-        case {"Ref": str(name), **rest} if not rest:
-            text = f"${{{name}}}"
-        case {"Fn::GetAtt": [str(name), str(attribute)], **rest} if not rest:
-            text = f"${{{name}.{attribute}}}"
-        case {"Fn::GetAtt": str(name), **rest} if not rest:
-            text = f"${{{name}}}"
-        case {"Fn::Sub": str(name), **rest} if not rest:
-            text = name.replace("${!", "${")
-        case {"Fn::Join": [str(separator), [*parts]], **rest} if not rest:
-            text = separator.join(readable(part) for part in parts)
-        case {"Fn::If": [str(condition), then, otherwise], **rest} if not rest:
-            text = f"{readable(then)} if {condition}, else {readable(otherwise)}"
-        case {"Fn::Select": [index, of], **rest} if not rest:
-            text = f"{readable(of)}[{index}]"
-        case {"Fn::Split": [str(separator), of], **rest} if not rest:
-            text = f"{readable(of)} split at {separator!r}"
-        case _:
-            return None
-    return text
-
-
-def _named(text: str) -> tuple[str, str | None]:
-    """``LogicalId.Attribute``, or a name alone."""
-    name, dot, attribute = text.partition(".")
-    return name, attribute if dot else None
-
-
-def _inside(value: Json) -> Json:
-    """A value whose intrinsic functions are readable text."""
-    text = _function_text(value)
-    if text is not None:
-        return text
-    if isinstance(value, dict):
-        return {key: _inside(each) for key, each in value.items()}
-    return [_inside(each) for each in value] if isinstance(value, list) else value

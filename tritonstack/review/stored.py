@@ -1,4 +1,4 @@
-"""The folder of snapshots: written whole, read from the working tree or from any commit without a checkout."""
+"""The folder of snapshots: written, and read from the working tree or from a commit without a checkout."""
 
 from __future__ import annotations
 
@@ -22,166 +22,16 @@ from tritonstack.review.snapshot import (
     stack_text,
 )
 
-_PLACE = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
-
-
-def merge_base(ref: str, *, repository: Path) -> str:
-    """The commit where HEAD left ``ref``: its id.
-
-    Raises:
-        InputError: no git repository, an unknown ref, no common commit (in a shallow clone that history is not there).
-    """
-    _git(["rev-parse", "--git-dir"], repository, refuse=_no_repository)
-    known = _run(["rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"], repository)
-    shallow = _git(["rev-parse", "--is-shallow-repository"], repository).strip() == b"true"
-    deeper = "this clone is shallow: `git fetch --unshallow` (in CI: a checkout of the whole history, `fetch-depth: 0`)"
-    if known.returncode != 0:
-        raise InputError(
-            [
-                Problem(
-                    field="--base",
-                    found=ref,
-                    allowed="a branch, a tag or a commit that this clone has",
-                    advice=deeper if shallow else f"`git fetch origin {ref.removeprefix('origin/')}`, or another REF",
-                )
-            ]
-        )
-    base = _run(["merge-base", known.stdout.decode().strip(), "HEAD"], repository)
-    if base.returncode != 0:
-        raise InputError(
-            [
-                Problem(
-                    field="--base",
-                    found=f"{ref}, which has no commit in common with HEAD in this clone",
-                    allowed="a REF that HEAD was branched from",
-                    advice=deeper if shallow else "another REF",
-                )
-            ]
-        )
-    return base.stdout.decode().strip()
-
-
-def files_at(commit: str, folder: str, *, repository: Path, ending: str) -> dict[str, str]:
-    """Path in ``folder`` → text, of every file there that ends so; empty where the commit has no such folder.
-
-    Args:
-        commit: its id.
-        folder: from ``repository``.
-        repository: the repository's root or a folder inside.
-        ending: ``.json``.
-    """
-    listed = _git(["ls-tree", "-r", "-z", "--name-only", commit, "--", f"{folder}/"], repository).decode()
-    names = [name for name in listed.split("\0") if name.endswith(ending)]
-    if not names:
-        return {}
-    asked = "".join(f"{commit}:./{name}\n" for name in names)
-    told = _git(["cat-file", "--batch"], repository, standard_input=asked.encode())
-    texts = {}
-    for name in names:
-        head, _, told = told.partition(b"\n")
-        size = int(head.split()[-1])
-        texts[name.removeprefix(f"{folder}/")] = told[:size].decode("utf-8")
-        told = told[size + 1 :]
-    return dict(sorted(texts.items()))
-
-
-def commits_of(commit: str, path: str, *, repository: Path, most: int) -> tuple[str, ...]:
-    """The commits up to ``commit`` that touched a file, newest first; in a shallow clone those that it has.
-
-    Args:
-        commit: its id.
-        path: the file's, from ``repository``.
-        repository: the repository's root or a folder inside.
-        most: how many at most.
-    """
-    told = _git(["log", "--topo-order", f"--max-count={most}", "--format=%H", commit, "--", path], repository)
-    return tuple(told.decode().split())
-
-
-def contents_of(files: Sequence[tuple[str, str]], *, repository: Path) -> tuple[str | None, ...]:
-    """The text of each (commit, path from ``repository``), in their order; None where the commit has no such file."""
-    if not files:
-        return ()
-    asked = "".join(f"{commit}:./{path}\n" for commit, path in files)
-    told = _git(["cat-file", "--batch"], repository, standard_input=asked.encode())
-    texts: list[str | None] = []
-    for _ in files:
-        head, _, told = told.partition(b"\n")
-        if head.endswith(b" missing"):
-            texts.append(None)
-            continue
-        size = int(head.split()[-1])
-        texts.append(told[:size].decode("utf-8"))
-        told = told[size + 1 :]
-    return tuple(texts)
-
-
-def changed_lines(commit: str, *, repository: Path) -> dict[str, tuple[tuple[int, int], ...]]:
-    """File → first and last line of each place that changed since a commit, as the working tree has them.
-
-    A place where lines only went is the line before it. Files that are gone, and those that git does not know, are out.
-
-    Args:
-        commit: its id.
-        repository: the repository's root or a folder inside, from which files are named.
-    """
-    options = ["--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-prefix"]
-    told = _git(["-c", "core.quotePath=false", "diff", *options, "--relative", commit, "--"], repository)
-    found: dict[str, list[tuple[int, int]]] = {}
-    file = ""
-    for line in told.decode("utf-8", errors="replace").splitlines():
-        if line.startswith("+++ "):
-            file = "" if line == "+++ /dev/null" else line.removeprefix("+++ ").rstrip("\t")
-        elif file and (place := _PLACE.match(line)):
-            first, count = int(place[1]), int(place[2] or 1)
-            found.setdefault(file, []).append((max(first, 1), max(first + count - 1, first, 1)))
-    return {name: tuple(places) for name, places in sorted(found.items())}
-
-
-def _git(arguments: list[str], repository: Path, *, standard_input: bytes = b"", refuse: object = None) -> bytes:
-    ran = _run(arguments, repository, standard_input=standard_input)
-    if ran.returncode != 0:
-        if refuse is _no_repository:
-            raise InputError([_no_repository(repository)])
-        raise WorkFailedError(f"git {' '.join(arguments)}: {ran.stderr.decode(errors='replace').strip()}")
-    return ran.stdout
-
-
-def _run(arguments: list[str], repository: Path, *, standard_input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    # A hook's variables would name another repository than the folder's own.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        return subprocess.run(
-            ["git", "--no-optional-locks", *arguments],
-            cwd=repository,
-            env={**environment, "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"},
-            input=standard_input,
-            capture_output=True,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise InputError([Problem(found="no git on PATH", allowed="git", advice="install git")]) from error
-
-
-def _no_repository(folder: Path) -> Problem:
-    return Problem(
-        file=str(folder), found="no git repository", allowed="a clone of the repository", advice="run it in the clone"
-    )
-
-
-# ``<environment>/<stack>.json`` a stack, ``<environment>/assets.json`` what the stacks deploy beside their templates,
-# ``<environment>/findings.json`` the policy findings, where validation was on.
 FOLDER = "snapshots"
 ASSETS = "assets.json"
 FINDINGS = "findings.json"
-_MAKE = "`make snapshots` writes them"
 
 
 def texts_of(snapshots: Snapshots) -> dict[str, str]:
     """Path in the folder → text, of every file, sorted.
 
     Raises:
-        InputError: a stack is called as a file that stands beside the stacks'.
+        InputError: a stack has the name of the file of assets or of findings.
     """
     texts: dict[str, str] = {}
     for name, environment in snapshots.environments.items():
@@ -198,10 +48,9 @@ def texts_of(snapshots: Snapshots) -> dict[str, str]:
 
 
 def write_snapshots(snapshots: Snapshots, folder: Path) -> tuple[str, ...]:
-    """Make the folder hold these snapshots and nothing else. Returns the paths that changed, came or went, sorted.
+    """Make the folder hold these snapshots and no others. Returns the paths that changed, came or went, sorted.
 
-    A file that is right already is left alone. Findings of an environment that are there stay where this synthesis ran
-    without validation. Files that are no snapshots (another ending, the folder itself) are left alone, too.
+    Findings of an environment stay where this synthesis ran without validation. Files with another ending stay, too.
     """
     texts = texts_of(snapshots)
     touched = []
@@ -229,7 +78,7 @@ def read_snapshots(folder: Path) -> Snapshots:
     """The snapshots in a folder.
 
     Raises:
-        InputError: there are none, or a file is none.
+        InputError: there are none, or a file is no snapshot.
     """
     texts = {
         path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.json"))
@@ -239,8 +88,6 @@ def read_snapshots(folder: Path) -> Snapshots:
 
 def read_snapshots_at(ref: str, *, repository: Path, folder: str = FOLDER) -> tuple[str, Snapshots]:
     """The commit where HEAD left ``ref`` (the merge base), and the snapshots committed there.
-
-    Nothing is checked out: old dependencies and credentials are not needed.
 
     Args:
         ref: a branch, tag or commit: ``origin/main``.
@@ -257,11 +104,6 @@ def read_snapshots_at(ref: str, *, repository: Path, folder: str = FOLDER) -> tu
 
 def snapshots_at(commit: str, *, repository: Path, folder: str) -> Snapshots | None:
     """The snapshots that a commit has in a folder; None where it has no such folder.
-
-    Args:
-        commit: its id.
-        repository: the repository's root, or a folder in it that holds ``folder``.
-        folder: the snapshots' folder.
 
     Raises:
         InputError: a file there is no snapshot.
@@ -281,16 +123,14 @@ def _snapshots(texts: Mapping[str, str], *, place: str) -> Snapshots:
             documents.setdefault(path.parts[0], {})[path.name] = json.loads(text)
         except ValueError as error:
             problems.append(
-                Problem(file=f"{place}/{name}", found=f"no JSON: {error}", allowed="a snapshot", advice=_MAKE)
+                Problem(
+                    file=f"{place}/{name}", found=f"no JSON: {error}", allowed="a snapshot", advice="`make snapshots`"
+                )
             )
     if not documents and not problems:
+        allowed = f"{FOLDER}/<environment>/<stack>.json of every stack"
         problems.append(
-            Problem(
-                file=place,
-                found="no snapshots",
-                allowed=f"{FOLDER}/<environment>/<stack>.json of every stack",
-                advice=f"{_MAKE}; commit them",
-            )
+            Problem(file=place, found="no snapshots", allowed=allowed, advice="run `make snapshots` and commit them")
         )
     if problems:
         raise InputError(problems)
@@ -301,12 +141,11 @@ def _environment(name: str, files: Mapping[str, Any], *, place: str) -> Environm
     try:
         assets = assets_of(files.get(ASSETS, {}))
         findings = findings_of(files[FINDINGS]) if FINDINGS in files else None
+        named = {file.removesuffix(".json"): each for file, each in sorted(files.items())}
         stacks = {
-            file.removesuffix(".json"): stack_of(
-                file.removesuffix(".json"), document, assets.get(file.removesuffix(".json"), {})
-            )
-            for file, document in sorted(files.items())
-            if file not in {ASSETS, FINDINGS}
+            stack: stack_of(stack, document, assets.get(stack, {}))
+            for stack, document in named.items()
+            if f"{stack}.json" not in {ASSETS, FINDINGS}
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
@@ -320,3 +159,118 @@ def _environment(name: str, files: Mapping[str, Any], *, place: str) -> Environm
             ]
         ) from error
     return EnvironmentSnapshot(name=name, stacks=stacks, findings=findings)
+
+
+# git: nothing is checked out.
+_PLACE = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+
+
+def merge_base(ref: str, *, repository: Path) -> str:
+    """The commit where HEAD left ``ref``: its id.
+
+    Raises:
+        InputError: no git repository, an unknown ref, no common commit (or one that a shallow clone lacks).
+    """
+    if _run(["rev-parse", "--git-dir"], repository).returncode != 0:
+        raise InputError(
+            [
+                Problem(
+                    file=str(repository),
+                    found="no git repository",
+                    allowed="a clone of the repository",
+                    advice="run it in the clone",
+                )
+            ]
+        )
+    known = _run(["rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"], repository)
+    base = _run(["merge-base", known.stdout.decode().strip(), "HEAD"], repository) if known.returncode == 0 else known
+    if base.returncode == 0:
+        return base.stdout.decode().strip()
+    if known.returncode != 0:
+        found, allowed = ref, "a branch, a tag or a commit that this clone has"
+        advice = f"`git fetch origin {ref.removeprefix('origin/')}`, or another REF"
+    else:
+        found = f"{ref}, which has no commit in common with HEAD in this clone"
+        allowed, advice = "a REF that HEAD was branched from", "another REF"
+    if _git(["rev-parse", "--is-shallow-repository"], repository).strip() == b"true":
+        advice = (
+            "this clone is shallow: `git fetch --unshallow` (in CI: a checkout of the whole history, `fetch-depth: 0`)"
+        )
+    raise InputError([Problem(field="--base", found=found, allowed=allowed, advice=advice)])
+
+
+def files_at(commit: str, folder: str, *, repository: Path, ending: str) -> dict[str, str]:
+    """Path in ``folder`` → text, of every file there with an ending, sorted; empty where the commit has no folder.
+
+    ``folder`` is named from ``repository``, which is the repository's root or a folder inside.
+    """
+    listed = _git(["ls-tree", "-r", "-z", "--name-only", commit, "--", f"{folder}/"], repository).decode()
+    names = sorted(name for name in listed.split("\0") if name.endswith(ending))
+    texts = contents_of([(commit, name) for name in names], repository=repository)
+    return {name.removeprefix(f"{folder}/"): text for name, text in zip(names, texts, strict=True) if text is not None}
+
+
+def commits_of(commit: str, path: str, *, repository: Path, most: int) -> tuple[str, ...]:
+    """At most ``most`` commits up to ``commit`` that touched a file, newest first; of a shallow clone those it has."""
+    log = _git(["log", "--topo-order", f"--max-count={most}", "--format=%H", commit, "--", path], repository)
+    return tuple(log.decode().split())
+
+
+def contents_of(files: Sequence[tuple[str, str]], *, repository: Path) -> tuple[str | None, ...]:
+    """The text of each (commit, path from ``repository``), in their order; None where the commit has no such file."""
+    if not files:
+        return ()
+    names = "".join(f"{commit}:./{path}\n" for commit, path in files)
+    output = _git(["cat-file", "--batch"], repository, standard_input=names.encode())
+    texts: list[str | None] = []
+    for _ in files:
+        head, _, output = output.partition(b"\n")
+        if head.endswith(b" missing"):
+            texts.append(None)
+            continue
+        size = int(head.split()[-1])
+        texts.append(output[:size].decode("utf-8"))
+        output = output[size + 1 :]
+    return tuple(texts)
+
+
+def changed_lines(commit: str, *, repository: Path) -> dict[str, tuple[tuple[int, int], ...]]:
+    """File, named from ``repository`` → first and last line of each place of it that changed since a commit.
+
+    The lines are those of the working tree; a place where lines were only removed is the line before it. Removed and
+    untracked files are left out.
+    """
+    options = ["--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-prefix"]
+    diff = _git(["-c", "core.quotePath=false", "diff", *options, "--relative", commit, "--"], repository)
+    found: dict[str, list[tuple[int, int]]] = {}
+    file = ""
+    for line in diff.decode("utf-8", errors="replace").splitlines():
+        if line.startswith("+++ "):
+            file = "" if line == "+++ /dev/null" else line.removeprefix("+++ ").rstrip("\t")
+        elif file and (place := _PLACE.match(line)):
+            first, count = int(place[1]), int(place[2] or 1)
+            found.setdefault(file, []).append((max(first, 1), max(first + count - 1, first, 1)))
+    return {name: tuple(places) for name, places in sorted(found.items())}
+
+
+def _git(arguments: list[str], repository: Path, *, standard_input: bytes = b"") -> bytes:
+    ran = _run(arguments, repository, standard_input=standard_input)
+    if ran.returncode != 0:
+        raise WorkFailedError(f"git {' '.join(arguments)}: {ran.stderr.decode(errors='replace').strip()}")
+    return ran.stdout
+
+
+def _run(arguments: list[str], repository: Path, *, standard_input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    # A hook's variables would name another repository than the folder's own.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        return subprocess.run(
+            ["git", "--no-optional-locks", *arguments],
+            cwd=repository,
+            env={**environment, "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"},
+            input=standard_input,
+            capture_output=True,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise InputError([Problem(found="no git on PATH", allowed="git", advice="install git")]) from error

@@ -1,68 +1,208 @@
-"""What a deployment does to the calls that an endpoint answers.
+"""Endpoints in templates: their fleets, and what a deployment does to their traffic.
 
-Sources: developer guide, "Blue/Green Deployments", "Use rolling deployments", "Exclusions" (guardrails need the same
-variant names before and after) and API reference, UpdateEndpoint (RetainAllVariantProperties).
+Sources: SageMaker developer guide, "Blue/Green Deployments", "Use rolling deployments", "Exclusions" (guardrails need
+the same variant names before and after); API reference, UpdateEndpoint (RetainAllVariantProperties).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tritonstack.review.change import (
-    Effect,
-    FleetChange,
-    PropertyChange,
-    Replaces,
-    ResourceChange,
-    TrafficChange,
-    Update,
-)
-from tritonstack.review.fleets import scaling_read_by
-from tritonstack.review.snapshot import Json, Resource, StackSnapshot, readable, references
+from tritonstack import aws_names
+from tritonstack.review.change import Effect, FleetChange, Replaces, ResourceChange, TrafficChange, Update
+from tritonstack.review.intrinsics import JSON_TEXT, readable, references
+from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 
 ENDPOINT = "AWS::SageMaker::Endpoint"
 CONFIG = "AWS::SageMaker::EndpointConfig"
-_CAPACITY = {"InitialInstanceCount", "InitialVariantWeight", "DesiredInstanceCount"}
-_KINDS = {"ALL_AT_ONCE": Update.ALL_AT_ONCE, "CANARY": Update.CANARY, "LINEAR": Update.LINEAR}
-_WEIGHT = (
-    FleetChange.INSTANCE_TYPE,
-    FleetChange.VARIANTS,
-    FleetChange.CONTAINER,
-    FleetChange.OTHER,
-    FleetChange.CAPACITY,
-)
-_HOW = {"DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVariantProperties", "RetainDeploymentConfig"}
-"""Properties of an endpoint that say how it is updated."""
+_TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
+
+
+def endpoint_name(endpoint: Resource) -> str:
+    """An endpoint's SageMaker name; its logical id where the name is generated."""
+    name = endpoint.properties.get("EndpointName")
+    return endpoint.logical_id if name is None else readable(name)
+
+
+def config_of(endpoint: Resource, stack: StackSnapshot) -> Resource | None:
+    """An endpoint's configuration; None where it lies in another stack."""
+    given = endpoint.properties.get("EndpointConfigName")
+    for each in stack.of_type(CONFIG):
+        named = given is not None and each.properties.get("EndpointConfigName") == given
+        if named or each.logical_id in references(given):
+            return each
+    return None
+
+
+def _scaling_read_by(value: Json, stack: StackSnapshot) -> Mapping[str, Any]:
+    """``Scaling`` of the custom resource whose attribute a value reads; empty where it reads none."""
+    for name in references(value):
+        given = stack.resources[name].properties.get("Scaling") if name in stack.resources else None
+        if isinstance(given, dict) and isinstance(given.get(JSON_TEXT), dict):
+            scaling: Mapping[str, Any] = given[JSON_TEXT]
+            return scaling
+    return {}
+
+
+# Fleets: how many instances of which type.
+Count = int | str
+"""Instances, or the text of a value that is known only when deployed: ``${Instances}``."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sides:
-    """One endpoint, its configuration before and after, how it is updated, and every change of its stack."""
+class Variant:
+    """One variant of an endpoint.
 
-    before: Resource
-    after: Resource
-    deployment: Mapping[str, Any]
-    old_config: Mapping[str, Json]
-    new_config: Mapping[str, Json]
-    config_change: ResourceChange | None
-    change: ResourceChange | None
+    Attributes:
+        name: the variant's.
+        instance_type: ``ml.g4dn.xlarge``; None where the template names none.
+        minimum: the fewest instances that scaling or a schedule of it leaves; the initial count where nothing scales.
+        maximum: the most, likewise.
+        reason: why there is no instance type.
+    """
 
-    @property
-    def old_variants(self) -> list[dict[str, Any]]:
-        return list(self.old_config.get("ProductionVariants", []))
+    name: str
+    instance_type: str | None
+    minimum: Count
+    maximum: Count
+    reason: str = ""
 
-    @property
-    def new_variants(self) -> list[dict[str, Any]]:
-        return list(self.new_config.get("ProductionVariants", []))
 
-    @property
-    def same_variants(self) -> bool:
-        """Whether the names are the same, which guardrails need."""
-        return {_text(each, "VariantName") for each in self.old_variants} == {
-            _text(each, "VariantName") for each in self.new_variants
-        }
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """One endpoint.
+
+    Attributes:
+        stack: its stack's name in the environment.
+        logical_id: of the AWS::SageMaker::Endpoint.
+        endpoint: its SageMaker name; its logical id where the name is generated.
+        region: of the stack.
+        variants: the variants, shadow ones included; none where its configuration lies in another stack.
+    """
+
+    stack: str
+    logical_id: str
+    endpoint: str
+    region: str | None
+    variants: tuple[Variant, ...]
+
+
+def fleets_of(environment: EnvironmentSnapshot | None) -> tuple[Fleet, ...]:
+    """Every endpoint of an environment, by stack and logical id."""
+    stacks = {} if environment is None else environment.stacks
+    targets = [(each, stack) for stack in stacks.values() for each in stack.of_type(_TARGET)]
+    found = []
+    for _, stack in sorted(stacks.items()):
+        for endpoint in stack.of_type(ENDPOINT):
+            config = config_of(endpoint, stack)
+            given = (
+                [] if config is None else [*_variants(config), *config.properties.get("ShadowProductionVariants", [])]
+            )
+            found.append(
+                Fleet(
+                    stack=stack.name,
+                    logical_id=endpoint.logical_id,
+                    endpoint=endpoint_name(endpoint),
+                    region=stack.region,
+                    variants=tuple(_variant(each, endpoint, stack, targets) for each in given),
+                )
+            )
+    return tuple(found)
+
+
+def _variants(config: Resource | None) -> list[dict[str, Any]]:
+    return [] if config is None else list(config.properties.get("ProductionVariants", []))
+
+
+def _variant(
+    given: Mapping[str, Any],
+    endpoint: Resource,
+    stack: StackSnapshot,
+    targets: Iterable[tuple[Resource, StackSnapshot]],
+) -> Variant:
+    name = readable(given.get("VariantName", "AllTraffic"))
+    scaled = f"endpoint/{endpoint_name(endpoint)}/variant/{name}"
+    own = [each for each in targets if _scales(each[0], endpoint) == scaled]
+    target = next((each for each in own if each[1] is stack), own[0] if own else None)
+    managed = given.get("ManagedInstanceScaling", {})
+    if target is not None:
+        minimum, maximum = _limits(*target)
+    elif isinstance(managed, dict) and managed.get("Status") == "ENABLED":
+        minimum, maximum = (_count(managed.get(f"{each}InstanceCount"), stack) for each in ("Min", "Max"))
+    else:
+        count = given.get("InitialInstanceCount")
+        # A custom resource returns the live count; with no endpoint there is none, and it returns the initial one.
+        minimum = maximum = _count(_scaling_read_by(count, stack).get("initial", count), stack)
+    kind = given.get("InstanceType")
+    return Variant(
+        name=name,
+        instance_type=kind if isinstance(kind, str) else None,
+        minimum=minimum,
+        maximum=maximum,
+        reason="" if isinstance(kind, str) else _without_type(name, given, stack),
+    )
+
+
+def _without_type(name: str, given: Mapping[str, Any], stack: StackSnapshot) -> str:
+    if "ServerlessConfig" in given:
+        return f"{name} is serverless, which costs by use"
+    if "InstancePools" in given:
+        return f"{name} takes one of several instance types"
+    kind = given.get("InstanceType")
+    if kind is None:
+        return f"{name} names no instance type"
+    return f"the instance type of {name} is {_shown(kind, stack)}, which is known only when deployed"
+
+
+def _limits(target: Resource, stack: StackSnapshot) -> tuple[Count, Count]:
+    """The fewest and the most instances of a target, its scheduled actions included."""
+    minimum, maximum = (_count(target.properties.get(each), stack) for each in ("MinCapacity", "MaxCapacity"))
+    scheduled = [
+        _count(limit, stack)
+        for action in target.properties.get("ScheduledActions", [])
+        for name, limit in action.get("ScalableTargetAction", {}).items()
+        if name in {"MinCapacity", "MaxCapacity"}
+    ]
+    counts = (minimum, maximum, *scheduled)
+    unknown = [each for each in counts if isinstance(each, str)]
+    if unknown:
+        return (each if isinstance(each, str) else unknown[0] for each in (minimum, maximum))  # type: ignore[return-value]
+    numbers = [each for each in counts if isinstance(each, int)]
+    return min(numbers), max(numbers)
+
+
+def _scales(target: Resource, endpoint: Resource) -> str:
+    """The resource id of a target, with the endpoint's name in place of a reference; empty for other dimensions."""
+    if target.properties.get("ScalableDimension") != aws_names.VARIANT_INSTANCE_COUNT:
+        return ""
+    text = readable(target.properties.get("ResourceId", ""))
+    return re.sub(rf"\$\{{{endpoint.logical_id}\.EndpointName\}}", lambda _: endpoint_name(endpoint), text)
+
+
+def _count(value: Json, stack: StackSnapshot) -> Count:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    return "no number" if value is None else _shown(value, stack)
+
+
+def _shown(value: Json, stack: StackSnapshot) -> str:
+    """A value that is known only when deployed, with the defaults of its parameters."""
+    parameters = stack.template.get("Parameters", {})
+    defaults = [parameters[name].get("Default") for name in references(value) if name in parameters]
+    texts = [readable(each) for each in defaults if each is not None]
+    return readable(value) + (f" (default {', '.join(texts)})" if texts else "")
+
+
+# Traffic.
+_CAPACITY = {"InitialInstanceCount", "InitialVariantWeight", "DesiredInstanceCount"}
+_KINDS = {"ALL_AT_ONCE": Update.ALL_AT_ONCE, "CANARY": Update.CANARY, "LINEAR": Update.LINEAR}
+_HOW = {"DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVariantProperties", "RetainDeploymentConfig"}
+"""Properties of an endpoint that say how it is updated."""
 
 
 def traffic_changes(
@@ -70,193 +210,170 @@ def traffic_changes(
 ) -> tuple[TrafficChange, ...]:
     """What happens to every endpoint of a stack, the untouched ones included, by logical id.
 
-    ``changes``: what ``resource_changes`` says of the stack.
+    ``changes``: what ``resource_changes`` returns of the stack.
     """
     by_name = {each.logical_id: each for each in changes}
-    found = [
-        _gone(each) for name, each in before.resources.items() if each.type == ENDPOINT and name not in after.resources
-    ]
-    for name, endpoint in after.resources.items():
-        if endpoint.type != ENDPOINT:
-            continue
-        old = before.resources.get(name)
+    found = []
+    for name, endpoint in sorted({**before.resources, **after.resources}.items()):
+        old, new = (side.resources.get(name) for side in (before, after))
+        old = old if old is not None and old.type == ENDPOINT else None
         change = by_name.get(name)
-        if old is None or old.type != ENDPOINT:
-            found.append(_new(endpoint, after))
+        if new is None and old is not None:
+            sentence = f"{endpoint_name(old)} is removed: every request to it fails from then on."
+            found.append(_made(old, True, Update.REMOVED, sentence))
+        elif endpoint.type != ENDPOINT or new is None:
+            continue
+        elif old is None:
+            fleet = _fleet(_variants(config_of(new, after)))
+            found.append(_made(new, False, Update.CREATED, f"{endpoint_name(new)} is new, on {fleet}."))
         elif change is not None and change.effect in {Effect.REPLACED, Effect.MAY_BE_REPLACED, Effect.REFUSED}:
-            found.append(_replaced(old, endpoint, change))
+            found.append(_replaced(old, new, change))
         else:
-            found.append(_kept(_sides(old, endpoint, before, after, by_name)))
+            found.append(_kept(_Endpoint(old, new, before, after, by_name)))
     refused = [each.path for each in changes if each.effect is Effect.REFUSED]
-    return tuple(_refused(each, refused) for each in sorted(found, key=lambda each: each.logical_id))
-
-
-def _refused(change: TrafficChange, paths: Sequence[str]) -> TrafficChange:
-    """The change, which does not come where CloudFormation takes something of its stack not."""
-    if not paths or change.touched is False:
-        return change
-    told = (
-        f"CloudFormation refuses the change of {', '.join(paths)}: the deployment is rolled back, and what follows "
-        "does not come."
+    if not refused:
+        return tuple(found)
+    sentence = (
+        f"CloudFormation rejects the change of {', '.join(refused)}: the deployment is rolled back, and what follows "
+        "does not happen."
     )
-    return replace(change, sentences=(told, *change.sentences))
-
-
-def _gone(endpoint: Resource) -> TrafficChange:
-    return TrafficChange(
-        endpoint=_name(endpoint),
-        logical_id=endpoint.logical_id,
-        touched=True,
-        update=Update.REMOVED,
-        fleet=(),
-        sentences=(f"{_name(endpoint)} goes: every call to it fails from then on.",),
+    return tuple(
+        each if each.touched is False else replace(each, sentences=(sentence, *each.sentences)) for each in found
     )
 
 
-def _new(endpoint: Resource, stack: StackSnapshot) -> TrafficChange:
-    variants = list(_config(endpoint, stack).get("ProductionVariants", []))
+def _made(
+    endpoint: Resource, touched: bool | None, update: Update, *sentences: str, fleet: Iterable[FleetChange] = ()
+) -> TrafficChange:
     return TrafficChange(
-        endpoint=_name(endpoint),
+        endpoint=endpoint_name(endpoint),
         logical_id=endpoint.logical_id,
-        touched=False,
-        update=Update.CREATED,
-        fleet=(),
-        sentences=(f"{_name(endpoint)} is new, on {_fleet(variants)}: nobody calls it yet.",),
+        touched=touched,
+        update=update,
+        fleet=tuple(fleet),
+        sentences=sentences,
     )
 
 
 def _replaced(before: Resource, after: Resource, change: ResourceChange) -> TrafficChange:
-    certain = change.effect is Effect.REPLACED
-    return TrafficChange(
-        endpoint=_name(after),
-        logical_id=after.logical_id,
-        touched=True if certain else None,
-        update=Update.REPLACED if certain else Update.UNKNOWN,
-        fleet=(),
-        sentences=(
-            f"Another endpoint, {_name(after)}, takes the place of {_name(before)}: callers of the old name fail.",
-            *change.reasons,
-        ),
+    sentence = (
+        f"Another endpoint, {endpoint_name(after)}, takes the place of {endpoint_name(before)}: requests to the old "
+        "name fail."
     )
+    if change.effect is Effect.REPLACED:
+        return _made(after, True, Update.REPLACED, sentence, *change.reasons)
+    return _made(after, None, Update.UNKNOWN, sentence, *change.reasons)
 
 
-def _kept(sides: _Sides) -> TrafficChange:
+class _Endpoint:
+    """An endpoint on both sides, with its configurations and how it is updated."""
+
+    def __init__(
+        self,
+        before: Resource,
+        after: Resource,
+        old: StackSnapshot,
+        new: StackSnapshot,
+        changes: Mapping[str, ResourceChange],
+    ) -> None:
+        self.resource = after
+        self.change = changes.get(after.logical_id)
+        config = config_of(after, new)
+        self.config_change = None if config is None else changes.get(config.logical_id)
+        self.old_variants, self.new_variants = _variants(config_of(before, old)), _variants(config)
+        names = [{_text(each, "VariantName") for each in side} for side in (self.old_variants, self.new_variants)]
+        self.same_variants = names[0] == names[1]
+        self.deployment: Mapping[str, Any] = after.properties.get("DeploymentConfig", {})
+        routing = self.deployment.get("BlueGreenUpdatePolicy", {}).get("TrafficRoutingConfiguration", {})
+        # Scaling's custom resource returns what it was given where the variant stays, else all at once.
+        self.routing: Mapping[str, Any] = _scaling_read_by(routing, new).get("routing") or routing
+
+    @property
+    def update(self) -> Update:
+        """How SageMaker shifts the traffic."""
+        if not self.same_variants:
+            return Update.ALL_AT_ONCE
+        if "RollingUpdatePolicy" in self.deployment:
+            return Update.ROLLING
+        kind = self.routing.get("Type", "ALL_AT_ONCE")
+        return _KINDS.get(kind, Update.UNKNOWN) if isinstance(kind, str) else Update.UNKNOWN
+
+    def fleet_changes(self) -> list[FleetChange]:
+        """What changes, by weight."""
+        found: set[FleetChange] = set()
+        types = [[_text(each, "InstanceType") for each in side] for side in (self.old_variants, self.new_variants)]
+        if types[0] != types[1]:
+            found.add(FleetChange.INSTANCE_TYPE)
+        elif not self.same_variants or len(self.old_variants) != len(self.new_variants):
+            found.add(FleetChange.VARIANTS)
+        for each in self.config_change.properties if self.config_change else ():
+            member = each.path[-1]
+            if "ModelName" in each.path:
+                found.add(FleetChange.CONTAINER)
+            elif member in _CAPACITY:
+                found |= {FleetChange.CAPACITY} if each.replaces is not Replaces.NO else set()
+            elif member not in {"InstanceType", "VariantName"} and each.path[0] != "Tags":
+                found.add(FleetChange.OTHER)
+        return [each for each in FleetChange if each in found]
+
+
+def _kept(endpoint: _Endpoint) -> TrafficChange:
     """An endpoint that stays: updated to another configuration, or not."""
-    touched = _touched(sides)
-    fleet: tuple[FleetChange, ...] = ()
-    if touched is False:
-        update, sentences = Update.NONE, [_untouched(sides)]
-    elif not _moves(sides):
-        update, sentences = Update.UNKNOWN, [_how_alone(sides)]
-    else:
-        fleet = tuple(each for each in _WEIGHT if each in set(_fleet_changes(sides)))
-        update = _update(sides)
-        sentences = list(_told(sides, fleet, update, certain=bool(touched)))
-    return TrafficChange(
-        endpoint=_name(sides.after),
-        logical_id=sides.after.logical_id,
-        touched=touched,
-        update=update,
-        fleet=fleet,
-        sentences=tuple(sentences),
-    )
-
-
-def _moves(sides: _Sides) -> list[PropertyChange]:
-    """Changes of the endpoint that are more than its tags, and how it is updated."""
-    properties = () if sides.change is None else sides.change.properties
-    return [each for each in properties if each.path[0] not in {"Tags", *_HOW}]
-
-
-def _touched(sides: _Sides) -> bool | None:
-    """Whether the endpoint moves to another configuration; None where that is known only when it is deployed."""
-    moves = _moves(sides)
+    name, change = endpoint_name(endpoint.resource), endpoint.change
+    properties = () if change is None else change.properties
+    moves = [each for each in properties if each.path[0] not in {"Tags", *_HOW}]
+    if not moves and any(each.path[0] in _HOW for each in properties):
+        sentence = (
+            f"How {name} is updated changes, and its configuration does not. On the local AWS no traffic shifts then; "
+            "whether SageMaker starts a new fleet is not documented."
+        )
+        return _made(endpoint.resource, None, Update.UNKNOWN, sentence)
     if not moves:
-        how = () if sides.change is None else sides.change.properties
-        return None if any(each.path[0] in _HOW for each in how) else False
-    if any(each.follows is None for each in moves) or sides.config_change is None:
-        return True
-    return True if sides.config_change.effect is Effect.REPLACED else None
+        tagged = ", but for its tags" if change is not None and change.tags_only else ""
+        return _made(endpoint.resource, False, Update.NONE, f"{name} is unchanged{tagged}.")
+    config = endpoint.config_change
+    certain = any(each.follows is None for each in moves) or config is None or config.effect is Effect.REPLACED
+    fleet, update = endpoint.fleet_changes(), endpoint.update
+    sentences = _update_sentences(endpoint, fleet, update, certain=certain)
+    return _made(endpoint.resource, True if certain else None, update, *sentences, fleet=fleet)
 
 
-def _how_alone(sides: _Sides) -> str:
-    """The one change whose effect no page of AWS tells."""
-    return (
-        f"How {_name(sides.after)} is updated changes, and its configuration does not. On the local AWS no calls move "
-        "then; whether SageMaker starts a new fleet is not documented."
-    )
-
-
-def _fleet_changes(sides: _Sides) -> Iterator[FleetChange]:
-    old, new = sides.old_variants, sides.new_variants
-    if [_text(each, "InstanceType") for each in old] != [_text(each, "InstanceType") for each in new]:
-        yield FleetChange.INSTANCE_TYPE
-    elif not sides.same_variants or len(old) != len(new):
-        yield FleetChange.VARIANTS
-    for each in sides.config_change.properties if sides.config_change else ():
-        member = each.path[-1]
-        if member == "ModelName" or "ModelName" in each.path:
-            yield FleetChange.CONTAINER
-        elif member in _CAPACITY:
-            if each.replaces is not Replaces.NO:
-                yield FleetChange.CAPACITY
-        elif member not in {"InstanceType", "VariantName"} and each.path[0] != "Tags":
-            yield FleetChange.OTHER
-
-
-def _update(sides: _Sides) -> Update:
-    """How SageMaker moves the calls."""
-    config = sides.deployment
-    if not sides.same_variants:
-        return Update.ALL_AT_ONCE
-    if "RollingUpdatePolicy" in config:
-        return Update.ROLLING
-    routing = _routing(config)
-    kind = routing.get("Type", "ALL_AT_ONCE")
-    return _KINDS.get(kind, Update.UNKNOWN) if isinstance(kind, str) else Update.UNKNOWN
-
-
-def _told(sides: _Sides, fleet: Sequence[FleetChange], update: Update, *, certain: bool) -> Iterator[str]:
-    name, config = _name(sides.after), sides.deployment
-    of = ", ".join(each.value for each in fleet) or "its configuration"
+def _update_sentences(
+    endpoint: _Endpoint, fleet: Sequence[FleetChange], update: Update, *, certain: bool
+) -> Iterator[str]:
+    name, config = endpoint_name(endpoint.resource), endpoint.deployment
+    what = ", ".join(each.value for each in fleet) or "its configuration"
     if certain:
-        fleets = f"from {_fleet(sides.old_variants)} to {_fleet(sides.new_variants)}"
-        yield f"{name} is updated ({of}): {update.value}, {fleets}."
+        fleets = f"from {_fleet(endpoint.old_variants)} to {_fleet(endpoint.new_variants)}"
+        yield f"{name} is updated ({what}): {update.value}, {fleets}."
     else:
-        yield f"{name} may be updated ({of}), which is known only when it is deployed; if so: {update.value}."
-    yield from _steps(config, update)
-    if not sides.same_variants and config:
-        if "RollingUpdatePolicy" in config:
-            yield "SageMaker refuses a rolling update to a variant of another name: deploy all at once first, alone."
-        elif _routing(config).get("Type") != "ALL_AT_ONCE":
-            yield "The variant gets another name, and guardrails need the same one: neither canary nor linear applies."
+        yield f"{name} may be updated ({what}), which is known only when deployed; if so: {update.value}."
+    if update is Update.CANARY:
+        yield f"First {_size(endpoint.routing.get('CanarySize'))}, then the rest{_wait(endpoint.routing)}."
+    elif update is Update.LINEAR:
+        yield f"In steps of {_size(endpoint.routing.get('LinearStepSize'))}{_wait(endpoint.routing)}."
+    elif update is Update.ROLLING:
+        policy = config["RollingUpdatePolicy"]
+        yield f"In batches of {_size(policy.get('MaximumBatchSize'))}{_wait(policy)}."
+    if not endpoint.same_variants and "RollingUpdatePolicy" in config:
+        yield "SageMaker rejects a rolling update to a variant of another name: deploy all at once first, alone."
+    elif not endpoint.same_variants and config and endpoint.routing.get("Type") != "ALL_AT_ONCE":
+        yield "The variant gets another name, and guardrails need the same one: neither canary nor linear applies."
     alarms = config.get("AutoRollbackConfiguration", {}).get("Alarms", [])
     if alarms:
-        names = ", ".join(readable(each.get("AlarmName", each)) for each in alarms)
-        yield f"These alarms take it back: {names}."
+        yield f"These alarms roll it back: {', '.join(readable(each.get('AlarmName', each)) for each in alarms)}."
     else:
-        yield "No alarm is watched: only a fleet that does not start is taken back."
-    retained = sides.same_variants and sides.after.properties.get("RetainAllVariantProperties") is True
+        yield "No alarm is watched: only a fleet that does not start is rolled back."
+    retained = endpoint.same_variants and endpoint.resource.properties.get("RetainAllVariantProperties") is True
     if FleetChange.CAPACITY in fleet and retained:
-        yield "The number of instances that serve stays: the endpoint keeps what its variants have."
+        yield "The number of serving instances stays: the endpoint retains its variants' properties."
     if update is not Update.ROLLING:
         yield "Both fleets run until the old one has ended: the quota must allow both."
 
 
-def _steps(config: Mapping[str, Any], update: Update) -> Iterator[str]:
-    routing = _routing(config)
-    if update is Update.CANARY:
-        yield f"First {_size(routing.get('CanarySize'))}, then the rest{_wait(routing)}."
-    elif update is Update.LINEAR:
-        yield f"In steps of {_size(routing.get('LinearStepSize'))}{_wait(routing)}."
-    elif update is Update.ROLLING:
-        policy = config["RollingUpdatePolicy"]
-        yield f"In batches of {_size(policy.get('MaximumBatchSize'))}{_wait(policy)}."
-
-
 def _size(size: Json) -> str:
     if not isinstance(size, dict):
-        return "a size that the template does not say"
+        return "a size that the template does not have"
     value = readable(size.get("Value"))
     return f"{value} %" if size.get("Type") == "CAPACITY_PERCENT" else f"{value} instances"
 
@@ -266,65 +383,13 @@ def _wait(policy: Mapping[str, Any]) -> str:
     return "" if not seconds else f", {readable(seconds)} s apart"
 
 
-def _untouched(sides: _Sides) -> str:
-    tagged = sides.change is not None and sides.change.tags_only
-    return f"{_name(sides.after)} goes on as it is" + (", with other tags." if tagged else ".")
-
-
-def _sides(
-    before: Resource, after: Resource, old: StackSnapshot, new: StackSnapshot, changes: Mapping[str, ResourceChange]
-) -> _Sides:
-    config = _config_name(after, new)
-    return _Sides(
-        before=before,
-        after=after,
-        deployment=_deployment(after, new),
-        old_config=_config(before, old),
-        new_config=_config(after, new),
-        config_change=None if config is None else changes.get(config),
-        change=changes.get(after.logical_id),
-    )
-
-
-def _config_name(endpoint: Resource, stack: StackSnapshot) -> str | None:
-    """The logical id of an endpoint's configuration; None where it lies in another stack."""
-    names = references(endpoint.properties.get("EndpointConfigName"))
-    return next((name for name in names if name in stack.resources and stack.resources[name].type == CONFIG), None)
-
-
-def _config(endpoint: Resource, stack: StackSnapshot) -> Mapping[str, Json]:
-    name = _config_name(endpoint, stack)
-    return {} if name is None else stack.resources[name].properties
-
-
-def _deployment(endpoint: Resource, stack: StackSnapshot) -> Mapping[str, Any]:
-    """Its DeploymentConfig. Traffic routing that is known only when it is deployed is that of an update which keeps the
-    variant: the custom resource of scaling answers with it, and with all at once where the variant is another."""
-    config: dict[str, Any] = endpoint.properties.get("DeploymentConfig", {})
-    told = scaling_read_by(_routing(config), stack).get("routing")
-    if not isinstance(told, dict):
-        return config
-    return {**config, "BlueGreenUpdatePolicy": {**config["BlueGreenUpdatePolicy"], "TrafficRoutingConfiguration": told}}
-
-
-def _routing(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    routing: Mapping[str, Any] = config.get("BlueGreenUpdatePolicy", {}).get("TrafficRoutingConfiguration", {})
-    return routing
-
-
-def _name(endpoint: Resource) -> str:
-    name = endpoint.properties.get("EndpointName")
-    return endpoint.logical_id if name is None else readable(name)
-
-
 def _fleet(variants: Sequence[Mapping[str, Any]]) -> str:
-    told = [f"{_count(each)} of {_text(each, 'InstanceType')}" for each in variants]
-    return " and ".join(told) or "a fleet of another stack"
+    def count(variant: Mapping[str, Any]) -> str:
+        initial = variant.get("InitialInstanceCount", "?")
+        return str(initial) if isinstance(initial, int) else "the live count"
 
-
-def _count(variant: Mapping[str, Any]) -> str:
-    count = variant.get("InitialInstanceCount", "?")
-    return str(count) if isinstance(count, int) else "the live count"
+    found = [f"{count(each)} of {_text(each, 'InstanceType')}" for each in variants]
+    return " and ".join(found) or "a fleet of another stack"
 
 
 def _text(variant: Mapping[str, Any], member: str) -> str:

@@ -1,7 +1,4 @@
-"""The corpus: changes of one property each, as data, and what a review must say of them.
-
-``cases/*.yaml`` hold the changes, ``says/*.yaml`` what a review must say of each, file by file under the same names.
-"""
+"""The corpus: changes of one property each (``cases/*.yaml``) and the facts of their reports (``facts.yaml``)."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import yaml
 from tests.review.corpus.edit import Edit
 from tests.review.corpus.side import FOLDER, Side
 
-_MEMBERS = {"base", "before", "change", "not_deployed", "not_back"}
+_MEMBERS = {"base", "before", "change"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,17 +23,13 @@ class Case:
         name: what changes.
         before: a base, and what differs from it before the change.
         after: likewise after it.
-        says: what a review must say of it, as ``said.py`` has it.
-        not_deployed: why it is not deployed on the local AWS; None where it is.
-        not_back: why it is not taken back there; None where it is.
+        facts: of its report, as ``facts.py`` has them.
     """
 
     name: str
     before: Side
     after: Side
-    says: Mapping[str, Any]
-    not_deployed: str | None = None
-    not_back: str | None = None
+    facts: Mapping[str, Any]
 
     @property
     def base(self) -> str:
@@ -46,11 +39,11 @@ class Case:
 
 def cases() -> tuple[Case, ...]:
     """Every case, by file and in its order."""
+    file = FOLDER / "facts.yaml"
+    facts = _read(file) if file.is_file() else {}
     found: list[Case] = []
     for path in sorted((FOLDER / "cases").glob("*.yaml")):
-        told = FOLDER / "says" / path.name
-        says = _read(told) if told.is_file() else {}
-        found += [_case(name, given, says.get(name, {})) for name, given in _read(path).items()]
+        found += [_case(name, given, facts.get(name, {})) for name, given in _read(path).items()]
     names = [each.name for each in found]
     assert len(set(names)) == len(names), "a name stands for one case"
     return tuple(found)
@@ -66,14 +59,12 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def _case(name: str, given: Mapping[str, Any], says: Mapping[str, Any]) -> Case:
+def _case(name: str, given: Mapping[str, Any], facts: Mapping[str, Any]) -> Case:
     unknown = given.keys() - _MEMBERS
     assert not unknown, f"{name}: a case has no {sorted(unknown)}"
     return Case(
         name=name,
         before=Side(base=given["base"], edit=Edit.of(given.get("before", {}))),
         after=Side(base=given["base"], edit=Edit.of(given.get("change", {}))),
-        says=says,
-        not_deployed=given.get("not_deployed"),
-        not_back=given.get("not_back"),
+        facts=facts,
     )

@@ -11,17 +11,16 @@ import aws_cdk as cdk
 from tests.constructs_lib.templates import new_app
 from tests.review.corpus.case import Case
 from tests.review.corpus.edit import Edit
-from tests.review.corpus.said import said
+from tests.review.corpus.facts import facts
 from tests.review.corpus.side import ENVIRONMENT, Side, environment_file
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.change import EnvironmentChange
-from tritonstack.review.changes import compare
+from tritonstack.review.compare import compare
 from tritonstack.review.cost import Prices, price_book
 from tritonstack.review.document import ReviewDocument, document_of
 from tritonstack.review.engines import dependencies_of
-from tritonstack.review.parts import Known
-from tritonstack.review.report import Base, Report, report_of
-from tritonstack.review.served import Earlier, EarlierReleases, sets_of
+from tritonstack.review.models import EarlierReleases, sets_of
+from tritonstack.review.report import Base, Known, Report, report_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, Snapshots
 
 
@@ -32,11 +31,11 @@ class ReleasedBefore:
         """``environment``: what was deployed."""
         self._sets = {name: list(sets_of(stack)) for name, stack in environment.stacks.items()}
 
-    def find(self, *, stack: str, endpoint: str, model: str, digest: str) -> Earlier | None:
+    def __call__(self, stack: str, endpoint: str, model: str, digest: str) -> str | None:
         """Where the environment served the digest."""
         for each in self._sets.get(stack, ()):
             if each.endpoint == endpoint and each.models.get(model) == digest:
-                return Earlier(digest=digest, platform=str(each.platform), where="the snapshots of an earlier commit")
+                return "the snapshots of an earlier commit"
         return None
 
 
@@ -61,11 +60,10 @@ class Made:
         """The cloud assembly after it."""
         return self.assembly(case.after)
 
-    def change(self, case: Case, *, back: bool = False) -> EnvironmentChange:
-        """What a review says of the change; ``back``: of taking it back."""
+    def change(self, case: Case) -> EnvironmentChange:
+        """What a review reports of the change."""
         sides = self.snapshots(self.before(case)), self.snapshots(self.after(case))
-        old, new = reversed(sides) if back else sides
-        [environment] = compare(old, new).environments
+        [environment] = compare(*sides).environments
         return environment
 
     def document(self, case: Case) -> ReviewDocument:
@@ -111,7 +109,7 @@ class Made:
         return Path(assembly.directory)
 
 
-def said_of(made: Made, case: Case) -> dict[str, Any]:
-    """What a review says of a case."""
+def facts_of(made: Made, case: Case) -> dict[str, Any]:
+    """The facts of a case's report."""
     [environment] = made.document(case).environments
-    return said(environment)
+    return facts(environment)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.policies.evaluator import Request, Verdict, applies, arn_like, conditions_hold, evaluate, glob
+from tritonstack.iam_policies import Request, Verdict, applies, arn_covers, covers, evaluate
 
 ROLE = "arn:aws:iam::123456789012:role/r"
 OBJECT = "arn:aws:s3:::mine/endpoints/a"
@@ -105,11 +105,15 @@ def test_actions_have_no_case_and_resources_do(statement: dict[str, Any], matche
 
 @pytest.mark.parametrize("statement", [{"Action": "*"}, {"Action": "*", "NotAction": "s3:*", "Resource": "*"}])
 def test_a_statement_that_iam_would_refuse_is_refused(statement: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="needed"):
+    with pytest.raises(ValueError, match="needs one of"):
         applies({"Effect": "Allow", **statement}, request())
 
 
 KEY = "aws:k"
+
+
+def statement(condition: dict[str, Any]) -> dict[str, Any]:
+    return {**ALLOW, "Condition": condition}
 
 
 @pytest.mark.parametrize(
@@ -152,23 +156,23 @@ KEY = "aws:k"
     ],
 )
 def test_conditions(condition: dict[str, Any], context: dict[str, Any], holds: bool) -> None:
-    assert conditions_hold(condition, context) is holds
+    assert applies(statement(condition), request(context=context)) is holds
 
 
 def test_an_operator_that_is_not_known_is_not_passed_over() -> None:
     with pytest.raises(ValueError, match="DateLessThan"):
-        conditions_hold({"DateLessThan": {KEY: "2026-01-01"}}, {KEY: "2025-01-01"})
+        applies(statement({"DateLessThan": {KEY: "2026-01-01"}}), request(context={KEY: "2025-01-01"}))
 
 
 def test_a_wildcard_in_an_arn_condition_crosses_no_colon_but_in_the_last_part() -> None:
-    assert not arn_like("arn:aws:logs:us-east-1:1:log-group:x", "arn:aws:logs:*:log-group:x")
-    assert arn_like("arn:aws:logs:us-east-1:1:log-group:x", "arn:aws:logs:*:1:log-group:*")
+    assert not arn_covers("arn:aws:logs:*:log-group:x", "arn:aws:logs:us-east-1:1:log-group:x")
+    assert arn_covers("arn:aws:logs:*:1:log-group:*", "arn:aws:logs:us-east-1:1:log-group:x")
 
 
 def test_wildcards_are_two_signs_and_no_others() -> None:
-    assert glob("a?c*", "abc")
-    assert not glob("a.c", "abc")
-    assert not glob("[a]", "a")
+    assert covers("a?c*", "abc")
+    assert not covers("a.c", "abc")
+    assert not covers("[a]", "a")
 
 
 POLICY: list[dict[str, Any]] = [

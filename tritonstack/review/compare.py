@@ -1,0 +1,217 @@
+"""Two sets of snapshots compared: what a deployment of the second over the first would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from tritonstack.review.change import (
+    ABSENT,
+    AssetChange,
+    Changes,
+    DocumentChange,
+    Effect,
+    EnvironmentChange,
+    FindingChanges,
+    ResourceChange,
+    StackChange,
+)
+from tritonstack.review.intrinsics import assets_in, references
+from tritonstack.review.resource_changes import (
+    SSM_PARAMETER,
+    Certainty,
+    differences,
+    moved_values,
+    resource_changes,
+)
+from tritonstack.review.snapshot import EnvironmentSnapshot, Findings, Json, Snapshots, StackSnapshot
+from tritonstack.review.traffic import traffic_changes
+
+
+def compare(before: Snapshots, after: Snapshots) -> Changes:
+    """What deploying ``after`` would do where ``before`` is deployed; every environment of either, by name."""
+    names = sorted(before.environments.keys() | after.environments.keys())
+    return Changes(
+        environments=tuple(
+            _environment(name, before.environments.get(name), after.environments.get(name)) for name in names
+        )
+    )
+
+
+def _environment(name: str, before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None) -> EnvironmentChange:
+    old = {} if before is None else before.stacks
+    new = {} if after is None else after.stacks
+    stacks = _stacks(old, new)
+    findings = _finding_changes(*(None if each is None else each.findings for each in (before, after)))
+    effect = None
+    if before is None or after is None:
+        effect = Effect.NEW if before is None else Effect.REMOVED
+    elif stacks or findings not in (FindingChanges(known=True), FindingChanges(known=False)):
+        effect = Effect.CHANGED
+    return EnvironmentChange(name=name, effect=effect, stacks=stacks, findings=findings)
+
+
+def _stacks(old: Mapping[str, StackSnapshot], new: Mapping[str, StackSnapshot]) -> tuple[StackChange, ...]:
+    """Every stack that changes; one may change because another writes another value into an SSM parameter."""
+    values: dict[str, Certainty] = {}
+    while True:
+        found = (_stack(old.get(name), new.get(name), values) for name in sorted(old.keys() | new.keys()))
+        stacks = tuple(each for each in found if each is not None)
+        moved = moved_values(each for stack in stacks for each in stack.resources)
+        if moved == values:
+            return _left_behind(stacks, old)
+        values = moved
+
+
+def _stack(
+    before: StackSnapshot | None, after: StackSnapshot | None, values: Mapping[str, Certainty]
+) -> StackChange | None:
+    """The change of a stack; None where there is none."""
+    if after is None:
+        assert before is not None  # noqa: S101 - a name stands on one side at least
+        reason = f"The app no longer has it. No deployment removes it: {before.stack_name} stays until it is deleted."
+        return replace(_changed(before, _emptied(before), {}), effect=Effect.REMOVED, reasons=(reason,))
+    if before is None:
+        return replace(_changed(_emptied(after), after, {}), effect=Effect.NEW)
+    identity = tuple(differences(_identity(before), _identity(after)))
+    if identity:
+        reason = (
+            f"Another stack takes its place. No deployment removes {before.stack_name}: it stays until it is deleted."
+        )
+        made = _changed(_emptied(after), after, {})
+        return replace(made, effect=Effect.REPLACED, reasons=(reason,), template=identity)
+    change = _changed(before, after, values)
+    return change if change.resources or change.template or change.assets or change.documents else None
+
+
+def _changed(before: StackSnapshot, after: StackSnapshot, values: Mapping[str, Certainty]) -> StackChange:
+    resources = resource_changes(before, after, values=values)
+    return StackChange(
+        name=after.name,
+        stack_name=after.stack_name,
+        effect=Effect.CHANGED,
+        resources=resources,
+        template=tuple(differences(_sections(before), _sections(after))),
+        assets=tuple(_assets(before, after)),
+        documents=tuple(_documents(before, after)),
+        traffic=traffic_changes(before, after, resources),
+    )
+
+
+def _emptied(stack: StackSnapshot) -> StackSnapshot:
+    return replace(stack, tags={}, template={}, resources={}, documents={}, assets={})
+
+
+def _identity(stack: StackSnapshot) -> dict[str, Json]:
+    return {"StackName": stack.stack_name, "Account": stack.account, "Region": stack.region}
+
+
+def _sections(stack: StackSnapshot) -> dict[str, Json]:
+    return {**stack.template, **({"StackTags": dict(stack.tags)} if stack.tags else {})}
+
+
+def _assets(before: StackSnapshot, after: StackSnapshot) -> Iterator[AssetChange]:
+    for path in sorted(before.assets.keys() | after.assets.keys()):
+        was, now = before.assets.get(path), after.assets.get(path)
+        if was == now:
+            continue
+        old, new = ({} if each is None else each.files for each in (was, now))
+        stack = before if now is None else after
+        yield AssetChange(
+            path=path,
+            kind=stack.assets[path].kind.value,
+            new=tuple(sorted(new.keys() - old.keys())),
+            changed=tuple(sorted(name for name in old.keys() & new.keys() if old[name] != new[name])),
+            removed=tuple(sorted(old.keys() - new.keys())),
+            users=tuple(name for name, each in stack.resources.items() if path in set(assets_in(each.properties))),
+        )
+
+
+def _documents(before: StackSnapshot, after: StackSnapshot) -> Iterator[DocumentChange]:
+    for path in sorted(before.documents.keys() | after.documents.keys()):
+        old, new = before.documents.get(path, ABSENT), after.documents.get(path, ABSENT)
+        members = tuple(differences({} if old is ABSENT else old, {} if new is ABSENT else new))
+        if members or (old is ABSENT) != (new is ABSENT):
+            yield DocumentChange(path=path, members=members)
+
+
+def _finding_changes(before: Findings | None, after: Findings | None) -> FindingChanges:
+    if before is None or after is None:
+        return FindingChanges(known=False)
+    old = {(each.stack, each.path, each.rule): each for each in before.accepted}
+    new = {(each.stack, each.path, each.rule): each for each in after.accepted}
+    return FindingChanges(
+        known=True,
+        new=tuple(sorted(set(after.open) - set(before.open))),
+        gone=tuple(sorted(set(before.open) - set(after.open))),
+        accepted=tuple(new[key] for key in sorted(new.keys() - old.keys())),
+        no_longer_accepted=tuple(old[key] for key in sorted(old.keys() - new.keys())),
+        reworded=tuple(new[key] for key in sorted(new.keys() & old.keys()) if new[key] != old[key]),
+    )
+
+
+# Subnets, security groups and VPCs that an endpoint of another stack still runs in. That stack reads their ids from SSM
+# parameters and is deployed later, so EC2 refuses to delete them (API reference, error codes: DependencyViolation), and
+# CloudFormation leaves them: it "tries to delete a resource three times before CloudFormation skips the resource and
+# continues the cleanup process" (re:Post, "Why is my CloudFormation stack stuck in the
+# UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS or UPDATE_COMPLETE_CLEANUP_IN_PROGRESS state?").
+LEFT = "left behind"
+"""The words of a reason that says so."""
+_SUBNET_OR_GROUP = {"AWS::EC2::Subnet", "AWS::EC2::SecurityGroup"}
+
+
+def _left_behind(changes: Iterable[StackChange], before: Mapping[str, StackSnapshot]) -> tuple[StackChange, ...]:
+    """The changes, with a reason on each resource that cannot be deleted yet."""
+    users = _users(before)
+    return tuple(
+        each
+        if each.effect is Effect.REMOVED
+        else replace(
+            each, resources=tuple(_with_users(one, users.get((each.name, one.logical_id))) for one in each.resources)
+        )
+        for each in changes
+    )
+
+
+def _with_users(change: ResourceChange, stacks: set[str] | None) -> ResourceChange:
+    if stacks is None or change.effect not in {Effect.REMOVED, Effect.REPLACED}:
+        return change
+    subject = "It" if change.effect is Effect.REMOVED else "The old one"
+    reason = (
+        f"{subject} is {LEFT}: the fleet of {', '.join(sorted(stacks))}, which is deployed after it, still runs in it, "
+        "and EC2 refuses to delete it. Move the endpoints first, in a deployment of its own."
+    )
+    return replace(change, reasons=(*change.reasons, reason))
+
+
+def _users(stacks: Mapping[str, StackSnapshot]) -> dict[tuple[str, str], set[str]]:
+    """Stack and logical id → CloudFormation names of the other stacks whose endpoints run in it."""
+    written = {
+        each.properties.get("Name"): (stack, each) for stack in stacks.values() for each in stack.of_type(SSM_PARAMETER)
+    }
+    found: dict[tuple[str, str], set[str]] = {}
+    for reader in stacks.values():
+        for name in _network_parameters(reader):
+            writer, parameter = written.get(name, (reader, None))
+            if parameter is None or writer is reader:
+                continue
+            for logical_id in _of_types(writer, parameter.properties.get("Value"), _SUBNET_OR_GROUP):
+                vpcs = _of_types(writer, writer.resources[logical_id].properties.get("VpcId"), {"AWS::EC2::VPC"})
+                for used in (logical_id, *vpcs):
+                    found.setdefault((writer.name, used), set()).add(reader.stack_name)
+    return found
+
+
+def _network_parameters(stack: StackSnapshot) -> Iterator[str]:
+    """Names of the SSM parameters that a stack's models take their network from."""
+    given = stack.template.get("Parameters", {})
+    for model in stack.of_type("AWS::SageMaker::Model"):
+        for name in references(model.properties.get("VpcConfig")):
+            default = given.get(name, {}).get("Default")
+            if isinstance(default, str):
+                yield default
+
+
+def _of_types(stack: StackSnapshot, value: Json, types: set[str]) -> list[str]:
+    """Logical ids of the stack's resources of some types that a value refers to."""
+    return [name for name in references(value) if name in stack.resources and stack.resources[name].type in types]

@@ -1,0 +1,162 @@
+"""Values of a template: intrinsic functions, what they refer to, and how they are shown and compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tritonstack.review.snapshot import Json, StackSnapshot
+
+JSON_TEXT = "$json"
+"""The name under which text that is JSON stands parsed in a snapshot."""
+_VARIABLE = re.compile(r"\$\{(?!!)([^}]+)\}")
+_ASSET = re.compile(r"\{asset:([^}]+)\}")
+
+
+def references(value: Json) -> Iterator[str]:
+    """Every name that a value refers to: logical ids, parameters, pseudo parameters. A name may come twice."""
+    match value:
+        case {"Ref": str(name), **rest} if not rest:
+            yield name
+        case {"Fn::GetAtt": [str(name), *_], **rest} if not rest:
+            yield name
+        case {"Fn::GetAtt": str(text), **rest} if not rest:
+            yield text.partition(".")[0]
+        case {"Fn::Sub": [str(text), dict(variables)], **rest} if not rest:
+            yield from (name.partition(".")[0] for name in _VARIABLE.findall(text) if name not in variables)
+            yield from references(variables)
+        case {"Fn::Sub": str(text), **rest} if not rest:
+            yield from (name.partition(".")[0] for name in _VARIABLE.findall(text))
+        case dict():
+            for each in value.values():
+                yield from references(each)
+        case list():
+            for each in value:
+                yield from references(each)
+
+
+def assets_in(value: Json) -> Iterator[str]:
+    """The construct path of every asset that a value names."""
+    match value:
+        case str():
+            yield from _ASSET.findall(value)
+        case dict():
+            for each in value.values():
+                yield from assets_in(each)
+        case list():
+            for each in value:
+                yield from assets_in(each)
+
+
+def is_function(value: Json) -> bool:
+    """Whether a value is one intrinsic function."""
+    return isinstance(value, dict) and len(value) == 1 and next(iter(value)).startswith(("Ref", "Fn::"))
+
+
+def readable(value: Json) -> str:
+    """A value on one line: references as ``${LogicalId.Attribute}``, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    text = _function_text(value)
+    return json.dumps(_inside(value), ensure_ascii=False, sort_keys=True) if text is None else text
+
+
+def _function_text(value: Json) -> str | None:  # noqa: PLR0911 - a table
+    """An intrinsic function in words; None for a value that reads better as JSON."""
+    match value:
+        case {"Ref": str(name), **rest} if not rest:
+            return f"${{{name}}}"
+        case {"Fn::GetAtt": [str(name), str(attribute)], **rest} if not rest:
+            return f"${{{name}.{attribute}}}"
+        case {"Fn::GetAtt": str(name), **rest} if not rest:
+            return f"${{{name}}}"
+        case {"Fn::Sub": str(text), **rest} if not rest:
+            return text.replace("${!", "${")
+        case {"Fn::Join": [str(separator), [*parts]], **rest} if not rest:
+            return separator.join(readable(part) for part in parts)
+        case {"Fn::If": [str(condition), then, otherwise], **rest} if not rest:
+            return f"{readable(then)} if {condition}, else {readable(otherwise)}"
+        case {"Fn::Select": [index, of], **rest} if not rest:
+            return f"{readable(of)}[{index}]"
+        case {"Fn::Split": [str(separator), of], **rest} if not rest:
+            return f"{readable(of)} split at {separator!r}"
+    return None
+
+
+def _inside(value: Json) -> Json:
+    """A value with its intrinsic functions as text."""
+    text = _function_text(value)
+    if text is not None:
+        return text
+    if isinstance(value, dict):
+        return {key: _inside(each) for key, each in value.items()}
+    return [_inside(each) for each in value] if isinstance(value, list) else value
+
+
+_REFERENCE = re.compile(r"\$\{([^}]*)\}")
+_WHOLE = re.compile(r"\$\{([A-Za-z0-9]+)(?:\.[A-Za-z0-9.]+)?\}")
+_ARNS = {
+    ("AWS::S3::Bucket", ".Arn"): "arn:{partition}:s3:::${{{name}}}",
+    ("AWS::Logs::LogGroup", ".Arn"): "arn:{partition}:logs:{region}:{account}:log-group:${{{name}}}:*",
+    ("AWS::Lambda::Function", ".Arn"): "arn:{partition}:lambda:{region}:{account}:function:${{{name}}}",
+    ("AWS::SQS::Queue", ".Arn"): "arn:{partition}:sqs:{region}:{account}:${{{name}.QueueName}}",
+    ("AWS::SNS::Topic", ""): "arn:{partition}:sns:{region}:{account}:${{{name}.TopicName}}",
+    ("AWS::KMS::Key", ".Arn"): "arn:{partition}:kms:{region}:{account}:key/${{{name}}}",
+}
+"""Type and attribute → the ARN that it returns, as the service authorization reference writes it."""
+
+
+@dataclass(frozen=True)
+class StackValues:
+    """Values of one stack, with what is known of its references filled in."""
+
+    stack: StackSnapshot
+
+    @property
+    def partition(self) -> str:
+        """``aws``, or that of the region."""
+        region = self.stack.region or ""
+        return "aws-cn" if region.startswith("cn-") else "aws-us-gov" if region.startswith("us-gov-") else "aws"
+
+    @cached_property
+    def known(self) -> dict[str, str]:
+        """Reference → its value: pseudo parameters, and parameters by their defaults."""
+        known = {"${AWS::Partition}": self.partition, "${AWS::StackName}": self.stack.stack_name}
+        if self.stack.account is not None:
+            known["${AWS::AccountId}"] = self.stack.account
+        if self.stack.region is not None:
+            known["${AWS::Region}"] = self.stack.region
+            known["${AWS::URLSuffix}"] = "amazonaws.com.cn" if self.partition == "aws-cn" else "amazonaws.com"
+        for name, parameter in self.stack.template.get("Parameters", {}).items():
+            if "Default" in parameter:
+                default = str(parameter["Default"])
+                stored = str(parameter.get("Type", "")).startswith("AWS::SSM::Parameter::Value")
+                known[f"${{{name}}}"] = f"${{ssm:{default}}}" if stored else default
+        return known
+
+    def shown(self, value: Json) -> str:
+        """A value to show: ``${Bucket.Arn}/x``, with known references filled in."""
+        text = readable(value)
+        return _REFERENCE.sub(lambda found: self.known.get(found[0], found[0]), text) if "${" in text else text
+
+    def canonical(self, value: Json) -> str:
+        """A value to compare: also with the ARNs of the stack's resources as far as they are known."""
+        text = self.shown(value)
+        return _REFERENCE.sub(self._arn, text) if "${" in text else text
+
+    def logical_id(self, value: Json) -> str | None:
+        """The resource that a value names by ``Ref`` or an attribute; None where it is no reference to one here."""
+        found = _WHOLE.fullmatch(readable(value))
+        return found[1] if found and found[1] in self.stack.resources else None
+
+    def _arn(self, found: re.Match[str]) -> str:
+        name, dot, attribute = found[1].partition(".")
+        resource = self.stack.resources.get(name)
+        form = None if resource is None else _ARNS.get((resource.type, dot + attribute))
+        if form is None:
+            return found[0]
+        region, account = self.stack.region or "${AWS::Region}", self.stack.account or "${AWS::AccountId}"
+        return form.format(partition=self.partition, region=region, account=account, name=name)
