@@ -148,7 +148,7 @@ def network_parameter(*, environment: str, value: str) -> str:
 
 
 def outputs_parameter(*, environment: str, stack: str = "") -> str:
-    """The SSM parameter with what a stack tells other pipelines (``artifacts``, ``serving-digits``); "": the path."""
+    """The SSM parameter with the outputs of a stack (``artifacts``, ``serving-digits``); "": the path."""
     return f"{parameter_prefix(environment)}_outputs/{stack}"
 
 

@@ -1,10 +1,10 @@
 """What model files need of the framework that reads them, and what a release's frameworks read.
 
-Exports are made with one version of PyTorch, DALI and ONNX, and read by the older ones of a release. A file says more
-or less of what it needs: ONNX its operator set, TorchScript a version and its operators, DALI its operators alone. What
-PyTorch 1.13.1 and DALI 1.23.0 lack is found here: the oldest that can be had, of the time of releases 22.12 and 23.03.
+Exports are made with one version of PyTorch, DALI and ONNX, and read by the older ones of a release. A file states
+its operator set (ONNX), a version and its operators (TorchScript), or its operators alone (DALI). Reported here is what
+PyTorch 1.13.1 and DALI 1.23.0 lack: the oldest available versions, those of releases 22.12 and 23.03.
 
-Standard library only: exports import this beside PyTorch and DALI, the linter without them.
+Standard library only: exports import this with PyTorch and DALI, the linter without them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Tried: 1.23.0 gives the same pixels for the pipeline of 2.4.0 as for its own.
 
 
 class FormatError(ValueError):
-    """The file is not of the format that its name says, or is damaged."""
+    """The file is not of the format of its name, or is damaged."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -109,7 +109,7 @@ class TensorRtNotKnownError(LookupError):
     """No options are known of that version of TensorRT. Its text names the known ones."""
 
     def __init__(self, version: str) -> None:
-        """Takes the version that was asked for."""
+        """``version``: of TensorRT."""
         super().__init__(f"no trtexec options are known of TensorRT {version} (known: {', '.join(known_versions())})")
 
 

@@ -141,7 +141,7 @@ def price_file_text(prices: PriceFile) -> str:
 
 
 def write_price_file(file: Path, text: str) -> None:
-    """Write to a temporary name beside ``file``, then move: whoever interrupts it leaves the old file."""
+    """Write atomically: to a temporary name in the same folder, then move."""
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as opened:
@@ -155,9 +155,9 @@ def write_price_file(file: Path, text: str) -> None:
 
 def _found(one: Any) -> str:
     shown = one.get("input")
-    said: str = one["msg"]
+    message: str = one["msg"]
     brief = isinstance(shown, str | int | float | bool) and len(repr(shown)) <= SHOWN
-    return f"{said}: {shown!r}" if brief else said
+    return f"{message}: {shown!r}" if brief else message
 
 
 def _problem(file: str, field: str, found: str) -> Problem:

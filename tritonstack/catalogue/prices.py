@@ -10,7 +10,7 @@ from pathlib import Path
 from tritonstack.catalogue.data_file import read_data
 
 PRICES_FILE = "prices.json"
-"""The file in a project's folder, beside ``environments/``, that ``tritonstack capacity prices update`` writes."""
+"""The file in a project's folder that ``tritonstack capacity prices update`` writes."""
 CONSTRUCTED_VERSION = "constructed-by-the-local-aws"
 """The version of the price list that the local AWS answers with: nothing of it is a price of AWS's."""
 
@@ -66,7 +66,7 @@ def hosting_price(
 
 @dataclass(frozen=True, kw_only=True)
 class ServicePrice:
-    """An on-demand list price of something beside instances, such as a NAT gateway.
+    """An on-demand list price other than an instance's: a NAT gateway, a key, a build minute.
 
     Attributes:
         usd: for one unit.
@@ -89,7 +89,7 @@ ANY_REGION = "any"
 
 @lru_cache(maxsize=1)
 def service_prices() -> Mapping[str, Mapping[str, ServicePrice]]:
-    """What is priced beside instances (``nat-gateway``) → region, or ``ANY_REGION`` → price."""
+    """Name (``nat-gateway``) → region, or ``ANY_REGION`` → price, of everything but instances."""
     priced = read_data("service_prices.json")["prices"]
     return {
         name: {region: ServicePrice(unit=entry["unit"], **row) for region, row in entry["regions"].items()}

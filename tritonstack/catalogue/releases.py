@@ -181,13 +181,13 @@ class ImageNotFoundError(LookupError):
     """AWS keeps no image of that release in that region.
 
     Attributes:
-        release: the release that was asked for.
-        region: the region that was asked for.
+        release: the release.
+        region: the region.
         nearest: the releases that exist there, nearest first, at most three; empty where the region has none at all.
     """
 
     def __init__(self, *, release: str, region: str, nearest: tuple[str, ...]) -> None:
-        """Takes what was asked for and what exists."""
+        """``nearest``: the releases that exist there."""
         self.release = release
         self.region = region
         self.nearest = nearest
@@ -200,7 +200,7 @@ class ImageTable:
     """The registry's accounts by generation and region, and each release's generation and regions.
 
     ``without_region_list``: the releases whose image AWS documents without naming its regions, with the source. They
-    are taken to lie where both the release before and the one after lie (UNVERIFIED; preflight asks the registry).
+    are assumed in the regions of both the release before and the one after (UNVERIFIED; preflight checks the registry).
     """
 
     repository: str

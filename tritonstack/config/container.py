@@ -282,7 +282,7 @@ def check_container(*, endpoint: Endpoint, instance: InstanceType | None, locati
 
 
 def set_by_hand(container: ContainerSettings) -> list[str]:
-    """The fields that say something other than their default."""
+    """The fields whose value is not their default."""
     return [name for name, field in ContainerSettings.model_fields.items() if getattr(container, name) != field.default]
 
 

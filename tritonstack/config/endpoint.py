@@ -456,7 +456,7 @@ def _check_multi_model_type(
 
 
 def _check_volume(*, endpoint: Endpoint, instance: InstanceType, location: Location) -> Iterator[Problem]:
-    """What has local NVMe is given no EBS volume: its size and its key say nothing about where models lie.
+    """A type with local NVMe gets no EBS volume, so that size and key of one have no effect.
 
     Sources: SageMaker developer guide (no volume on "d" and g5 types; whether a size is rejected on g6 and p5 is
     UNVERIFIED, so it is left out there too) and API reference, CreateEndpointConfig, KmsKeyId.

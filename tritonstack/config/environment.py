@@ -46,7 +46,7 @@ class LogSettings(SettingsModel):
 
 ROLE_PATH_PATTERN = r"^/([A-Za-z0-9_.,+=@-]+/)+$"
 OWN_PRICE = "the environment's file"
-"""Who says what ``prices`` says."""
+"""Source of the prices in ``prices``."""
 KEY_PATTERN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 
 
@@ -142,7 +142,7 @@ class Environment(SettingsModel):
         return placed
 
     def price(self, instance_type: str) -> HostingPrice | None:
-        """What an instance costs: as ``prices`` says, else the project's ``prices.json``, else the catalogue; or None.
+        """The price of an instance: of ``prices``, the project's ``prices.json``, or the catalogue; None: unknown.
 
         Raises:
             InputError: ``prices.json`` is wrong.
@@ -203,7 +203,7 @@ def _initial_instances(endpoint: dict[str, Any], *, production: bool) -> dict[st
 def engines_built_on_deploy(environment: Environment, needs_engine: bool) -> bool:
     """Whether a deployment of the environment builds its missing archives and waits for them.
 
-    As ``builds.on_deploy`` says; where it says nothing, ``needs_engine`` does: an archive needs a TensorRT engine.
+    ``builds.on_deploy`` decides; where it is null, ``needs_engine``: whether an archive needs a TensorRT engine.
     """
     return needs_engine if environment.builds.on_deploy is None else environment.builds.on_deploy
 

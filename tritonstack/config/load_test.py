@@ -188,7 +188,7 @@ ChoiceStateEntered and -Exited."""
 DEFAULT_JOB_SECONDS = 2700
 """Of a default job ("complete within 45 minutes": developer guide, "Recommendation jobs")."""
 ENDPOINT_SECONDS = 1800
-"""Ours: room for the endpoints that a job makes and removes. AWS does not say whether a job's duration has it."""
+"""Ours: for creating and deleting a job's endpoints. Whether a job's duration includes it is not documented."""
 OTHER_SECONDS = 3600
 """Ours: room for what is done before and after the jobs, clean-up included."""
 
@@ -206,7 +206,7 @@ class Length:
     job_seconds: int
 
     def events(self, *, poll_seconds: int) -> int:
-        """Of the execution's history, where each job is asked after every ``poll_seconds``."""
+        """Events of the execution's history, where each job is polled every ``poll_seconds``."""
         polls = math.ceil(self.job_seconds / poll_seconds)
         return OUTSIDE + self.jobs * (OF_A_JOB + OF_A_POLL * polls)
 

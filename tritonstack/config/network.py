@@ -161,7 +161,7 @@ class NetworkSettings(SettingsModel):
 
     @property
     def identity(self) -> str:
-        """What tells the joined network from another one, before it exists."""
+        """A text that differs between networks, for the joined one, also before it exists."""
         if self.joined == "imported" and self.imported is not None:
             return f"{self.imported.vpc_id} {' '.join(sorted(self.imported.subnets.values()))}"
         if self.joined == "created" and self.created is not None:

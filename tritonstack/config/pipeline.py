@@ -40,7 +40,7 @@ LONGEST_PIPELINE_NAME = 32
 """Roles are called ``<pipeline>-<environment>-prepare-build``, and IAM takes 64 characters."""
 LONGEST_APPROVAL_TEXT = 1000
 COMMAND_MINUTES, LOAD_TEST_MINUTES = 60, 480
-"""How long a gate's build may take where its file does not say."""
+"""Default time limits of a gate's build."""
 
 Branch = Annotated[str, Field(pattern=r"^[^\s~^:?*\[\\]+$", max_length=255)]
 
@@ -204,7 +204,7 @@ LONGEST_OF_ROLE = "-prepare-build"
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedStage:
-    """One stage with what its environment's file says.
+    """One stage with the settings of its environment.
 
     Attributes:
         settings: the stage, as the pipeline's file has it.
@@ -223,7 +223,7 @@ class LoadedStage:
 
     @property
     def approved(self) -> bool:
-        """Whether somebody approves before anything of it is touched."""
+        """Whether a manual approval comes before the stage."""
         if self.settings.approval is None:
             return self.environment.production
         return self.settings.approval
@@ -292,7 +292,7 @@ def _stage_names(value: Any) -> list[str]:
 
 
 def _checks(document: YamlDocument, environments: Path) -> Iterator[Problem]:
-    """What can be said of each usable field whatever the others are."""
+    """Checks of single fields, whatever is wrong with the others."""
     value = document.value
     if not isinstance(value, dict):
         return

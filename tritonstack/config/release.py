@@ -34,7 +34,7 @@ def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
 
 
 def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
-    """What is taken for granted of the release, for want of a source; a deployment may show that it is otherwise."""
+    """Assumptions about the release that no source confirms."""
     catalogue = load_catalogue()
     release, warnings = catalogue.release(endpoint.release), []
     if release is not None and release.taken_from:
@@ -91,7 +91,7 @@ def _check_image(*, release: TritonRelease, location: Location, site: Site) -> I
 def _check_own_image(*, image: str, location: Location, site: Site) -> Iterator[Problem]:
     """An image of one's own must lie in the endpoint's region, under that region's host name.
 
-    Source: SageMaker API, ContainerDefinition, Image; CreateModel says »Cross region ECR image pulls are not allowed«.
+    Source: SageMaker API, ContainerDefinition, Image; CreateModel: »Cross region ECR image pulls are not allowed«.
     """
     *_, region, suffix = image.partition("/")[0].split(".", maxsplit=4)  # <account>.dkr.ecr.<region>.<suffix>
     if site.region is not None and region != site.region:

@@ -22,7 +22,7 @@ AlarmName = Annotated[str, Field(max_length=255, pattern=NOT_BLANK_PATTERN)]
 MOST_ALARMS = 10
 """Alarms that one deployment may have (API reference, AutoRollbackConfig)."""
 ALARM_MINUTES = 3
-"""One bad minute of so many is an alarm: it stays one that long, so that whoever looks now and then finds it."""
+"""Evaluation periods of an alarm, of which one bad minute suffices: it stays in ALARM that long."""
 SEEN_SECONDS = 120
 """A minute's figures are complete when it is over, and alarms are evaluated once a minute: no alarm fires sooner."""
 

@@ -1,1 +1,1 @@
-"""What an environment tells other pipelines, by a contract with a version: see ``docs/outputs.md``."""
+"""Outputs of an environment for other pipelines, by a contract with a version: ``docs/outputs.md``."""

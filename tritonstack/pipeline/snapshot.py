@@ -1,4 +1,4 @@
-"""Rewrites the committed snapshots of what a pipeline adds: its own stack, and the one that lets it into environments.
+"""Rewrites the committed snapshots of what a pipeline adds: its own stack, and the access stack of each environment.
 
 python -m tritonstack.pipeline.snapshot
 
@@ -23,7 +23,7 @@ ADDED = ("pipeline", "pipeline-access")
 SETTINGS = "pipeline.yaml"
 """The file that a pipeline is made of."""
 CONTEXT = {"pipeline": "true"}
-"""What asks the app for it."""
+"""The context that makes the app add it."""
 
 
 def added_by_pipeline(synthesised: Snapshots) -> Snapshots:

@@ -96,7 +96,7 @@ def _archive(about: About, subject: Subject) -> PreflightResult:
         raise _archive_not_known(error) from error
     missing = [*(copy.name for copy in plan.copies), *(build.name for build in plan.builds)]
     if plan.refused:
-        # Inputs that may not be read are not known; what cannot be made whoever reads them comes first.
+        # Inputs that AWS refuses to read are unknown; archives that cannot be built at all are reported first.
         refused = min(plan.refused, key=lambda failure: _aws_error(failure.error) is not None)
         if _aws_error(refused.error) is not None:
             raise _archive_not_known(refused.error) from refused.error

@@ -18,7 +18,7 @@ from tritonstack.engines.order import Served
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 
 Outcome = Literal["passes", "fails", "unknown"]
-"""``passes``: a deployment finds what it needs; ``fails``: it will not; ``unknown``: AWS did not say."""
+"""``passes``: a deployment finds what it needs; ``fails``: it does not; ``unknown``: AWS did not answer."""
 
 
 class _Part(BaseModel):
@@ -84,7 +84,7 @@ class About:
         return self._result("fails", found, advice)
 
     def unknown(self, found: str, *, advice: str, permission: str | None = None) -> PreflightResult:
-        """AWS did not say."""
+        """AWS did not answer."""
         return self._result("unknown", found, advice, permission)
 
     def _result(self, outcome: Outcome, found: str, advice: str = "", permission: str | None = None) -> PreflightResult:

@@ -1,6 +1,6 @@
-"""Which commit a model's inputs come from, as git tells: one process for a whole repository, and no network.
+"""The commit that a model's inputs come from, by one ``git log`` for a whole repository, and no network.
 
-The answer goes into release records for people to read; nothing is decided by it.
+The result goes into release records for people to read; nothing depends on it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def commits_of(sources: Mapping[str, ArchiveSource], repositories: Path) -> dict
 
 
 class _History:
-    """The newest change of every path that git was asked for."""
+    """The newest change of every path in the inputs' folders."""
 
     def __init__(self, top: Path, changes: Mapping[Path, _Change]) -> None:
         self._top = top
@@ -119,7 +119,7 @@ def _inputs_of(source: ArchiveSource) -> _Inputs:
 
 @functools.cache
 def _history(repositories: Path) -> _History | None:
-    """What git tells of the inputs' folders; None where it tells nothing."""
+    """The history of the inputs' folders; None where git has none."""
     top = next((folder for folder in (repositories, *repositories.parents) if (folder / ".git").exists()), None)
     if top is None:
         return None
@@ -128,7 +128,7 @@ def _history(repositories: Path) -> _History | None:
     # A hook's variables would name another repository than the folder's own.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
-        asked = subprocess.run(
+        log = subprocess.run(
             [*_LOG, "--", *names],
             cwd=top,
             env={**environment, "GIT_NO_LAZY_FETCH": "1"},
@@ -137,7 +137,7 @@ def _history(repositories: Path) -> _History | None:
         )
     except (OSError, subprocess.CalledProcessError):
         return None  # no git on this machine, no commit yet, or a repository of another user
-    return _History(top, {top / name: change for name, change in _changes(asked.stdout.decode(errors="replace"))})
+    return _History(top, {top / name: change for name, change in _changes(log.stdout.decode(errors="replace"))})
 
 
 def _changes(log: str) -> Iterator[tuple[str, _Change]]:

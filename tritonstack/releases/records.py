@@ -22,7 +22,7 @@ from tritonstack.naming import Platform, release_parameter
 
 
 Writer = Literal["deployment", "restored", "rollback", "unknown"]
-"""A deployment; CloudFormation, which undid one; ``tritonstack rollback``; or somebody who left no note."""
+"""A deployment; CloudFormation, which undid one; ``tritonstack rollback``; or a writer that left no note."""
 
 _WRITERS: dict[str, Writer] = {writer: writer for writer in get_args(Writer)}
 _READERS = 8
@@ -37,7 +37,7 @@ class Version:
         digest: the value.
         time: when it was written, with its time zone.
         writer: who wrote it.
-        platform: of the endpoint at that time (``24.09-t4``), None where no note tells.
+        platform: of the endpoint at that time (``24.09-t4``), None where no note has it.
         commit: where the model's inputs come from: 40 hexadecimal digits, ``uncommitted``, or ``unknown``.
     """
 
@@ -163,7 +163,7 @@ class DeployedSet:
         platform: what the endpoint's archives are for, as keys spell it (``24.09-t4``).
         multi_model: whether the endpoint serves many archives.
         models: model → digest.
-        commits: model → commit, for as many as synthesis told.
+        commits: model → commit, for as many as synthesis found.
     """
 
     endpoint: str
@@ -203,8 +203,8 @@ def deployed_set(session: Session, *, environment: str, endpoint: str) -> Deploy
         return None
     resources = (json.loads(template) if isinstance(template, str) else template)["Resources"]
     try:
-        told = _only(resources, RECORDS_TYPE)
-        bucket, key, prefix = (told[name] for name in ("ReleaseSetBucket", "ReleaseSetKey", "ArchivePrefix"))
+        records = _only(resources, RECORDS_TYPE)
+        bucket, key, prefix = (records[name] for name in ("ReleaseSetBucket", "ReleaseSetKey", "ArchivePrefix"))
         release, _, gpu = prefix.rstrip("/").rpartition("/")[2].partition("-")
         container = _only(resources, MODEL_TYPE)["PrimaryContainer"]
     except (LookupError, AttributeError, TypeError) as error:

@@ -83,7 +83,7 @@ def chosen_digest(record: Record, *, to: str | None, stored: Sequence[str]) -> s
 
 
 ORDER_VARIABLE = "TRITONSTACK_ORDER"
-"""What the build project reads its order's URL from. A build without a wait is nobody's deployment."""
+"""The variable that the build project reads the URL of its order from."""
 
 
 def ensure_archive(
@@ -96,9 +96,9 @@ def ensure_archive(
     session: Session,
     report: Report,
 ) -> str:
-    """Have an archive lie at a place: it does, or it is copied from elsewhere in the bucket, or it is built.
+    """Make sure that an archive is at a place: copy it from elsewhere in the bucket, or build it.
 
-    It is built by the environment's build project; where the environment has none, on this machine.
+    The environment's build project builds it; where the environment has none, this machine.
 
     Args:
         name: the archive.
@@ -107,13 +107,13 @@ def ensure_archive(
         environment: its name.
         bucket: the environment's.
         session: makes the clients.
-        report: told what is being done.
+        report: called with each step.
 
     Returns:
         What was done: ``there already``, ``copied`` or ``built``.
 
     Raises:
-        InputError: it cannot be built from this checkout; the message tells from which.
+        InputError: it cannot be built from this checkout; the message names the right one.
         WorkFailedError: the build failed, or AWS refuses.
     """
     if bucket.look(place.archive(name)) is not None:
@@ -167,7 +167,7 @@ def _build_here(order: Order, bucket: ArtifactBucket, session: Session, *, repor
 
 
 def _build_there(order: Order, project: str, bucket: ArtifactBucket, session: Session, *, report: Report) -> None:
-    """Have the build project do it, and wait; a build that nobody waits for any more is stopped."""
+    """Build it by the build project, and wait; an interruption stops the build."""
     identity = uuid.uuid4().hex
     key = order_key(order=identity)
     bucket.put(key, order.to_json().encode())
@@ -231,7 +231,7 @@ class _Build:
         try:
             [found] = self.client.batch_get_builds(ids=[self.identity])["builds"]
         except (BotoCoreError, ClientError, ValueError) as error:
-            raise WorkFailedError(f"CodeBuild does not tell of {self.identity}: {error}") from error
+            raise WorkFailedError(f"CodeBuild does not describe {self.identity}: {error}") from error
         self.link = str(found.get("logs", {}).get("deepLink", "")) or self.link
         status = str(found["buildStatus"])
         ended = status != "IN_PROGRESS"

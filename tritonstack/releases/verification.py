@@ -54,7 +54,7 @@ class LoadTimes:
 def load_times(
     session: Session, *, endpoint_name: str, variants: list[str], now: Callable[[], float] = time.time
 ) -> LoadTimes:
-    """The slowest download and load of an endpoint's variants. A refusal is told, not raised: it is a figure more.
+    """The slowest download and load of an endpoint's variants. A refusal of CloudWatch becomes ``problem``.
 
     Args:
         session: makes the client of CloudWatch.
@@ -140,7 +140,7 @@ class VerifiedEndpoint:
     def slowest_load(self) -> float | None:
         """The longest that a call waited for a model, or that an answer took just now, seconds; None: nothing is known.
 
-        CloudWatch has the loads of just now a minute later; the answers that waited for them tell them already.
+        CloudWatch has a load a minute later; the responses that waited for it include it already.
         """
         if self.loads is None:
             return None
@@ -155,7 +155,7 @@ class VerifiedEndpoint:
 
 
 class Verifier:
-    """Verifies endpoints of one environment, as their stacks, records and manifests say they should be."""
+    """Verifies endpoints of one environment against their stacks, records and manifests."""
 
     def __init__(self, environment: str, *, session: Session, client: ModelClient) -> None:
         """``client`` calls the models. Raises InputError where the environment's artifacts are not deployed."""
@@ -167,9 +167,9 @@ class Verifier:
     def endpoint(
         self, endpoint: str, releases: tuple[Release, ...], *, say: Callable[[str], None] = lambda _text: None
     ) -> VerifiedEndpoint:
-        """Check one endpoint, and call each of these models of it. Raises WorkFailedError where AWS refuses to tell.
+        """Check one endpoint, and call each of these models of it. Raises WorkFailedError where AWS refuses a call.
 
-        ``say`` is told what is being done.
+        ``say`` is called with each step.
         """
         deployed = deployed_set(self._session, environment=self.environment, endpoint=endpoint)
         if deployed is None:
@@ -191,7 +191,7 @@ class Verifier:
         )
 
     def _loads(self, endpoint: str, variants: list[dict[str, Any]]) -> LoadTimes:
-        """What CloudWatch says of the variants that serve."""
+        """Load times of the variants that serve."""
         return load_times(
             self._session,
             endpoint_name=endpoint_name(environment=self.environment, endpoint=endpoint),
@@ -204,7 +204,7 @@ class Verifier:
             difference, milliseconds = self._called(release, deployed)
         except TritonstackError as error:
             if credentials_ended(error):
-                raise  # of every other model it would say the same
+                raise  # every other model would fail alike
             problem = " ".join(str(error).split())
             return VerifiedModel(model=release.model, digest=release.digest, problem=problem)
         return VerifiedModel(
@@ -265,8 +265,8 @@ class Verifier:
         why = f": {found['FailureReason']}" if found.get("FailureReason") else ""
         if status != "InService":
             return f"it is {status}{why}"
-        asked = self._config_of_stack(endpoint)
-        return "" if config.lower() == asked else f"it runs config {config}, and its stack says {asked}{why}"
+        expected = self._config_of_stack(endpoint)
+        return "" if config.lower() == expected else f"it runs config {config}, and its stack says {expected}{why}"
 
     def _config_of_stack(self, endpoint: str) -> str:
         """The name of the EndpointConfig that the stack made last, in lower case."""
