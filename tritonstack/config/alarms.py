@@ -23,9 +23,9 @@ MINUTES_IN_A_DAY = 24 * 60
 
 
 class Thresholds(SettingsModel):
-    """From where on something is wrong with an endpoint.
+    """Thresholds of an endpoint's alarms.
 
-    The defaults are ours, for an endpoint that nobody has measured yet: set them from a load test.
+    The defaults are ours, for an endpoint without measurements: set them from a load test.
     """
 
     server_error_percent: float = Field(
@@ -78,7 +78,10 @@ class AlarmSettings(SettingsModel):
 
     email: Annotated[
         tuple[Annotated[str, Field(pattern=EMAIL_PATTERN, max_length=254)], ...], Field(strict=False, max_length=20)
-    ] = Field(default=(), description="Who is told; each confirms a message first. Others subscribe to the topic.")
+    ] = Field(
+        default=(),
+        description="Addresses that alarms notify; each confirms a message first. Others subscribe.",
+    )
     runbooks: str = Field(
         default="docs/operations.md",
         pattern=NOT_BLANK_PATTERN,

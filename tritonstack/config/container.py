@@ -45,7 +45,7 @@ LogLevel = Annotated[bool | Annotated[int, Field(ge=0)], WrapValidator(_one_erro
 
 
 class ContainerSettings(SettingsModel):
-    """What the Triton container is told. ``null`` leaves a variable unset, so that the image's default holds."""
+    """Settings of the Triton container. ``null`` leaves a variable unset, so that the image's default holds."""
 
     log_verbose: LogLevel = Field(
         default=False,

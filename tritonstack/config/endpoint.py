@@ -151,7 +151,7 @@ class Endpoint(SettingsModel):
         ),
     )
     container: ContainerSettings = Field(
-        default_factory=ContainerSettings, description="What the Triton container is told."
+        default_factory=ContainerSettings, description="Settings of the Triton container."
     )
     timeouts: Timeouts = Field(default_factory=Timeouts, description="Time limits while an instance starts.")
     host_ami: str | None = Field(
@@ -171,7 +171,7 @@ class Endpoint(SettingsModel):
         default=None,
         max_length=255,
         pattern=ECR_PATTERN,
-        description="Image URI in ECR to use instead of AWS's image of the release, which still says what is in it.",
+        description="Image URI in ECR in place of AWS's image of the release, whose contents it is taken to have.",
     )
     additional_backends: Annotated[tuple[str, ...], Field(strict=False)] = Field(
         default=(), description="Triton backends that the image or the archives bring beside those of the release."
@@ -222,10 +222,10 @@ class Endpoint(SettingsModel):
     )
     verification: VerificationSettings = Field(
         default_factory=VerificationSettings,
-        description="What a deployment asks of the endpoint before release records move.",
+        description="How a deployment verifies the endpoint before release records move.",
     )
     alarms: Thresholds | None = Field(
-        default=None, description="From where on something is wrong; null: the thresholds of the environment's alarms."
+        default=None, description="Thresholds of its alarms; null: those of the environment's alarms."
     )
     local: LocalSettings = Field(default_factory=LocalSettings, description="Limits that only the local runtime reads.")
 

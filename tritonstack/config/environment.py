@@ -119,7 +119,7 @@ class Environment(SettingsModel):
     )
     dashboard: bool = Field(default=False, description="Whether CloudWatch gets a dashboard of the environment.")
     alarms: AlarmSettings | None = Field(
-        default=None, description="What wakes somebody; {}: the defaults; null: no alarms."
+        default=None, description="Alarms and the addresses that they notify; {}: the defaults; null: no alarms."
     )
     load_test: LoadTestSettings | None = Field(
         default=None, description="Load tests in the cloud; {}: the defaults; null: nothing is made for them."

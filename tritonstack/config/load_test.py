@@ -89,7 +89,7 @@ class RecommenderSettings(SettingsModel):
         description="Seconds between two questions after a job; many long jobs need more (limits of load tests).",
     )
     domain: Literal["COMPUTER_VISION", "NATURAL_LANGUAGE_PROCESSING", "MACHINE_LEARNING"] = Field(
-        default="MACHINE_LEARNING", description="What the model package says of the model."
+        default="MACHINE_LEARNING", description="The domain that the model package names."
     )
     task: str = Field(
         default="OTHER", min_length=1, max_length=64, description="The task that the package names: FILL_MASK, OTHER, …"
@@ -104,7 +104,7 @@ class RecommenderSettings(SettingsModel):
         description="The framework's version that it names; null: none.",
     )
     nearest_model: str | None = Field(
-        default=None, min_length=1, max_length=128, description="A well-known model that is like it; null: not said."
+        default=None, min_length=1, max_length=128, description="A well-known model that is like it; null: none."
     )
     payload_format: Literal["json", "binary"] = Field(
         default="json", description="Of the sample request; binary is not known to be taken by Inference Recommender."

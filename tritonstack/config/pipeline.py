@@ -46,7 +46,7 @@ Branch = Annotated[str, Field(pattern=r"^[^\s~^:?*\[\\]+$", max_length=255)]
 
 
 class PipelineSource(SettingsModel):
-    """The repository that is watched, through a connection of CodeConnections that somebody has made and confirmed."""
+    """The repository that is watched, through a connection of CodeConnections, created and confirmed by hand."""
 
     connection: str = Field(pattern=CONNECTION_PATTERN, description="ARN of the connection, which is AVAILABLE.")
     repository: str = Field(pattern=REPOSITORY_PATTERN, description="owner/name, or group/subgroup/name.")
@@ -124,13 +124,13 @@ class PipelineStage(SettingsModel):
     environment: EnvironmentName = Field(description="An environment with a file: environments/<name>.yaml.")
     approval: bool | None = Field(
         default=None,
-        description="Whether somebody must approve before anything of it is touched; null: where it is production.",
+        description="Whether a manual approval comes before its deployment; null: where it is production.",
     )
     approval_text: str | None = Field(
         default=None,
         pattern=NOT_BLANK_PATTERN,
         max_length=LONGEST_APPROVAL_TEXT,
-        description="What whoever approves is told.",
+        description="Text that the approver reads.",
     )
     rollback: bool = Field(
         default=True,
@@ -182,7 +182,7 @@ class Pipeline(SettingsModel):
     )
     machine: PipelineMachine = Field(default_factory=PipelineMachine, description="What its own builds run on.")
     email: Annotated[tuple[Annotated[str, Field(pattern=EMAIL_PATTERN)], ...], Field(strict=False, max_length=20)] = (
-        Field(default=(), description="Who is told of failed executions and of what waits for approval.")
+        Field(default=(), description="Addresses that are notified of failed executions and of pending approvals.")
     )
     log_days: LogDays = Field(default=90, description="Days that the logs of its builds are kept.")
     artifact_days: int = Field(default=90, ge=7, description="Days that its artifacts are kept; rollback needs them.")

@@ -28,7 +28,7 @@ SEEN_SECONDS = 120
 
 
 class RollbackAlarms(SettingsModel):
-    """From where on the new fleet is taken for a bad one. Its own calls alone count, the old fleet's never.
+    """Error thresholds of the new fleet that roll an update back. Requests to the old fleet do not count.
 
     Never latency: a new fleet is cold. Never 4XX: those are callers' mistakes, and a cold multi-model fleet's
     ModelNotReadyException. The defaults are ours: set them from what the endpoint's errors are on a good day.
@@ -59,7 +59,7 @@ class RollbackAlarms(SettingsModel):
 
 
 class Rollout(SettingsModel):
-    """How a new fleet takes the calls over: beside the old one (blue/green), or in its place batch by batch (rolling).
+    """How an update moves traffic to a new fleet: blue/green, or rolling: in place, batch by batch.
 
     Limits: API reference, DeploymentConfig and its parts (botocore's service model says the same), and developer
     guide, "Blue/Green Deployments" and "Use rolling deployments". How SageMaker rounds a percentage to instances is
@@ -124,8 +124,8 @@ class Rollout(SettingsModel):
     slowest_load_seconds: float | None = Field(
         default=None,
         gt=0,
-        description="Multi-model mode: the slowest load of a model that was measured (`tritonstack verify` tells it), "
-        "seconds. A shorter wait is refused: it is over before the new fleet has answered.",
+        description="Multi-model mode: the slowest load of a model that was measured (`tritonstack verify` "
+        "reports it), seconds. A shorter wait is refused: it is over before the new fleet has answered.",
     )
     accept_multi_model: bool = Field(
         default=False,
