@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError, CredentialRetrievalError, Unauthori
 
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
-from tests.models.folders import Endpoint, Environment, places_in, write_double
+from tests.models.folders import make_endpoint, make_environment, places_in, write_double
 from tests.models.test_publish import _build
 from tritonstack.aws_session import credentials_ended
 from tritonstack.cli import root as cli
@@ -24,7 +24,7 @@ from tritonstack.models.manifest import Places
 from tritonstack.models.publish import publish_environment
 from tritonstack.releases.verification import Verifier
 
-ENVIRONMENT = Environment("dev", (Endpoint("numbers", ("double",)),))
+ENVIRONMENT = make_environment(make_endpoint("numbers", ("double",)))
 Ended = Callable[[Callable[[], object]], tuple[int, str]]
 
 

@@ -238,7 +238,7 @@ class Answers(RecipePart):
 
 
 def _differing(part: RecipePart, fields: Iterable[str]) -> list[str]:
-    """Which of the fields are not what they are when nobody states them (a manifest states all of them)."""
+    """The fields whose value is not their default (a manifest has all of them)."""
     return [name for name in fields if getattr(part, name) != type(part).model_fields[name].get_default()]
 
 

@@ -62,9 +62,9 @@ def invalid_settings(error: Exception) -> InputError:
 
 
 EXPIRED_CODES = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})
-"""How services say it: S3's error responses, STS's and other services' common errors, EC2's error codes."""
+"""Codes of expired credentials: S3's error responses, STS's and other services' common errors, EC2's error codes."""
 NOT_TAKEN_CODES = frozenset({"InvalidClientTokenId", "UnrecognizedClientException"})
-"""How they say that they do not know the credentials, or not any more: a revoked session (STS's common errors)."""
+"""Codes of unknown or revoked credentials (STS's common errors)."""
 RENEW = (
     "  do:      renew the AWS credentials (aws sso login, or a new session of the role),\n"
     "           then give the same command again: what was done by then stays and is not done twice"

@@ -75,10 +75,10 @@ def partial_folder(parent: Path, *, name: str) -> Iterator[Path]:
     """A new folder ``<parent>/<name>.partial-…`` until the block ends; it may be moved away inside the block.
 
     Its maker holds a lock on it, which the kernel releases when that process dies, however it dies. Folders in
-    ``parent`` that nobody holds any longer are what killed builds left behind: they are removed first.
+    ``parent`` whose lock is free were left by killed builds: they are removed first.
     """
     parent.mkdir(parents=True, exist_ok=True)
-    with _locked(parent):  # so that nobody takes a folder for abandoned between its making and its locking
+    with _locked(parent):  # so that no process takes a folder for abandoned between its making and its locking
         for folder in parent.glob(f"*{_MARK}*"):
             _remove_abandoned(folder)
         made = Path(tempfile.mkdtemp(dir=parent, prefix=f"{name}{_MARK}"))

@@ -1,4 +1,4 @@
-"""Unpacking an archive that nobody vouches for: streamed, inside its folder, of bounded size."""
+"""Unpack an untrusted archive: streamed, inside its folder, of bounded size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ IsalError: Any = isal_zlib.error
 
 
 class UnsafeArchiveError(Exception):
-    """The archive is damaged, too large, or would write outside its folder; the message says which member."""
+    """The archive is damaged, too large, or would write outside its folder; the message names the member."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ def unpack(
     except (tarfile.TarError, zlib.error, IsalError, EOFError, OSError, ValueError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         if disk_full(error):
-            raise  # of the archive nothing is known
+            raise  # the archive may be fine
         raise UnsafeArchiveError(f"the archive is damaged or cannot be written: {error}") from error
     except UnsafeArchiveError:
         shutil.rmtree(folder, ignore_errors=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from tritonstack.config import Endpoint, Environment
 from tritonstack.models.manifest import Places
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import Platform
@@ -36,28 +38,32 @@ T4 = Platform(release="24.09", gpu="t4")
 
 
 @dataclass(frozen=True)
-class Endpoint:
-    """What archives need to know of an endpoint."""
-
+class _Endpoint:
     name: str
     models: tuple[str, ...]
-    platform: Platform = T4
+    platform: Platform
 
 
-@dataclass(frozen=True, kw_only=True)
-class Builds(BuildChoice):
-    """How an environment's models are made, and whether its deployment builds them."""
-
+@dataclass(frozen=True)
+class _Builds(BuildChoice):
     on_deploy: bool | None = None
 
 
 @dataclass(frozen=True)
-class Environment:
-    """What archives need to know of an environment."""
-
+class _Environment:
     environment: str
     endpoints: tuple[Endpoint, ...]
-    builds: Builds = field(default_factory=Builds)
+    builds: _Builds
+
+
+def make_endpoint(name: str, models: tuple[str, ...], platform: Platform = T4) -> Endpoint:
+    """What archives need to know of an endpoint."""
+    return cast("Endpoint", _Endpoint(name, models, platform))
+
+
+def make_environment(*endpoints: Endpoint, on_deploy: bool | None = None) -> Environment:
+    """What archives need to know of an environment, ``dev``."""
+    return cast("Environment", _Environment("dev", endpoints, _Builds(on_deploy=on_deploy)))
 
 
 def tensor(name: str, value: float) -> dict[str, object]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.folders import Endpoint, Environment, places_in, tensor, write, write_double
+from tests.models.folders import make_endpoint, make_environment, places_in, tensor, write, write_double
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import programs
 from tritonstack.models import staging as building
@@ -277,7 +277,7 @@ def test_a_sample_that_is_no_request_is_refused(places: Places, content: str, me
 
 
 def test_an_environment_builds_each_model_once_and_refuses_unknown_names(places: Places) -> None:
-    environment = Environment("dev", (Endpoint("one", ("double",)), Endpoint("two", ("double",))))
+    environment = make_environment(make_endpoint("one", ("double",)), make_endpoint("two", ("double",)))
     assert len(build_environment(environment, places=places).built) == 1
     with pytest.raises(InputError, match="model other"):
         build_environment(environment, models=("other",), places=places)
@@ -298,14 +298,14 @@ def test_models_of_a_folder_are_named_by_the_folder_or_one_by_one(places: Places
     with (places.folder("double") / "recipe.yaml").open("a") as recipe:
         recipe.write("overlays: {a: {}, b: {config: [b.pbtxt], description: B.}}\n")
     write(places.folder("double"), {"b.pbtxt": "max_batch_size: 2"})
-    environment = Environment("dev", (Endpoint("one", ("double-a",)), Endpoint("two", ("double-b",))))
+    environment = make_environment(make_endpoint("one", ("double-a",)), make_endpoint("two", ("double-b",)))
     (one,) = build_environment(environment, models=("double-b",), places=places).built
     assert (one.manifest.name, one.manifest.overlay, one.manifest.description) == ("double-b", "b", "B.")
     assert one.manifest.model.max_batch_size == 2
     assert "max_batch_size: 2" in one.manifest.configs["double"]
     both = build_environment(environment, models=("double",), places=places).built
     assert [(item.manifest.name, item.fresh) for item in both] == [("double-a", True), ("double-b", False)]
-    only_a = Environment("dev", (Endpoint("one", ("double-a",)),))
+    only_a = make_environment(make_endpoint("one", ("double-a",)))
     with pytest.raises(InputError, match="model double-b"):
         build_environment(only_a, models=("double-b",), places=places)
 

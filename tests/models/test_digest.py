@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.models.folders import RECIPE, Endpoint, Environment, source_of, write, write_double
+from tests.models.folders import RECIPE, make_endpoint, make_environment, source_of, write, write_double
 from tritonstack.errors import InputError
 from tritonstack.models import inputs as digest_module
 from tritonstack.models.inputs import check_model_folders, model_digest, release_set
@@ -125,10 +125,10 @@ def test_digests_are_equal_iff_the_files_are(
 
 def test_release_set_names_every_model_and_every_problem(folder: Path) -> None:
     repositories = folder.parent
-    found = release_set(Endpoint("numbers", ("user", "double")), repositories)
+    found = release_set(make_endpoint("numbers", ("user", "double")), repositories)
     assert found == {"double": model_digest(source_of(folder)), "user": model_digest(source_of(repositories / "user"))}
     with pytest.raises(InputError) as caught:
-        release_set(Endpoint("numbers", ("gone", "double", "lost")), repositories)
+        release_set(make_endpoint("numbers", ("gone", "double", "lost")), repositories)
     assert [problem.found.split(",")[0] for problem in caught.value.problems] == ["gone", "lost"]
     assert "double, user" in caught.value.problems[0].allowed
 
@@ -162,7 +162,7 @@ def test_the_contents_name_own_and_used_models_and_which_are_ensembles(folder: P
 def test_a_model_without_a_folder_names_the_environment_s_field_beside_wrong_recipes(folder: Path) -> None:
     with (folder.parent / "user/recipe.yaml").open("a") as recipe:
         recipe.write("speed: 3\n")
-    environment = Environment("dev", (Endpoint("one", ("double",)), Endpoint("two", ("user", "doubel"))))
+    environment = make_environment(make_endpoint("one", ("double",)), make_endpoint("two", ("user", "doubel")))
     file = folder.parent / "dev.yaml"
     file.write_text("endpoints:\n- models: [double]\n- models:\n  - user\n  - doubel\n")
     with pytest.raises(InputError) as caught:

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -21,8 +20,9 @@ from tritonstack.models.execution_environment import (
     make_execution_environment,
     read_requirements,
 )
+from tritonstack.models.recipe import ExecutionEnvironment
 
-PART = SimpleNamespace(requirements="requirements.txt", packed_as="env.tar.gz")
+PART = ExecutionEnvironment(requirements="requirements.txt")
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
-from tests.models.folders import Builds, Endpoint, Environment, places_in, source_of, write_double
+from tests.models.folders import make_endpoint, make_environment, places_in, source_of, write_double
 from tritonstack.adapters import Adapters
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import bucket as bucket_module
@@ -24,7 +24,7 @@ from tritonstack.models.publish import publish_environment
 from tritonstack.models.source import archives_of
 from tritonstack.naming import ArchiveName
 
-ENVIRONMENT = Environment("dev", (Endpoint("numbers", ("double",)),))
+ENVIRONMENT = make_environment(make_endpoint("numbers", ("double",)))
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_what_is_not_built_is_said_once_a_target_with_one_short_advice(aws: Fake
         recipe = write_double(repositories.parent, name) / "recipe.yaml"
         recipe.write_text(recipe.read_text() + fields)
     (places.folder("double") / "double/1/model.py").write_text("changed since")
-    environment = Environment("dev", (Endpoint("numbers", ("double", "many", "other")),))
+    environment = make_environment(make_endpoint("numbers", ("double", "many", "other")))
     with pytest.raises(InputError) as refused:
         publish_environment(environment, session=aws, places=places)
     assert str(refused.value) == (
@@ -288,7 +288,7 @@ def _needs_engine(places: Places) -> ArchiveName:
 
 def test_an_archive_without_its_engine_is_published_to_the_local_aws_alone(aws: FakeAws, places: Places) -> None:
     _needs_engine(places)
-    environment = Environment("dev", ENVIRONMENT.endpoints, Builds(on_deploy=False))
+    environment = make_environment(*ENVIRONMENT.endpoints, on_deploy=False)
     with pytest.raises(InputError, match=r"for 24\.09-t4: it needs a TensorRT engine"):
         publish_environment(environment, session=aws, places=places)
     assert aws.writes == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.folders import Endpoint, Environment, source_of, write, write_double
+from tests.models.folders import make_endpoint, make_environment, source_of, write, write_double
 from tritonstack.errors import InputError
 from tritonstack.models.exporting import export_digest, max_batch_size, script_options
 from tritonstack.models.inputs import check_model_folders, model_digest, release_set, resolved_models, sources_of
@@ -119,7 +119,7 @@ def test_a_name_that_two_folders_have_an_archive_of_is_refused(tmp_path: Path) -
 
 
 def test_an_environment_names_every_problem_and_an_archive_that_comes_twice(folder: Path) -> None:
-    environment = Environment("dev", (Endpoint("one", ("double", "double-plain")), Endpoint("two", ("gone",))))
+    environment = make_environment(make_endpoint("one", ("double", "double-plain")), make_endpoint("two", ("gone",)))
     with pytest.raises(InputError) as caught:
         resolved_models(environment, folder.parent, file=Path("dev.yaml"))
     found = {problem.field: problem.found for problem in caught.value.problems}
@@ -128,7 +128,7 @@ def test_an_environment_names_every_problem_and_an_archive_that_comes_twice(fold
 
 
 def test_the_release_set_of_a_folder_has_all_its_archives(folder: Path) -> None:
-    environment = Environment("dev", (Endpoint("one", ("double",)),))
+    environment = make_environment(make_endpoint("one", ("double",)))
     resolved = check_model_folders(environment, folder.parent, file=Path("dev.yaml"))
     expected = {source.name: model_digest(source) for source in resolved["double"]}
     assert release_set(environment.endpoints[0], folder.parent) == dict(sorted(expected.items()))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
-from tests.models.folders import T4, Builds, Endpoint, Environment, places_in, source_of, write, write_double
+from tests.models.folders import T4, make_endpoint, make_environment, places_in, source_of, write, write_double
 from tritonstack.adapters import Adapters
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
@@ -144,7 +144,7 @@ def test_an_environment_with_a_folder_s_own_marked_plan_is_refused_before_anythi
     made = places_in(tmp_path / "made").archive(built.name, "24.09-t4")
     places.archive(name, "24.09-t4").write_bytes(made.read_bytes())
     places.manifest(name, "24.09-t4").write_text(entry.to_json())
-    environment = Environment("dev", (Endpoint("numbers", ("double",)),), Builds(on_deploy=False))
+    environment = make_environment(make_endpoint("numbers", ("double",)), on_deploy=False)
     with pytest.raises(WorkFailedError, match="trtexec-stand-in wrote"):
         publish_environment(environment, session=aws, places=places)
     assert aws.writes == []

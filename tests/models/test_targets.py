@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.folders import T4, Builds, Endpoint, Environment, places_in, source_of, write_double
+from tests.models.folders import T4, make_endpoint, make_environment, places_in, source_of, write_double
 from tritonstack.errors import InputError
 from tritonstack.models import staging as building
 from tritonstack.models.build import build_environment, build_models
@@ -75,7 +75,7 @@ def test_archives_that_depend_on_python_are_kept_apart_for_each_target(tmp_path:
     source(tmp_path, recipe="dependency: python\n")
     places = places_in(tmp_path)
     (here,) = build_models(["double"], places=places).built
-    environment = Environment("dev", (Endpoint("one", ("double",)),))
+    environment = make_environment(make_endpoint("one", ("double",)))
     (there,) = build_environment(environment, local=False, places=places).built
     assert (here.target, there.target) == ("local", "python-3.10")
     assert here.name == there.name
@@ -91,11 +91,9 @@ def test_an_engine_is_not_built_for_a_platform(tmp_path: Path) -> None:
     recipe = made.folder / "recipe.yaml"
     engine = "engine: {shapes: {x: {min: [1, 1], opt: [4, 1], max: [8, 1]}}}"
     recipe.write_text(recipe.read_text().replace("kind: python", f"kind: tensorrt\n{engine}"))
-    endpoints = (Endpoint("one", ("double",)),)
+    endpoints = (make_endpoint("one", ("double",)),)
     with pytest.raises(InputError, match="the local AWS, whose stand-in"):
-        build_environment(
-            Environment("dev", endpoints, Builds(on_deploy=False)), local=False, places=places_in(tmp_path)
-        )
+        build_environment(make_environment(*endpoints, on_deploy=False), local=False, places=places_in(tmp_path))
 
 
 @pytest.mark.parametrize(("on_deploy", "local"), [(None, False), (True, False), (True, True)])
@@ -104,7 +102,7 @@ def test_what_needs_an_engine_is_left_to_the_deployment_that_builds_it(
 ) -> None:
     source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
     write_double(tmp_path, "other")
-    environment = Environment("dev", (Endpoint("one", ("double", "other")),), Builds(on_deploy=on_deploy))
+    environment = make_environment(make_endpoint("one", ("double", "other")), on_deploy=on_deploy)
     summary = build_environment(environment, local=local, places=places_in(tmp_path))
     assert [built.name.model for built in summary.built] == ["other"]
     said = "1 archive with an engine is built before the deployment: tritonstack prepare dev"
@@ -165,7 +163,7 @@ def test_the_environment_is_packed_for_a_platform_and_the_local_one_stands_in_he
     monkeypatch.setattr(building, "kept_environment", kept)
     monkeypatch.setattr(building, "prove_sample", lambda *_arguments, **_more: proven)
     places = places_in(tmp_path)
-    environment = Environment("dev", (Endpoint("one", ("double",)),))
+    environment = make_environment(make_endpoint("one", ("double",)))
     (here,) = build_environment(environment, local=True, places=places).built
     (there,) = build_environment(environment, local=False, places=places).built
     assert pythons == ["3.10"]

@@ -145,8 +145,8 @@ class ArtifactBucket:
     def _is_absent(self, key: str, error: Exception) -> bool:
         """Whether an error means that nothing lies under ``key``.
 
-        S3 tells a reader that an object is missing only where the reader may list; whether a permission to list below
-        a prefix counts is not documented. So a refusal is checked against the list.
+        S3 reports a missing object as 404 only to principals that may list; whether a permission to list below a prefix
+        counts is not documented. So a 403 is checked against the list.
         """
         if code_of(error) not in _REFUSED:
             return code_of(error) in _ABSENT
@@ -162,8 +162,8 @@ class ArtifactBucket:
             return error
         try:
             self.s3.list_objects_v2(Bucket=self.name, Prefix=key, MaxKeys=1)
-        except (ClientError, BotoCoreError) as told:
-            return told
+        except (ClientError, BotoCoreError) as listing_error:
+            return listing_error
         return error
 
     def _put_whole(self, described: Mapping[str, Any], source: Path | bytes) -> None:

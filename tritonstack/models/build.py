@@ -9,14 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Protocol
 
 from tritonstack.config import Environment
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.exporting import exported_files
 from tritonstack.models.inputs import (
-    DeployedBuilds,
     choice_of,
     leaves_engines,
     left_to_deployment,
@@ -65,39 +63,6 @@ BUILT_AT_ONCE = 4
 """How many tiny models are exported and proven at once, where there are as many CPUs: PyTorch takes 1 GB for each."""
 
 
-class BuiltEndpoint(Protocol):
-    """An endpoint of the settings, as far as building is concerned."""
-
-    @property
-    def models(self) -> Sequence[str]:
-        """The names of archives, or of folders, which stand for all their archives."""
-        ...
-
-    @property
-    def platform(self) -> Platform:
-        """What its archives are built for."""
-        ...
-
-
-class BuiltEnvironment(Protocol):
-    """An environment of the settings, as far as building is concerned."""
-
-    @property
-    def environment(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def builds(self) -> DeployedBuilds:
-        """How its models are made, and where."""
-        ...
-
-    @property
-    def endpoints(self) -> Sequence[BuiltEndpoint]:
-        """Its endpoints."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Built:
     """One archive; ``fresh`` if this build made it, and what its exports and its proof then took."""
@@ -134,7 +99,7 @@ class BuildSummary:
 
 
 def build_environment(
-    environment: BuiltEnvironment,
+    environment: Environment,
     *,
     models: Sequence[str] = (),
     local: bool = True,

@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.inputs import sha256_of, short_digest
-from tritonstack.models.packing import PackResult, pack
+from tritonstack.models.packing import pack_reporting
 from tritonstack.models.programs import REPOSITORY, Report
 from tritonstack.models.recipe import ExecutionEnvironment
 
@@ -114,7 +114,7 @@ def make_wheel_environment(requirements: Requirements, *, python: str, target: P
 
     Nothing is compiled, and no interpreter of that version is needed. The same lock file gives the same bytes.
 
-    Raises :class:`WorkFailedError` where a package cannot be fetched, with what the installer says.
+    Raises :class:`WorkFailedError` where a package cannot be fetched, with the installer's output.
     """
     site = target / "lib" / f"python{python}" / "site-packages"
     site.mkdir(parents=True)
@@ -165,11 +165,11 @@ def run(command: list[str], *, what: str, variables: Mapping[str, str] | None = 
     )
     if ended.returncode:
         lines = "\n".join(f"  {line}" for line in ended.stdout.strip().splitlines()[-20:])
-        raise WorkFailedError(f"{what} could not be made; {Path(command[0]).name} says:\n{lines}")
+        raise WorkFailedError(f"{what} could not be made; output of {Path(command[0]).name}:\n{lines}")
 
 
 def installer_variables() -> dict[str, str]:
-    """This process's variables without credentials; what pip is told of wheels and certificates, uv is told too."""
+    """This process's variables without credentials; pip's settings of wheels and certificates count for uv too."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "AWS_"))}
     if "PIP_FIND_LINKS" in variables:
         variables.setdefault("UV_FIND_LINKS", variables["PIP_FIND_LINKS"].replace(" ", ","))
@@ -231,7 +231,7 @@ def make_conda_environment(requirements: Requirements, *, python: str, conda: Pa
     conda-pack gives a folder here, not its own .tar.gz: the project's packer gives the same bytes for the same content.
     Python itself and the libraries below it are the channel's newest of that version: only the packages are pinned.
 
-    Raises :class:`WorkFailedError` where one of the programs fails, with what it says.
+    Raises :class:`WorkFailedError` where one of the programs fails, with its output.
     """
     prefix = work / "conda"
     what = f"the execution environment for Python {python}"
@@ -273,18 +273,9 @@ def _reachable(address: str) -> bool:
 # and packed (conda-pack). Elsewhere wheels for that Python are put into a folder whose ``activate`` makes it a virtual
 # environment of the image's own Python.
 MARK = "environment.json"
-"""What a packed environment says of itself; it lies at its root."""
+"""Description of a packed environment, at its root: Python, way, packages."""
 
 Way = Literal["wheels", "conda-pack"]
-
-
-class EnvironmentPart(Protocol):
-    """The recipe's ``execution_environment``."""
-
-    @property
-    def requirements(self) -> str:
-        """The lock file's name in the model folder."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -314,7 +305,7 @@ class PackedEnvironment:
 
 def make_execution_environment(
     folder: Path,
-    recipe_part: EnvironmentPart,
+    recipe_part: ExecutionEnvironment,
     python: str,
     target: Path,
     report: Report = lambda _text: None,
@@ -326,13 +317,14 @@ def make_execution_environment(
         recipe_part: the recipe's ``execution_environment``.
         python: the minor version of the release's Python (``3.10``; see the catalogue).
         target: the file to write; it appears whole or not at all.
-        report: told what is being done.
+        report: called with each step.
 
     Raises:
         InputError: the lock file is missing or pins not everything; the version is not one.
         WorkFailedError: packages could not be fetched, for example because there is no wheel for that Python.
     """
-    _check_version(python)
+    if not re.fullmatch(r"3\.[0-9]+", python):
+        raise InputError([Problem(found=f"Python {python!r}", allowed="a minor version such as 3.10")])
     requirements = read_requirements(folder / recipe_part.requirements)
     conda = find_conda()
     with partial_folder(target.parent, name=f".{target.name}") as work:
@@ -346,10 +338,13 @@ def make_execution_environment(
             make_conda_environment(requirements, python=python, conda=conda, target=place, work=work)
         way: Way = "wheels" if conda is None else "conda-pack"
         packages = packages_in(place / "lib" / f"python{python}" / "site-packages")
-        _check_packages(packages, requirements.path)
+        if "numpy" not in packages:  # the backend itself imports it: without it not even the stub starts
+            found = f"{len(packages)} packages without numpy"
+            allowed = "numpy, which the Python backend imports"
+            raise InputError([Problem(file=str(requirements.path), found=found, allowed=allowed)])
         mark = {"python": python, "way": way, "packages": packages}
         (place / MARK).write_text(json.dumps(mark, indent=1, sort_keys=True) + "\n")
-        packed = _pack(place, target, report)
+        packed = pack_reporting(place, target, name=target.name, report=report)
         shutil.rmtree(place)
     return PackedEnvironment(
         path=packed.archive,
@@ -361,31 +356,6 @@ def make_execution_environment(
         sha256=packed.sha256,
         unpacked_bytes=packed.tar_bytes,
     )
-
-
-def _check_version(python: str) -> None:
-    major, _, minor = python.partition(".")
-    if major != "3" or not minor.isdigit():
-        raise InputError([Problem(found=f"Python {python!r}", allowed="a minor version such as 3.10")])
-
-
-def _check_packages(packages: Mapping[str, str], file: Path) -> None:
-    """The backend itself imports NumPy: without it not even the stub starts."""
-    if "numpy" not in packages:
-        found = f"{len(packages)} packages without numpy"
-        raise InputError([Problem(file=str(file), found=found, allowed="numpy, which the Python backend imports")])
-
-
-def _pack(place: Path, target: Path, report: Report) -> PackResult:
-    total = sum(path.stat().st_size for path in place.rglob("*") if path.is_file()) or 1
-    done = 0
-
-    def progress(read: int) -> None:
-        nonlocal done
-        done += read
-        report(f"packing {target.name}: {100 * done // total} %")
-
-    return pack(place, target, progress=progress)
 
 
 def environment_stem(folder: Path, part: ExecutionEnvironment, *, python: str) -> str:

@@ -56,7 +56,7 @@ def max_batch_size(source: ArchiveSource) -> int:
 def export_digest(source: ArchiveSource, *, count: int) -> str:
     """The digest of what the first ``count`` exports of an archive depend on: 16 hexadecimal digits.
 
-    It covers what the scripts are told, every file of the folder but configurations, fragments and the sample's answer,
+    It covers the scripts' options, every file of the folder but configurations, fragments and the sample's answer,
     the sample request with its adapter, lock files and the library of the exporters. Overlays and copies whose exports
     are the same have the same digest, so that they share one export.
     """

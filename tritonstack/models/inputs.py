@@ -11,82 +11,34 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.disk import disk_full
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.recipe import RECIPE, Recipe, Size, Weights
+from tritonstack.models.recipe import RECIPE, Recipe
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of, files_below
 from tritonstack.naming import DIGEST_LENGTH
 from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError, member_path
 
-
-class Builds(Protocol):
-    """An environment's ``builds``."""
-
-    @property
-    def size(self) -> Size:
-        """How large models are made."""
-        ...
-
-    @property
-    def weights(self) -> Weights:
-        """Whose weights they get."""
-        ...
+if TYPE_CHECKING:
+    from tritonstack.config import BuildSettings, Endpoint, Environment
 
 
-class DeployedBuilds(Builds, Protocol):
-    """An environment's ``builds``, as far as it says where archives are built."""
-
-    @property
-    def on_deploy(self) -> bool | None:
-        """Whether a deployment builds what is missing; None: where an archive needs a TensorRT engine."""
-        ...
-
-
-class HasModels(Protocol):
-    """What a release set is made for: an endpoint of the settings."""
-
-    @property
-    def models(self) -> Sequence[str]:
-        """The names of archives, or of folders, which stand for all their archives."""
-        ...
-
-
-class HasEndpoints(Protocol):
-    """An environment of the settings, as far as archives are concerned."""
-
-    @property
-    def environment(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def builds(self) -> Builds:
-        """How its models are made."""
-        ...
-
-    @property
-    def endpoints(self) -> Sequence[HasModels]:
-        """Its endpoints."""
-        ...
-
-
-def leaves_engines(builds: DeployedBuilds) -> bool:
+def leaves_engines(builds: BuildSettings) -> bool:
     """Whether archives that need a TensorRT engine are left to the deployment, which has its GPU."""
     return builds.on_deploy is not False
 
 
 def left_to_deployment(names: Sequence[str], environment: str) -> str:
-    """How a summary says it; empty where none is."""
+    """The summary's line about archives that the deployment builds; empty without any."""
     if not names:
         return ""
     count = f"{len(names)} archives with an engine are" if len(names) > 1 else "1 archive with an engine is"
     return f"{count} built before the deployment: tritonstack prepare {environment}"
 
 
-def choice_of(environment: HasEndpoints) -> BuildChoice:
+def choice_of(environment: Environment) -> BuildChoice:
     """How an environment's models are made."""
     return BuildChoice(size=environment.builds.size, weights=environment.builds.weights)
 
@@ -119,7 +71,7 @@ def sources_of(
 
 
 def resolved_models(
-    environment: HasEndpoints, repositories: Path, *, file: Path
+    environment: Environment, repositories: Path, *, file: Path
 ) -> Mapping[str, tuple[ArchiveSource, ...]]:
     """Entry of an endpoint's ``models`` → the archives that it means, for every endpoint of an environment.
 
@@ -210,7 +162,7 @@ def model_digest(source: ArchiveSource) -> str:
     return _digest(source, ())
 
 
-def release_set(endpoint: HasModels, repositories: Path, choice: BuildChoice | None = None) -> dict[str, str]:
+def release_set(endpoint: Endpoint, repositories: Path, choice: BuildChoice | None = None) -> dict[str, str]:
     """Archive's name → digest for everything that an endpoint serves, in the order of the names.
 
     ``repositories`` is the folder that holds the model folders. Raises :class:`InputError` with the problems of every
@@ -233,7 +185,7 @@ def release_set(endpoint: HasModels, repositories: Path, choice: BuildChoice | N
 
 
 def check_model_folders(
-    environment: HasEndpoints, repositories: Path, *, file: Path
+    environment: Environment, repositories: Path, *, file: Path
 ) -> Mapping[str, tuple[ArchiveSource, ...]]:
     """Refuse an environment whose models have no sound folder below ``repositories``.
 
@@ -363,7 +315,7 @@ def zip_inputs(source: ArchiveSource, target: Path) -> None:
 
 
 def unzip_inputs(archive: Path, folder: Path, *, limits: UnpackLimits = INPUT_LIMITS) -> None:
-    """Unpack what :func:`zip_inputs` wrote into a new folder; nothing outside it is written, whatever the zip says.
+    """Unpack what :func:`zip_inputs` wrote into a new folder; nothing outside it is written, whatever the zip holds.
 
     Raises :class:`UnsafeArchiveError` for a member that is no plain file of a model folder, the requirements or the
     library, for one that is there twice, and for what is damaged or over the limits. Then nothing is left.

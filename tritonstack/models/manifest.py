@@ -344,7 +344,7 @@ class ArchiveSize:
         packed: bytes of the .tar.gz, which an instance fetches; None where that is not known.
         unpacked: bytes of the tar inside, which lie on its disk; likewise.
         reason: why not; empty where it is.
-        source: whose manifest tells it; empty where none does.
+        source: name of the store that has its manifest; empty without one.
     """
 
     packed: int | None = None
@@ -354,7 +354,7 @@ class ArchiveSize:
 
 
 class Sizes:
-    """The sizes and dependencies of archives, from the first store that knows them."""
+    """Sizes and dependencies of archives, from the first store that has the manifest."""
 
     def __init__(self, stores: Sequence[ManifestStore] = ()) -> None:
         """Takes the stores in the order to ask them."""
@@ -362,22 +362,22 @@ class Sizes:
 
     def size(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> ArchiveSize:
         """The size of what an endpoint of this platform serves, or why it is not known."""
-        told = ""
+        reason = ""
         for store in self._stores:
             found = store.manifest(model, digest, endpoint=endpoint, platform=platform)
             if found is None:
                 continue
             if found.target == LOCAL:
-                told = f"{store.name} has it as it is built for the local Triton, which is another file"
+                reason = f"{store.name} has it as it is built for the local Triton, which is another file"
                 continue
             return ArchiveSize(packed=found.archive.bytes, unpacked=found.archive.tar_bytes, source=store.name)
         places = " or ".join(store.name for store in self._stores)
         return ArchiveSize(
-            reason=told or (f"no manifest of {digest} in {places}" if places else "no manifests are given")
+            reason=reason or (f"no manifest of {digest} in {places}" if places else "no manifests are given")
         )
 
     def dependency(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> str | None:
-        """What the archive's bytes depend on beside its inputs: none, python or engine; None where nobody tells."""
+        """What the archive's bytes depend on beside its inputs: none, python or engine; None without a manifest."""
         for store in self._stores:
             found = store.manifest(model, digest, endpoint=endpoint, platform=platform)
             if found is not None:
@@ -386,7 +386,7 @@ class Sizes:
 
 
 def python_target(platform: Platform) -> str | None:
-    """What archives with Python environments are built for on a platform; None for releases that nobody knows."""
+    """What archives with Python environments are built for on a platform; None for unknown releases."""
     from tritonstack.catalogue import load_catalogue  # noqa: PLC0415 - its data files, which most need not
 
     release = load_catalogue().release(platform.release)

@@ -1,4 +1,4 @@
-"""The file that trtexec-stand-in writes in a plan's place: a line that says so, a JSON header, the ONNX graph.
+"""The file that trtexec-stand-in writes in a plan's place: a mark in its first line, a JSON header, the ONNX graph.
 
 It is no TensorRT engine, and no TensorRT reads it. Standard library only: publishing refuses such files, trtexec's
 stand-in writes them, and the local Triton's backends read them from a copy of this file, ``tritonstack_marked_plan``.

@@ -228,6 +228,19 @@ def pack(folder: Path, target: Path, *, threads: int | None = None, progress: Pr
     )
 
 
+def pack_reporting(folder: Path, target: Path, *, name: str, report: Callable[[str], None]) -> PackResult:
+    """:func:`pack`, with the share that is packed reported as ``packing <name>: 42 %``."""
+    total = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) or 1
+    done = 0
+
+    def progress(read: int) -> None:
+        nonlocal done
+        done += read
+        report(f"packing {name}: {100 * done // total} %")
+
+    return pack(folder, target, progress=progress)
+
+
 def stores(path: Path) -> bool:
     """Whether a file is stored rather than compressed, decided by samples spread over it."""
     with path.open("rb", buffering=0) as stream:

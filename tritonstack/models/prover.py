@@ -35,7 +35,7 @@ _ONNX_TYPES = {"tensor(float)": "FP32", "tensor(double)": "FP64", "tensor(float1
 
 
 class ProofError(Exception):
-    """Why the repository does not answer as its configuration says; the message names model and tensor."""
+    """The repository does not answer as configured; the message names model and tensor."""
 
 
 def main(plan_file: str, result_file: str) -> int:
@@ -66,7 +66,7 @@ def run(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
     except ProofError:
         raise
     except (Exception, SystemExit) as error:  # whatever a model's own code or graph raises is the model's failure
-        raise ProofError(told(Path(model["file"]), error)) from error
+        raise ProofError(failure_text(Path(model["file"]), error)) from error
     for tensor in model["outputs"]:
         if tensor["name"] not in outputs:
             raise ProofError(f"{name}: the output {tensor['name']} is missing")
@@ -99,7 +99,7 @@ def reshaped(array: np.ndarray[Any, Any], *, source: list[int], target: list[int
     return array.reshape([free.pop(0) if length == -1 else length for length in target])
 
 
-def told(file: Path, error: BaseException) -> str:
+def failure_text(file: Path, error: BaseException) -> str:
     """``…/model.py:LINE: ValueError: …``, and the calls that led there: places in the model's own files only."""
     own = f"{file.parents[1]}/"
     frames = traceback.extract_tb(error.__traceback__)

@@ -157,7 +157,7 @@ class UnneededFiles:
     """What belongs together and may go: an archive with its manifest and client files, an export, or a download.
 
     Attributes:
-        paths: files and folders, the one first whose presence says that all is there.
+        paths: files and folders, first the one whose presence means that all is there.
         bytes: of all of them.
     """
 
@@ -186,7 +186,7 @@ def plan_local(places: Places) -> LocalPlan:
     """What may go. What a build of any archive needs stays, in every size, with all weights and for every target.
 
     Files of other names, such as those of a running build, are neither counted nor touched. Raises
-    :class:`InputError` where a recipe is wrong: then nothing tells what it needs.
+    :class:`InputError` where a recipe is wrong: then what it needs is unknown.
     """
     needed = _needed(places)
     archives = [places.archives, *(path for path in _entries(places.archives) if path.is_dir())]

@@ -9,14 +9,13 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from tritonstack.aws_session import Session
 from tritonstack.disk import naming
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, StoredObject
 from tritonstack.models.inputs import (
-    DeployedBuilds,
     choice_of,
     leaves_engines,
     left_to_deployment,
@@ -31,6 +30,9 @@ from tritonstack.models.programs import Report
 from tritonstack.models.source import TENSORRT, ArchiveSource, lacks_plan, refuse_unservable, target_of
 from tritonstack.naming import ArchiveName, Platform, archive_key, inputs_key, manifest_key
 from tritonstack.unpacking import IsalError, open_gzip
+
+if TYPE_CHECKING:
+    from tritonstack.config import Environment
 
 
 def refuse_stand_in(manifest: Manifest, archive: Path | None) -> None:
@@ -69,44 +71,6 @@ def marked_plans(archive: Path) -> Iterator[str]:
 
 Outcome = Literal["published", "there already", "there already from another build", "another was first"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-
-
-class PublishedEndpoint(Protocol):
-    """An endpoint of the settings, as far as publishing is concerned."""
-
-    @property
-    def name(self) -> str:
-        """Its name within the environment."""
-        ...
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The names of archives, or of folders, which stand for all their archives."""
-        ...
-
-    @property
-    def platform(self) -> Platform:
-        """What its archives are built for."""
-        ...
-
-
-class PublishedEnvironment(Protocol):
-    """An environment of the settings, as far as publishing is concerned."""
-
-    @property
-    def environment(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def builds(self) -> DeployedBuilds:
-        """How its models are made, and where."""
-        ...
-
-    @property
-    def endpoints(self) -> tuple[PublishedEndpoint, ...]:
-        """Its endpoints."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +141,7 @@ class BuiltArchive:
 
 
 def publish_environment(
-    environment: PublishedEnvironment,
+    environment: Environment,
     *,
     session: Session,
     local: bool = False,
@@ -189,11 +153,11 @@ def publish_environment(
     What lies there is left alone: an archive is written once, and the loser of a race uses the winner's. A manifest
     that does not belong to the archive (a publisher ended in between) is mended. Archives that need a TensorRT engine
     are left to the deployment where the environment's deployment builds them. ``session`` makes the clients for S3
-    and SSM; ``local`` says that they are the local AWS's, which takes archives that only it can serve.
+    and SSM; ``local``: they are the local AWS's, which takes archives that only it can serve.
 
     Raises :class:`InputError` where an archive is not built, would not serve there, or the artifacts stack is not
     deployed, before anything is written; :class:`WorkFailedError` where a file is not what was built (before anything
-    is written, too), where AWS refuses, or where nothing tells what the archive's manifest should be.
+    is written, too), where AWS refuses, or where a manifest matches neither the stored archive nor the one built here.
     """
     places = places or Places.of_project()
     left, archives = _archives(environment, places, local=local)
@@ -229,7 +193,7 @@ def publish_archive(
         bucket: the environment's.
         local: whether the bucket is the local AWS's, which takes plans of trtexec's stand-in.
         places: where the archive was built.
-        report: told what is being done.
+        report: called with each step.
 
     Raises:
         WorkFailedError: the archive holds a stand-in's plan and the bucket is no local one, a file is not what was
@@ -245,7 +209,7 @@ def publish_archive(
 
 
 def _archives(
-    environment: PublishedEnvironment, places: Places, *, local: bool
+    environment: Environment, places: Places, *, local: bool
 ) -> tuple[tuple[str, ...], tuple[BuiltArchive, ...]]:
     """The names of archives that are left to the deployment, sorted, and the archives to publish."""
     choice, leaves = choice_of(environment), leaves_engines(environment.builds)
@@ -363,27 +327,27 @@ def _put(archive: BuiltArchive, manifest: Manifest, *, bucket: ArtifactBucket, p
 
 
 def _metadata(entry: ArchiveEntry) -> dict[str, str]:
-    """What an archive's object says of itself, so that its manifest can be checked without reading the archive."""
+    """Metadata of an archive's object: its manifest can be checked without reading the archive."""
     return {"sha256": entry.sha256, "tar-bytes": str(entry.tar_bytes), "tar-sha256": entry.tar_sha256}
 
 
 def _entry(file: str, stored: StoredObject) -> ArchiveEntry | None:
-    """The manifest's entry of an archive as its object tells it; None where its writer left no metadata."""
-    told = stored.metadata
+    """The manifest's entry of an archive from its object's metadata; None without any."""
+    metadata = stored.metadata
     try:
         return ArchiveEntry(
             file=file,
             bytes=stored.bytes,
-            sha256=told["sha256"],
-            tar_bytes=int(told["tar-bytes"]),
-            tar_sha256=told["tar-sha256"],
+            sha256=metadata["sha256"],
+            tar_bytes=int(metadata["tar-bytes"]),
+            tar_sha256=metadata["tar-sha256"],
         )
     except (KeyError, ValueError):
         return None
 
 
 def _belongs(manifest: Manifest, stored: StoredObject) -> bool:
-    """Whether a manifest tells of the archive that is stored; by its size alone where the object tells no more."""
+    """Whether a manifest describes the stored archive; compares sizes alone where the object has no metadata."""
     entry = _entry(manifest.archive.file, stored)
     return manifest.archive == entry if entry else manifest.archive.bytes == stored.bytes
 
@@ -397,10 +361,10 @@ def _of_stored(ours: Manifest, entry: ArchiveEntry) -> Manifest:
 
 
 def _mend(archive: BuiltArchive, ours: Manifest, *, stored: StoredObject, bucket: ArtifactBucket) -> bool:
-    """Let the bucket's manifest tell of the bucket's archive; whether it did not.
+    """Make the bucket's manifest describe the bucket's archive; True where it did not.
 
     It does not where a publisher ended, or lost a race, after its manifest and before its archive. Equal digests have
-    equal inputs, so that ours is right but for the archive's own bytes, which its object tells.
+    equal inputs, so that ours is right but for the archive's own bytes, which its object's metadata has.
     """
     content = bucket.read(archive.manifest_key)
     try:

@@ -136,7 +136,7 @@ class ArchiveSource:
 
     @property
     def weights(self) -> Weights:
-        """Whose weights the exports are told to take; random where there is no source to take them from."""
+        """Which weights the exports take; random where the recipe has no source."""
         return self.choice.weights if self.recipe.source is not None else "random"
 
     @property
@@ -154,7 +154,7 @@ class ArchiveSource:
         return LIBRARY if self.library is None else self.library.parents[1]
 
     def files(self) -> dict[str, Path]:
-        """The source files of the folder: name → path, without the recipe, which counts as what it says."""
+        """The source files of the folder: name → path, without the recipe, which counts by its content."""
         left_out = self.produced | self.other_fragments | {RECIPE}
         return {name: path for name, path in files_below(self.folder) if name not in left_out}
 

@@ -28,7 +28,7 @@ from tritonstack.models.manifest import (
     tensor_entry,
 )
 from tritonstack.models.model_config import read_config
-from tritonstack.models.packing import PackResult, pack
+from tritonstack.models.packing import PackResult, pack_reporting
 from tritonstack.models.programs import Report, Spent
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.sample import (
@@ -130,7 +130,7 @@ def _link_or_copy(source: Path, place: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One archive to build: its source, its name, and the platform of the endpoint, None for the local Triton."""
+    """One archive to build. ``platform``: the endpoint's, None for the local Triton."""
 
     source: ArchiveSource
     name: ArchiveName
@@ -154,20 +154,10 @@ Proofs = dict[ProofKey, Proven]
 
 @dataclass(frozen=True, kw_only=True)
 class Staged:
-    """An archive before it is packed: exported, put together, linted and proven.
+    """An archive before it is packed: exported, staged, linted and proven.
 
-    Attributes:
-        task: what is built.
-        work: the build's own folder; ``repository`` and ``figures`` are kept below it.
-        repository: the archive's models.
-        exports: folder → its finished exports.
-        files: the client files.
-        environment: the packed Python environment, or None.
-        sample: the sample request with its answer.
-        request: the same as the addressed model's inputs.
-        model: the addressed model.
-        proven: what the proof measured.
-        spent: what the exports and the proof took that were made for it.
+    ``work`` is the build's own folder, ``repository`` the archive's models in it; ``exports``: folder → its finished
+    exports; ``request``: the sample as the addressed model's inputs; ``spent``: of the exports and the proof made now.
     """
 
     task: Task
@@ -203,14 +193,14 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
     own = exports.get(source.folder.name)
     files = client_files(source, own.files if own else None)
     sample = read_sample(source.folder, recipe, own.files if own else None)
-    environment = _environment(task, places, report)
+    part, environment, added = recipe.execution_environment, None, {}
+    if part is not None and task.platform is not None:  # for the local Triton its own environment stands in
+        python = python_of(task.platform)
+        environment = kept_environment(source.folder, part, python=python, work=places.exports, report=report)
+        added = {part.packed_as: environment.path}
     repository = work / "repository"
-    stage_repository(
-        source,
-        exports={name: made.files for name, made in exports.items()},
-        target=repository,
-        added=_added(task, environment),
-    )
+    exported = {name: made.files for name, made in exports.items()}
+    stage_repository(source, exports=exported, target=repository, added=added)
     _refuse_errors(task, repository, environment)
     spent = [step for made in exports.values() for step in made.spent]
     model = _model_entry(source.model, (repository / source.model / CONFIG).read_text())
@@ -221,12 +211,15 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
             repository, model=model, sample=sample, request=request, work=work, report=report
         )
         spent.append(proofs[task.proof].spent)
+    if (content := ready_request(sample, request)) is not None:
+        files[READY_REQUEST] = work / READY_REQUEST
+        files[READY_REQUEST].write_bytes(content)
     return Staged(
         task=task,
         work=work,
         repository=repository,
         exports=exports,
-        files={**files, **_ready_request(sample, request, work)},
+        files=files,
         environment=environment,
         sample=sample,
         request=request,
@@ -234,16 +227,6 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
         proven=proofs[task.proof],
         spent=tuple(spent),
     )
-
-
-def _ready_request(sample: SampleEntry, request: Arrays, work: Path) -> dict[str, Path]:
-    """The client file that holds the sample request as it is sent, where the sample's body is not that."""
-    content = ready_request(sample, request)
-    if content is None:
-        return {}
-    file = work / READY_REQUEST
-    file.write_bytes(content)
-    return {READY_REQUEST: file}
 
 
 def finish(
@@ -254,7 +237,8 @@ def finish(
     ``engines``: model → the plan that was built for it and lies in the repository.
     """
     task = staged.task
-    packed = _pack(staged.repository, staged.work / "archive.tar.gz", task.source.name, report)
+    target = staged.work / "archive.tar.gz"
+    packed = pack_reporting(staged.repository, target, name=task.source.name, report=report)
     manifest = _manifest(staged, packed, engines or {})
     _put(task, manifest, staged.files, packed, work=staged.work, places=places)
     return manifest
@@ -275,6 +259,18 @@ def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEn
     figures = (own.figures if own else {}) | {"sample_difference": staged.proven.sample_difference}
     if engines:
         figures[ENGINE_FIGURE] = max(entry.difference for entry in engines.values())
+    tools = dict(staged.proven.tools)
+    for made in staged.exports.values():
+        tools |= made.tools
+    tensorrt = tensorrt_models(staged.repository)
+    part, environment = recipe.execution_environment, None
+    if part is not None and staged.environment is not None:
+        environment = EnvironmentEntry(
+            file=f"{source.model}/{part.packed_as}",
+            python=staged.environment.python,
+            way=staged.environment.way,
+            packages=dict(staged.environment.packages),
+        )
     stood_in = [f"{TRTEXEC}, for the engine of {name}" for name, entry in engines.items() if entry.stand_in]
     return Manifest(
         name=source.name,
@@ -289,9 +285,15 @@ def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEn
         size=source.choice.size if recipe.sizes.full != recipe.sizes.tiny else "full",
         weights=source.weights,
         seed=recipe.seed,
-        plan=_has_plans(staged.repository),
+        plan=all(model.has_plan for model in tensorrt) if tensorrt else None,
         engines=dict(engines),
-        archive=_archive_entry(task.name, packed),
+        archive=ArchiveEntry(
+            file=str(task.name),
+            bytes=packed.bytes,
+            sha256=packed.sha256,
+            tar_bytes=packed.tar_bytes,
+            tar_sha256=packed.tar_sha256,
+        ),
         model=staged.model,
         backends=tuple(sorted(contents_of(source).backends)),
         configs={path.name: (path / CONFIG).read_text() for path in model_directories(staged.repository)},
@@ -299,21 +301,15 @@ def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEn
         answers=recipe.answers,
         sample=staged.sample,
         figures=figures,
-        tools=_tools(staged.exports, staged.proven),
+        tools=dict(sorted(tools.items())),
         inputs=_inputs(source, staged.exports),
         client_files={
             name: ClientFileEntry(sha256=sha256_of(path), bytes=path.stat().st_size)
             for name, path in staged.files.items()
         },
-        environment=_environment_entry(task, staged.environment),
+        environment=environment,
         stand_ins=(*staged.proven.stand_ins, *stood_in),
     )
-
-
-def _has_plans(repository: Path) -> bool | None:
-    """Whether every TensorRT model has a plan that TensorRT wrote; None where there is no such model."""
-    models = tensorrt_models(repository)
-    return all(model.has_plan for model in models) if models else None
 
 
 def _put(
@@ -333,7 +329,7 @@ def _put(
                 raise
     (work / "manifest.json").write_text(manifest.to_json())
     (work / "manifest.json").replace(places.manifest(task.name, task.target))
-    packed.archive.replace(places.archive(task.name, task.target))  # last: its presence says that all is there
+    packed.archive.replace(places.archive(task.name, task.target))  # last: its presence means that all is there
 
 
 def _exports(source: ArchiveSource, places: Places, report: Report) -> dict[str, Exported]:
@@ -354,33 +350,6 @@ def _exports(source: ArchiveSource, places: Places, report: Report) -> dict[str,
     return found
 
 
-def _environment(task: Task, places: Places, report: Report) -> PackedEnvironment | None:
-    """The packed environment; None where the model has none, or for the local Triton, whose own stands in for it."""
-    part = task.source.recipe.execution_environment
-    if part is None or task.platform is None:
-        return None
-    return kept_environment(
-        task.source.folder, part, python=python_of(task.platform), work=places.exports, report=report
-    )
-
-
-def _added(task: Task, environment: PackedEnvironment | None) -> dict[str, Path]:
-    part = task.source.recipe.execution_environment
-    return {part.packed_as: environment.path} if part is not None and environment is not None else {}
-
-
-def _environment_entry(task: Task, environment: PackedEnvironment | None) -> EnvironmentEntry | None:
-    part = task.source.recipe.execution_environment
-    if part is None or environment is None:
-        return None
-    return EnvironmentEntry(
-        file=f"{task.source.model}/{part.packed_as}",
-        python=environment.python,
-        way=environment.way,
-        packages=dict(environment.packages),
-    )
-
-
 def _model_entry(name: str, text: str) -> ModelEntry:
     config = read_config(text)
     return ModelEntry(
@@ -388,28 +357,6 @@ def _model_entry(name: str, text: str) -> ModelEntry:
         max_batch_size=config.max_batch_size,
         inputs=tuple(tensor_entry(tensor, config.max_batch_size) for tensor in config.inputs),
         outputs=tuple(tensor_entry(tensor, config.max_batch_size) for tensor in config.outputs),
-    )
-
-
-def _pack(repository: Path, target: Path, model: str, report: Report) -> PackResult:
-    total = sum(path.stat().st_size for path in repository.rglob("*") if path.is_file()) or 1
-    done = 0
-
-    def progress(read: int) -> None:
-        nonlocal done
-        done += read
-        report(f"packing {model}: {100 * done // total} %")
-
-    return pack(repository, target, progress=progress)
-
-
-def _archive_entry(name: ArchiveName, packed: PackResult) -> ArchiveEntry:
-    return ArchiveEntry(
-        file=str(name),
-        bytes=packed.bytes,
-        sha256=packed.sha256,
-        tar_bytes=packed.tar_bytes,
-        tar_sha256=packed.tar_sha256,
     )
 
 
@@ -422,10 +369,3 @@ def _inputs(source: ArchiveSource, exports: Mapping[str, Exported]) -> dict[str,
         folder = part.folder.resolve().name
         found |= {f"{folder}/{name}": sha256_of(path) for name, path in part.files().items()}
     return dict(sorted(found.items()))
-
-
-def _tools(exports: Mapping[str, Exported], proven: Proven) -> dict[str, str]:
-    tools = dict(proven.tools)
-    for made in exports.values():
-        tools |= made.tools
-    return dict(sorted(tools.items()))

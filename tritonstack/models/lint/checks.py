@@ -187,7 +187,7 @@ def _unmerged(problem: Problem, folder: Path) -> Finding:
 
 
 def _placed(finding: Finding, source: ArchiveSource, view: RepositoryView) -> Finding:
-    """A finding about the merged configuration at the file that says it: the last fragment wins, as in the merge."""
+    """A finding about the merged configuration, at the file that sets the field: the last fragment wins."""
     merged = source.folder / source.directory / CONFIG
     if not source.fragments or finding.file != merged:
         return finding

@@ -48,7 +48,7 @@ class Completion:
 
 
 def as_written(config: ModelConfig, *, is_known: bool = True, refusal: str = "", line: int = 0) -> Completion:
-    """A configuration that nothing completes, or nobody knows what."""
+    """A configuration that nothing completes, or whose completion is unknown."""
     policy = config.node.node("model_transaction_policy")
     return Completion(
         inputs=config.inputs,
@@ -389,7 +389,7 @@ def graph_path(model: ModelView) -> Path | None:
 
 
 def promised_graph(view: RepositoryView, model: ModelView) -> OnnxGraph | None:
-    """The graph that the export of the model's file shall give, as the recipe says it."""
+    """The graph that the export of the model's file gives according to the recipe."""
     for export in view.recipe.exports if view.recipe else ():
         makes_it = any(Path(name).suffix == ".onnx" and name.startswith(f"{model.name}/") for name in export.produces)
         if export.graph is not None and makes_it:

@@ -213,7 +213,7 @@ def _stuck(steps: Sequence[Step], inputs: set[str]) -> list[Step]:
 
 
 def check_tensors(view: RepositoryView, ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
-    """What is wrong with keys, types and shapes: whoever names a tensor first settles what it is."""
+    """What is wrong with keys, types and shapes: the first mention of a tensor decides."""
     settled: dict[str, _End] = {}
     for tensor in (*ensemble.config.inputs, *ensemble.config.outputs):
         # A caller sees an ensemble's dims; its steps see its reshape.

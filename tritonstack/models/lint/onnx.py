@@ -135,7 +135,7 @@ def _shape(  # noqa: PLR0917  (as above)
 
 
 def _as_in_graph(axes: tuple[int | None, ...], where: str, *, batches: bool) -> str:
-    """The fields that say the graph's shape; a tensor of one number per request has them in a form of its own."""
+    """Fields that give the graph's shape; a tensor of one number per request needs a reshape."""
     lengths = [-1 if axis is None else axis for axis in (axes[1:] if batches else axes)]
     fields = f"dims: {lengths}" if lengths else "dims: [ 1 ] reshape { shape: [ ] }"
     return f"{fields}, as in {where}"

@@ -18,7 +18,7 @@ _NEGATIVE = 1 << 63
 """From here on a number of the wire format is a negative one of 64 bits."""
 
 _TEXT_BYTES = 1 << 16
-"""No name of a tensor is longer; a file that says so is damaged."""
+"""No name of a tensor is longer; a file with a longer one is damaged."""
 
 _MODEL_IR, _MODEL_OPSETS, _MODEL_GRAPH = 1, 8, 7
 _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 5, 11, 12, 15
@@ -70,7 +70,7 @@ class GraphTensor:
 class OnnxGraph:
     """What a graph takes and gives. Inputs that have a value in the file stand apart: a request may override them.
 
-    ``opset``: of the standard operators; ``ir_version``: of the file's format. Both are 0 where nothing says them.
+    ``opset``: of the standard operators; ``ir_version``: of the file's format. 0 where the file has none.
     """
 
     inputs: tuple[GraphTensor, ...]

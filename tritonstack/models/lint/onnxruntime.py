@@ -1,4 +1,4 @@
-"""Rules about ONNX Runtime's options in config.pbtxt: what the backend refuses or ignores, and what the recipe says.
+"""Rules about ONNX Runtime's options in config.pbtxt: what the backend refuses or ignores, and the recipe.
 
 Source: triton-inference-server/onnxruntime_backend src/onnxruntime.cc (ModelState::ModelState, ModelState::LoadModel).
 """
@@ -88,7 +88,7 @@ class OnnxRuntimeConfig:
 
 
 def expected_config(options: OnnxRuntimeOptions) -> OnnxRuntimeConfig:
-    """What ``config.pbtxt`` must say for a recipe's options, in the form that has effect in every release."""
+    """What ``config.pbtxt`` must hold for a recipe's options, in the form that has effect in every release."""
     given = options.model_dump(by_alias=True, exclude_none=True)
     parameters = {key: _text(key, value) for key, value in given.items() if key in MODEL_PARAMETERS}
     accelerators = {}
@@ -105,7 +105,7 @@ def expected_config(options: OnnxRuntimeOptions) -> OnnxRuntimeConfig:
 
 
 def configured(config: ModelConfig) -> OnnxRuntimeConfig:
-    """What a ``config.pbtxt`` says. Truth values are taken as 1 and 0, as Triton takes them."""
+    """ONNX Runtime's options in a ``config.pbtxt``. Truth values are taken as 1 and 0, as Triton takes them."""
     parameters = {
         key: _plain(value.text("string_value"))
         for key, value in config.node.entries("parameters").items()
@@ -337,7 +337,7 @@ def _allowed(key: str, text: str) -> str:
 
 
 def _graph_level(model: ModelView, options: OnnxRuntimeOptions | None) -> Iterator[Finding]:
-    """A level that few read right, where no recipe says in words that it is meant."""
+    """A level whose number is misleading, without a recipe that names it by word."""
     optimization = model.config.node.node("optimization")
     graph = optimization.node("graph") if optimization else None
     if graph is None or options is not None or graph.integer("level") in (0, GRAPH_LEVELS["extended"]):

@@ -193,7 +193,7 @@ class Fetch:
 
 
 def fetches(tree: ast.Module) -> Iterator[Fetch]:
-    """The calls of a program that fetch something. What it cannot tell it lets pass: a path in a variable, a helper."""
+    """The calls of a program that fetch something. A path in a variable, or a helper of another name, passes."""
     names = _imported(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):

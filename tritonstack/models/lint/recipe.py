@@ -116,7 +116,7 @@ def _adapters(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
 
 
 def _dependency(model: ModelView, dependency: Dependency) -> Iterator[Finding]:
-    """What a configuration says that the archive depends on, against what the recipe says."""
+    """Dependencies that a configuration implies, against the recipe's ``dependency``."""
     node = model.config.node
     if model.backend == "tensorrt" and dependency != "engine":
         line = node.line_of("backend" if node.has("backend") else "platform")

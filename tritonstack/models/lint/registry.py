@@ -24,7 +24,7 @@ from tritonstack.errors import Problem
 #     Without `path`.            the base's file is not there
 #     Folder `path`.             an empty folder
 #
-# A block's language says what the content is: ``onnx-graph`` (YAML, from which a test makes an ONNX file), ``size``
+# A block's language is the kind of content: ``onnx-graph`` (YAML, from which a test makes an ONNX file), ``size``
 # (bytes of a sparse file), ``tar.gz`` (names of empty files in an archive), ``link`` (the target of a symbolic link),
 # ``torchscript`` (version and expression), ``dali-pipeline`` (operators), anything else: the text itself.
 
@@ -215,7 +215,7 @@ def parse_rule(rule_id: str, page: str) -> Rule:
 
 
 def page_of(rule_id: str) -> str:
-    """What a rule's page says below its front matter: explanation, bad example and good one, as Markdown."""
+    """A rule's page without its front matter: explanation, bad example and good one, as Markdown."""
     page = _folder("rules").joinpath(f"{rule_id}.md").read_text(encoding="utf-8")
     return page.split("---\n", 2)[2].strip()
 
@@ -244,7 +244,7 @@ def _is_page(path: Traversable) -> bool:
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Finding:
-    """One finding. What the rule says of itself (level, category, explanation) stands in the rule's own file.
+    """One finding. Level, category and explanation stand on the rule's page.
 
     Attributes:
         file: the file or folder it is about.

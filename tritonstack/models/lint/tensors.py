@@ -130,7 +130,7 @@ def elements(dims: tuple[int, ...]) -> int | None:
 
 
 def _only_for_tensorrt(model: ModelView, kind: str, message: Node) -> Iterator[Finding]:
-    """What only TensorRT's platform may say of a tensor, and formats of images."""
+    """Fields of a tensor that TensorRT alone takes, and formats of images."""
     name = message.text("name")
     is_plan = model.backend == "tensorrt"
     if message.text("format") not in ("", "FORMAT_NONE") and len(message.integers("dims")) != _FORMAT_AXES:

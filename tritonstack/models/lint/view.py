@@ -31,7 +31,7 @@ class Target:
         shm_bytes: the shared memory that each Python instance starts with, bytes.
         volume_gb: the EBS volume of an instance without local NVMe, GB.
         default_model: single-model mode: the model that SAGEMAKER_TRITON_DEFAULT_MODEL_NAME names.
-        names_ensemble: single-model mode: whether that variable names the archive's only ensemble where nobody set it,
+        names_ensemble: single-model mode: whether that variable names the archive's only ensemble where it is not set,
             as synthesis does for an endpoint of the settings; a container by itself does not.
         unpacked_bytes: the size of the archive's content as built; without it the files that are there count.
     """
@@ -343,7 +343,7 @@ def _is_version(name: str) -> bool:
     return name.isascii() and name.isdecimal() and int(name) <= _LARGEST_VERSION
 
 
-def at_line(model: ModelView, line: int, rule: str, found: str, allowed: str, advice: str = "") -> Finding:  # noqa: PLR0917  (what a finding says, in the order of its text)
+def at_line(model: ModelView, line: int, rule: str, found: str, allowed: str, advice: str = "") -> Finding:  # noqa: PLR0917  (in the order of its text)
     """A finding at a line of a model's ``config.pbtxt``; 0 for the whole file."""
     return Finding(file=model.file, line=line, rule=rule, found=found, allowed=allowed, advice=advice)
 
