@@ -19,14 +19,11 @@ from tritonstack.errors import TritonstackError
 # name → (module with `main() -> int`: 0 every bound kept, 1 one missed; what it holds against what)
 BENCHMARKS: dict[str, tuple[str, str]] = {
     "packing": ("benchmarks.packing", "packing and unpacking against tar czf"),
-    "bodies": ("benchmarks.bodies", "building a request's body: binary against JSON and against tritonclient's"),
-    "exporter-proofs": ("benchmarks.exporter_proofs", "exported models against their source framework, in FP32"),
     "synthesis": ("benchmarks.synthesis", "synthesis of one environment against an empty CDK app"),
     "review": ("benchmarks.review", "a review against one synthesis, and ten environments against one"),
     "invoke-overhead": ("benchmarks.invoke_overhead", "a call through the runtime against one straight to Triton"),
     "proxy-overhead": ("benchmarks.proxy_overhead", "a call through tritonstack proxy against one by boto3"),
     "simulate": ("benchmarks.simulate", "five million calls of ten thousand models, replayed: time, memory, bits"),
-    "demo": ("benchmarks.demo", "make demo in a fresh clone, from nothing and again"),
     "measurements": ("benchmarks.measurements", "the published claims, tried on the local Triton (no bounds)"),
 }
 LONG = {"measurements": 18}

@@ -5,13 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from benchmarks import proxy_overhead
-from benchmarks.bodies import FASTER, SLOWER, Times, check, measure
-from benchmarks.bodies import figures as body_figures
-from benchmarks.demo import clone_environment
 from benchmarks.invoke_overhead import ADDED_MS, KEPT, Round, figures, has_label
 from benchmarks.synthesis import context_of, synthesise
 from tritonstack.errors import WorkFailedError
@@ -41,41 +37,6 @@ def test_an_answer_counts_only_with_the_right_digit() -> None:
     body = json.dumps({"outputs": [{"name": "label", "data": [3]}, {"name": "probabilities", "data": [0.5]}]}).encode()
     assert has_label(body, label=3)
     assert not has_label(body, label=4)
-
-
-def test_bodies_are_held_against_json_and_tritonclient_s_own() -> None:
-    bounded = {
-        figure.bound: (figure.value, figure.kept)
-        for figure in body_figures(Times(json=2.0, binary=0.5, tritonclient=0.25))
-        if figure.bound is not None
-    }
-    assert bounded == {FASTER: (4.0, False), SLOWER: (2.0, False)}
-
-
-def test_only_bodies_that_hold_the_tensor_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    image = np.ones((1, 3, 32, 32), np.float32)
-    check(image)
-    times = measure(image, rounds=1, calls=1)
-    assert min(times.json, times.binary, times.tritonclient) > 0
-    monkeypatch.setattr("benchmarks.bodies.tritonclients", lambda image: image.tobytes()[:-1])
-    with pytest.raises(RuntimeError, match="do not end with the tensor"):
-        check(image)
-
-
-def test_the_clone_finds_nothing_of_this_repository_and_two_ports_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TRITONSTACK_HOME", "/somewhere")
-    monkeypatch.setenv("PYTHONPATH", "/here")
-    monkeypatch.setenv("JSII_RUNTIME_PACKAGE_CACHE_ROOT", "/here/jsii")
-    environment = clone_environment(caches=tmp_path)
-    assert {"TRITONSTACK_HOME", "PYTHONPATH", "JSII_RUNTIME_PACKAGE_CACHE_ROOT"}.isdisjoint(environment)
-    ports = {environment["TRITONSTACK_PORT"], environment["TRITONSTACK_RUNTIME_PORT"]}
-    assert len(ports) == 2
-    assert ports.isdisjoint({"4566", "4567"})
-    caches = ("PIP_CACHE_DIR", "UV_CACHE_DIR", "npm_config_cache")
-    assert len({environment[name] for name in caches}) == 3
-    assert all(environment[name].startswith(str(tmp_path)) for name in caches)
 
 
 def test_an_app_that_fails_is_no_measurement(tmp_path: Path) -> None:
