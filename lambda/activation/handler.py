@@ -1,7 +1,7 @@
 """Two custom resources that put a release set into force.
 
-``Custom::PublishedArchives`` stands before the endpoint: it fails while an archive is missing, before anything that
-serves is touched. ``Custom::ReleaseRecords`` stands after it: it makes each model's release record name its archive.
+``Custom::PublishedArchives`` comes before the endpoint: it fails while an archive is missing, before anything that
+serves is changed. ``Custom::ReleaseRecords`` comes after it: it sets each model's release record to its archive.
 
 The properties of both name the release set as an S3 object (``ReleaseSetBucket``, ``ReleaseSetKey``), the archives'
 bucket and prefix (``ArchiveBucket``, ``ArchivePrefix``) and the path of the records (``RecordPath``, with a trailing
@@ -9,11 +9,11 @@ slash). A model's record is the SSM parameter ``<RecordPath><model>``; its value
 its description a *note*: who wrote it, over which value, with which set. ``Tags`` (JSON), which only the latter has,
 go on the records.
 
-* A record never points at nothing: every archive of the new set must exist before any record is written.
+* A record never names a missing archive: every archive of the new set must exist before any record is written.
 * A record moves only if its model's digest changed between the old and the new properties, so that a deployment of
   something else leaves a record alone that ``tritonstack rollback`` moved since.
-* CloudFormation undoes an update by an Update with the sets exchanged. Then a record gets the value back that it had
-  before, as its note tells, and not the old set's. Whether an Update is one, the stack's status says.
+* CloudFormation undoes an update by an Update with the sets exchanged, which only the stack's status shows. Then a
+  record gets the value back that it had before, by its note, and not the old set's.
 * Every step may be repeated: CloudFormation and Lambda both deliver an event more than once.
 
 Standard library and boto3 only.
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..shared.clients import Aws
 from ..shared.custom_resource import identity, respond
 
 if TYPE_CHECKING:
@@ -35,9 +36,8 @@ def handler(event: dict[str, Any], context: Any) -> None:
     def act() -> Mapping[str, str]:
         if event["RequestType"] == "Delete" and event["ResourceType"] == "Custom::PublishedArchives":
             return {}
-        from .deployment import activate  # noqa: PLC0415 - a failure of it is answered, too
-        from .services import Aws  # noqa: PLC0415
+        from .deployment import activate  # noqa: PLC0415 - its failure is reported to CloudFormation, too
 
-        return activate(event, Aws.of_session())
+        return activate(event, Aws())
 
     respond(event, context, act, physical_id=identity(event, "RecordPath"))

@@ -1,4 +1,4 @@
-"""The release set that a custom resource names, and the archives that it needs."""
+"""The release set that a custom resource names, and the archives that must exist for it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import is_gone
-from ..shared.custom_resource import NotDoneError
-from ..shared.names import shown
-from ..shared.properties import read_properties
+from ..shared.clients import Aws, is_missing_object
+from ..shared.custom_resource import NotDoneError, name_list, read_properties
 from .records import Note, records_below
-from .services import Aws
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -38,17 +35,17 @@ class Properties:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Properties:
         """Read them from an event. Raises NotDoneError with all that are missing; an older version set no ``Tags``."""
-        needed = {name: each for name, each in cls.__dataclass_fields__.items() if name != "tags"}
+        needed = [name for name in cls.__dataclass_fields__ if name != "tags"]
         return cls(**read_properties(needed, given), tags=json.loads(given.get("Tags", "{}")))
 
     @property
     def token(self) -> str:
-        """What stands for the release set in notes: the first characters of its key, the SHA-256 of its content."""
+        """The release set's name in notes: the first characters of its key, the SHA-256 of its content."""
         return self.release_set_key.rpartition("/")[2][:16]
 
     @property
     def platform(self) -> str:
-        """Triton release and GPU, as the archives' prefix ends."""
+        """Triton release and GPU, the last part of the archives' prefix."""
         return self.archive_prefix.rstrip("/").rpartition("/")[2]
 
     @property
@@ -60,16 +57,16 @@ class Properties:
 
 @dataclass(frozen=True)
 class ReleaseSet:
-    """Model → digest (16 hexadecimal digits), model → commit as far as synthesis told, and whether S3 still has it."""
+    """Model → digest (16 hexadecimal digits), model → commit where it is known, and whether S3 still has the set."""
 
     models: Mapping[str, str]
     commits: Mapping[str, str] = field(default_factory=dict)
     stored: bool = True
 
-    def note(self, model: str, told: Note, *, before: str | None, platform: str) -> str:
+    def note(self, model: str, given: Note, *, before: str | None, platform: str) -> str:
         """The description of a record: JSON, far below the 1024 characters that SSM takes."""
-        commit = self.commits.get(model, UNKNOWN) if told["digest"] == self.models.get(model) else UNKNOWN
-        return json.dumps({"before": before, "platform": platform, "commit": commit, **told}, separators=(",", ":"))
+        commit = self.commits.get(model, UNKNOWN) if given["digest"] == self.models.get(model) else UNKNOWN
+        return json.dumps({"before": before, "platform": platform, "commit": commit, **given}, separators=(",", ":"))
 
 
 def read_release_set(s3: S3Client, properties: Properties) -> ReleaseSet:
@@ -89,13 +86,13 @@ def read_release_set(s3: S3Client, properties: Properties) -> ReleaseSet:
 
 
 def old_release_set(aws: Aws, properties: Properties) -> ReleaseSet:
-    """The set that was active before; where its object is gone (staging buckets get cleaned), what the records say."""
+    """The set that was active before; where its object is gone (staging buckets get cleaned), the records."""
     try:
         return read_release_set(aws.s3, properties)
     except ClientError as error:
-        if not is_gone(error):
+        if not is_missing_object(error):
             raise
-        print(json.dumps({"release_set": "gone; compared with the records instead", "error": str(error)}))
+        print(json.dumps({"release_set": "missing; compared with the records instead", "error": str(error)}))
         return ReleaseSet(records_below(aws.ssm, path=properties.record_path), stored=False)
 
 
@@ -105,15 +102,15 @@ def archives_of(models: Mapping[str, str]) -> set[str]:
 
 
 def require_archives(s3: S3Client, properties: Properties, archives: Iterable[str]) -> None:
-    """Raise NotDoneError unless every one of these archives lies under the prefix."""
+    """Raise NotDoneError unless every one of these archives exists under the prefix."""
     bucket, prefix = properties.archive_bucket, properties.archive_prefix
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-    there = {entry["Key"] for page in pages for entry in page.get("Contents", [])}
+    existing = {entry["Key"] for page in pages for entry in page.get("Contents", [])}
     wanted = {prefix + archive for archive in archives}
-    missing = sorted(wanted - there)
+    missing = sorted(wanted - existing)
     if missing:
         raise NotDoneError(
-            f"{len(missing)} of {len(wanted)} archives are not in s3://{bucket}: {shown(missing)}. "
+            f"{len(missing)} of {len(wanted)} archives are not in s3://{bucket}: {name_list(missing)}. "
             "Build and publish the environment, then deploy again. (An archive that this checkout does not make is one "
             "that tritonstack rollback moved a record to: build it, or move the record to the deployed digest.)"
         )

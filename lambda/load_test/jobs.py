@@ -1,4 +1,4 @@
-"""Jobs of Inference Recommender: started, asked after, stopped."""
+"""What a load test makes in SageMaker: model packages, jobs of Inference Recommender, and what the jobs leave."""
 
 from __future__ import annotations
 
@@ -6,72 +6,157 @@ from typing import TYPE_CHECKING, Any, cast
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import code_of
+from ..shared.clients import Aws, code_of
+from .plan import jobs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from .services import Clients
+    from .plan import Plan
 
 FINAL = frozenset({"COMPLETED", "FAILED", "STOPPED", "DELETED"})
 """The statuses that a job ends in (API reference: DescribeInferenceRecommendationsJob, ``Status``)."""
-LEAVING = frozenset({"STOPPING", "DELETING"})
-UNKNOWN = frozenset({"ResourceNotFound", "ResourceNotFoundException"})
-"""What SageMaker answers for a job that there is none of; of a ValidationException its words decide."""
+ENDING = frozenset({"STOPPING", "DELETING"})
+NOT_FOUND = frozenset({"ResourceNotFound", "ResourceNotFoundException"})
+"""SageMaker's error codes for what does not exist; a ValidationException only with a message to that effect."""
+CONFIGURATION = "configuration"
+"""The custom metadata of a package that names its configuration."""
+KINDS = (
+    ("Endpoint", "list_endpoints", "delete_endpoint"),
+    ("EndpointConfig", "list_endpoint_configs", "delete_endpoint_config"),
+    ("Model", "list_models", "delete_model"),
+)
+"""What jobs make: noun, the operation that lists, the one that deletes; in the order of deletion."""
 
 
-def start(job: Mapping[str, Any], *, package: str, role: str, clients: Clients) -> None:
-    """Start a job, unless it was started: a step that is repeated finds its own job."""
+def start(job: Mapping[str, Any], *, package: str, role: str, aws: Aws) -> None:
+    """Start a job, unless a repeated step finds it."""
     request = dict(job["request"])
     given = dict(request["InputConfig"])
     given["ModelPackageVersionArn"] = package
     request |= {"JobName": job["name"], "RoleArn": role, "InputConfig": given}
-    if describe(str(job["name"]), clients) is None:
-        clients.sagemaker.create_inference_recommendations_job(**request)
+    if describe(str(job["name"]), aws) is None:
+        aws.sagemaker.create_inference_recommendations_job(**request)
 
 
-def describe(name: str, clients: Clients) -> Mapping[str, Any] | None:
-    """What SageMaker says of a job; None where there is none."""
+def describe(name: str, aws: Aws) -> Mapping[str, Any] | None:
+    """SageMaker's description of a job; None where there is none."""
     try:
-        return cast("Mapping[str, Any]", clients.sagemaker.describe_inference_recommendations_job(JobName=name))
-    except clients.sagemaker.exceptions.ClientError as error:
-        if is_unknown(error):
+        return cast("Mapping[str, Any]", aws.sagemaker.describe_inference_recommendations_job(JobName=name))
+    except ClientError as error:
+        if is_not_found(error):
             return None
         raise
 
 
-def runs(name: str, clients: Clients) -> bool:
-    """Whether a job has been made and not ended."""
-    described = describe(name, clients)
+def runs(name: str, aws: Aws) -> bool:
+    """Whether a job exists and has not ended."""
+    described = describe(name, aws)
     return described is not None and described["Status"] not in FINAL
 
 
-def stop(name: str, clients: Clients) -> bool:
-    """Ask a job to end; whether it ran. One that ends meanwhile is no failure."""
-    described = describe(name, clients)
-    if described is None or described["Status"] in FINAL | LEAVING:
+def stop(name: str, aws: Aws) -> bool:
+    """Stop a job; whether it ran. One that ends meanwhile is no failure."""
+    described = describe(name, aws)
+    if described is None or described["Status"] in FINAL | ENDING:
         return False
     try:
-        clients.sagemaker.stop_inference_recommendations_job(JobName=name)
-    except clients.sagemaker.exceptions.ClientError:
-        if runs(name, clients):
+        aws.sagemaker.stop_inference_recommendations_job(JobName=name)
+    except ClientError:
+        if runs(name, aws):
             raise
     return True
 
 
-def delete(call: Callable[..., object], **what: str) -> bool:
-    """Make a call that deletes; False where another clean-up of the same test was first, which is no failure."""
+def delete(operation: Callable[..., object], **names: str) -> bool:
+    """Delete something; False where another clean-up of the same test was first, which is no failure."""
     try:
-        call(**what)
+        operation(**names)
     except ClientError as error:
-        if is_unknown(error):
+        if is_not_found(error):
             return False
         raise
     return True
 
 
-def is_unknown(error: Any) -> bool:
-    """Whether a refusal says that there is no such thing."""
-    code = code_of(error)
-    words = str(error).lower()
-    return code in UNKNOWN or (code == "ValidationException" and ("not find" in words or "not exist" in words))
+def is_not_found(error: Any) -> bool:
+    """Whether SageMaker reports that something does not exist."""
+    code, message = code_of(error), str(error).lower()
+    return code in NOT_FOUND or (code == "ValidationException" and ("not find" in message or "not exist" in message))
+
+
+def register(plan: Plan, aws: Aws) -> None:
+    """Make the group and the packages that do not exist yet."""
+    group = plan["group"]
+    if not _has_group(group, aws):
+        aws.sagemaker.create_model_package_group(
+            ModelPackageGroupName=group, ModelPackageGroupDescription="Of one load test; goes with it"
+        )
+    found = registered(plan, aws)
+    for name, request in plan["packages"].items():
+        if name not in found:
+            aws.sagemaker.create_model_package(
+                **request, ModelPackageGroupName=group, CustomerMetadataProperties={CONFIGURATION: name}
+            )
+
+
+def registered(plan: Plan, aws: Aws) -> dict[str, str]:
+    """Configuration → ARN of its package."""
+    found: dict[str, str] = {}
+    for arn in _arns(plan["group"], aws):
+        described = aws.sagemaker.describe_model_package(ModelPackageName=arn)
+        found[described["CustomerMetadataProperties"][CONFIGURATION]] = arn
+    return found
+
+
+def remove_packages(plan: Plan, aws: Aws) -> list[str]:
+    """Remove packages and group. Returns their ARNs and its name."""
+    group = plan["group"]
+    if not _has_group(group, aws):
+        return []
+    sagemaker = aws.sagemaker
+    removed = [arn for arn in _arns(group, aws) if delete(sagemaker.delete_model_package, ModelPackageName=arn)]
+    if delete(sagemaker.delete_model_package_group, ModelPackageGroupName=group):
+        removed.append(group)
+    return removed
+
+
+def _has_group(group: str, aws: Aws) -> bool:
+    try:
+        aws.sagemaker.describe_model_package_group(ModelPackageGroupName=group)
+    except ClientError as error:
+        if is_not_found(error):
+            return False
+        raise
+    return True
+
+
+def _arns(group: str, aws: Aws) -> list[str]:
+    pages: Any = aws.sagemaker.get_paginator("list_model_packages").paginate(ModelPackageGroupName=group)
+    return [str(one["ModelPackageArn"]) for page in pages for one in page["ModelPackageSummaryList"]]
+
+
+def remove_leftovers(plan: Plan, aws: Aws) -> list[str]:
+    """Delete what the jobs of a plan left, once none runs. Returns ``Endpoint <name>`` and so on.
+
+    Names of what a job makes begin with the job's, cut to forty characters (API reference:
+    CreateInferenceRecommendationsJob, ``JobName``); a job's name is shorter than that. Inference Recommender removes
+    its endpoints itself, but one that is left costs as long as it exists.
+    """
+    removed = []
+    sagemaker: Any = aws.sagemaker
+    for noun, listing, deletion in KINDS:
+        for job in jobs_of(plan):
+            for name in list(_names(noun, listing, job, aws)):
+                if delete(getattr(sagemaker, deletion), **{f"{noun}Name": name}):
+                    removed.append(f"{noun} {name}")
+    return removed
+
+
+def _names(noun: str, listing: str, job: str, aws: Aws) -> Iterator[str]:
+    sagemaker: Any = aws.sagemaker
+    for page in sagemaker.get_paginator(listing).paginate(NameContains=job):
+        for one in page[f"{noun}s"]:
+            name = str(one[f"{noun}Name"])
+            if name.lower().startswith(job.lower()):  # NameContains also matches elsewhere in a name
+                yield name

@@ -1,70 +1,130 @@
-"""A test's objects in the bucket: its plan, its results, and the note of what was cleaned up."""
+"""A load test's objects in the bucket: its plan, its results, and the marks that its clean-up has begun and ended."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..shared.clients import is_gone
+from botocore.exceptions import ClientError
+
+from ..shared.clients import Aws, is_missing_object
 
 if TYPE_CHECKING:
-    from .services import Clients, Place
+    from collections.abc import Iterator
 
 PREFIX = "load-tests/"
+CLOSED = "closed.json"
 _ID = re.compile(r"[a-z0-9-]{1,40}")
 Plan = dict[str, Any]
 
 
+class ClosedError(RuntimeError):
+    """Nothing more may be made for a test: its clean-up has begun."""
+
+
+class MadeTooLateError(ClosedError):
+    """The clean-up began while a step made something, which it may have missed."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Names of the environment's resources.
+
+    Attributes:
+        bucket: of plans, payloads and results.
+        job_role: the role that jobs run with.
+        names: prefix of the names of jobs, of packages and of what jobs make.
+    """
+
+    bucket: str
+    job_role: str
+    names: str
+
+    @classmethod
+    def of_environment(cls) -> Place:
+        """From the function's variables."""
+        return cls(os.environ["ARTIFACT_BUCKET"], os.environ["JOB_ROLE"], os.environ["NAMES"])
+
+
 def key(test: str, name: str) -> str:
-    """The key of an object of a test. Raises ValueError for what is no test's id, so that no key leaves its folder."""
+    """The key of an object of a test. Raises ValueError for an invalid id, so that no key leaves its folder."""
     if not _ID.fullmatch(test):
         raise ValueError(f"{test!r} is no load test's id: lower-case letters, digits and hyphens")
     return f"{PREFIX}{test}/{name}"
 
 
-def read_plan(clients: Clients, place: Place, test: str) -> Plan:
-    """The plan of a test. Raises ValueError where its names are not those that this function may use."""
-    answer = clients.s3.get_object(Bucket=place.bucket, Key=key(test, "plan.json"))
-    plan: Plan = json.loads(answer["Body"].read())
+def read_plan(aws: Aws, place: Place, test: str) -> Plan:
+    """The plan of a test. Raises ValueError for names that this function must not use."""
+    found = aws.s3.get_object(Bucket=place.bucket, Key=key(test, "plan.json"))
+    plan: Plan = json.loads(found["Body"].read())
     wrong = [name for name in (plan["group"], *jobs_of(plan)) if not name.startswith(place.names)]
     if wrong:
         raise ValueError(f"the plan names {wrong[0]}; names of this environment's tests begin with {place.names}")
     return plan
 
 
-def find_plan(clients: Clients, place: Place, test: str) -> Plan | None:
-    """The plan, or None where there is none: then nothing was made either."""
+def find_plan(aws: Aws, place: Place, test: str) -> Plan | None:
+    """The plan, or None where there is none: then nothing was made."""
     try:
-        return read_plan(clients, place, test)
-    except clients.s3.exceptions.ClientError as error:
-        if is_gone(error):
+        return read_plan(aws, place, test)
+    except ClientError as error:
+        if is_missing_object(error):
             return None
         raise
 
 
 def jobs_of(plan: Plan) -> list[str]:
-    """The names of the jobs of a plan."""
+    """The names of a plan's jobs."""
     return [str(job["name"]) for job in plan["jobs"]]
 
 
 def job_of(plan: Plan, name: str) -> dict[str, Any]:
-    """One job of a plan."""
     return next(job for job in plan["jobs"] if job["name"] == name)
 
 
-def write(clients: Clients, place: Place, test: str, name: str, text: str) -> None:
+def write(aws: Aws, place: Place, test: str, name: str, text: str) -> None:
     """Put an object of a test."""
     kind = "text/csv" if name.endswith(".csv") else "application/json"
-    clients.s3.put_object(Bucket=place.bucket, Key=key(test, name), Body=text.encode(), ContentType=kind)
+    aws.s3.put_object(Bucket=place.bucket, Key=key(test, name), Body=text.encode(), ContentType=kind)
 
 
-def exists(clients: Clients, place: Place, test: str, name: str) -> bool:
+def exists(aws: Aws, place: Place, test: str, name: str) -> bool:
     """Whether a test has an object."""
     try:
-        clients.s3.head_object(Bucket=place.bucket, Key=key(test, name))
-    except clients.s3.exceptions.ClientError as error:
-        if is_gone(error):
+        aws.s3.head_object(Bucket=place.bucket, Key=key(test, name))
+    except ClientError as error:
+        if is_missing_object(error):
             return False
         raise
     return True
+
+
+def close(aws: Aws, place: Place, test: str, *, why: str) -> None:
+    """Mark that a test's clean-up has begun, and why.
+
+    A cancelled execution runs no further state, but the step that it had called runs on, and may make packages or a
+    job while the clean-up looks for them, or after it. So the clean-up writes this mark before it looks, and a step
+    that makes something looks for the mark before and after: one of the two finds what the other did.
+    """
+    write(aws, place, test, CLOSED, json.dumps({"id": test, "why": why}, indent=1))
+
+
+@contextmanager
+def making(aws: Aws, place: Place, test: str) -> Iterator[None]:
+    """Make something for a test in the block.
+
+    Raises:
+        ClosedError: the test was closed before; nothing was made.
+        MadeTooLateError: it was closed meanwhile; the caller removes what was made.
+    """
+    if exists(aws, place, test, CLOSED):
+        raise ClosedError(f"load test {test} is cleaned up: nothing more is made for it")
+    try:
+        yield
+    finally:  # a failure may have made a part of it
+        if exists(aws, place, test, CLOSED):
+            raise MadeTooLateError(f"load test {test} was cleaned up while a step of it made something")

@@ -1,19 +1,23 @@
-"""From the answers of Inference Recommender to the files of ``tritonstack capacity bench``: a document and a table."""
+"""Results of Inference Recommender and CloudWatch as the document and the table of ``tritonstack capacity bench``."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from .measured import endpoint_figures
+from botocore.exceptions import BotoCoreError, ClientError
+
+from ..shared.clients import Aws
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from mypy_boto3_cloudwatch.client import CloudWatchClient
 
     from .plan import Plan
-    from .services import Clients
 
     Described = Mapping[str, Mapping[str, Any] | None]
 
@@ -28,36 +32,41 @@ COLUMNS = (
     "implied_hourly_price_usd",
 )
 """Of the published load test's table, which ``tritonstack capacity size --measurements`` reads."""
+NAMESPACE = "AWS/SageMaker"
+METRICS = ("ModelLatency", "OverheadLatency")
+"""In microseconds (developer guide: "Endpoint invocation metrics")."""
+PERCENTILES = ("p50", "p95", "p99")
+MINUTE = 60
 
 
-def gathered(plan: Plan, described: Described, clients: Clients, *, complete: bool) -> tuple[dict[str, Any], list[str]]:
-    """The document, and what went wrong, a sentence a job."""
+def gathered(plan: Plan, described: Described, aws: Aws, *, complete: bool) -> tuple[dict[str, Any], list[str]]:
+    """The document, and the failures, a sentence a job."""
     results: list[dict[str, Any]] = []
     failed: list[str] = []
     for job in plan["jobs"]:
-        answer = described[job["name"]]
-        found = list((answer or {}).get("InferenceRecommendations") or ())
+        description = described[job["name"]]
+        found = list((description or {}).get("InferenceRecommendations") or ())
         skeleton = plan["results"][job["configuration"]]
-        ended_by = _ended_by(answer)
+        ended_by = _ended_by(description)
         if not found:
             failed.append(f"{job['name']} ({configuration(job)} on {job['instance_type'] or 'any'}): {ended_by}")
             missed = {"configuration": configuration(job), "instance_type": job["instance_type"] or "unknown"}
-            nobody_asked = answer is not None and answer["Status"] == "FAILED"
-            results.append({**skeleton, **missed, "ended_by": ended_by, "failed": nobody_asked})
+            failed_itself = description is not None and description["Status"] == "FAILED"
+            results.append({**skeleton, **missed, "ended_by": ended_by, "failed": failed_itself})
         for recommendation in found:
-            results.append(_result(skeleton, job, recommendation, clients, ended_by=ended_by))
+            results.append(_result(skeleton, job, recommendation, aws, ended_by=ended_by))
     ended = datetime.now(UTC).isoformat(timespec="seconds")
     return {**plan["document"], "complete": complete, "ended": ended, "results": results}, failed
 
 
 def configuration(job: Mapping[str, Any]) -> str:
-    """How tables call what a job measures: recommendations are told apart from load tests on the same type."""
+    """A job's configuration in tables: a recommendation differs from a load test on the same type."""
     name = str(job["configuration"])
     return f"{name} (default job)" if job["job_type"] == "Default" else name
 
 
 def table(plan: Plan, described: Described) -> str:
-    """The table, a line for each recommendation with figures. A price that is not known is left out, never zero."""
+    """The table, a line for each recommendation with figures. An unknown price is left out, never zero."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -91,12 +100,12 @@ def _result(
     skeleton: Mapping[str, Any],
     job: Mapping[str, Any],
     recommendation: Mapping[str, Any],
-    clients: Clients,
+    aws: Aws,
     *,
     ended_by: str,
 ) -> dict[str, Any]:
     endpoint = recommendation["EndpointConfiguration"]
-    figures, refused = endpoint_figures(recommendation, clients.cloudwatch)
+    figures, refused = endpoint_figures(recommendation, aws.cloudwatch)
     return {
         **skeleton,
         "configuration": configuration(job),
@@ -106,15 +115,15 @@ def _result(
         "instance_count": endpoint.get("InitialInstanceCount", 1),
         "points": [_point(job, recommendation)],
         "endpoint_figures": figures,
-        "ended_by": f"{ended_by}; CloudWatch told no figures: {refused}" if refused else ended_by,
+        "ended_by": f"{ended_by}; CloudWatch returned no figures: {refused}" if refused else ended_by,
     }
 
 
 def _point(job: Mapping[str, Any], recommendation: Mapping[str, Any]) -> dict[str, Any]:
-    """The one load that Inference Recommender tells of: the most invocations a minute, and the latency there.
+    """The one load that Inference Recommender reports: the most invocations a minute, and the latency there.
 
-    Of which calls the latency is the share, it does not say: no percentile and no mean is claimed. It tells no count
-    of answers either, so that is nought; CloudWatch's count is in the endpoint's figures.
+    It does not document which statistic the latency is: no percentile and no mean is claimed. It reports no number of
+    responses either, so that is 0; CloudWatch's is in the endpoint's figures.
     """
     metrics = recommendation.get("Metrics", {})
     rate, latency = float(metrics.get("MaxInvocations") or 0), metrics.get("ModelLatency")
@@ -148,9 +157,65 @@ def _seconds(recommendation: Mapping[str, Any]) -> float:
     return 0.0 if began is None or ended is None else float((ended - began).total_seconds())
 
 
-def _ended_by(answer: Mapping[str, Any] | None) -> str:
-    if answer is None:
-        return "it was never started"
-    reason = answer.get("FailureReason")
-    status = str(answer["Status"])
+def _ended_by(description: Mapping[str, Any] | None) -> str:
+    if description is None:
+        return "never started"
+    reason = description.get("FailureReason")
+    status = str(description["Status"])
     return f"{status}: {reason}" if reason else status
+
+
+def endpoint_figures(
+    recommendation: Mapping[str, Any], cloudwatch: CloudWatchClient
+) -> tuple[list[dict[str, Any]], str]:
+    """Each metric of a job's endpoint over the whole test, milliseconds, and CloudWatch's error, or "".
+
+    These have the percentiles, which Inference Recommender does not report. There are none where CloudWatch has none,
+    refuses, or the time is unknown.
+    """
+    try:
+        return _endpoint_figures(recommendation, cloudwatch), ""
+    except (BotoCoreError, ClientError) as error:
+        return [], str(error)
+
+
+def _endpoint_figures(recommendation: Mapping[str, Any], cloudwatch: CloudWatchClient) -> list[dict[str, Any]]:
+    began, ended = recommendation.get("InvocationStartTime"), recommendation.get("InvocationEndTime")
+    if began is None or ended is None:
+        return []
+    endpoint = recommendation["EndpointConfiguration"]
+    # CloudWatch stores a minute's figures under its first second, and excludes the end.
+    began, ended = _minute(began.timestamp(), math.floor), _minute(ended.timestamp() + 1, math.ceil)
+    query: dict[str, Any] = {
+        "Namespace": NAMESPACE,
+        "Dimensions": [
+            {"Name": "EndpointName", "Value": endpoint["EndpointName"]},
+            {"Name": "VariantName", "Value": endpoint["VariantName"]},
+        ],
+        "StartTime": began,
+        "EndTime": ended,
+        "Period": max(MINUTE, int((ended - began).total_seconds())),
+    }
+    found = (_figures(name, query, cloudwatch) for name in METRICS)
+    return [each for each in found if each is not None]
+
+
+def _minute(seconds: float, rounded: Callable[[float], int]) -> datetime:
+    return datetime.fromtimestamp(rounded(seconds / MINUTE) * MINUTE, tz=UTC)
+
+
+def _figures(metric: str, query: dict[str, Any], cloudwatch: CloudWatchClient) -> dict[str, Any] | None:
+    """One period covers the test; where its bounds cut it in two, the part with more requests counts."""
+    plain = cloudwatch.get_metric_statistics(**query, MetricName=metric, Statistics=["Average", "SampleCount"])
+    percentiles = cloudwatch.get_metric_statistics(**query, MetricName=metric, ExtendedStatistics=list(PERCENTILES))
+    if not plain["Datapoints"] or not percentiles["Datapoints"]:
+        return None
+    point = max(plain["Datapoints"], key=lambda each: each["SampleCount"])
+    same_time = [each for each in percentiles["Datapoints"] if each["Timestamp"] == point["Timestamp"]]
+    extended = (same_time or percentiles["Datapoints"])[0]["ExtendedStatistics"]
+    return {
+        "metric": metric,
+        "invocations": int(point["SampleCount"]),
+        "mean_ms": point["Average"] / 1000,
+        **{f"{each}_ms": extended[each] / 1000 for each in PERCENTILES},
+    }

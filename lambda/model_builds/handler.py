@@ -1,19 +1,20 @@
-"""What lies between a deployment and its builds: it starts what is missing, and signals when a build has ended.
+"""Between a deployment and its builds: starts a build of what is missing, and signals when it has ended.
 
 Two callers:
 
 * CloudFormation, for a ``Custom::ModelBuilds`` in a serving stack. Its properties name the build set as an S3 object
   (``BuildSetBucket``, ``BuildSetKey``) and the URL of a wait condition's handle (``WaitHandle``). Archives of the set,
-  and those that release records name, which are not in the bucket for the set's platform are *missing*. Where nothing
-  is, the handle is signalled. Where something is, one *order* for all of it goes to one build, CloudFormation is
-  answered at once, and the wait condition waits. Where the build cannot be started, the custom resource fails.
+  and those that release records name, which are not in the bucket for the set's platform are *missing*. Where none is,
+  the handle is signalled. Else one *order* for all of them starts one build, the response to CloudFormation is sent at
+  once, and the wait condition waits. Where the build cannot be started, the custom resource fails.
 * EventBridge, when a build of the project has ended. The *wait* that the build names says which handle to signal. A
   build that did not succeed may have been ended from outside (stopped, timed out, lost), and then could not end the
   engine jobs that it had started: they are stopped.
 
-The variables ``ARTIFACT_BUCKET``, ``PROJECT`` and ``RECORDS`` (what the names of all release records begin with) say
-where; ``ENGINE_PROJECT`` and ``ENGINE_JOBS`` (what the names of processing jobs begin with) too, where there are
-engines. Every step may be repeated: CloudFormation, EventBridge and Lambda all deliver an event more than once.
+Variables: ``ARTIFACT_BUCKET``, ``PROJECT`` and ``RECORDS`` (prefix of the names of all release records); where there
+are engines, also ``ENGINE_PROJECT`` and ``ENGINE_JOBS`` (prefix of the names of processing jobs).
+
+Every step may be repeated: CloudFormation, EventBridge and Lambda all deliver an event more than once.
 
 Standard library and boto3 only.
 """
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..shared.clients import Aws
 from ..shared.custom_resource import identity, respond
 
 if TYPE_CHECKING:
@@ -29,20 +31,20 @@ if TYPE_CHECKING:
 
 
 def handler(event: dict[str, Any], context: Any) -> None:
-    """Entry point of both callers. An event that fails is Lambda's to repeat; CloudFormation is always answered."""
+    """Entry point of both callers. An event that fails is Lambda's to repeat; CloudFormation always gets a response."""
     if "RequestType" in event:
         respond(event, context, lambda: _request(event), physical_id=identity(event, "Of"))
         return
     from .ended_build import build_ended  # noqa: PLC0415 - each caller needs its own half
-    from .services import Clients, Place  # noqa: PLC0415
+    from .wait import Place  # noqa: PLC0415
 
-    build_ended(event, clients=Clients.of_session(), place=Place.of_environment())
+    build_ended(event, aws=Aws(), place=Place.of_environment())
 
 
 def _request(event: Mapping[str, Any]) -> Mapping[str, str]:
     if event["RequestType"] == "Delete":
-        return {}  # nobody waits for a build
-    from .order import requested  # noqa: PLC0415 - a failure of it is answered, too
-    from .services import Clients, Place  # noqa: PLC0415
+        return {}
+    from .order import requested  # noqa: PLC0415 - its failure is reported to CloudFormation, too
+    from .wait import Place  # noqa: PLC0415
 
-    return requested(event, clients=Clients.of_session(), place=Place.of_environment())
+    return requested(event, aws=Aws(), place=Place.of_environment())

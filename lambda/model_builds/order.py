@@ -1,53 +1,91 @@
-"""A deployment's request, and the order of all that it lacks to one build."""
+"""A deployment's request: the archives that its endpoint lacks, ordered from one build."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import code_of
-from ..shared.custom_resource import NotDoneError
-from ..shared.names import shown
-from ..shared.stack import rolls_back
-from .archives import missing_archives, read_build_set
-from .services import Clients, Place
-from .wait import WAIT_VARIABLE, signal, wait_key
+from ..shared.clients import Aws, code_of
+from ..shared.custom_resource import NotDoneError, name_list, rolls_back
+from .wait import WAIT_VARIABLE, Place, signal
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
+SCHEMA = 1
+DIGEST = re.compile(r"[0-9a-f]{16}")
 CONFLICT_PAUSES = (0.2, 0.4, 0.8, 1.6)
-"""Seconds between the tries of a write that another one is in the way of."""
+"""Seconds between the attempts of a write that conflicts with another one."""
 ORDER_VARIABLE = "TRITONSTACK_ORDER"
 
 
-def requested(event: Mapping[str, Any], *, clients: Clients, place: Place) -> dict[str, str]:
-    """Do what CloudFormation asks. Returns the resource's attributes: ``Missing`` archives, and the ``Build`` of them.
+def requested(event: Mapping[str, Any], *, aws: Aws, place: Place) -> dict[str, str]:
+    """Carry out a request. Returns the resource's attributes: ``Missing`` archives, and the ``Build`` of them.
 
-    Delete, and an Update that undoes one, start nothing: nobody waits for it.
+    Delete, and an Update that undoes one, start nothing: no wait condition follows.
 
-    Raises:
-        NotDoneError: the build set is none, or the build could not be started.
+    Raises NotDoneError: the object is no build set, or the build could not be started.
     """
-    if event["RequestType"] == "Delete" or rolls_back(event, clients.cloudformation):
+    if event["RequestType"] == "Delete" or rolls_back(event, aws.cloudformation):
         return {"Missing": "", "Build": ""}
     properties = event["ResourceProperties"]
-    build_set = read_build_set(clients.s3, bucket=properties["BuildSetBucket"], key=properties["BuildSetKey"])
-    missing = missing_archives(build_set, clients=clients, place=place)
-    print(json.dumps({"missing": [_shown_archive(each) for each in missing]}))
+    build_set = read_build_set(aws.s3, bucket=properties["BuildSetBucket"], key=properties["BuildSetKey"])
+    missing = missing_archives(build_set, aws=aws, place=place)
+    print(json.dumps({"missing": [archive_name(each) for each in missing]}))
     if not missing:
         signal(properties["WaitHandle"], status="SUCCESS", unique="nothing-missing", reason="no archive was missing")
         return {"Missing": "", "Build": ""}
     order = order_of(event)
     build = start_build(
-        order, {**build_set, "archives": missing}, handle=properties["WaitHandle"], clients=clients, place=place
+        order, {**build_set, "archives": missing}, handle=properties["WaitHandle"], aws=aws, place=place
     )
-    return {"Missing": shown([_shown_archive(each) for each in missing]), "Build": build}
+    return {"Missing": name_list([archive_name(each) for each in missing]), "Build": build}
+
+
+def read_build_set(s3: S3Client, *, bucket: str, key: str) -> dict[str, Any]:
+    """The build set of an endpoint. Raises NotDoneError where the object is no build set."""
+    body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
+    try:
+        document = json.loads(body)
+        names = [(archive["model"], archive["digest"]) for archive in document["archives"]]
+        where = document["endpoint"], document["platform"]["release"], document["platform"]["gpu"]
+        sound = document["schema"] == SCHEMA and all(map(str, [*where, *sum(names, ())]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise NotDoneError(f"s3://{bucket}/{key} is no build set: {error!r}") from error
+    if not sound:
+        raise NotDoneError(f"s3://{bucket}/{key} is no build set of schema {SCHEMA}: {str(document)[:200]}")
+    return dict(document)
+
+
+def missing_archives(build_set: Mapping[str, Any], *, aws: Aws, place: Place) -> list[dict[str, Any]]:
+    """The archives of the set and of release records that the set's platform lacks; sorted.
+
+    What is recorded but not in the set is served until the records move; its manifest has its dependency.
+    """
+    endpoint, platform = build_set["endpoint"], build_set["platform"]
+    prefix = f"endpoints/{endpoint}/{platform['release']}-{platform['gpu'].lower()}/"
+    pages = aws.s3.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=prefix)
+    existing = {entry["Key"].removeprefix(prefix) for page in pages for entry in page.get("Contents", [])}
+    path = f"{place.records}{endpoint}/"
+    recorded = aws.ssm.get_paginator("get_parameters_by_path").paginate(Path=path)
+    wanted = {
+        (entry["Name"].removeprefix(path), entry["Value"]): None
+        for page in recorded
+        for entry in page["Parameters"]
+        if DIGEST.fullmatch(entry["Value"])  # another value names no archive
+    }
+    wanted |= {(archive["model"], archive["digest"]): archive["dependency"] for archive in build_set["archives"]}
+    return [
+        {"model": model, "digest": digest, "dependency": wanted[model, digest]}
+        for model, digest in sorted(wanted)
+        if f"{model}.{digest}.tar.gz" not in existing
+    ]
 
 
 def order_of(event: Mapping[str, Any]) -> str:
@@ -56,19 +94,19 @@ def order_of(event: Mapping[str, Any]) -> str:
     return hashlib.sha256(identity.encode()).hexdigest()[:32]
 
 
-def start_build(order: str, document: Mapping[str, Any], *, handle: str, clients: Clients, place: Place) -> str:
+def start_build(order: str, document: Mapping[str, Any], *, handle: str, aws: Aws, place: Place) -> str:
     """Write order and wait, and start the one build of both. Returns the build's id.
 
-    A second delivery of the request finds the order as it was written, and CodeBuild answers the same token with the
-    same build. Raises NotDoneError where CodeBuild refuses.
+    A second delivery of the request finds the order as it was written, and CodeBuild returns the same build for the
+    same token. Raises NotDoneError where CodeBuild refuses.
     """
-    key, wait = f"staging/orders/{order}.json", wait_key(order)
+    key, wait = f"staging/orders/{order}.json", f"staging/waits/{order}.json"
     body = json.dumps(document, indent=1, sort_keys=True) + "\n"
-    put_once(clients.s3, bucket=place.bucket, key=key, body=body)
-    put_once(clients.s3, bucket=place.bucket, key=wait, body=json.dumps({"handle": handle}) + "\n")
+    put_once(aws.s3, bucket=place.bucket, key=key, body=body)
+    put_once(aws.s3, bucket=place.bucket, key=wait, body=json.dumps({"handle": handle}) + "\n")
     variables = {ORDER_VARIABLE: f"s3://{place.bucket}/{key}", WAIT_VARIABLE: wait}
     try:
-        started = clients.codebuild.start_build(
+        started = aws.codebuild.start_build(
             projectName=place.project,
             idempotencyToken=order,
             environmentVariablesOverride=[
@@ -76,9 +114,10 @@ def start_build(order: str, document: Mapping[str, Any], *, handle: str, clients
             ],
         )
     except ClientError as error:
-        names = shown([_shown_archive(each) for each in document["archives"]])
+        names = name_list([archive_name(each) for each in document["archives"]])
         raise NotDoneError(
-            f"CodeBuild started no build of {place.project}, and these archives are missing: {names}. It said: {error}"
+            f"CodeBuild started no build of {place.project}, and these archives are missing: {names}. "
+            f"CodeBuild reports: {error}"
         ) from error
     build = started["build"]["id"]
     print(json.dumps({"order": order, "build": build}))
@@ -86,10 +125,10 @@ def start_build(order: str, document: Mapping[str, Any], *, handle: str, clients
 
 
 def put_once(s3: S3Client, *, bucket: str, key: str, body: str) -> None:
-    """Write an object unless it is there.
+    """Write an object unless it exists.
 
-    Where another request for the key is under way S3 answers 409 ConditionalRequestConflict, and asks for another try
-    (user guide, "How to prevent object overwrites with conditional writes"); boto3 makes none of its own.
+    While another request for the key is under way S3 responds 409 ConditionalRequestConflict, which is to be retried
+    (user guide, "How to prevent object overwrites with conditional writes"); boto3 does not.
     """
     for pause in (*CONFLICT_PAUSES, None):
         try:
@@ -104,5 +143,5 @@ def put_once(s3: S3Client, *, bucket: str, key: str, body: str) -> None:
             return
 
 
-def _shown_archive(archive: Mapping[str, Any]) -> str:
+def archive_name(archive: Mapping[str, Any]) -> str:
     return f"{archive['model']}.{archive['digest']}"

@@ -1,28 +1,50 @@
-"""A wait: the URL of a wait condition's handle, kept under a key that the build names."""
+"""Names of the environment's resources, and waits: the URL of a wait condition's handle, stored for a build."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from ..shared import presigned_url
-from ..shared.clients import is_gone
+from ..shared import custom_resource
+from ..shared.clients import is_missing_object
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
 WAIT_VARIABLE = "TRITONSTACK_WAIT"
-
+"""The variable of a build that names the key of its wait."""
 WAIT_KEY = re.compile(r"staging/waits/[0-9a-f]{32}\.json")
 SIGNAL_REASON_LENGTH = 1000
 
 
-def wait_key(order: str) -> str:
-    """Where the wait for an order is kept."""
-    return f"staging/waits/{order}.json"
+@dataclass(frozen=True)
+class Place:
+    """Names of the environment's resources.
+
+    Attributes:
+        bucket: of archives, orders and waits.
+        project: the CodeBuild project that builds orders.
+        records: prefix of the names of all release records.
+        engine_project: the CodeBuild project of engines; empty where there is none.
+        engine_jobs: prefix of the names of engines' processing jobs; empty where there are none.
+    """
+
+    bucket: str
+    project: str
+    records: str
+    engine_project: str = ""
+    engine_jobs: str = ""
+
+    @classmethod
+    def of_environment(cls) -> Place:
+        """From the function's variables."""
+        needed = [os.environ[name] for name in ("ARTIFACT_BUCKET", "PROJECT", "RECORDS")]
+        return cls(*needed, *(os.environ.get(name, "") for name in ("ENGINE_PROJECT", "ENGINE_JOBS")))
 
 
 def handle_of(key: str, *, s3: S3Client, bucket: str) -> str | None:
@@ -32,16 +54,16 @@ def handle_of(key: str, *, s3: S3Client, bucket: str) -> str | None:
     try:
         return str(json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())["handle"])
     except ClientError as error:
-        if not is_gone(error):
+        if not is_missing_object(error):
             raise
         return None
 
 
 def signal(handle: str, *, status: str, unique: str, reason: str) -> None:
-    """Signal a wait condition. A handle whose time is over has nobody behind it, and is no error.
+    """Signal a wait condition; a handle that has expired is no error.
 
-    The same ``unique`` counts once, so a repeated signal does no harm.
+    The same ``unique`` counts once, so that a repeated signal changes nothing.
     """
     body = {"Status": status, "UniqueId": unique, "Data": unique, "Reason": reason[:SIGNAL_REASON_LENGTH]}
-    heard = presigned_url.put(handle, json.dumps(body).encode())
-    print(json.dumps({"signal": status, "reason": reason, "heard": heard}))
+    delivered = custom_resource.put_document(handle, json.dumps(body).encode())
+    print(json.dumps({"signal": status, "reason": reason, "delivered": delivered}))

@@ -1,16 +1,14 @@
-"""What one event of a deployment does to an endpoint's scaling."""
+"""An endpoint's scaling in a deployment: before the endpoint's update, after it, and at the end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from ..shared.clients import Aws
 from ..shared.custom_resource import NotDoneError
-from .instance_count import clear, forget, remember, scale_as_before
-from .live_variant import live_variant, settled_variant
-from .services import Aws
-from .target import converge, deregister, register
-from .wanted import Wanted
+from .live_variant import clear, forget, live_variant, remember, scale_as_before, settled_variant
+from .target import Wanted, converge, deregister, register
 
 BEFORE, SETTLED, AFTER = "Custom::ScalingBefore", "Custom::ScalingSettled", "Custom::ScalingAfter"
 ALL_AT_ONCE = {"Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0}
@@ -19,12 +17,9 @@ ROLLING = "ROLLING"
 
 
 def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, Any]:
-    """Do what one event asks; see ``handler.py``. Returns the resource's attributes.
+    """Carry out one event; see ``handler.py``. Returns the resource's attributes.
 
-    Args:
-        event: CloudFormation's.
-        aws: the services.
-        in_force: what the template wants that CloudFormation moves to, or back to.
+    ``in_force``: the scaling of the template that CloudFormation moves to, or back to.
     """
     wanted = Wanted.of(event["ResourceProperties"]["Scaling"])
     kind, request = event["ResourceType"], event["RequestType"]
@@ -41,7 +36,7 @@ def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, An
 
 
 def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, Any]:
-    """Make way for what is wanted. Returns the number of instances to start with, and how traffic may shift."""
+    """Prepare the endpoint's update. Returns the initial instance count and the traffic routing."""
     live = settled_variant(aws, wanted.endpoint)
     if live is None:
         return {"InitialInstanceCount": str(wanted.initial), "TrafficRouting": wanted.routing}
@@ -75,7 +70,7 @@ def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, Any]:
 
 
 def after(aws: Aws, wanted: Wanted) -> None:
-    """Make what is registered what is wanted; where another variant is live, a rollback is yet to take it away."""
+    """Register what is wanted; where another variant is live, a rollback is yet to replace it: deregister it."""
     live = live_variant(aws, wanted.endpoint)
     if live is not None and live.variant == wanted.variant:
         converge(aws, wanted)
@@ -84,7 +79,7 @@ def after(aws: Aws, wanted: Wanted) -> None:
 
 
 def settle(aws: Aws, wanted: Wanted, *, gone: str) -> None:
-    """The deployment is over: nothing of the variant that is gone stays registered, all of the live one is."""
+    """Finish a deployment: deregister the variant that is gone, register all of the live one."""
     live = live_variant(aws, wanted.endpoint)
     if live is None or live.variant != gone:
         deregister(aws, wanted.endpoint, gone)

@@ -1,19 +1,19 @@
 """Three custom resources that keep an endpoint's registered scaling in step with the variant that is live.
 
 The variant's name carries the instance type, so a change of type is a new variant. SageMaker refuses an update that
-takes away a variant which is registered with Application Auto Scaling; deregistering takes policies and scheduled
-actions along; and CloudFormation tells a resource of a rollback only if the update had touched it. So these look at
-what is live, whatever brought them here. The native ScalableTarget and ScalingPolicy resources stand between them:
+removes a variant which is registered with Application Auto Scaling; deregistering removes policies and scheduled
+actions too; and CloudFormation sends a resource an event in a rollback only if the update had changed it. So these read
+which variant is live, whatever event they got. The native ScalableTarget and ScalingPolicy resources are between them:
 
-* ``Custom::ScalingBefore``, before the endpoint's config: deregisters a live variant that the update takes away, waits
-  for an endpoint that is being changed, and answers with the first number of instances.
+* ``Custom::ScalingBefore``, before the endpoint's config: deregisters a live variant that the update removes, waits
+  for an endpoint that is being changed, and returns the initial instance count.
 * ``Custom::ScalingSettled``, before the endpoint too: its physical id carries the variant, so that a Delete of the id
-  that is no longer in force comes last of all, when the endpoint stays as it is. A variant that came back then gets the
-  number of instances that it had, too: its config begins with another.
-* ``Custom::ScalingAfter``, after the policies: what is registered becomes what is wanted.
+  that is no longer in force comes last of all, when the endpoint stays as it is. A variant that came back then also
+  gets the instance count that it had: its config begins with another.
+* ``Custom::ScalingAfter``, after the policies: registers what is wanted.
 
 A is the old variant, B the new one; "converge V": if V lacks its target, policies or scheduled actions they are put,
-and policies of ours that are not V's go.
+and policies of ours that are not V's are deleted.
 
 ================================  ====================  ==============  ================  ======================
 What happens                      Before                native          After             Settled (Delete, last)
@@ -33,21 +33,21 @@ other targets, then fails later   target there?         back in the     converge
                                                         books only (3)  back: converge A
 SageMaker rolls back in silence   deregister A; back:   refused for B   untouched         of B: converge A (2)
                                   converge A
-scaling taken away                nothing               deletes A       nothing           of A itself: nothing
+scaling removed                   nothing               deletes A       nothing           of A itself: nothing
 scaling is new, and A to B        refused (4)           untouched       untouched         of B itself: nothing
 stack deleted                     nothing               deletes A       nothing           of A itself: nothing
 ================================  ====================  ==============  ================  ======================
 
-A rollback is an update to the template before, in the order of the dependencies. From the last resource on
-it would do as well, for whichever of Before and After sees B live while A is wanted deregisters it; unless it was a
-native resource that failed.
+A rollback is an update to the template before, in the order of the dependencies. The reverse order would work as well,
+for whichever of Before and After sees B live while A is wanted deregisters it; unless it was a native resource that
+failed.
 
 1. What is gone already is no failure to CloudFormation, nor here.
-2. What is wanted at that time the function's own variable tells (``SCALING``): CloudFormation has put back the one of
-   the template that is in force before it sends any event.
-3. A policy that was put again has a new ARN, and CloudFormation keeps the old one in its books. It never updates by
-   it: a policy's name carries the hash of its targets, so that a change of them is a new policy; and what it cannot
-   find when it deletes, it takes for deleted.
+2. What is wanted at that time stands in the function's own variable (``SCALING``): CloudFormation has restored the one
+   of the template that is in force before it sends any event.
+3. A policy that was put again has a new ARN, and CloudFormation keeps the old one in its records. It never updates by
+   it: a policy's name carries the hash of its targets, so that a change of them is a new policy; and what it does not
+   find when it deletes counts as deleted.
 4. A failure after the endpoint could not be undone: nothing would deregister B before the endpoint moves back to A.
 
 Every step may be repeated. Standard library and boto3 only.
@@ -55,11 +55,12 @@ Every step may be repeated. Standard library and boto3 only.
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING, Any
 
+from ..shared.clients import Aws
 from ..shared.custom_resource import identity, respond
-from .wanted import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,19 +72,20 @@ def handler(event: dict[str, Any], context: Any) -> None:
     def act() -> Mapping[str, Any]:
         if event["RequestType"] == "Delete" and event["ResourceType"] != "Custom::ScalingSettled":
             return {}
-        from .deployment import act as deploy  # noqa: PLC0415 - a failure of it is answered, too
-        from .services import Aws  # noqa: PLC0415
+        from .deployment import act as deploy  # noqa: PLC0415 - its failure is reported to CloudFormation, too
+        from .target import Wanted  # noqa: PLC0415
 
-        return deploy(event, Aws.of_session(), in_force=Wanted.of(os.environ["SCALING"]))
+        return deploy(event, Aws(), in_force=Wanted.of(os.environ["SCALING"]))
 
     respond(event, context, act, physical_id=physical_id(event))
 
 
 def physical_id(event: Mapping[str, Any]) -> str:
-    """That of Settled changes with the variant, and with nothing else; those of the others never change."""
+    """The id of Settled changes with the variant, and with nothing else; those of the others never change."""
     try:
-        wanted = Wanted.of(event["ResourceProperties"]["Scaling"])
+        scaling = json.loads(event["ResourceProperties"]["Scaling"])
+        endpoint, variant = scaling["endpoint"], scaling["variant"]
     except (KeyError, TypeError, ValueError):
         return identity(event, "")
-    of = f"{wanted.endpoint}/{wanted.variant}" if event["ResourceType"] == "Custom::ScalingSettled" else wanted.endpoint
+    of = f"{endpoint}/{variant}" if event["ResourceType"] == "Custom::ScalingSettled" else endpoint
     return f"{event['ResourceType']}:{of}"

@@ -1,33 +1,71 @@
-"""The variant as a target of Application Auto Scaling, with its policies and scheduled actions."""
+"""A variant's scalable target at Application Auto Scaling, with its policies and scheduled actions."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import code_of
-from .services import Aws
-from .wanted import Wanted
+from ..shared.clients import Aws, code_of
 
 OURS = "tritonstack-"
-"""So begin the names of our policies; others on the variant are left alone."""
+"""Prefix of our policies' names; others on the variant are left alone."""
 NAMESPACE: Final = "sagemaker"
 DIMENSION: Final = "sagemaker:variant:DesiredInstanceCount"
 CONCURRENT_TRIES, PAUSE_SECONDS = 6, 5
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """An endpoint's scaling as a template describes it.
+
+    Attributes:
+        endpoint: its name.
+        variant: its production variant.
+        minimum: the smallest number of instances; ``maximum``: the largest.
+        initial: the number to start with.
+        policies: name → target tracking configuration.
+        schedules: scheduled actions, as PutScheduledAction takes them.
+        routing: the traffic routing configuration of an update that keeps the variant; empty where there is none.
+    """
+
+    endpoint: str
+    variant: str
+    minimum: int
+    maximum: int
+    initial: int
+    policies: Mapping[str, Any]
+    schedules: tuple[Mapping[str, Any], ...]
+    routing: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, text: str) -> Wanted:
+        """Read it from the JSON text of a construct of any version: ``routing`` was once the type alone.
+
+        A rollback from a later version passes that version's text to this one: fields that it added are left out.
+        """
+        given = {name: value for name, value in json.loads(text).items() if name in cls.__dataclass_fields__}
+        routing = given["routing"]
+        if isinstance(routing, str):
+            routing = {"Type": routing} if routing else {}
+        return cls(**{**given, "schedules": tuple(given["schedules"]), "routing": routing})
+
+
 def converge(aws: Aws, wanted: Wanted) -> None:
-    """Whatever the variant lacks is put; policies of ours that are not wanted go."""
+    """Put what the variant lacks, and delete policies of ours that are not wanted."""
     register(aws, wanted)
     target = _target(wanted.endpoint, wanted.variant)
     pages = aws.scaling.get_paginator("describe_scaling_policies").paginate(**target)
-    there = {policy["PolicyName"]: policy for page in pages for policy in page["ScalingPolicies"]}
+    existing: dict[str, Mapping[str, Any]] = {
+        policy["PolicyName"]: policy for page in pages for policy in page["ScalingPolicies"]
+    }
     for name, configuration in wanted.policies.items():
-        if name not in there or not holds(configuration, there[name].get("TargetTrackingScalingPolicyConfiguration")):
+        found = existing.get(name, {}).get("TargetTrackingScalingPolicyConfiguration")
+        if not holds(configuration, found):
             _call(
                 aws.scaling.put_scaling_policy,
                 **target,
@@ -36,7 +74,7 @@ def converge(aws: Aws, wanted: Wanted) -> None:
                 TargetTrackingScalingPolicyConfiguration=configuration,
             )
             print(json.dumps({"put": name, "variant": wanted.variant}))
-    for name in there.keys() - wanted.policies.keys():
+    for name in existing.keys() - wanted.policies.keys():
         if name.startswith(OURS):
             _unless_gone(aws.scaling.delete_scaling_policy, PolicyName=name, **target)
             print(json.dumps({"deleted": name, "variant": wanted.variant}))
@@ -59,7 +97,7 @@ def holds(wanted: Any, found: Any) -> bool:
 
 
 def register(aws: Aws, wanted: Wanted) -> None:
-    """Make the variant a target, with its scheduled actions, unless it is one: its limits may be a schedule's."""
+    """Register the variant with its scheduled actions, unless it is registered: its limits may be a schedule's."""
     target = _target(wanted.endpoint, wanted.variant)
     found = aws.scaling.describe_scalable_targets(
         ServiceNamespace=NAMESPACE, ResourceIds=[target["ResourceId"]], ScalableDimension=DIMENSION
@@ -76,12 +114,12 @@ def _schedule(aws: Aws, target: Mapping[str, Any], schedule: Mapping[str, Any]) 
         _call(aws.scaling.put_scheduled_action, **target, **schedule)
     except ClientError as error:
         if not (schedule["Schedule"].startswith("at(") and code_of(error) == "ValidationException"):
-            raise  # a time that is past is no failure
+            raise  # a time in the past is no failure
         print(json.dumps({"not scheduled again": schedule, "because": str(error)}))
 
 
 def deregister(aws: Aws, endpoint: str, variant: str) -> None:
-    """The variant is no target any more; its policies and scheduled actions go with it."""
+    """Deregister the variant; its policies and scheduled actions go with it."""
     _unless_gone(aws.scaling.deregister_scalable_target, **_target(endpoint, variant))
     print(json.dumps({"deregistered": variant}))
 
@@ -95,7 +133,7 @@ def _unless_gone(call: Any, **request: Any) -> None:
 
 
 def _call(call: Any, **request: Any) -> None:
-    """Call, again where a change of the same target is still under way."""
+    """Send a request, again where another change of the same target is under way."""
     for _ in range(CONCURRENT_TRIES - 1):
         try:
             call(**request)

@@ -1,7 +1,7 @@
-"""A model's sample request as InvokeEndpoint takes it, and its answer compared with the expected one.
+"""A model's sample request for InvokeEndpoint, and the comparison of its response with the expected one.
 
-Without NumPy: a request that is no JSON lies ready beside the manifest, and an answer is decoded with ``struct``.
-Answers are asked for in Triton's binary form, which is short, exact, and has half precision (JSON has none: Triton
+Without NumPy: a request that is no JSON is stored with the manifest, and a response is decoded with ``struct``.
+Responses are requested in Triton's binary form, which is short, exact, and has half precision (JSON has none: Triton
 refuses it).
 """
 
@@ -29,12 +29,12 @@ VALUE_LENGTH = 60
 
 
 class VerificationError(NotDoneError):
-    """What is wrong with what was deployed, said so that it can be looked for."""
+    """A defect of what was deployed."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What InvokeEndpoint is given."""
+    """Body and content type of InvokeEndpoint."""
 
     content: bytes
     content_type: str
@@ -50,42 +50,42 @@ class Output:
 
 
 def request_of(body: Mapping[str, Any]) -> Request:
-    """A sample's JSON body, which the answer is to be binary to."""
-    asked = {**body, "parameters": {**body.get("parameters", {}), "binary_data_output": True}}
-    return Request(content=json.dumps(asked).encode(), content_type=JSON_TYPE)
+    """A sample's JSON body, with a binary response requested."""
+    request = {**body, "parameters": {**body.get("parameters", {}), "binary_data_output": True}}
+    return Request(content=json.dumps(request).encode(), content_type=JSON_TYPE)
 
 
 def ready_request(content: bytes) -> Request:
-    """A request that lay beside the manifest: a JSON header, then the tensors. Raises ValueError: it is none."""
+    """A stored request: a JSON header, then the tensors. Raises ValueError: it is none."""
     _, length = json.JSONDecoder().raw_decode(content.decode("latin-1"))  # one character a byte: the header is ASCII
     return Request(content=content, content_type=f"{BINARY_PREFIX}{length}")
 
 
 def decode(content: bytes, content_type: str) -> dict[str, Output]:
-    """The outputs of an answer, by name. Raises VerificationError: it is no inference answer."""
+    """The outputs of a response, by name. Raises VerificationError: it is no inference response."""
     try:
         length = int(content_type.removeprefix(BINARY_PREFIX)) if content_type.startswith(BINARY_PREFIX) else None
         header = json.loads(content[:length])
         raw = memoryview(content)[length or len(content) :]
         outputs = {}
-        for told in header["outputs"]:
-            size = (told.get("parameters") or {}).get("binary_data_size", 0)
-            outputs[told["name"]] = output_of(told, raw[:size])
+        for given in header["outputs"]:
+            size = (given.get("parameters") or {}).get("binary_data_size", 0)
+            outputs[given["name"]] = output_of(given, raw[:size])
             raw = raw[size:]
     except (ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
         start = bytes(content[:80])
         raise VerificationError(
-            f"the answer is no inference answer: {error!r} ({content_type!r}, {start!r})"
+            f"the response is no inference response: {error!r} ({content_type!r}, {start!r})"
         ) from error
     return outputs
 
 
-def output_of(told: Mapping[str, Any], raw: memoryview) -> Output:
+def output_of(given: Mapping[str, Any], raw: memoryview) -> Output:
     """One output, its values in JSON or in ``raw``. Raises ValueError, KeyError, TypeError, struct.error."""
-    datatype, shape = told["datatype"], tuple(told["shape"])
-    values = as_triton_has_it(datatype, flat(told["data"])) if "data" in told else unpacked(datatype, raw)
+    datatype, shape = given["datatype"], tuple(given["shape"])
+    values = as_binary(datatype, flat(given["data"])) if "data" in given else unpacked(datatype, raw)
     if len(values) != math.prod(shape):
-        raise ValueError(f"{told['name']} has {len(values)} values and shape {list(shape)}")
+        raise ValueError(f"{given['name']} has {len(values)} values and shape {list(shape)}")
     return Output(datatype=datatype, shape=shape, values=values)
 
 
@@ -106,26 +106,26 @@ def unpacked(datatype: str, raw: memoryview) -> Sequence[Any]:
 
 
 def compare(expected: Iterable[Mapping[str, Any]], found: Mapping[str, Output], *, tolerance: float) -> None:
-    """Raise VerificationError, naming output, index, expected and found value, unless the answer is as expected.
+    """Raise VerificationError, naming output, index, expected and found value, unless the response is as expected.
 
-    ``expected`` are outputs in KServe's JSON form; outputs that it does not name are free, but for values that are not
-    numbers. ``tolerance`` is the largest absolute difference of a floating-point value; all others must be equal.
+    ``expected`` are outputs in KServe's JSON form; of other outputs only NaN is refused. ``tolerance`` is the largest
+    absolute difference of a floating-point value; all others must be equal.
     """
     for name, output in found.items():
         if is_float(output.datatype) and (index := first(map(math.isnan, output.values))) is not None:
             raise VerificationError(f"output {place(name, output.shape, index)}: a number expected, NaN found")
-    for told in expected:
-        name = told["name"]
+    for output_expected in expected:
+        name = output_expected["name"]
         if name not in found:
             raise VerificationError(f"output {name}: expected, not found; found {', '.join(sorted(found)) or 'none'}")
         output = found[name]
         for what, wanted, got in (
-            ("datatype", told["datatype"], output.datatype),
-            ("shape", list(told["shape"]), list(output.shape)),
+            ("datatype", output_expected["datatype"], output.datatype),
+            ("shape", list(output_expected["shape"]), list(output.shape)),
         ):
             if wanted != got:
                 raise VerificationError(f"output {name}: {what} {wanted} expected, {got} found")
-        values = as_triton_has_it(told["datatype"], flat(told["data"]))
+        values = as_binary(output_expected["datatype"], flat(output_expected["data"]))
         pairs = list(zip(values, output.values, strict=True))
         allowed = tolerance if is_float(output.datatype) else 0
         wrong = [index for index, (wanted, got) in enumerate(pairs) if not equal(wanted, got, allowed)]
@@ -133,8 +133,8 @@ def compare(expected: Iterable[Mapping[str, Any]], found: Mapping[str, Output], 
             wanted, got = pairs[wrong[0]]
             more = f"; {len(wrong)} of {len(pairs)} values differ" if len(pairs) > 1 else ""
             within = f" (tolerance {tolerance:g})" if is_float(output.datatype) else ""
-            said = f"{shown(wanted)} expected, {shown(got)} found{within}{more}"
-            raise VerificationError(f"output {place(name, output.shape, wrong[0])}: {said}")
+            at = place(name, output.shape, wrong[0])
+            raise VerificationError(f"output {at}: {shown(wanted)} expected, {shown(got)} found{within}{more}")
 
 
 def equal(wanted: Any, got: Any, tolerance: float) -> bool:
@@ -143,12 +143,11 @@ def equal(wanted: Any, got: Any, tolerance: float) -> bool:
 
 
 def is_float(datatype: str) -> bool:
-    """Whether KServe's datatype is a floating-point one."""
     return datatype.startswith(("FP", "BF"))
 
 
-def as_triton_has_it(datatype: str, values: Sequence[Any]) -> Sequence[Any]:
-    """JSON's values as a binary answer has them: BYTES, which JSON gives as text, as bytes."""
+def as_binary(datatype: str, values: Sequence[Any]) -> Sequence[Any]:
+    """JSON's values as a binary response has them: BYTES, which are text in JSON, as bytes."""
     return [str(value).encode() for value in values] if datatype == "BYTES" else values
 
 

@@ -1,4 +1,4 @@
-"""A verification: one run of it, from what the run before left to what it leaves."""
+"""One run of a verification: continues from the run before, and hands over to the next."""
 
 from __future__ import annotations
 
@@ -9,42 +9,40 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import is_gone
-from ..shared.names import shown
-from ..shared.stack import rolls_back
-from .calls import call_next
+from ..shared.clients import Aws, is_missing_object
+from ..shared.custom_resource import name_list, rolls_back
+from .calls import invoke_next
 from .samples import VerificationError
-from .services import Aws, Clock
-from .work import Properties, Work
+from .work import Clock, Properties, Work
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
     from mypy_boto3_sagemaker.client import SageMakerClient
 
 WORK = "Work"
-"""The member of the event that a run leaves for the next one."""
+"""The member of the event that a run adds for the next one."""
 HANDOVER_SECONDS = 230.0
-"""Before its end a run hands over: a call takes up to 70 s, the handing over 111 s where it is throttled (``RETRIES``),
-and an answer 39 s."""
-MOVING = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
-"""Statuses that pass by themselves: an instance is being added, or SageMaker maintains the fleet."""
-STATUS_SECONDS, LOADING_SECONDS = 10.0, 3.0
-"""Pauses before the next look at the endpoint, and after a call whose model is still being loaded."""
+"""A run hands over so long before its end: a request takes up to 70 s, the handover 111 s where it is throttled
+(``RETRIES``), and a response to CloudFormation 39 s."""
+TRANSIENT = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
+"""Statuses that end by themselves: an instance is being added, or SageMaker maintains the fleet."""
+STATUS_SECONDS = 10.0
+"""The pause before the endpoint is described again."""
 
 
 def verify(event: Mapping[str, Any], context: Any) -> dict[str, str] | None:
-    """What this run can. Returns the resource's attributes; None where it handed the rest to another run."""
+    """Verify as far as this run can. Returns the resource's attributes; None where another run continues."""
     aws = Aws()
     work = run(event, aws, Clock(context.get_remaining_time_in_millis() / 1000))
     if not work.done:
         rest = json.dumps({**event, WORK: asdict(work)})
         aws.lambda_.invoke(FunctionName=context.function_name, InvocationType="Event", Payload=rest)
         return None
-    return {"Verified": shown(work.answered), "NotVerified": "; ".join(work.left)}
+    return {"Verified": name_list(work.verified), "NotVerified": "; ".join(work.left)}
 
 
 def run(event: Mapping[str, Any], aws: Aws, clock: Clock) -> Work:
-    """Verify until all is done or the run nears its end. Raises VerificationError: something is not as it should be."""
+    """Verify until all is done or the run nears its end. Raises VerificationError."""
     if rolls_back(event, aws.cloudformation):
         return Work(began=clock.now(), waiting=[], checked=True)
     properties = Properties.of(event["ResourceProperties"])
@@ -56,13 +54,13 @@ def run(event: Mapping[str, Any], aws: Aws, clock: Clock) -> Work:
         if clock.left() < HANDOVER_SECONDS:
             break
         if not work.checked:
-            work.checked = runs_as_asked(aws.sagemaker, properties)
+            work.checked = runs_as_deployed(aws.sagemaker, properties)
             if not work.checked:
                 clock.sleep(STATUS_SECONDS)
         else:
-            call_next(work, aws, clock, properties)
-            if work.done and work.answered:  # the calls took their time, and an alarm may have moved the calls back
-                work.checked = runs_as_asked(aws.sagemaker, properties)
+            invoke_next(work, aws, clock, properties)
+            if work.done and work.verified:  # meanwhile an alarm may have rolled the update back
+                work.checked = runs_as_deployed(aws.sagemaker, properties)
     print(json.dumps(asdict(work)))
     return work
 
@@ -76,13 +74,13 @@ def begin(event: Mapping[str, Any], s3: S3Client, properties: Properties, *, now
         try:
             old = release_set(s3, bucket=before["ReleaseSetBucket"], key=before["ReleaseSetKey"])
         except ClientError as error:
-            if not is_gone(error):
+            if not is_missing_object(error):
                 raise
-            print(json.dumps({"old release set": "gone: every model counts as changed", "error": str(error)}))
+            print(json.dumps({"old release set": "missing: every model counts as changed", "error": str(error)}))
     changed = sorted(f"{model}.{digest}" for model, digest in new.items() if old.get(model) != digest)
     most = int(properties.models)
     work = Work(began=now, waiting=changed)
-    work.leave(changed[most:], f"changed, and at most {most} are called (verification.models)")
+    work.leave(changed[most:], f"changed, and at most {most} are invoked (verification.models)")
     return work
 
 
@@ -92,36 +90,36 @@ def release_set(s3: S3Client, *, bucket: str, key: str) -> Mapping[str, str]:
     return models
 
 
-def runs_as_asked(sagemaker: SageMakerClient, properties: Properties) -> bool:
-    """Whether the endpoint is in service as the template asks; False while it is on its way.
+def runs_as_deployed(sagemaker: SageMakerClient, properties: Properties) -> bool:
+    """Whether the endpoint is in service as the template names it; False while it is being changed.
 
     Raises VerificationError: it is in service with something else, or failed.
     """
     found = sagemaker.describe_endpoint(EndpointName=properties.endpoint_name)
     status = found["EndpointStatus"]
-    if status in MOVING:
+    if status in TRANSIENT:
         return False
     name, why = f"endpoint {properties.endpoint_name}", found.get("FailureReason", "")
-    because = f". SageMaker says: {why}" if why else ""
+    because = f". SageMaker reports: {why}" if why else ""
     if status != "InService":
         raise VerificationError(f"{name} is {status}{because}")
-    config, asked = found["EndpointConfigName"], properties.endpoint_config_name
-    if config != asked:
+    config, expected = found["EndpointConfigName"], properties.endpoint_config_name
+    if config != expected:
         raise VerificationError(
-            f"{name} runs config {config}, not {asked}: SageMaker rolled the update back by itself{because}"
+            f"{name} runs config {config}, not {expected}: SageMaker rolled the update back by itself{because}"
         )
     variants = {variant["VariantName"]: variant for variant in found.get("ProductionVariants", [])}
     if list(variants) != [properties.variant_name]:
-        raise VerificationError(f"{name} has variant {shown(variants)}, not {properties.variant_name}")
+        raise VerificationError(f"{name} has variant {name_list(variants)}, not {properties.variant_name}")
     images = [image["SpecifiedImage"] for image in variants[properties.variant_name].get("DeployedImages", [])]
     if images and images != [properties.image]:
-        raise VerificationError(f"{name} runs image {shown(images)}, not {properties.image}")
+        raise VerificationError(f"{name} runs image {name_list(images)}, not {properties.image}")
     return True
 
 
 def too_late(work: Work, properties: Properties) -> str:
-    """What is said when the time is over."""
+    """The failure when the time is over."""
     if not work.checked:
         return f"endpoint {properties.endpoint_name} did not settle within {properties.minutes} minutes"
-    told = [f"{name} ({work.said.get(name, 'not called yet')})" for name in work.waiting]
-    return f"{len(told)} models did not answer within {properties.minutes} minutes: {shown(told)}"
+    late = [f"{name} ({work.errors.get(name, 'not invoked yet')})" for name in work.waiting]
+    return f"{len(late)} models did not respond within {properties.minutes} minutes: {name_list(late)}"

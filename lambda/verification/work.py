@@ -1,21 +1,21 @@
-"""What a verification is asked for, and how far it has come: what one run of the function leaves to the next."""
+"""A verification's properties, its progress, which one run of the function passes to the next, and its clock."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..shared.names import shown
-from ..shared.properties import read_properties
+from ..shared.custom_resource import name_list, read_properties
 
 
 @dataclass(frozen=True)
 class Properties:
     """The custom resource's properties.
 
-    ``stops_at_unload``: whether an unload ends the warming. ``models`` and ``minutes``: at most so many models, and in
-    so many minutes. ``manifest_prefix``: of the platform, with a trailing slash.
+    ``stops_at_unload``: whether an unload ends the warming. ``models`` and ``minutes``: the most models, and the most
+    minutes. ``manifest_prefix``: of the platform, with a trailing slash.
     """
 
     endpoint_name: str
@@ -39,26 +39,26 @@ class Properties:
 
 @dataclass
 class Work:
-    """What one run leaves to the next; JSON's types alone.
+    """Progress of a verification; JSON's types alone.
 
     Attributes:
-        began: when the first event came, seconds since the epoch.
-        waiting: archives without their ending (``bert.0123456789abcdef``) that have yet to answer, the next one first.
-        checked: whether the endpoint was seen to run what was asked for.
-        called: those that were called at least once.
-        failures: of each, how many calls failed.
-        said: of each, what the last failed call said.
-        answered: those that answered as expected.
-        left: why others were not called.
+        began: time of the first event, seconds since the epoch.
+        waiting: archives without ``.tar.gz`` (``bert.0123456789abcdef``) that are not verified yet, the next one first.
+        checked: whether the endpoint was found to run what the template names.
+        invoked: those that were invoked at least once.
+        failures: of each, how many requests failed.
+        errors: of each, the error of the last failed request.
+        verified: those whose response was as expected.
+        left: why others were not invoked.
     """
 
     began: float
     waiting: list[str]
     checked: bool = False
-    called: list[str] = field(default_factory=list)
+    invoked: list[str] = field(default_factory=list)
     failures: dict[str, int] = field(default_factory=dict)
-    said: dict[str, str] = field(default_factory=dict)
-    answered: list[str] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+    verified: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
 
     @property
@@ -67,7 +67,26 @@ class Work:
         return self.checked and not self.waiting
 
     def leave(self, names: list[str], why: str) -> None:
-        """Call these no more."""
+        """Invoke these no more."""
         if names:
-            self.left.append(f"{shown(names)}: {why}")
+            self.left.append(f"{name_list(names)}: {why}")
             self.waiting = [name for name in self.waiting if name not in names]
+
+
+class Clock:
+    """The time, and what is left of this run."""
+
+    def __init__(self, seconds: float) -> None:
+        """``seconds``: until Lambda ends the run."""
+        self._end = time.time() + seconds
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return time.time()
+
+    def left(self) -> float:
+        """Seconds until Lambda ends the run."""
+        return self._end - time.time()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

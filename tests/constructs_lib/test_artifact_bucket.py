@@ -10,7 +10,7 @@ import pytest
 from constructs_lib.artifact_bucket import ArtifactBucket
 from tests.constructs_lib.templates import built, flat, of_type, properties, some, statements
 
-emptying: Any = importlib.import_module("lambda.bucket_emptying.emptying")  # `lambda` is a word of the language
+emptying: Any = importlib.import_module("lambda.bucket_emptying.handler")  # `lambda` is a word of the language
 
 
 def bucket_template(*, retain: bool = True) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def test_a_model_that_cannot_be_loaded_fails_the_deployment_with_the_containers_
     before = checked.target
     checked.write_model("x * 2", initialize=f'assert not {ON_THE_SERVER}, "CUDA out of memory. Tried 20.00 GiB"')
     said = checked.deploy(expect=1).stderr
-    assert "does not answer its sample request" in said
+    assert "does not respond to its sample request" in said
     assert "507" in said
     assert "CUDA out of memory" in said
     assert (checked.target, checked.answer(6.0)) == (before, 12.0)

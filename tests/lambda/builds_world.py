@@ -1,30 +1,225 @@
-"""An account with a builds stack, for the tests of the function between a deployment and its builds."""
+"""An account with a builds stack: CodeBuild, engine jobs, and the two places that listen for an outcome."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
-# `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
-fakes: Any = importlib.import_module("tests.lambda.fake_builds")
-services: Any = importlib.import_module("lambda.model_builds.services")
+from tests import fake_aws as fakes
+
+# `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
+clients: Any = importlib.import_module("lambda.shared.clients")
+wait: Any = importlib.import_module("lambda.model_builds.wait")
 order: Any = importlib.import_module("lambda.model_builds.order")
 ended_build: Any = importlib.import_module("lambda.model_builds.ended_build")
 
 PREFIX = "endpoints/digits/24.09-t4/"
 RECORDS = "/tritonstack/local/digits/"
 A, B, C = "a" * 16, "b" * 16, "c" * 16
+PAGE = 2
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+STARTED_BY = "TRITONSTACK_STARTED_BY"
+
+
+@dataclass
+class FakeBuilds(fakes.FakeAws):
+    """As FakeAws, with builds.
+
+    Attributes:
+        builds: id → what CodeBuild tells of a build.
+        started: idempotency token → id of the build that it started.
+        log: the lines of every build's log.
+        stack_status: of every stack.
+        conflicts: conditional writes that another one is still in the way of.
+    """
+
+    builds: dict[str, dict[str, Any]] = field(default_factory=dict)
+    started: dict[str, str] = field(default_factory=dict)
+    log: list[str] = field(default_factory=list)
+    stack_status: str = "UPDATE_IN_PROGRESS"
+    conflicts: int = 0
+
+    def end(self, identity: str, status: str, *, phases: list[dict[str, Any]] | None = None) -> None:
+        """Let a build end."""
+        self.builds[identity] |= {"buildStatus": status, "phases": phases or []}
+
+    def _PutObject(self, Bucket: str, Key: str, Body: Any, IfNoneMatch: str = "") -> dict[str, Any]:
+        if IfNoneMatch == "*" and self.conflicts:
+            self.conflicts -= 1
+            raise fakes.AwsError("ConditionalRequestConflict")
+        if IfNoneMatch == "*" and (Bucket, Key) in self.objects:
+            raise fakes.AwsError("PreconditionFailed")
+        self.objects[Bucket, Key] = Body if isinstance(Body, bytes) else Body.read()  # boto3 makes it a stream
+        return {}
+
+    def _StartBuild(
+        self,
+        projectName: str,
+        idempotencyToken: str,
+        environmentVariablesOverride: list[dict[str, str]],
+    ) -> dict[str, Any]:
+        identity = self.started.setdefault(idempotencyToken, f"{projectName}:{len(self.started)}")
+        build = {
+            "id": identity,
+            "buildStatus": "IN_PROGRESS",
+            "environment": {"environmentVariables": environmentVariablesOverride},
+            "logs": {"groupName": "/log", "streamName": identity, "deepLink": f"https://console/{identity}"},
+        }
+        known = self.builds.setdefault(identity, build)
+        if known["environment"] != build["environment"]:  # API reference: the same token with other parameters
+            raise fakes.AwsError("InvalidInputException")
+        return {"build": known}
+
+    def _BatchGetBuilds(self, ids: list[str]) -> dict[str, Any]:
+        return {"builds": [self.builds[each] for each in ids if each in self.builds]}
+
+    def _GetLogEvents(self, limit: int, startFromHead: bool, **_: Any) -> dict[str, Any]:
+        assert not startFromHead
+        return {"events": [{"message": f"{line}\n"} for line in self.log[-limit:]]}
+
+    def _DescribeStacks(self, StackName: str) -> dict[str, Any]:
+        return {"Stacks": [{"StackName": StackName, "StackStatus": self.stack_status}]}
+
+
+@dataclass
+class FakeEngines(FakeBuilds):
+    """As FakeBuilds, with the engine project's builds and processing jobs.
+
+    Attributes:
+        jobs: name → what SageMaker tells of a processing job.
+        stopped: what was stopped, in order.
+        ends: jobs that end of themselves when they are asked to stop.
+        unstoppable: jobs and builds that the services refuse to stop.
+    """
+
+    jobs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    stopped: list[str] = field(default_factory=list)
+    ends: set[str] = field(default_factory=set)
+    unstoppable: set[str] = field(default_factory=set)
+
+    def begin(self, identity: str, *, minutes: int = 0) -> None:
+        """Let a build begin."""
+        build = {"id": identity, "buildStatus": "IN_PROGRESS", "startTime": BEGAN + timedelta(minutes=minutes)}
+        self.builds[identity] = {**build, "environment": {"environmentVariables": []}}
+
+    def begin_engine_build(self, identity: str, *, of: str | None, minutes: int, status: str = "IN_PROGRESS") -> None:
+        """Let an engine's build begin."""
+        self.begin(identity, minutes=minutes)
+        variables = [] if of is None else [{"name": STARTED_BY, "value": of}]
+        self.builds[identity] |= {"buildStatus": status, "environment": {"environmentVariables": variables}}
+
+    def begin_job(self, name: str, *, of: str | None, minutes: int = 5, status: str = "InProgress") -> None:
+        """Let a processing job begin."""
+        variables = {} if of is None else {STARTED_BY: of}
+        began = BEGAN + timedelta(minutes=minutes)
+        self.jobs[name] = {"status": status, "began": began, "variables": variables}
+
+    def _ListBuildsForProject(self, projectName: str, sortOrder: str, nextToken: str = "0") -> dict[str, Any]:
+        assert sortOrder == "DESCENDING"
+        ids = [identity for identity in self.builds if identity.startswith(f"{projectName}:")]
+        ids.sort(key=lambda identity: self.builds[identity]["startTime"], reverse=True)
+        start = int(nextToken)
+        page: dict[str, Any] = {"ids": ids[start : start + PAGE]}
+        return page | ({"nextToken": str(start + PAGE)} if start + PAGE < len(ids) else {})
+
+    def _StopBuild(self, id: str) -> dict[str, Any]:  # noqa: A002 - as the API spells it
+        if id in self.unstoppable:
+            raise fakes.AwsError("InternalServerError")
+        self.stopped.append(id)
+        self.builds[id]["buildStatus"] = "STOPPED"
+        return {"build": self.builds[id]}
+
+    def _ListProcessingJobs(
+        self,
+        NameContains: str,
+        StatusEquals: str,
+        CreationTimeAfter: datetime,
+        NextToken: str = "0",
+    ) -> dict[str, Any]:
+        names = [
+            name
+            for name, job in self.jobs.items()
+            if NameContains in name and job["status"] == StatusEquals and job["began"] > CreationTimeAfter
+        ]
+        start = int(NextToken)
+        page: dict[str, Any] = {
+            "ProcessingJobSummaries": [{"ProcessingJobName": name} for name in names[start : start + PAGE]]
+        }
+        return page | ({"NextToken": str(start + PAGE)} if start + PAGE < len(names) else {})
+
+    def _DescribeProcessingJob(self, ProcessingJobName: str) -> dict[str, Any]:
+        job = self.jobs[ProcessingJobName]
+        told = {"ProcessingJobName": ProcessingJobName, "ProcessingJobStatus": job["status"]}
+        return {**told, **({"Environment": job["variables"]} if job["variables"] else {})}
+
+    def _StopProcessingJob(self, ProcessingJobName: str) -> dict[str, Any]:
+        job = self.jobs[ProcessingJobName]
+        if ProcessingJobName in self.ends:
+            job["status"] = "Completed"
+        if ProcessingJobName in self.unstoppable or job["status"] != "InProgress":
+            raise fakes.AwsError("ValidationException")
+        self.stopped.append(ProcessingJobName)
+        job["status"] = "Stopping"
+        return {}
+
+
+@dataclass
+class Listener:
+    """Presigned URLs: what was put to each, and with which status they answer.
+
+    Attributes:
+        url: of the server.
+        heard: path → the documents, in order.
+        answers: path → the status to answer with; 200 where it is not named.
+    """
+
+    url: str
+    heard: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    answers: dict[str, int] = field(default_factory=dict)
+
+
+@contextmanager
+def listening() -> Iterator[Listener]:
+    """A server on the loopback interface until the block ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status = listener.answers.get(self.path, 200)
+            if status == 200:
+                listener.heard.setdefault(self.path, []).append({**body, "type": self.headers["Content-Type"]})
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    listener = Listener(url=f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield listener
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 class World:
     """An account with a builds stack, and a serving stack that CloudFormation deploys."""
 
     def __init__(self, listener: Any) -> None:
-        self.aws, self.listener = fakes.FakeBuilds(), listener
-        names = ("s3", "ssm", "codebuild", "sagemaker", "logs", "cloudformation")
-        self.clients = services.Clients(**{name: self.aws.client(name) for name in names})
-        self.place = services.Place("artifacts", "project", "/tritonstack/local/")
+        self.aws, self.listener = FakeBuilds(), listener
+        self.clients = clients.Aws(self.aws.client)
+        self.place = wait.Place("artifacts", "project", "/tritonstack/local/")
 
     @property
     def signals(self) -> list[dict[str, Any]]:
@@ -67,7 +262,7 @@ class World:
 
     def request(self, request: str, models: dict[str, str], *, request_id: str = "request") -> dict[str, str]:
         event = self.event(request, models, request_id=request_id)
-        done: dict[str, str] = order.requested(event, clients=self.clients, place=self.place)
+        done: dict[str, str] = order.requested(event, aws=self.clients, place=self.place)
         return done
 
     def order(self) -> dict[str, Any]:
@@ -86,4 +281,4 @@ class World:
     def send_event(self, identity: str) -> None:
         arn = f"arn:aws:codebuild:us-east-1:123456789012:build/{identity}"
         event = {"source": "aws.codebuild", "detail": {"build-id": arn, "build-status": "SUCCEEDED"}}
-        ended_build.build_ended(event, clients=self.clients, place=self.place)
+        ended_build.build_ended(event, aws=self.clients, place=self.place)

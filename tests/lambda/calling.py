@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
-presigned_url: Any = importlib.import_module("lambda.shared.presigned_url")
+custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 
 IDS = {"StackId": "stack", "RequestId": "request", "LogicalResourceId": "Resource", "ResponseURL": "https://answer"}
 
@@ -32,5 +32,5 @@ def hear(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         heard.append(json.loads(document))
         return True
 
-    monkeypatch.setattr(presigned_url, "put", put)
+    monkeypatch.setattr(custom_resource, "put_document", put)
     return heard

@@ -20,7 +20,7 @@ handler: Any = importlib.import_module("lambda.activation.handler")
 calling: Any = importlib.import_module("tests.lambda.calling")
 release_set: Any = importlib.import_module("lambda.activation.release_set")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
-STACK = worlds.records.STACK
+STACK = worlds.STACK
 
 ARCHIVES_TYPE, RECORDS_TYPE, RECORDS, PREFIX = worlds.ARCHIVES_TYPE, worlds.RECORDS_TYPE, worlds.RECORDS, worlds.PREFIX
 A, B, C = worlds.A, worlds.B, worlds.C
@@ -220,11 +220,7 @@ def test_every_missing_property_is_named(world: Any) -> None:
 
 
 def test_a_long_list_of_models_is_cut_in_messages() -> None:
-    assert (
-        importlib.import_module("lambda.shared.names")
-        .shown([f"m{number}" for number in range(12)])
-        .endswith("m9 and 2 more")
-    )
+    assert custom_resource.name_list(f"m{number}" for number in range(12)).endswith("m9 and 2 more")
 
 
 DIGESTS = st.sampled_from([A, B, C])
@@ -282,7 +278,7 @@ def cloudformation() -> Iterator[CloudFormation]:
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, world: Any, cloudformation: CloudFormation) -> Any:
     """Calls the function as Lambda does, with the world's clients behind boto3."""
-    monkeypatch.setattr("boto3.client", lambda service, **_: getattr(world.clients, service))
+    monkeypatch.setattr(worlds.clients, "connect", world.aws.client)
 
     def call_handler(request: str, properties: dict[str, str]) -> dict[str, Any]:
         event = {

@@ -12,7 +12,6 @@ from tests import fake_aws as fakes
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 handler: Any = importlib.import_module("lambda.bucket_emptying.handler")
-emptying: Any = importlib.import_module("lambda.bucket_emptying.emptying")
 calling: Any = importlib.import_module("tests.lambda.calling")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 
@@ -24,12 +23,12 @@ def aws() -> Any:
     world.objects["another", "key"] = b""
     world.markers = [("archives", "deleted-1"), ("archives", "deleted-2")]
     world.uploads = [("archives", "half", "upload-1"), ("another", "half", "upload-2")]
-    world.tags = {"archives": {emptying.TAG: emptying.VALUE}, "another": {emptying.TAG: emptying.VALUE}}
+    world.tags = {"archives": {handler.TAG: handler.VALUE}, "another": {handler.TAG: handler.VALUE}}
     return world
 
 
 def test_versions_markers_and_uploads_of_the_bucket_all_go_and_nothing_else(aws: Any) -> None:
-    assert emptying.empty(aws.client("s3"), "archives") == 9
+    assert handler.empty(aws.client("s3"), "archives") == 9
     assert list(aws.objects) == [("another", "key")]
     assert aws.markers == []
     assert aws.uploads == [("another", "half", "upload-2")]
@@ -37,9 +36,9 @@ def test_versions_markers_and_uploads_of_the_bucket_all_go_and_nothing_else(aws:
 
 def test_what_s3_has_no_time_for_is_deleted_when_it_is_told_again(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(emptying.time, "sleep", pauses.append)
+    monkeypatch.setattr(handler.time, "sleep", pauses.append)
     aws.busy = {"key-2": 5, "key-4": 1, "deleted-1": 2}
-    assert emptying.empty(aws.client("s3"), "archives") == 9
+    assert handler.empty(aws.client("s3"), "archives") == 9
     assert list(aws.objects) == [("another", "key")]
     assert len(pauses) >= 5
     told = [len(given["Delete"]["Objects"]) for operation, given in aws.calls if operation == "DeleteObjects"]
@@ -47,40 +46,40 @@ def test_what_s3_has_no_time_for_is_deleted_when_it_is_told_again(aws: Any, monk
 
 
 def test_what_s3_never_has_time_for_fails_with_its_refusal(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emptying.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(handler.time, "sleep", lambda _seconds: None)
     aws.busy = {"key-2": 99}
     with pytest.raises(custom_resource.NotDoneError, match="SlowDown"):
-        emptying.empty(aws.client("s3"), "archives")
+        handler.empty(aws.client("s3"), "archives")
 
 
 def test_an_empty_bucket_is_no_error(aws: Any) -> None:
     client = aws.client("s3")
-    emptying.empty(client, "archives")
-    assert emptying.empty(client, "archives") == 0
+    handler.empty(client, "archives")
+    assert handler.empty(client, "archives") == 0
 
 
 def test_a_bucket_that_is_gone_is_empty(aws: Any) -> None:
     aws.refused["ListObjectVersions"] = "NoSuchBucket"
-    assert emptying.empty(aws.client("s3"), "archives") == 0
+    assert handler.empty(aws.client("s3"), "archives") == 0
 
 
 def test_another_refusal_is_not_taken_for_an_empty_bucket(aws: Any) -> None:
     aws.refused["ListObjectVersions"] = "AccessDenied"
     with pytest.raises(ClientError, match="AccessDenied"):
-        emptying.empty(aws.client("s3"), "archives")
+        handler.empty(aws.client("s3"), "archives")
 
 
 def test_an_object_that_stays_fails_the_deletion_with_its_key(aws: Any) -> None:
     aws.undeletable = frozenset({"key-3"})
     with pytest.raises(custom_resource.NotDoneError, match="key-3"):
-        emptying.empty(aws.client("s3"), "archives")
+        handler.empty(aws.client("s3"), "archives")
 
 
 def test_logs_that_arrive_after_the_emptying_are_removed_too_until_the_bucket_is_gone(
     aws: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
-    monkeypatch.setattr(emptying.time, "sleep", waits.append)
+    monkeypatch.setattr(handler.time, "sleep", waits.append)
     aws.late_logs = 2
     told = outcomes(aws, "Delete", monkeypatch)
     assert (told["Status"], "archives" in aws.tags, list(aws.objects)) == ("SUCCESS", False, [("another", "key")])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -65,56 +64,47 @@ class Logs:
         return self.groups[name]
 
 
-@pytest.fixture(scope="module")
-def log_group() -> ModuleType:
-    return importlib.import_module("lambda.endpoint_log.log_group")
-
-
 @pytest.mark.parametrize(("there", "done"), [((), "made"), ((NAME,), "adopted")])
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
-def test_a_group_has_retention_and_key_whoever_made_it(
-    log_group: ModuleType, there: tuple[str, ...], done: str, request_type: str
-) -> None:
+def test_a_group_has_retention_and_key_whoever_made_it(there: tuple[str, ...], done: str, request_type: str) -> None:
     logs = Logs("/another", *there)
-    assert log_group.apply(logs, request_type, PROPERTIES) == done
+    assert handler.apply(logs, request_type, PROPERTIES) == done
     assert logs.groups == {"/another": {}, NAME: {"days": 90, "key": "arn:key", "tags": {"team": "platform"}}}
 
 
-def test_tags_follow_the_settings_and_those_of_others_stay(log_group: ModuleType) -> None:
+def test_tags_follow_the_settings_and_those_of_others_stay() -> None:
     logs = Logs()
-    log_group.apply(logs, "Create", PROPERTIES | {"Tags": '{"team": "platform", "cost": "1"}'})
+    handler.apply(logs, "Create", PROPERTIES | {"Tags": '{"team": "platform", "cost": "1"}'})
     logs.groups[NAME]["tags"]["by hand"] = "stays"
-    log_group.apply(logs, "Update", PROPERTIES, PROPERTIES | {"Tags": '{"team": "x", "cost": "1"}'})
+    handler.apply(logs, "Update", PROPERTIES, PROPERTIES | {"Tags": '{"team": "x", "cost": "1"}'})
     assert logs.groups[NAME]["tags"] == {"team": "platform", "by hand": "stays"}
 
 
-def test_properties_of_a_version_without_tags_are_taken(log_group: ModuleType) -> None:
+def test_properties_of_a_version_without_tags_are_taken() -> None:
     before = {name: value for name, value in PROPERTIES.items() if name not in ("Tags", "LogGroupArn")}
     logs = Logs(NAME)
-    log_group.apply(logs, "Update", PROPERTIES, before)
-    log_group.apply(logs, "Update", before, PROPERTIES)
+    handler.apply(logs, "Update", PROPERTIES, before)
+    handler.apply(logs, "Update", before, PROPERTIES)
     assert logs.groups[NAME]["days"] == 90
 
 
-def test_a_repeated_event_changes_nothing(log_group: ModuleType) -> None:
+def test_a_repeated_event_changes_nothing() -> None:
     logs = Logs()
-    log_group.apply(logs, "Create", PROPERTIES)
+    handler.apply(logs, "Create", PROPERTIES)
     before = {name: dict(each) for name, each in logs.groups.items()}
-    log_group.apply(logs, "Create", PROPERTIES)
+    handler.apply(logs, "Create", PROPERTIES)
     assert logs.groups == before
 
 
 @pytest.mark.parametrize(("retain", "left"), [("true", {NAME}), ("false", set())])
-def test_a_retained_group_outlives_the_stack_and_another_does_not(
-    log_group: ModuleType, retain: str, left: set[str]
-) -> None:
+def test_a_retained_group_outlives_the_stack_and_another_does_not(retain: str, left: set[str]) -> None:
     logs = Logs(NAME)
-    log_group.apply(logs, "Delete", {**PROPERTIES, "Retain": retain})
+    handler.apply(logs, "Delete", {**PROPERTIES, "Retain": retain})
     assert set(logs.groups) == left
 
 
-def test_a_group_that_is_gone_is_deleted(log_group: ModuleType) -> None:
-    assert log_group.apply(Logs(), "Delete", {**PROPERTIES, "Retain": "false"}) == "deleted"
+def test_a_group_that_is_gone_is_deleted() -> None:
+    assert handler.apply(Logs(), "Delete", {**PROPERTIES, "Retain": "false"}) == "deleted"
 
 
 def test_a_refusal_is_told_to_cloudformation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +115,7 @@ def test_a_refusal_is_told_to_cloudformation(monkeypatch: pytest.MonkeyPatch) ->
         raise PermissionError("the key's policy does not let CloudWatch Logs in")
 
     monkeypatch.setattr(logs, "associate_kms_key", refuse)
-    monkeypatch.setattr(clients, "client", lambda _service: logs)
+    monkeypatch.setattr(clients, "connect", lambda _service: logs)
     event = {"RequestType": "Create", "ResourceProperties": PROPERTIES, **calling.IDS}
     handler.handler(event, calling.context())
     assert (told[0]["Status"], told[0]["PhysicalResourceId"]) == ("FAILED", NAME)

@@ -14,7 +14,7 @@ from tritonstack_capacity.sizing.measurements import read_measurements
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 results: Any = importlib.import_module("lambda.load_test.results")
-services: Any = importlib.import_module("lambda.load_test.services")
+clients: Any = importlib.import_module("lambda.shared.clients")
 
 BEGAN = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
 
@@ -50,8 +50,7 @@ def gathered(*answers: dict[str, Any] | None, **settings: Any) -> tuple[BenchDoc
     made = plan(configuration("fast"), **settings)
     described = dict(zip([job["name"] for job in made["jobs"]], answers, strict=True))
     watch = CloudWatch()
-    clients = services.Clients(s3=None, sagemaker=None, cloudwatch=watch)
-    document, failed = results.gathered(made, described, clients, complete=True)
+    document, failed = results.gathered(made, described, clients.Aws(lambda _service: watch), complete=True)
     return BenchDocument.model_validate(document), failed, results.table(made, described), watch
 
 
@@ -92,7 +91,7 @@ def test_a_job_that_was_stopped_or_never_begun_was_asked_for_and_is_no_failure()
     document, _, _, _ = gathered({"Status": "STOPPED"}, None, instance_types=["ml.g4dn.xlarge", "ml.g4dn.2xlarge"])
     assert [(each.ended_by, each.failed) for each in document.results] == [
         ("STOPPED", False),
-        ("it was never started", False),
+        ("never started", False),
     ]
 
 

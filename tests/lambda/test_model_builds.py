@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 worlds: Any = importlib.import_module("tests.lambda.builds_world")
 handler: Any = importlib.import_module("lambda.model_builds.handler")
 order: Any = importlib.import_module("lambda.model_builds.order")
-services: Any = importlib.import_module("lambda.model_builds.services")
+clients: Any = importlib.import_module("lambda.shared.clients")
 calling: Any = importlib.import_module("tests.lambda.calling")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 
@@ -24,7 +24,7 @@ ROLLBACKS = ("UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN
 
 @pytest.fixture
 def world() -> Iterator[Any]:
-    with worlds.fakes.listening() as listener:
+    with worlds.listening() as listener:
         yield worlds.World(listener)
 
 
@@ -118,7 +118,7 @@ def test_an_update_that_is_taken_back_starts_nothing(world: Any, status: str) ->
 def test_delete_touches_nothing_at_all(world: Any) -> None:
     event = world.event("Delete", {"bert": A})
     world.aws.objects.clear()
-    assert order.requested(event, clients=world.clients, place=world.place) == {"Missing": "", "Build": ""}
+    assert order.requested(event, aws=world.clients, place=world.place) == {"Missing": "", "Build": ""}
     assert (world.aws.calls, world.signals) == ([], [])
 
 
@@ -134,7 +134,7 @@ def test_what_is_no_build_set_is_refused(world: Any, document: bytes) -> None:
     event = world.event("Create", {})
     world.aws.objects["staging", "set.build-set"] = document
     with pytest.raises(custom_resource.NotDoneError, match="is no build set"):
-        order.requested(event, clients=world.clients, place=world.place)
+        order.requested(event, aws=world.clients, place=world.place)
 
 
 def test_a_handle_whose_time_is_over_does_not_fail_the_request(world: Any) -> None:
@@ -151,7 +151,7 @@ def entry(world: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     variables = {"ARTIFACT_BUCKET": "artifacts", "PROJECT": "project", "RECORDS": "/tritonstack/local/"}
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(services.Clients, "of_session", classmethod(lambda _: world.clients))
+    monkeypatch.setattr(clients, "connect", world.aws.client)
     return world
 
 
@@ -204,7 +204,7 @@ def test_a_write_that_another_is_in_the_way_of_is_made_again(conflicts: int, mon
     """S3 answers 409 ConditionalRequestConflict, which boto3 does not try again."""
     pauses: list[float] = []
     monkeypatch.setattr(order.time, "sleep", pauses.append)
-    aws = worlds.fakes.FakeBuilds(conflicts=conflicts)
+    aws = worlds.FakeBuilds(conflicts=conflicts)
     order.put_once(aws.client("s3"), bucket="bucket", key="key", body="first")
     order.put_once(aws.client("s3"), bucket="bucket", key="key", body="second")
     assert aws.objects["bucket", "key"] == b"first"
@@ -213,6 +213,6 @@ def test_a_write_that_another_is_in_the_way_of_is_made_again(conflicts: int, mon
 
 def test_a_write_that_others_are_always_in_the_way_of_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(order.time, "sleep", lambda _seconds: None)
-    aws = worlds.fakes.FakeBuilds(conflicts=len(order.CONFLICT_PAUSES) + 1)
+    aws = worlds.FakeBuilds(conflicts=len(order.CONFLICT_PAUSES) + 1)
     with pytest.raises(ClientError, match="ConditionalRequestConflict"):
         order.put_once(aws.client("s3"), bucket="bucket", key="key", body="first")

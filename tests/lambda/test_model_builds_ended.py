@@ -11,14 +11,14 @@ import pytest
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 worlds: Any = importlib.import_module("tests.lambda.builds_world")
-presigned_url: Any = importlib.import_module("lambda.shared.presigned_url")
+custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 
 A, B = worlds.A, worlds.B
 
 
 @pytest.fixture
 def world() -> Iterator[Any]:
-    with worlds.fakes.listening() as listener:
+    with worlds.listening() as listener:
         yield worlds.World(listener)
 
 
@@ -167,7 +167,7 @@ def test_a_handle_that_has_expired_is_no_error(world: Any) -> None:
 
 
 def test_a_signal_that_did_not_get_through_is_lambda_s_to_repeat(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presigned_url, "PAUSES", (0,))
+    monkeypatch.setattr(custom_resource, "PAUSES", (0,))
     world.request("Create", {"bert": A})
     world.listener.answers["/handle"] = 503
     with pytest.raises(OSError, match="503"):

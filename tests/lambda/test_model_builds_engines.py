@@ -11,10 +11,8 @@ from botocore.exceptions import ClientError
 from tritonstack.engines import remote_job
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
-fakes: Any = importlib.import_module("tests.lambda.fake_engines")
-services: Any = importlib.import_module("lambda.model_builds.services")
+worlds: Any = importlib.import_module("tests.lambda.builds_world")
 ended_build: Any = importlib.import_module("lambda.model_builds.ended_build")
-engines: Any = importlib.import_module("lambda.model_builds.engines")
 
 OURS, OTHER = "builds:ours", "builds:other"
 ENDS = ("FAILED", "FAULT", "STOPPED", "TIMED_OUT")
@@ -24,24 +22,22 @@ class World:
     """An account where the build ``OURS`` has ended, and others run."""
 
     def __init__(self, status: str = "STOPPED") -> None:
-        self.aws = fakes.FakeEngines()
-        names = ("s3", "ssm", "codebuild", "sagemaker", "logs", "cloudformation")
-        self.clients = services.Clients(**{name: self.aws.client(name) for name in names})
+        self.aws = worlds.FakeEngines()
         self.aws.begin(OURS)
         self.aws.begin(OTHER, minutes=-10)
         self.aws.builds[OURS]["buildStatus"] = status
 
     def send(self, *, engine_project: str = "engines", engine_jobs: str = "local-engine-") -> None:
-        place = services.Place(
+        place = worlds.wait.Place(
             "artifacts", "builds", "/tritonstack/local/", engine_project=engine_project, engine_jobs=engine_jobs
         )
         arn = f"arn:aws:codebuild:us-east-1:123456789012:build/{OURS}"
         event = {"source": "aws.codebuild", "detail": {"build-id": arn, "build-status": "STOPPED"}}
-        ended_build.build_ended(event, clients=self.clients, place=place)
+        ended_build.build_ended(event, aws=worlds.clients.Aws(self.aws.client), place=place)
 
 
 def test_the_variable_is_the_one_that_the_build_sets() -> None:
-    assert engines.STARTED_BY == remote_job.VARIABLE == fakes.STARTED_BY
+    assert ended_build.STARTED_BY == remote_job.VARIABLE == worlds.STARTED_BY
 
 
 @pytest.mark.parametrize("status", ENDS)
@@ -139,7 +135,7 @@ def test_a_deployment_that_cannot_be_told_keeps_no_job_running(monkeypatch: pyte
 
     world = World()
     world.aws.begin_job("local-engine-bert-0", of=OURS)
-    monkeypatch.setattr(ended_build, "tell", refuse)
+    monkeypatch.setattr(ended_build, "signal_outcome", refuse)
     with pytest.raises(OSError, match="nobody answers"):
         world.send()
     assert world.aws.stopped == ["local-engine-bert-0"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 world: Any = importlib.import_module("tests.lambda.scaling_world")
 handler: Any = importlib.import_module("lambda.scaling.handler")
-services: Any = importlib.import_module("lambda.scaling.services")
+clients: Any = importlib.import_module("lambda.shared.clients")
 live_variant: Any = importlib.import_module("lambda.scaling.live_variant")
 calling: Any = importlib.import_module("tests.lambda.calling")
 target: Any = importlib.import_module("lambda.scaling.target")
@@ -245,7 +245,7 @@ def test_steps_are_for_the_same_variant_and_another_type_goes_all_at_once_withou
 @pytest.mark.parametrize(("before", "meant"), [("CANARY", {"Type": "CANARY"}), ("", {})])
 def test_a_routing_that_an_earlier_version_wrote_as_its_type_is_read(before: str, meant: dict[str, str]) -> None:
     text = json.dumps({**json.loads(A.text), "routing": before})
-    assert world.wanted.Wanted.of(text).routing == meant
+    assert world.target.Wanted.of(text).routing == meant
 
 
 @pytest.mark.parametrize("kind", ["Before", "Settled", "After"])
@@ -312,7 +312,7 @@ def test_only_settled_has_an_id_that_changes_with_the_variant() -> None:
 
 def test_a_failure_is_answered_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = calling.hear(monkeypatch)
-    monkeypatch.setattr(services.Aws, "of_session", world.FakeScaling(config=("a", 1), count=1).clients)
+    monkeypatch.setattr(clients, "connect", world.FakeScaling(config=("a", 1), count=1).client)
     monkeypatch.setenv("SCALING", B.text)
     handler.handler({**event("Before", "Create"), **calling.IDS}, calling.context())
     assert answers[0]["Status"] == "FAILED"
@@ -357,4 +357,4 @@ def test_a_variant_that_comes_back_beyond_the_quota_is_scaled_by_its_policies_fr
 
 def test_the_text_of_a_later_version_is_read_where_it_is_rolled_back() -> None:
     text = json.dumps({**json.loads(A.text), "added": {"later": 1}})
-    assert world.wanted.Wanted.of(text) == world.wanted.Wanted.of(A.text)
+    assert world.target.Wanted.of(text) == world.target.Wanted.of(A.text)

@@ -22,7 +22,7 @@ wire: Any = importlib.import_module("tests.lambda.throttled_aws")
 calling: Any = importlib.import_module("tests.lambda.calling")
 clients: Any = importlib.import_module("lambda.shared.clients")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
-emptying: Any = importlib.import_module("lambda.bucket_emptying.emptying")
+emptying: Any = importlib.import_module("lambda.bucket_emptying.handler")
 
 RUN_SECONDS, SEED = 900.0, 20240924
 A, B = "a" * 16, "b" * 16

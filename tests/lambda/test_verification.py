@@ -13,7 +13,6 @@ from botocore.exceptions import ReadTimeoutError
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 worlds: Any = importlib.import_module("tests.lambda.verification_world")
-fakes: Any = importlib.import_module("tests.lambda.fake_builds")
 A, B, LOADING = worlds.A, worlds.B, worlds.LOADING
 
 
@@ -64,7 +63,7 @@ def test_at_most_as_many_as_the_setting_says_are_called_and_the_others_told(worl
     _, _, data = world.create(models)
     assert len(world.called) == 20
     assert f"m20.{A}" in data["NotVerified"]
-    assert "at most 20 are called" in data["NotVerified"]
+    assert "at most 20 are invoked" in data["NotVerified"]
 
 
 def test_with_0_models_the_config_is_checked_all_the_same(world: Any) -> None:
@@ -141,7 +140,7 @@ def test_after_50_minutes_it_fails_and_says_what_did_not_answer(world: Any) -> N
     began = world.aws.now
     status, reason, _ = world.create({"bert": A, "resnet": A})
     assert status == "FAILED"
-    assert "1 models did not answer within 50 minutes" in reason
+    assert "1 models did not respond within 50 minutes" in reason
     assert f"bert.{A} (" in reason
     assert "ModelNotReadyException" in reason
     assert 3000 <= world.aws.now - began < 3120
@@ -189,7 +188,7 @@ def test_what_may_pass_is_tried_again_and_fails_in_the_end(world: Any, failure: 
     assert world.create({"bert": A})[0] == "SUCCESS"
     world.aws.script[f"bert.{A}.tar.gz"] = [failure]
     status, reason, _ = world.create({"bert": A})
-    assert (status, "4 of 4 calls failed" in reason) == ("FAILED", True)
+    assert (status, "4 of 4 requests failed" in reason) == ("FAILED", True)
 
 
 def test_a_call_of_too_many_is_no_failed_try_of_the_model(world: Any) -> None:
@@ -199,7 +198,7 @@ def test_a_call_of_too_many_is_no_failed_try_of_the_model(world: Any) -> None:
     assert world.create({"bert": A})[0] == "SUCCESS"
     world.aws.script[f"bert.{A}.tar.gz"] = [throttled]
     status, reason, _ = world.create({"bert": A})
-    assert (status, "did not answer within 50 minutes" in reason) == ("FAILED", True)
+    assert (status, "did not respond within 50 minutes" in reason) == ("FAILED", True)
     assert "ThrottlingException" in reason
 
 
@@ -233,7 +232,7 @@ def test_after_a_507_what_was_not_called_yet_stays_cold_and_the_rest_is_finished
     world.aws.script[f"huge.{A}.tar.gz"] = [worlds.model_error(507), worlds.right()]
     status, _, data = world.create(models)
     assert (status, data["Verified"]) == ("SUCCESS", f"bert.{A}, huge.{A}")
-    assert f"resnet.{A}: not called, since memory was full when huge.{A}" in data["NotVerified"]
+    assert f"resnet.{A}: not invoked, since memory was full when huge.{A}" in data["NotVerified"]
 
 
 def test_an_unload_since_the_start_ends_the_warming(world: Any) -> None:
@@ -244,7 +243,7 @@ def test_an_unload_since_the_start_ends_the_warming(world: Any) -> None:
     status, _, data = world.create(models)
     assert status == "SUCCESS"
     assert len(world.called) == 3
-    assert f"m3.{A}, m4.{A}, m5.{A}: not called, since models were unloaded" in data["NotVerified"]
+    assert f"m3.{A}, m4.{A}, m5.{A}: not invoked, since models were unloaded" in data["NotVerified"]
 
 
 def test_an_unload_before_it_began_does_not_count(world: Any) -> None:

@@ -75,7 +75,7 @@ def test_an_answer_in_json_is_taken_too() -> None:
     ],
 )
 def test_what_is_no_answer_is_said_to_be_none(content: bytes, content_type: str) -> None:
-    with pytest.raises(samples.VerificationError, match="no inference answer"):
+    with pytest.raises(samples.VerificationError, match="no inference response"):
         samples.decode(content, content_type)
 
 

@@ -23,7 +23,7 @@ from botocore.compat import HTTPHeaders
 from botocore.retries.bucket import TokenBucket
 from botocore.retries.standard import ExponentialBackoff
 
-services: Any = importlib.import_module("lambda.verification.services")  # `lambda` is a word of the language
+work: Any = importlib.import_module("lambda.verification.work")  # `lambda` is a word of the language
 steps: Any = importlib.import_module("lambda.load_test.steps")
 clients: Any = importlib.import_module("lambda.shared.clients")
 EPOCH = 1e9
@@ -89,7 +89,7 @@ class ThrottledAws:
         monkeypatch.setattr(ExponentialBackoff.__init__, "__defaults__", longest)
         monkeypatch.setattr(clients, "random", SimpleNamespace(random=lambda: 1.0))
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(services, "time", SimpleNamespace(time=lambda: EPOCH + self.now, sleep=self.sleep))
+        monkeypatch.setattr(work, "time", SimpleNamespace(time=lambda: EPOCH + self.now, sleep=self.sleep))
         for function in (steps.run, steps.clean_up):
             monkeypatch.setattr(function, "__kwdefaults__", {"wait": self.sleep})
 

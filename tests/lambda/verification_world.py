@@ -17,7 +17,7 @@ from tests import fake_aws as fakes
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 handler: Any = importlib.import_module("lambda.verification.handler")
-services: Any = importlib.import_module("lambda.verification.services")
+clients: Any = importlib.import_module("lambda.shared.clients")
 verification: Any = importlib.import_module("lambda.verification.verification")
 calling: Any = importlib.import_module("tests.lambda.calling")
 
@@ -138,7 +138,7 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.aws = FakeEndpoint()
         self.aws.described = [self.endpoint()]
-        monkeypatch.setattr(services, "connect", functools.cache(self.aws.client))
+        monkeypatch.setattr(clients, "connect", functools.cache(self.aws.client))
         monkeypatch.setattr(verification, "Clock", lambda seconds: FakeClock(self.aws, seconds))
         self.heard: list[dict[str, Any]] = calling.hear(monkeypatch)
         self.runs = 0

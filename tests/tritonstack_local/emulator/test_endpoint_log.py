@@ -14,7 +14,7 @@ KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-5555555555
 
 @pytest.fixture(scope="module")
 def log_group() -> ModuleType:
-    return importlib.import_module("lambda.endpoint_log.log_group")
+    return importlib.import_module("lambda.endpoint_log.handler")
 
 
 def test_a_group_that_was_retained_is_adopted_with_new_retention_and_key(

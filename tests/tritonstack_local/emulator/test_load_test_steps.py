@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import importlib
 import json
 from collections.abc import Callable
@@ -23,19 +22,26 @@ from tritonstack_capacity.bench.document import BenchDocument
 
 # `lambda` is a word of the language, so the folder of that name cannot stand in an import statement.
 steps: Any = importlib.import_module("lambda.load_test.steps")
-services: Any = importlib.import_module("lambda.load_test.services")
+shared_clients: Any = importlib.import_module("lambda.shared.clients")
 handler: Any = importlib.import_module("lambda.load_test.handler")
-closing: Any = importlib.import_module("lambda.load_test.closing")
+load_test_plan: Any = importlib.import_module("lambda.load_test.plan")
+
+
+def with_client(clients: Any, **changed: Any) -> Any:
+    """The clients, with others in place of some."""
+    made = shared_clients.Aws(clients._connect)
+    vars(made).update(changed)  # as a cached property keeps a client
+    return made
 
 
 @pytest.fixture
 def clients(aws: Emulator) -> Any:
-    return services.Clients(s3=aws.client("s3"), sagemaker=aws.client("sagemaker"), cloudwatch=aws.client("cloudwatch"))
+    return shared_clients.Aws(aws.client)
 
 
 @pytest.fixture
 def place(bucket: str, name: str) -> Any:
-    return services.Place(bucket, ROLE_ARN, load_test_job_prefix(name))
+    return load_test_plan.Place(bucket, ROLE_ARN, load_test_job_prefix(name))
 
 
 @pytest.fixture
@@ -149,7 +155,7 @@ def test_a_test_without_a_plan_has_nothing_to_clean_up_and_no_id_leads_out_of_it
 
 
 def test_a_plan_with_names_of_another_environment_is_refused(planned: str, clients: Any, bucket: str) -> None:
-    place = services.Place(bucket, ROLE_ARN, "prod-lt-")
+    place = load_test_plan.Place(bucket, ROLE_ARN, "prod-lt-")
     with pytest.raises(ValueError, match="begin with prod-lt-"):
         steps.register({"id": planned}, clients, place)
 
@@ -202,9 +208,7 @@ def test_what_a_test_made_is_removed_although_the_bucket_refuses(
     running_test(aws, planned, clients, place)
     refusing = Refusing(clients.s3, lambda name, given: name == "put_object" and given["Key"].endswith(refused))
     with pytest.raises(ClientError, match="put_object"):
-        steps.clean_up(
-            {"id": planned}, dataclasses.replace(clients, s3=refusing), place, seconds=20, wait=lambda _: None
-        )
+        steps.clean_up({"id": planned}, with_client(clients, s3=refusing), place, seconds=20, wait=lambda _: None)
     assert left(aws, planned) == []
     again = steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
     assert again["removed"] == [], "and what could not be written is, by the next try"
@@ -233,12 +237,12 @@ def test_figures_that_cloudwatch_refuses_are_said_to_be_missing_and_the_others_k
     for job in jobs:
         status(aws, job, "COMPLETED")
     refusing = Refusing(clients.cloudwatch, lambda *_: True)
-    told = steps.gather({"id": planned}, dataclasses.replace(clients, cloudwatch=refusing), place)
+    told = steps.gather({"id": planned}, with_client(clients, cloudwatch=refusing), place)
     assert told["failed"] == 0
     document = BenchDocument.model_validate(read(aws, bucket, planned, "results.json"))
     [first, *_] = document.results
     assert (first.failed, first.endpoint_figures, len(first.points)) == (False, [], 1)
-    assert first.ended_by.startswith("COMPLETED; CloudWatch told no figures: An error occurred (InternalError)")
+    assert first.ended_by.startswith("COMPLETED; CloudWatch returned no figures: An error occurred (InternalError)")
 
 
 def test_nothing_is_made_for_a_test_that_was_cleaned_up(aws: Emulator, planned: str, clients: Any, place: Any) -> None:
@@ -246,7 +250,7 @@ def test_nothing_is_made_for_a_test_that_was_cleaned_up(aws: Emulator, planned: 
     jobs = started(planned, clients, place)
     steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
     for step in ({"do": "register"}, {"do": "start", "job": jobs[0], "poll_seconds": 1}):
-        with pytest.raises(closing.ClosedError, match="nothing more is made"):
+        with pytest.raises(load_test_plan.ClosedError, match="nothing more is made"):
             steps.run({"id": planned, **step}, clients, place, seconds=20, wait=lambda _: None)
     assert left(aws, planned) == []
 
@@ -287,8 +291,8 @@ def test_what_a_step_makes_while_the_test_is_cleaned_up_is_removed_by_the_step(
         steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
 
     overtaken = Overtaken(clients.sagemaker, before, clean_up)
-    with pytest.raises(closing.MadeTooLateError):
-        steps.run(event, dataclasses.replace(clients, sagemaker=overtaken), place, seconds=20, wait=lambda _: None)
+    with pytest.raises(load_test_plan.MadeTooLateError):
+        steps.run(event, with_client(clients, sagemaker=overtaken), place, seconds=20, wait=lambda _: None)
     assert overtaken.overtaken
     assert left(aws, planned) == []
 
@@ -302,9 +306,7 @@ def test_two_clean_ups_at_once_remove_all_and_neither_fails(
         steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
 
     overtaken = Overtaken(clients.sagemaker, "delete_model_package", clean_up)
-    steps.clean_up(
-        {"id": planned}, dataclasses.replace(clients, sagemaker=overtaken), place, seconds=20, wait=lambda _: None
-    )
+    steps.clean_up({"id": planned}, with_client(clients, sagemaker=overtaken), place, seconds=20, wait=lambda _: None)
     assert overtaken.overtaken
     assert left(aws, planned) == []
 
@@ -319,8 +321,8 @@ class Context:
 def test_both_callers_reach_the_steps(
     aws: Emulator, planned: str, clients: Any, place: Any, *, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services.Clients, "of_session", lambda: clients)
-    monkeypatch.setattr(services.Place, "of_environment", lambda: place)
+    monkeypatch.setattr(handler, "Aws", lambda: clients)
+    monkeypatch.setattr(load_test_plan.Place, "of_environment", lambda: place)
     jobs = handler.handler({"do": "register", "id": planned}, Context())["jobs"]
     handler.handler({"do": "start", "id": planned, "job": jobs[0], "poll_seconds": 1}, Context())
     status(aws, jobs[0], "IN_PROGRESS")
