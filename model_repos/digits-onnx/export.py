@@ -6,7 +6,7 @@ Runs in the environment ``exporters``. The loss is convex and the split is seede
 Data: the 1,797 images that ship with scikit-learn (UCI, Optical Recognition of Handwritten Digits, test set).
 """
 
-# ruff: noqa: T201 - `tritonstack build` shows what is printed here
+# ruff: noqa: T201 - `tritonstack build` shows these lines
 
 import argparse
 import json
@@ -37,13 +37,13 @@ def main() -> int:
     parser.add_argument("--report", type=Path, required=True)
     parser.add_argument("--sample", type=Path, help="not needed: the images that are held out are the samples")
     arguments = parser.parse_args()
-    told = arguments.options
-    options = told["options"]
+    recipe = arguments.options
+    options = recipe["options"]
 
     digits = load_digits()
     images = digits.data.astype(np.float32)
     seen, held_out, seen_labels, held_out_labels = train_test_split(
-        images, digits.target, test_size=options["held_out"], random_state=told["seed"], stratify=digits.target
+        images, digits.target, test_size=options["held_out"], random_state=recipe["seed"], stratify=digits.target
     )
     print(f"training on {len(seen)} images, {len(held_out)} held out", flush=True)
     classifier = train(seen, seen_labels, regularisation=options["regularisation"])
@@ -53,7 +53,7 @@ def main() -> int:
     path = arguments.target / MODEL
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(to_onnx(classifier).SerializeToString(deterministic=True))
-    difference = prove(path, classifier, held_out, tolerance=told["tolerance"])
+    difference = prove(path, classifier, held_out, tolerance=recipe["tolerance"])
     print(f"largest difference to scikit-learn: {difference:.2e}", flush=True)
 
     figures = {"accuracy": accuracy, "held_out_images": len(held_out), "largest_difference": difference}
@@ -93,7 +93,7 @@ def to_onnx(classifier: Pipeline) -> onnx.ModelProto:
 
 
 def prove(path: Path, classifier: Pipeline, images: np.ndarray, *, tolerance: float) -> float:
-    """ONNX Runtime's answers against scikit-learn's, one image alone and all at once.
+    """Compare ONNX Runtime with scikit-learn, one image alone and all at once.
 
     Returns the largest difference of a probability; ends the export where it is above ``tolerance`` or a label differs.
     """

@@ -1,4 +1,4 @@
-"""Leave weights and PyTorch's answers for TensorFlow. `tritonstack build` runs this in the environment ``torch``."""
+"""Write weights and PyTorch's outputs for TensorFlow. `tritonstack build` runs this in the environment ``torch``."""
 
 import sys
 from functools import partial

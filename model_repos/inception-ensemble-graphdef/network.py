@@ -18,7 +18,7 @@ Weights = Mapping[str, np.ndarray]
 def probabilities(images: Any, weights: Weights) -> Any:
     """Images FP32 [n, 299, 299, 3], values -1 to 1 → probabilities FP32 [n, 1001].
 
-    Raises :class:`WorkFailedError` naming a weight that is not there or that no layer takes.
+    Raises :class:`WorkFailedError` naming a weight that is missing or that no layer takes.
     """
     taken = Taken(weights)
     found = images
@@ -82,7 +82,7 @@ class Taken:
         self._names: set[str] = set()
 
     def __call__(self, name: str) -> np.ndarray:
-        """One weight. Raises :class:`WorkFailedError` where it is not there."""
+        """One weight. Raises :class:`WorkFailedError` where it is missing."""
         if name not in self._weights:
             raise WorkFailedError(f"weight {name} is missing")
         self._names.add(name)

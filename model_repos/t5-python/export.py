@@ -16,19 +16,17 @@ from tokenizers import Tokenizer
 from transformers import GenerationConfig, T5ForConditionalGeneration
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import answers, report, tokenizer, weights
-from tritonstack.exporters.arguments import Arguments
+from tritonstack.exporters import tokenizer, weights
 from tritonstack.exporters.cases import batches
-from tritonstack.exporters.progress import say
-from tritonstack.exporters.script import run
+from tritonstack.exporters.script import Arguments, run, say, versions, write_answer, write_report, write_request
 
 MODEL = Path("t5-python/1/model")
 T5_SMALL = {"decoder_start_token_id": 0}  # all else of T5Config's defaults is T5-small's
 PADDING, END = 0, 1
-SPECIALS = ("<pad>", "</s>", "<unk>")  # T5's own, under T5's numbers 0, 1 and 2
+SPECIALS = ("<pad>", "</s>", "<unk>")  # T5's own, with T5's ids 0, 1 and 2
 HUB_TOKENIZER = "tokenizer.json"
 RANDOM_FACTORS = {"shared.": 0.05, "Attention.q.": 3.0, "Attention.k.": 3.0, "relative_attention_bias.": 30.0}
-LENGTHS = (3, 17)  # tokens of the requests that the proof makes up: two lengths, as the axis is dynamic
+LENGTHS = (3, 17)  # tokens of the proof's random requests: two lengths, as the axis is dynamic
 TOOLS = ("numpy", "safetensors", "tokenizers", "torch", "transformers")
 
 
@@ -55,9 +53,9 @@ def main(given: Arguments) -> None:
     say(", ".join(f"{name} {value:.3g}" for name, value in figures.items()))
 
     sample = given.target / "sample"
-    answers.write_request(sample / "request.json", {"input_ids": ids, "attention_mask": np.ones_like(ids)})
-    answers.write(sample / "answer.json", {"output": alone[0]})
-    report.write(given, figures, report.versions(TOOLS), inputs=loaded.inputs)
+    write_request(sample / "request.json", {"input_ids": ids, "attention_mask": np.ones_like(ids)})
+    write_answer(sample / "answer.json", {"output": alone[0]})
+    write_report(given, figures, versions(TOOLS), inputs=loaded.inputs)
 
 
 def words_of(loaded: weights.Loaded) -> Any:
@@ -68,10 +66,10 @@ def words_of(loaded: weights.Loaded) -> Any:
 
 
 def let_context_count(model: T5ForConditionalGeneration) -> None:
-    """Change random weights so that answers depend on what is asked and on the position.
+    """Change random weights so that outputs depend on the input and on the position.
 
-    T5 compares its last state with the embeddings it began from. Fresh ones are so large that every token is followed
-    by itself, and fresh attention is nearly the same everywhere: no proof and no test could tell anything of that.
+    T5 compares its last state with its input embeddings. New ones are so large that every token is followed by itself,
+    and new attention is nearly uniform: a proof or a test with such weights would show nothing.
     """
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -132,10 +130,10 @@ def prove_weights(
 def prove_padding(
     archived: T5ForConditionalGeneration, requests: list[np.ndarray], alone: list[np.ndarray]
 ) -> dict[str, float]:
-    """Each request's answer out of one padded batch of the archived model, against ``alone``, the source's to it alone.
+    """Compare each request's output in a padded batch of the archived model with ``alone``, the source's for it alone.
 
-    Returns how many ids were compared, and how many different ones were among them: a model that repeats itself would
-    prove little. Raises WorkFailedError where an answer differs.
+    Returns the number of ids compared, and of different ones: a model that repeats itself would prove little. Raises
+    WorkFailedError where an output differs.
     """
     batching = archive_module("batching")
     questions = [batching.Question(ids=ids, mask=np.ones_like(ids)) for ids in requests]
@@ -149,7 +147,7 @@ def prove_padding(
 
 
 def generate(model: T5ForConditionalGeneration, ids: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-    """The framework's own greedy answer. Returns INT32 [rows, tokens]."""
+    """The framework's own greedy output. Returns INT32 [rows, tokens]."""
     mask = np.ones_like(ids) if mask is None else mask
     with torch.inference_mode():
         found = model.generate(

@@ -14,9 +14,9 @@ import numpy as np
 
 from tritonstack.errors import WorkFailedError
 from tritonstack.exporters import graphdef
-from tritonstack.exporters.cases import Answered
-from tritonstack.exporters.graph import Graph, Tensor
+from tritonstack.exporters.cases import SolvedCase
 from tritonstack.exporters.graphdef import tf
+from tritonstack.exporters.script import Graph, Tensor
 
 X = Tensor("x", "FP32", ("batch", 4))
 Y = Tensor("Model/y", "FP32", ("batch", 2))
@@ -31,7 +31,7 @@ def linear(inputs):
 def cases(*, wrong=0.0, value=1.0):
     for size in (1, 3):
         x = np.full((size, 4), value, np.float32)
-        yield Answered(f"batch {size}", {"x": x}, {"Model/y": x @ WEIGHT + np.float32(wrong)})
+        yield SolvedCase(f"batch {size}", {"x": x}, {"Model/y": x @ WEIGHT + np.float32(wrong)})
 
 
 def exported(folder):
@@ -83,7 +83,7 @@ def prove_other_names(folder):
 
 
 def prove_wrong_shape(folder):
-    wide = (Answered("batch 1", {"x": np.ones((1, 5), np.float32)}, {"Model/y": np.ones((1, 2), np.float32)}),)
+    wide = (SolvedCase("batch 1", {"x": np.ones((1, 5), np.float32)}, {"Model/y": np.ones((1, 2), np.float32)}),)
     graphdef.prove(exported(folder), GRAPH, iter(wide), tolerance=1e-4)
 
 

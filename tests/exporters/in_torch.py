@@ -22,17 +22,24 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import draws, onnx_graph, proof, torchscript, weights
-from tritonstack.exporters.graph import Graph, Tensor
-from tritonstack.exporters.modules import Adapted, answer_of
-from tritonstack.exporters.progress import quiet
+from tritonstack.exporters import torch_export, weights
+from tritonstack.exporters.cases import masks, token_ids
+from tritonstack.exporters.script import Graph, Tensor, quiet
+from tritonstack.exporters.torch_export import (
+    Adapted,
+    export_onnx,
+    export_torchscript,
+    outputs_of,
+    prove_onnx,
+    prove_torchscript,
+)
 
 IDS = Tensor("ids", "INT32", ("batch", "length"))
 MASK = Tensor("mask", "INT32", ("batch", "length"))
 WIDE = Tensor("wide", "FP32", ("batch", "length", 6))
 POOLED = Tensor("pooled", "FP32", ("batch", 6))
 GRAPH = Graph(18, (IDS, MASK), (WIDE, POOLED))
-DRAWS = {"ids": draws.token_ids(20), "mask": draws.masks}
+DRAWS = {"ids": token_ids(20), "mask": masks}
 PIXELS = Graph(18, (Tensor("x", "FP32", ("batch", 4)),), (Tensor("y", "FP32", ("batch", 6)),))
 
 
@@ -98,21 +105,21 @@ def example(graph):
 
 def prove(path, module, graph=GRAPH, **settings):
     tried = {"batches": (1, 4), "tolerance": 1e-4, "draws": DRAWS, **settings}
-    return proof.prove_onnx(path, partial(answer_of, module, graph), graph, **tried)
+    return prove_onnx(path, partial(outputs_of, module, graph), graph, **tried)
 
 
 def export_encoder(folder):
-    onnx_graph.export(encoder(), GRAPH, folder / "model.onnx", example(GRAPH))
+    export_onnx(encoder(), GRAPH, folder / "model.onnx", example(GRAPH))
     return {"difference": prove(folder / "model.onnx", encoder())}
 
 
 def export_externally(folder):
-    onnx_graph.export(encoder(), GRAPH, folder / "model.onnx", example(GRAPH), embed_limit=100)
+    export_onnx(encoder(), GRAPH, folder / "model.onnx", example(GRAPH), embed_limit=100)
     return {"difference": prove(folder / "model.onnx", encoder())}
 
 
 def prove_another_model(folder):
-    onnx_graph.export(encoder(), GRAPH, folder / "model.onnx", example(GRAPH))
+    export_onnx(encoder(), GRAPH, folder / "model.onnx", example(GRAPH))
     other = encoder()
     with torch.no_grad():
         other.model.linear.bias += 0.01
@@ -120,7 +127,7 @@ def prove_another_model(folder):
 
 
 def prove_nan(folder):
-    onnx_graph.export(encoder(), GRAPH, folder / "model.onnx", example(GRAPH))
+    export_onnx(encoder(), GRAPH, folder / "model.onnx", example(GRAPH))
     broken = encoder()
     with torch.no_grad():
         broken.model.linear.weight[0, 0] = torch.nan
@@ -128,7 +135,7 @@ def prove_nan(folder):
 
 
 def prove_sample_without_mask(folder):
-    onnx_graph.export(encoder(), GRAPH, folder / "model.onnx", example(GRAPH))
+    export_onnx(encoder(), GRAPH, folder / "model.onnx", example(GRAPH))
     prove(folder / "model.onnx", encoder(), sample={"ids": np.ones((1, 3), np.int32)})
 
 
@@ -139,12 +146,12 @@ def prove_damaged_file(folder):
 
 def export_with_other_tensors(folder):
     said = Graph(18, (IDS, MASK), (Tensor("wide", "FP16", ("batch", "length", 6)), Tensor("pooled", "FP32", (1, 6))))
-    onnx_graph.export(encoder(), said, folder / "model.onnx", example(GRAPH))
+    export_onnx(encoder(), said, folder / "model.onnx", example(GRAPH))
 
 
 def export_to_older_operators(folder):
     said = Graph(17, GRAPH.inputs, GRAPH.outputs)
-    onnx_graph.export(encoder(), said, folder / "model.onnx", example(GRAPH))
+    export_onnx(encoder(), said, folder / "model.onnx", example(GRAPH))
     proto = onnx.load(folder / "model.onnx")
     means = [node for node in proto.graph.node if node.op_type == "ReduceMean"]
     return {
@@ -158,7 +165,7 @@ def export_to_older_operators(folder):
 def convert_without_weights(folder):
     """The same export with its weights left out of the conversion, and with all of them in it."""
     said, sizes = Graph(17, GRAPH.inputs, GRAPH.outputs), {}
-    convert = onnx_graph.version_converter.convert_version
+    convert = torch_export.version_converter.convert_version
     weights = 4 * encoder().model.embedding.weight.numel()
     for name, least in (("without", 64), ("with", weights)):  # 64: more than the axes of a mean, which are converted
 
@@ -166,46 +173,46 @@ def convert_without_weights(folder):
             sizes[name] = proto.ByteSize()
             return convert(proto, opset)
 
-        onnx_graph.version_converter.convert_version, onnx_graph.LARGE_WEIGHT = counted, least
-        onnx_graph.export(encoder(), said, folder / f"{name}.onnx", example(GRAPH))
-    onnx_graph.version_converter.convert_version = convert
+        torch_export.version_converter.convert_version, torch_export.LARGE_WEIGHT = counted, least
+        export_onnx(encoder(), said, folder / f"{name}.onnx", example(GRAPH))
+    torch_export.version_converter.convert_version = convert
     same = (folder / "without.onnx").read_bytes() == (folder / "with.onnx").read_bytes()
     return {"same": same, "left_out": sizes["with"] - sizes["without"], "weights": weights}
 
 
 def export_to_operators_that_it_needs(folder):
     said = Graph(9, GRAPH.inputs, GRAPH.outputs)
-    onnx_graph.export(encoder(), said, folder / "model.onnx", example(GRAPH))
+    export_onnx(encoder(), said, folder / "model.onnx", example(GRAPH))
 
 
 def export_axis_that_is_fixed(folder):
     said = Graph(18, PIXELS.inputs, (Tensor("y", "FP32", ("batch", "anything")),))
-    onnx_graph.export(linear(), said, folder / "model.onnx", example(PIXELS))
+    export_onnx(linear(), said, folder / "model.onnx", example(PIXELS))
 
 
 def export_batch_that_is_fixed(folder):
-    onnx_graph.export(linear(Fixed), PIXELS, folder / "model.onnx", example(PIXELS))
+    export_onnx(linear(Fixed), PIXELS, folder / "model.onnx", example(PIXELS))
 
 
 def export_what_depends_on_values(folder):
-    onnx_graph.export(linear(Deciding), PIXELS, folder / "model.onnx", example(PIXELS))
+    export_onnx(linear(Deciding), PIXELS, folder / "model.onnx", example(PIXELS))
 
 
 def trace_encoder(folder):
-    torchscript.export(encoder(), GRAPH, folder / "model.pt", example(GRAPH))
-    answer = partial(answer_of, encoder(), GRAPH)
+    export_torchscript(encoder(), GRAPH, folder / "model.pt", example(GRAPH))
+    answer = partial(outputs_of, encoder(), GRAPH)
     path = folder / "model.pt"
-    return {"difference": proof.prove_torchscript(path, answer, GRAPH, batches=(1, 4), tolerance=0.0, draws=DRAWS)}
+    return {"difference": prove_torchscript(path, answer, GRAPH, batches=(1, 4), tolerance=0.0, draws=DRAWS)}
 
 
 def trace_batch_that_is_fixed(folder):
-    torchscript.export(linear(Fixed), PIXELS, folder / "model.pt", example(PIXELS))
-    answer = partial(answer_of, linear(), PIXELS)
-    proof.prove_torchscript(folder / "model.pt", answer, PIXELS, batches=(1, 4), tolerance=1e-4)
+    export_torchscript(linear(Fixed), PIXELS, folder / "model.pt", example(PIXELS))
+    answer = partial(outputs_of, linear(), PIXELS)
+    prove_torchscript(folder / "model.pt", answer, PIXELS, batches=(1, 4), tolerance=1e-4)
 
 
 def trace_device(folder):
-    torchscript.export(linear(OnCpu), PIXELS, folder / "model.pt", example(PIXELS))
+    export_torchscript(linear(OnCpu), PIXELS, folder / "model.pt", example(PIXELS))
 
 
 def hub_folder(folder):

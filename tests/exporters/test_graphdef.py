@@ -69,7 +69,7 @@ def test_a_model_that_is_not_the_graphs_is_refused_and_leaves_no_file(graphdefs:
             "prove_another_model",
             "tensor Model/y, batch 1: the exported model differs by 0.01 from the source framework",
         ),
-        ("prove_nan", "tensor Model/y, batch 1: the source framework answers NaN or infinity"),
+        ("prove_nan", "tensor Model/y, batch 1: the source framework returns NaN or infinity"),
         ("prove_other_names", "model.graphdef has no node y"),
         ("prove_wrong_shape", "batch 1: the exported model fails: Cannot feed value of shape (1, 5)"),
         ("prove_damaged_file", "TensorFlow cannot load model.graphdef"),

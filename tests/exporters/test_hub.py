@@ -1,8 +1,13 @@
-"""Where pretrained weights come from."""
+"""Pretrained files from the hub's folder, and from an object of S3: one file, or the named files of a packed folder."""
 
 from __future__ import annotations
 
 import hashlib
+import io
+import stat
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -51,3 +56,124 @@ def test_an_identifier_that_would_lead_elsewhere_is_refused(identifier: str) -> 
 def test_pretrained_weights_without_a_source_are_refused(source: dict[str, str] | None) -> None:
     with pytest.raises(WorkFailedError, match="need `source"):
         hub.fetch(source, [])
+
+
+# An object of S3.
+
+S3_FILES = ("config.json", "model.safetensors")
+CONTENT = {"config.json": b"{}", "model.safetensors": b"weights"}
+
+Packer = Callable[[Path, Mapping[str, bytes]], None]
+
+
+def pack_tar(path: Path, files: Mapping[str, bytes]) -> None:
+    """A .tar.gz of these members, whatever they are called."""
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+
+
+def pack_zip(path: Path, files: Mapping[str, bytes]) -> None:
+    """A .zip of these members."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in files.items():
+            packed.writestr(name, content)
+
+
+PACKERS = pytest.mark.parametrize(("suffix", "pack"), [(".tar.gz", pack_tar), (".tgz", pack_tar), (".zip", pack_zip)])
+
+
+def s3_source(tmp_path: Path, suffix: str = ".tar.gz") -> dict[str, str]:
+    """The options' ``source`` of an object that was downloaded to ``tmp_path / "object"``."""
+    place = {"file": str(tmp_path / "object"), "folder": str(tmp_path / "unpacked")}
+    return {"s3": f"s3://bucket/weights{suffix}", "sha256": "0" * 64, **place}
+
+
+@PACKERS
+@pytest.mark.parametrize("base", ["", "./", "bert/"])
+def test_the_named_files_of_a_packed_folder_are_found(tmp_path: Path, suffix: str, pack: Packer, base: str) -> None:
+    others = {f"{base}README.md": b"of no use", f"{base}1_Pooling/config.json": b"another"}
+    pack(tmp_path / "object", {**{base + name: content for name, content in CONTENT.items()}, **others})
+    place = hub.fetch(s3_source(tmp_path, suffix), S3_FILES)
+    assert {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()} == CONTENT
+    assert place.is_relative_to(tmp_path / "unpacked")
+
+
+def test_a_file_in_a_folder_of_the_model_is_found(tmp_path: Path) -> None:
+    pack_tar(tmp_path / "object", {"bert/1_Pooling/config.json": b"pooling"})
+    place = hub.fetch(s3_source(tmp_path), ["1_Pooling/config.json"])
+    assert (place / "1_Pooling/config.json").read_bytes() == b"pooling"
+
+
+@PACKERS
+def test_members_that_lead_elsewhere_are_not_unpacked(tmp_path: Path, suffix: str, pack: Packer) -> None:
+    evil = {"../config.json": b"evil", "/config.json": b"evil", "../../escaped": b"evil"}
+    pack(tmp_path / "object", {**evil, **CONTENT})
+    place = hub.fetch(s3_source(tmp_path, suffix), S3_FILES)
+    assert (place / "config.json").read_bytes() == b"{}"
+    written = {path for path in tmp_path.rglob("*") if path.is_file()} - {tmp_path / "object"}
+    assert all(path.is_relative_to(tmp_path / "unpacked") for path in written)
+    assert not (tmp_path.parent / "config.json").exists()
+
+
+@PACKERS
+def test_every_file_that_is_not_packed_is_named(tmp_path: Path, suffix: str, pack: Packer) -> None:
+    pack(tmp_path / "object", {"bert/config.json": b"{}", "a/b/model.safetensors": b"too deep"})
+    with pytest.raises(WorkFailedError, match=r"has no model\.safetensors, tokenizer\.json, at its root"):
+        hub.fetch(s3_source(tmp_path, suffix), [*S3_FILES, "tokenizer.json"])
+
+
+def test_files_in_two_folders_are_refused_and_the_root_goes_before_a_folder(tmp_path: Path) -> None:
+    twice = {f"{base}/{name}": content for base in ("a", "b") for name, content in CONTENT.items()}
+    pack_tar(tmp_path / "object", twice)
+    with pytest.raises(WorkFailedError, match=r"in several folders: a, b"):
+        hub.fetch(s3_source(tmp_path), S3_FILES)
+    pack_tar(tmp_path / "object", twice | {"config.json": b"root", "model.safetensors": b"root"})
+    assert (hub.fetch(s3_source(tmp_path), S3_FILES) / "config.json").read_bytes() == b"root"
+
+
+def test_a_link_instead_of_a_file_is_refused(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "object", "w:gz") as tar:
+        link = tarfile.TarInfo("config.json")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    with pytest.raises(WorkFailedError, match=r"config\.json is packed as a link"):
+        hub.fetch(s3_source(tmp_path), S3_FILES)
+    info = zipfile.ZipInfo("config.json")
+    info.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(tmp_path / "object", "w") as packed:
+        packed.writestr(info, "/etc/passwd")
+    with pytest.raises(WorkFailedError, match=r"config\.json is packed as a link"):
+        hub.fetch(s3_source(tmp_path, ".zip"), S3_FILES)
+
+
+@PACKERS
+def test_a_damaged_object_is_refused(tmp_path: Path, suffix: str, pack: Packer) -> None:
+    pack(tmp_path / "object", {"config.json": bytes(range(256)) * 64})
+    whole = (tmp_path / "object").read_bytes()
+    for damaged in (b"", b"no archive", whole[: len(whole) // 2]):
+        (tmp_path / "object").write_bytes(damaged)
+        with pytest.raises(WorkFailedError, match="is damaged or cannot be unpacked"):
+            hub.fetch(s3_source(tmp_path, suffix), ["config.json"])
+
+
+def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "MOST_BYTES", 8)
+    pack_tar(tmp_path / "object", CONTENT)
+    with pytest.raises(WorkFailedError, match="unpack to more than 8 bytes"):
+        hub.fetch(s3_source(tmp_path), S3_FILES)
+
+
+def test_an_object_that_is_one_file_gets_the_name_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "object").write_bytes(b"checkpoint")
+    place = hub.fetch(s3_source(tmp_path, ".pt"), ["inception_v3.pt"])
+    assert (place / "inception_v3.pt").read_bytes() == b"checkpoint"
+    with pytest.raises(WorkFailedError, match=r"is one file, and this export needs config\.json, model\.safetensors"):
+        hub.fetch(s3_source(tmp_path, ".pt"), S3_FILES)
+
+
+def test_an_object_that_no_build_downloaded_is_refused() -> None:
+    with pytest.raises(WorkFailedError, match="s3://bucket/key is not downloaded"):
+        hub.fetch({"s3": "s3://bucket/key", "sha256": "0" * 64}, [])

@@ -24,9 +24,8 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from tritonstack.exporters import inception_weights
+from tritonstack.exporters import inception
 from tritonstack.exporters.inception_layout import CLASSES
-from tritonstack.exporters.inception_network import InceptionV3
 
 
 def main(what: str, *rest: str) -> None:
@@ -40,7 +39,7 @@ def main(what: str, *rest: str) -> None:
 
 def facts() -> dict[str, Any]:
     """Names and shapes of the weights, how many there are, and five scores of the filled network."""
-    network = InceptionV3(classes=1000)
+    network = inception.InceptionV3(classes=1000)
     lines = "\n".join(f"{name} {list(value.shape)}" for name, value in sorted(network.state_dict().items()))
     picture = np.random.default_rng(1).uniform(-1, 1, (1, 3, 299, 299)).astype(np.float32)
     with torch.inference_mode():
@@ -76,12 +75,12 @@ def filled(network: torch.nn.Module) -> torch.nn.Module:
 def random_digest(*, threads: int, seed: int = 0) -> str:
     """The SHA-256 of the tiny network's random weights."""
     torch.set_num_threads(threads)
-    state = inception_weights.random(seed=seed, channel_divisor=16).state_dict()
+    state = inception.random_network(seed=seed, channel_divisor=16).state_dict()
     return hashlib.sha256(b"".join(value.numpy().tobytes() for value in state.values())).hexdigest()
 
 
 def checkpoint(path: Path, classes: int) -> None:
-    found = inception_weights.random(seed=3, channel_divisor=16).state_dict()
+    found = inception.random_network(seed=3, channel_divisor=16).state_dict()
     first = CLASSES - classes
     found["fc.weight"], found["fc.bias"] = found["fc.weight"][first:].clone(), found["fc.bias"][first:].clone()
     save_file({name: value for name, value in found.items() if not name.endswith("num_batches_tracked")}, path)

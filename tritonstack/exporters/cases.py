@@ -1,42 +1,47 @@
-"""Inputs that an exported model is tried with, and the comparison of its answers with the source framework's.
+"""Inputs that an exported model is tested with, the source framework's outputs for them, and the comparison.
 
-NumPy only: source framework and exported model may each need an environment of its own.
+NumPy only: source framework and exported model may each need an environment of its own. Then the cases and the weights
+are files in the exports' target folder, under names that no recipe lists.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters.arguments import Arrays, Options
-from tritonstack.exporters.draws import Draw, drawn
-from tritonstack.exporters.graph import BATCH, Graph
-from tritonstack.exporters.progress import say
+from tritonstack.exporters.script import BATCH, Arrays, Graph, Options, Tensor, atomic, say
 
+Array = np.ndarray[Any, Any]
 Model = Callable[[Arrays], Arrays]
 """Inputs by name → outputs by name."""
-
+Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
+"""Generator and shape → values; they are converted to the input's type."""
 AXIS_SIZES = (3, 8)
-"""Sizes that a dynamic axis is tried at, unless told otherwise."""
+"""Default sizes that a dynamic axis is tested at."""
+WEIGHTS = Path("weights.npz")
+CASES = Path("proof.npz")
+_NAMES = "names"
 
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs to try, and how to call them in a message."""
+    """Inputs, and their name in messages."""
 
     name: str
     inputs: Arrays
 
 
 @dataclass(frozen=True)
-class Answered:
-    """A case with the source framework's answer."""
+class SolvedCase:
+    """A case with the source framework's outputs."""
 
     name: str
     inputs: Arrays
@@ -44,7 +49,7 @@ class Answered:
 
 
 def batches(options: Options) -> tuple[int, ...]:
-    """The batch sizes to prove: 1 and the model's largest, or the recipe's ``proof.largest_batch`` below it: said."""
+    """The batch sizes to prove: 1 and the model's largest, or the recipe's ``proof.largest_batch`` below it."""
     largest = options.max_batch_size
     proved = largest if options.largest_batch is None else min(options.largest_batch, largest)
     if proved < largest:
@@ -67,12 +72,13 @@ def cases(
         {axis: axes.get(axis, AXIS_SIZES)[position] for axis in graph.axes}
         for position in range(2 if graph.axes else 1)
     ]
+
+    def random(batch: int, sizes: Mapping[str, int]) -> Arrays:
+        all_sizes = {BATCH: batch, **sizes}
+        return {one.name: drawn(one, draws, generator=generator, sizes=all_sizes) for one in graph.inputs}
+
     for batch, sizes in itertools.product(batches, tries):
-        inputs = {
-            tensor.name: drawn(tensor, draws, generator=generator, sizes={BATCH: batch, **sizes})
-            for tensor in graph.inputs
-        }
-        yield Case(_named("random input", batch, sizes), inputs)
+        yield Case(_named("random input", batch, sizes), random(batch, sizes))
     if sample is None:
         return
     missing = [tensor.name for tensor in graph.inputs if tensor.name not in sample]
@@ -80,10 +86,7 @@ def cases(
         raise WorkFailedError(f"the sample has no input {', '.join(missing)}")
     sizes = _sizes_of(graph, sample)
     for batch in batches:
-        inputs = {
-            tensor.name: drawn(tensor, draws, generator=generator, sizes={BATCH: batch, **sizes})
-            for tensor in graph.inputs
-        }
+        inputs = random(batch, sizes)
         for tensor in graph.inputs:
             inputs[tensor.name][:1] = sample[tensor.name][:1]
         yield Case(_named("sample input", batch, sizes), inputs)
@@ -102,15 +105,15 @@ def _named(what: str, batch: int, sizes: Mapping[str, int]) -> str:
     return ", ".join([what, f"batch {batch}", *(f"{axis} {size}" for axis, size in sizes.items())])
 
 
-def answered(tried: Iterator[Case], reference: Model) -> Iterator[Answered]:
-    """Each case with what the source framework answers."""
-    for case in tried:
-        yield Answered(case.name, case.inputs, reference(case.inputs))
+def solved(cases: Iterator[Case], reference: Model) -> Iterator[SolvedCase]:
+    """Each case with the source framework's outputs."""
+    for case in cases:
+        yield SolvedCase(case.name, case.inputs, reference(case.inputs))
 
 
 def compare(
     exported: Model,
-    cases: Iterator[Answered],
+    cases: Iterator[SolvedCase],
     graph: Graph,
     *,
     tolerance: float,
@@ -118,14 +121,14 @@ def compare(
 ) -> float:
     """The largest difference over all cases. Raises :class:`WorkFailedError` naming the tensor and the case.
 
-    ``failures``: what a run of the exported model raises.
+    ``failures``: exceptions of the exported model's runtime.
     """
     largest = 0.0
     for case in cases:
         try:
             given = exported(case.inputs)
         except failures as error:
-            reason = str(error).strip().splitlines()[-1]  # TorchScript's has a listing of its code before it
+            reason = str(error).strip().splitlines()[-1]  # TorchScript's begins with a listing of its code
             raise WorkFailedError(f"{case.name}: the exported model fails: {reason}") from error
         differences = {
             tensor.name: _difference(
@@ -148,12 +151,92 @@ def _difference(given: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], wha
     """The largest absolute difference; infinity where values that are no floating-point numbers differ."""
     for side, array in (("source framework", expected), ("exported model", given)):
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise WorkFailedError(f"{what}: the {side} answers NaN or infinity")
+            raise WorkFailedError(f"{what}: the {side} returns NaN or infinity")
     if given.shape != expected.shape or given.dtype != expected.dtype:
         raise WorkFailedError(
-            f"{what}: the exported model answers {given.dtype} {list(given.shape)}, "
+            f"{what}: the exported model returns {given.dtype} {list(given.shape)}, "
             f"the source framework {expected.dtype} {list(expected.shape)}"
         )
     if expected.dtype.kind != "f":
         return 0.0 if np.array_equal(given, expected) else math.inf
     return float(np.abs(given - expected).max(initial=0.0))
+
+
+# Random inputs.
+
+
+def normal(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Standard normal, like a normalised image."""
+    return generator.standard_normal(shape)
+
+
+def token_ids(vocabulary: int, *, first: int = 0) -> Draw:
+    """Tokens of a vocabulary of that size, from ``first`` on: below it are special ones."""
+    return lambda generator, shape: generator.integers(first, vocabulary, shape)
+
+
+def masks(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Rows that begin with 1 and end with 0, as a tokenizer pads. Shape [batch, length]."""
+    lengths = generator.integers(1, shape[1] + 1, (shape[0], 1))
+    return np.arange(shape[1])[None, :] < lengths
+
+
+def drawn(
+    tensor: Tensor, draws: Mapping[str, Draw], *, generator: np.random.Generator, sizes: Mapping[str, int]
+) -> Array:
+    """Random values for an input. Raises :class:`WorkFailedError` for integers without a draw."""
+    draw = draws.get(tensor.name)
+    if draw is None and tensor.numpy.kind != "f":
+        raise WorkFailedError(f"input {tensor.name}: {tensor.dtype} needs a range to draw from, and none is given")
+    return (draw or normal)(generator, tensor.sized(sizes)).astype(tensor.numpy)
+
+
+# Weights and cases for an export in another environment.
+
+
+def write_weights(target: Path, weights: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    """Write weights by name."""
+    _write(target / WEIGHTS, weights)
+
+
+def read_weights(target: Path) -> Arrays:
+    """Weights by name. Raises :class:`WorkFailedError` where an export before this did not write them."""
+    return _read(target / WEIGHTS)
+
+
+def write_cases(target: Path, cases: Iterator[SolvedCase]) -> None:
+    """Write the cases in their order, compressed."""
+    names: list[str] = []
+    arrays: Arrays = {}
+    for number, case in enumerate(cases):
+        names.append(case.name)
+        arrays |= {f"{number}/inputs/{name}": array for name, array in case.inputs.items()}
+        arrays |= {f"{number}/outputs/{name}": array for name, array in case.outputs.items()}
+    _write(target / CASES, {_NAMES: np.array(names), **arrays})
+
+
+def read_cases(target: Path) -> Iterator[SolvedCase]:
+    """The cases. Raises :class:`WorkFailedError` as :func:`read_weights`, or where there are none."""
+    arrays = _read(target / CASES)
+    names = arrays.get(_NAMES, np.array([]))
+    if not len(names):
+        raise WorkFailedError(f"{target / CASES} holds no case: nothing would be proved")
+    for number, name in enumerate(names.tolist()):
+        yield SolvedCase(name, _below(arrays, f"{number}/inputs/"), _below(arrays, f"{number}/outputs/"))
+
+
+def _below(arrays: Arrays, prefix: str) -> Arrays:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _write(path: Path, arrays: Mapping[str, Any]) -> None:
+    with atomic(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def _read(path: Path) -> Arrays:
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise WorkFailedError(f"{path} is needed, which the export before this writes: {error}") from error

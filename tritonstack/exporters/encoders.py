@@ -1,4 +1,4 @@
-"""Text encoders (BERT, RoBERTa): the model as a graph has it, its tokenizer, and a sample made from a text."""
+"""Text encoders (BERT, RoBERTa): the model with the graph's tensors, its tokenizer, and a sample made from a text."""
 
 # mypy: disable-error-code="import-not-found,import-untyped"
 # PyTorch and transformers are in the environment that exports run in, not in the one that checks types.
@@ -18,31 +18,40 @@ from torch import nn
 from transformers import BertModel, RobertaModel
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import answers, draws, onnx_graph, proof, report, tokenizer, weights
-from tritonstack.exporters.arguments import Arguments, Arrays
-from tritonstack.exporters.files import whole
-from tritonstack.exporters.graph import DTYPES, Graph
+from tritonstack.exporters import tokenizer, weights
+from tritonstack.exporters.cases import Draw, batches, masks, token_ids
+from tritonstack.exporters.script import (
+    DTYPES,
+    Arguments,
+    Arrays,
+    Graph,
+    atomic,
+    write_answer,
+    write_report,
+    write_request,
+)
+from tritonstack.exporters.torch_export import export_onnx, prove_onnx
 
 TOKENIZER = "tokenizer.json"
 MASKED = -10000.0
-"""What is added to the attention scores of padding.
+"""Added to the attention scores of padding.
 
-transformers adds FP32's least number, which is outside FP16: TensorRT refuses or clips it
-(triton-inference-server/server issue 5959). Both make the same zero of the softmax.
+transformers adds FP32's smallest number, which is outside FP16: TensorRT refuses or clips it
+(triton-inference-server/server issue 5959). Both become 0 in the softmax.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """What differs between encoders.
+    """An encoder architecture, its tokenizer and its pooler.
 
     Attributes:
         architecture: its class in transformers.
-        specials: its special tokens, in the order of their numbers in the tokenizer of random weights.
-        template: what a text becomes.
-        pad: the token that fills a text up.
-        has_pooler: whether published checkpoints bring a trained layer that makes one vector of a text; without it
-            that vector is the mean of its tokens' hidden states, padding left out.
+        specials: its special tokens, in the order of their ids in the tokenizer of random weights.
+        template: of a text's tokens.
+        pad: the padding token.
+        has_pooler: whether published checkpoints have a trained pooling layer; else the pooled output is the mean of
+            the tokens' hidden states, without padding.
     """
 
     architecture: Any
@@ -71,11 +80,11 @@ ROBERTA = Family(
 class Encoder(nn.Module):  # type: ignore[misc]  # PyTorch's classes have no types here
     """Token ids and attention mask, of any integer type, to the hidden states and the pooled output.
 
-    Nothing in it is made on a device of its own, so that a trace made on the CPU also runs on a GPU. Integers are
-    widened to INT64 inside: embeddings and masks want it, while the inputs keep the graph's type.
+    It makes no tensor on a fixed device, so that a trace made on the CPU also runs on a GPU. Integers are widened to
+    INT64 inside, as embeddings and masks need; the inputs keep the graph's type.
 
-    The pooled output is the model's pooler's, or, for a model without one, the mean of the hidden states that the mask
-    leaves: as sentence-transformers' mean pooling does it.
+    The pooled output is the pooler's, or, for a model without one, the mean of the hidden states under the mask, like
+    mean pooling of sentence-transformers.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -89,16 +98,16 @@ class Encoder(nn.Module):  # type: ignore[misc]  # PyTorch's classes have no typ
         ids, mask = (tensor.to(torch.int64) for tensor in tensors)
         kept = mask.to(torch.float32)
         added = (1.0 - kept) * MASKED
-        answer = self.model(input_ids=ids, attention_mask=added[:, None, None, :], token_type_ids=ids * 0)
-        hidden = answer.last_hidden_state
+        result = self.model(input_ids=ids, attention_mask=added[:, None, None, :], token_type_ids=ids * 0)
+        hidden = result.last_hidden_state
         if self.model.pooler is not None:
-            return hidden, answer.pooler_output
+            return hidden, result.pooler_output
         counts = kept.sum(1, keepdim=True).clamp(min=1.0)  # of a row that is padding alone
         return hidden, (hidden * kept[:, :, None]).sum(1) / counts
 
 
 class NamedEncoder(nn.Module):  # type: ignore[misc]  # as above
-    """An encoder whose arguments have the names of its inputs, by which Triton's pytorch backend finds them."""
+    """An encoder whose arguments are named like its inputs: Triton's pytorch backend matches them by name."""
 
     def __init__(self, encoder: Encoder) -> None:
         """Wrap an encoder."""
@@ -127,7 +136,7 @@ class Prepared:
 
     @property
     def module(self) -> Encoder:
-        """The model as the graph has it."""
+        """The module to export."""
         return Encoder(self.loaded.model)
 
     @property
@@ -138,17 +147,17 @@ class Prepared:
         return dict(zip((tensor.name for tensor in self.graph.inputs), (ids, mask), strict=True))
 
     @property
-    def draws(self) -> dict[str, draws.Draw]:
-        """How random inputs are drawn."""
+    def draws(self) -> dict[str, Draw]:
+        """How random inputs are drawn, by name."""
         ids, mask = self.graph.inputs
-        return {ids.name: draws.token_ids(self.loaded.model.config.vocab_size), mask.name: draws.masks}
+        return {ids.name: token_ids(self.loaded.model.config.vocab_size), mask.name: masks}
 
     def reference(self, inputs: Arrays) -> Arrays:
-        """What transformers answers, called as its documentation does."""
+        """Outputs of transformers, called as its documentation does."""
         ids, mask = (torch.from_numpy(inputs[tensor.name]).to(torch.int64) for tensor in self.graph.inputs)
         with torch.inference_mode():
-            answer = self.loaded.model(input_ids=ids, attention_mask=mask)
-        hidden, pooled = answer.last_hidden_state, answer.pooler_output
+            result = self.loaded.model(input_ids=ids, attention_mask=mask)
+        hidden, pooled = result.last_hidden_state, result.pooler_output
         if pooled is None:
             pooled = torch.stack([row[kept].mean(0) for row, kept in zip(hidden, mask.bool(), strict=True)])
         values = (hidden, pooled)
@@ -158,38 +167,38 @@ class Prepared:
 def to_onnx(
     arguments: Arguments, *, family: Family, path: str, text: Path, axes: Mapping[str, tuple[int, ...]] | None = None
 ) -> None:
-    """An export script's work: the ONNX graph at ``path`` below the target, and its proof.
+    """Export to ONNX: the graph at ``path`` below the target, and its proof.
 
-    ``axes``: dynamic axis → the sizes to try beside the sample's. Raises :class:`WorkFailedError` where the weights
-    cannot be had or the proof fails.
+    ``axes``: dynamic axis → the sizes to test, with the sample's. Raises :class:`WorkFailedError` where the weights are
+    not available or the proof fails.
     """
     options, file = arguments.options, arguments.target / path
     prepared = prepare(arguments, family, options.the_graph, text=text)
-    onnx_graph.export(prepared.module, prepared.graph, file, prepared.example)
-    batches = proof.batches(options)
-    difference = proof.prove_onnx(
+    export_onnx(prepared.module, prepared.graph, file, prepared.example)
+    proved = batches(options)
+    difference = prove_onnx(
         file,
         prepared.reference,
         prepared.graph,
-        batches=batches,
+        batches=proved,
         tolerance=options.tolerance,
         sample=prepared.sample,
         draws=prepared.draws,
         axes=axes,
         seed=options.seed,
     )
-    figures = {"largest_difference": difference, "largest_proved_batch": batches[-1]}
-    report.write(arguments, figures, inputs=prepared.loaded.inputs)
+    figures = {"largest_difference": difference, "largest_proved_batch": proved[-1]}
+    write_report(arguments, figures, inputs=prepared.loaded.inputs)
 
 
 def prepare(arguments: Arguments, family: Family, graph: Graph, *, text: Path) -> Prepared:
     """Load the model, write its tokenizer, and make the sample: ``sample/request.json`` and ``sample/answer.json``.
 
     The recipe's options are ``config``, the model configuration of the full size, and ``length``, tokens in a request.
-    The answer has the pooled output alone: the hidden states are too many numbers for a sample.
+    The response has only the pooled output: the hidden states are too many numbers for a sample.
 
     Raises:
-        WorkFailedError: the weights or the tokenizer cannot be had, or the model's widths are not the graph's.
+        WorkFailedError: the weights or the tokenizer are not available, or the model's width is not the graph's.
     """
     options, target = arguments.options, arguments.target
     loaded = weights.load(
@@ -208,13 +217,13 @@ def prepare(arguments: Arguments, family: Family, graph: Graph, *, text: Path) -
     sample = tokens(text.read_text(encoding="utf-8"), target / TOKENIZER, family=family, graph=graph, length=length)
     prepared = Prepared(loaded=loaded, graph=graph, sample=sample)
     pooled = graph.outputs[-1].name
-    answers.write_request(target / "sample/request.json", sample)
-    answers.write(target / "sample/answer.json", {pooled: prepared.reference(sample)[pooled]})
+    write_request(target / "sample/request.json", sample)
+    write_answer(target / "sample/answer.json", {pooled: prepared.reference(sample)[pooled]})
     return prepared
 
 
 def tokens(text: str, path: Path, *, family: Family, graph: Graph, length: int) -> Arrays:
-    """A text as the graph's inputs, cut or padded to ``length`` tokens, as the clients' adapter ``tokens`` does it."""
+    """A text as the graph's inputs, cut or padded to ``length`` tokens, like the client's adapter ``tokens``."""
     tool = Tokenizer.from_file(str(path))
     pad = tool.token_to_id(family.pad)
     if pad is None:
@@ -233,5 +242,5 @@ def _write_tokenizer(loaded: weights.Loaded, family: Family, path: Path) -> None
         made = tokenizer.byte_level(loaded.model.config.vocab_size, family.specials, template=family.template)
         tokenizer.save(made, path)
         return
-    with whole(path) as temporary:
+    with atomic(path) as temporary:
         shutil.copyfile(loaded.folder / TOKENIZER, temporary)

@@ -16,13 +16,10 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters.arguments import Arrays
-from tritonstack.exporters.cases import Answered, compare
-from tritonstack.exporters.files import whole
-from tritonstack.exporters.graph import Graph, Tensor
-from tritonstack.exporters.progress import say
+from tritonstack.exporters.cases import SolvedCase, compare
+from tritonstack.exporters.script import Arrays, Graph, Tensor, atomic, say
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # its lines for its own developers; read when it is imported
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no lines for its own developers; read at its import
 import tensorflow as tf
 
 Build = Callable[[Mapping[str, Any]], Mapping[str, Any]]
@@ -32,15 +29,15 @@ _VARIABLES = ("Variable", "VariableV2", "VarHandleOp")
 
 
 def export(build: Build, graph: Graph, path: Path) -> None:
-    """Write ``path``. The same model gives the same bytes.
+    """Write a GraphDef. The same model gives the same bytes.
 
-    A GraphDef says neither what its inputs and outputs are nor their shapes to Triton: inputs are placeholders, outputs
+    A GraphDef names neither its inputs and outputs nor their shapes: inputs are placeholders, outputs
     are nodes of the configured names (``src/tensorflow_backend_tf.cc`` of triton-inference-server/tensorflow_backend).
-    Attributes at their defaults are left out, so that an older TensorFlow does not meet one that it does not know.
+    Attributes at their defaults are left out: an older TensorFlow may lack them.
 
     Args:
         build: see :data:`Build`.
-        graph: what the file must be.
+        graph: names, types and axes of the file.
         path: of the file.
 
     Raises:
@@ -60,23 +57,23 @@ def export(build: Build, graph: Graph, path: Path) -> None:
     if variables:
         raise WorkFailedError(f"{variables[0]} is a variable: a GraphDef needs weights that are constants")
     for node in definition.node:
-        node.attr.pop("_output_shapes", None)  # of a graph in memory: whatever loads it works them out anew
-    with whole(path) as temporary:
+        node.attr.pop("_output_shapes", None)  # of a graph in memory; not needed to load it
+    with atomic(path) as temporary:
         temporary.write_bytes(definition.SerializeToString(deterministic=True))
     say(f"{path.name}: {len(definition.node)} operators, {path.stat().st_size / 2**20:.1f} MiB")
 
 
-def prove(path: Path, graph: Graph, cases: Iterator[Answered], *, tolerance: float) -> float:
+def prove(path: Path, graph: Graph, cases: Iterator[SolvedCase], *, tolerance: float) -> float:
     """Compare a GraphDef, loaded as Triton's tensorflow backend does, with the source framework.
 
     Args:
         path: of the file.
         graph: names of inputs and outputs.
-        cases: inputs with the source framework's answers.
+        cases: inputs with the source framework's outputs.
         tolerance: the largest absolute difference of a floating-point value.
 
     Returns:
-        The largest difference seen.
+        The largest difference.
 
     Raises:
         WorkFailedError: the file is no GraphDef, lacks a tensor, or differs: the message names the tensor.
@@ -108,7 +105,7 @@ def _load(path: Path) -> Any:
 
 
 def _name_output(value: Any, tensor: Tensor) -> None:
-    """Give an output its name, after a check that it is what the graph says."""
+    """Name an output. Raises :class:`WorkFailedError` where type or shape differ from the graph."""
     found, wanted = value.shape.as_list(), list(_shape(tensor))
     if value.dtype != _type(tensor) or found != wanted:
         raise WorkFailedError(

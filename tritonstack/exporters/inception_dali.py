@@ -1,12 +1,12 @@
 """Serialise the pipeline that decodes and resizes JPEGs for Inception, and decode the sample with it on the CPU.
 
-Runs in the environment ``dali``, on a machine with or without a GPU. Besides ``model.dali`` it leaves ``decoded.npz``
-for the export that follows: what the source framework answers for the sample must start from the very pixels that DALI
-decodes, since no two decoders and resizers agree to the last bit.
+Runs in the environment ``dali``, on a machine with or without a GPU. It also writes ``decoded.npz`` for the export that
+follows: the source framework's outputs for the sample must be of the pixels that DALI decodes, since no two decoders
+and resizers agree to the last bit.
 
-The release's DALI reads what is written here, and is older. What an older one refuses is an operator that it lacks
-(NVIDIA/DALI#2933): the pipeline has only those of the oldest DALI that can be had, which reads it and gives the same
-pixels (docs/decisions/0019-what-the-oldest-release-reads.md).
+The release's DALI, which is older, reads this pipeline; it refuses operators that it lacks (NVIDIA/DALI#2933). So the
+pipeline has only those of the oldest DALI available, which gives the same pixels
+(docs/decisions/0019-what-the-oldest-release-reads.md).
 """
 
 # mypy: disable-error-code="import-not-found"
@@ -23,18 +23,15 @@ from nvidia.dali import fn, pipeline_def, types
 from nvidia.dali._utils import dali_trace
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import report
-from tritonstack.exporters.arguments import Arguments
-from tritonstack.exporters.files import whole
 from tritonstack.exporters.inception_layout import DECODED, SIDE
-from tritonstack.exporters.progress import say
+from tritonstack.exporters.script import Arguments, atomic, say, write_report
 
 MODEL = Path("inception-dali/1/model.dali")
 MIDDLE = 127.5  # Inception's own normalisation: 0 … 255 → -1 … 1, not the means of ImageNet's colours
 DISTRIBUTION = "nvidia-dali-cuda120"
 
-# DALI notes in a serialised pipeline the path of the script and its source lines. That would make an archive depend on
-# where it was built. DALI has no public switch for it; the file is searched for the path below.
+# DALI writes the path of the script and its source lines into a serialised pipeline: an archive would depend on where
+# it was built. There is no public switch for it; the file is searched for the path below.
 dali_trace.set_tracing(enabled=False)
 
 
@@ -55,10 +52,10 @@ def decode(*, decoder: str, pixels: str) -> Any:
 
 
 def export(arguments: Arguments) -> None:
-    """Write the pipeline and what it makes of the sample."""
+    """Write the pipeline and the decoded sample."""
     batch = arguments.options.max_batch_size
     serialised = serialise(batch=batch)
-    with whole(arguments.target / MODEL) as path:
+    with atomic(arguments.target / MODEL) as path:
         path.write_bytes(serialised)
     say(f"pipeline serialised, {len(serialised)} bytes, for up to {batch} pictures at once")
 
@@ -66,17 +63,17 @@ def export(arguments: Arguments) -> None:
     decoded = on_cpu([picture])
     difference = prove_batches(picture, decoded[0], batch=batch)
     say(f"sample decoded on the CPU; the same alone and among {batch} files of other lengths: {difference:.2e}")
-    with whole(arguments.target / DECODED) as path, path.open("wb") as file:
+    with atomic(arguments.target / DECODED) as path, path.open("wb") as file:
         np.savez(file, images=decoded)
     figures = {"decode_batch_difference": difference}
-    report.write(arguments, figures, {"dali": metadata.version(DISTRIBUTION)})
+    write_report(arguments, figures, {"dali": metadata.version(DISTRIBUTION)})
 
 
 def serialise(*, batch: int) -> bytes:
     """The pipeline as production runs it, decoding and resizing on the GPU.
 
-    It is not built here, which would need the GPU. Neither does it name one: Triton's backend gives every instance its
-    own device, batch size and number of threads.
+    It is not built here, which would need the GPU, and names no device: Triton's backend sets every instance's device,
+    batch size and number of threads.
     """
     pipeline = decode(decoder="mixed", pixels="gpu", batch_size=batch, num_threads=1, device_id=None)
     serialised: bytes = pipeline.serialize()
@@ -101,7 +98,7 @@ def on_cpu(pictures: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
 
 
 def prove_batches(picture: np.ndarray[Any, Any], alone: np.ndarray[Any, Any], *, batch: int) -> float:
-    """A picture's pixels must not depend on what else is in its batch, nor on zeros after its end.
+    """Check that a picture's pixels depend neither on the rest of its batch nor on zeros after its end.
 
     Returns the largest difference. Raises :class:`WorkFailedError` where there is one.
     """

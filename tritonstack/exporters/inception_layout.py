@@ -1,4 +1,4 @@
-"""The layers of Inception V3 as data: what each framework's network is made from. Names are timm's.
+"""The layers of Inception V3 as data, for each framework's network. Names are timm's.
 
 Structure: C. Szegedy et al., Rethinking the Inception Architecture for Computer Vision (arXiv:1512.00567).
 """
@@ -14,7 +14,7 @@ CLASSES = 1001
 """ImageNet's 1,000 and, before them, the background, as TF-Slim trained this network."""
 
 DECODED = Path("decoded.npz")
-"""The sample as DALI decodes it, which the decoding step's export leaves for the network's."""
+"""The sample as DALI decodes it, from the decoding step's export for the network's."""
 
 EPSILON = 0.001
 """Added to a batch normalisation's variance."""

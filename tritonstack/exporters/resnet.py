@@ -1,4 +1,4 @@
-"""ResNet-50 of transformers, the source of three archives: one seed or one revision gives the same model in each."""
+"""ResNet-50 of transformers as ONNX or TorchScript: one seed or revision gives the same model in each format."""
 
 # mypy: disable-error-code="import-not-found"
 # PyTorch and transformers are in the environment that exports run in, not in the one that checks types.
@@ -16,11 +16,10 @@ from torch import nn
 from transformers import ResNetForImageClassification
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import answers, onnx_graph, proof, report, torchscript, weights
-from tritonstack.exporters.arguments import Arguments, Arrays
-from tritonstack.exporters.files import write_text
-from tritonstack.exporters.graph import Graph, Tensor
-from tritonstack.exporters.modules import Adapted, answer_of
+from tritonstack.exporters import torch_export, weights
+from tritonstack.exporters.cases import batches
+from tritonstack.exporters.script import Arguments, Arrays, Graph, Tensor, write_answer, write_report, write_text
+from tritonstack.exporters.torch_export import Adapted, outputs_of
 
 SIDE = 224
 CLASSES = 1000
@@ -35,20 +34,20 @@ DEFAULTS = {
 """ResNet-50: https://arxiv.org/abs/1512.03385, table 1."""
 
 RESIDUAL_SCALE = 0.25
-"""What random weights multiply each block's branch by: ResNet-50 adds 16 of them up, so that values stay near 1."""
+"""Scale of each block's branch with random weights: ResNet-50 adds up 16, and values stay near 1."""
 
 
 def to_onnx(arguments: Arguments, path: str) -> None:
-    """An export script's work: the ONNX graph at ``path`` below the target, its proof, the sample's answer, the labels.
+    """Export to ONNX: the graph at ``path`` below the target, its proof, the sample's answer, the labels.
 
-    Raises :class:`WorkFailedError` where the weights cannot be had or the proof fails.
+    Raises :class:`WorkFailedError` where the weights are not available or the proof fails.
     """
-    _export(arguments, path, arguments.options.the_graph, write=onnx_graph.export, prove=proof.prove_onnx)
+    _export(arguments, path, arguments.options.the_graph, write=torch_export.export_onnx, prove=torch_export.prove_onnx)
 
 
 def to_torchscript(arguments: Arguments, path: str, *, graph: Graph) -> None:
-    """The same in TorchScript, which has no names: ``graph`` gives those of config.pbtxt."""
-    _export(arguments, path, graph, write=torchscript.export, prove=proof.prove_torchscript)
+    """Export to TorchScript, which has no names: ``graph`` has those of config.pbtxt."""
+    _export(arguments, path, graph, write=torch_export.export_torchscript, prove=torch_export.prove_torchscript)
 
 
 def _export(
@@ -57,26 +56,26 @@ def _export(
     options, target = arguments.options, arguments.target
     loaded = load(arguments)
     module = adapted(loaded.model, graph)
-    source = partial(answer_of, module, graph)
+    source = partial(outputs_of, module, graph)
     write(module, graph, target / path, example(graph))
-    batches = proof.batches(options)
+    proved = batches(options)
     difference = prove(
         target / path,
         source,
         graph,
-        batches=batches,
+        batches=proved,
         tolerance=options.tolerance,
         sample=arguments.the_sample,
         seed=options.seed,
     )
-    answers.write(target / "sample/answer.json", source(arguments.the_sample))
+    write_answer(target / "sample/answer.json", source(arguments.the_sample))
     write_labels(loaded.model, target / "labels.txt")
-    figures = {"largest_difference": difference, "largest_proved_batch": batches[-1]}
-    report.write(arguments, figures, inputs=loaded.inputs)
+    figures = {"largest_difference": difference, "largest_proved_batch": proved[-1]}
+    write_report(arguments, figures, inputs=loaded.inputs)
 
 
 def load(arguments: Arguments) -> weights.Loaded:
-    """The source framework's model. Raises :class:`WorkFailedError` where it cannot be had or has other classes."""
+    """The source framework's model. Raises :class:`WorkFailedError` where it is not available or has other classes."""
     loaded = weights.load(ResNetForImageClassification, arguments.options, defaults=DEFAULTS)
     if loaded.model.config.num_labels != CLASSES:
         raise WorkFailedError(f"the model has {loaded.model.config.num_labels} classes, ImageNet has {CLASSES}")
@@ -86,7 +85,7 @@ def load(arguments: Arguments) -> weights.Loaded:
 
 
 def graph_of(input_name: str, output_name: str, *, opset: int = 17) -> Graph:
-    """Its tensors under the names that a format's config.pbtxt uses."""
+    """Its tensors under the names of a config.pbtxt."""
     return Graph(
         opset=opset,
         inputs=(Tensor(input_name, "FP32", ("batch", 3, SIDE, SIDE)),),
@@ -95,7 +94,7 @@ def graph_of(input_name: str, output_name: str, *, opset: int = 17) -> Graph:
 
 
 def adapted(model: Any, graph: Graph) -> Adapted:
-    """The model from pixels to logits, as the graph has it."""
+    """The model from pixels to logits, with the graph's names."""
     return Adapted(
         model,
         graph,
@@ -121,7 +120,7 @@ def write_labels(model: Any, path: Path) -> None:
 def _vary_normalisation(model: Any) -> None:
     """Draw the statistics of the batch normalisations, which are all 0 and 1 in a new model.
 
-    So an export that drops or misplaces one is found, and a deep random network's values neither vanish nor overflow.
+    So the proof finds an export that drops or misplaces one, and values neither vanish nor overflow.
     """
     with torch.no_grad():
         for module in model.modules():

@@ -1,4 +1,4 @@
-"""A tokenizer for models with random weights: each byte of the text is a token. Nothing is trained or fetched."""
+"""Byte-level tokenizer for models with random weights."""
 
 # mypy: disable-error-code="import-not-found,import-untyped"
 # tokenizers is in the environment that exports run in; where it is in the one that checks types, it has none.
@@ -12,24 +12,24 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters.files import whole
+from tritonstack.exporters.script import atomic
 
 BYTES = 256
 
 
 def byte_level(vocabulary: int, specials: Sequence[str], *, template: str | None = None) -> Any:
-    """A byte-pair encoding without any pairs: the special tokens have the first numbers, then come the 256 bytes.
+    """A tokenizer whose tokens are the special ones, then the 256 bytes: nothing is trained or fetched.
 
     Args:
         vocabulary: the model's ``vocab_size``.
-        specials: in the order of their numbers, such as ``("[PAD]", "[UNK]", "[CLS]", "[SEP]")``.
-        template: what a text becomes, such as ``"[CLS] $A [SEP]"``; the text alone where not given.
+        specials: in the order of their ids, such as ``("[PAD]", "[UNK]", "[CLS]", "[SEP]")``.
+        template: such as ``"[CLS] $A [SEP]"``. Default: the text alone.
 
     Returns:
         A ``tokenizers.Tokenizer``.
 
     Raises:
-        WorkFailedError: the model's vocabulary is too small for that.
+        WorkFailedError: the model's vocabulary is too small.
     """
     needed = len(specials) + BYTES
     if vocabulary < needed:
@@ -48,5 +48,5 @@ def byte_level(vocabulary: int, specials: Sequence[str], *, template: str | None
 
 def save(tokenizer: Any, path: Path) -> None:
     """Write ``tokenizer.json``."""
-    with whole(path) as temporary:
+    with atomic(path) as temporary:
         tokenizer.save(str(temporary))

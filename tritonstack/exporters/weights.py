@@ -1,4 +1,4 @@
-"""A transformers model with pretrained or random weights."""
+"""Models of transformers with pretrained or random weights."""
 
 # mypy: disable-error-code="import-not-found"
 # PyTorch and transformers are in the environment that exports run in, not in the one that checks types.
@@ -15,22 +15,21 @@ from safetensors import SafetensorError
 
 from tritonstack.errors import WorkFailedError
 from tritonstack.exporters import hub
-from tritonstack.exporters.arguments import Options
-from tritonstack.exporters.progress import say
+from tritonstack.exporters.script import Options, say
 
 FILES = ("config.json", "model.safetensors")
 _OF_TRAINING_ALONE = ".num_batches_tracked"
-"""A batch normalisation's counter, which older files lack; answering does not read it."""
+"""A batch normalisation's counter, which older files lack and inference does not read."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """A model ready to answer.
+    """A model, and the files that it was loaded from.
 
     Attributes:
-        model: FP32, in evaluation mode; its ``config`` says its sizes.
-        folder: where the pretrained files lie; None for random weights.
-        inputs: file that was read → its SHA-256, for the report.
+        model: FP32, in evaluation mode.
+        folder: of the pretrained files; None for random weights.
+        inputs: file → its SHA-256, for the report.
     """
 
     model: Any
@@ -47,19 +46,18 @@ def load(
     arguments: Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Loaded:
-    """Make the model that the recipe and the build's choice say.
+    """Make a model with the weights and the size that the options name.
 
     Args:
         architecture: a model class of transformers.
         options: size, weights, seed and source.
         defaults: the model configuration of the full size, for random weights; ``options.size`` changes it.
-        files: what is read of the pretrained model's repository; :data:`FILES` are always among it.
-        arguments: of the class beside the configuration, such as ``add_pooling_layer``.
-        settings: further fields of the model's configuration that hold for every weights, such as
-            ``attn_implementation``.
+        files: to read of the pretrained model's repository, with :data:`FILES`.
+        arguments: of the class, such as ``add_pooling_layer``.
+        settings: further fields of the model's configuration, such as ``attn_implementation``.
 
     Raises:
-        WorkFailedError: files cannot be had, are damaged, or do not fit the architecture: the weights are named.
+        WorkFailedError: files are missing, damaged, or do not fit the architecture: the message names the weights.
     """
     torch.manual_seed(options.seed)
     if options.weights == "random":
@@ -98,7 +96,7 @@ def _pretrained(architecture: Any, folder: Path, *, options: Options, settings: 
 
 
 def _check_size(config: Any, options: Options) -> None:
-    """Pretrained weights have one size. Raises where the build's choice asks for another."""
+    """Raise WorkFailedError where the build chose another size than the pretrained weights have."""
     other = [
         f"{name} is {getattr(config, name, None)}, not {value}"
         for name, value in options.size.items()

@@ -1,4 +1,4 @@
-"""What one export leaves for another in a second environment, and the comparison on it."""
+"""Cases of a proof: random inputs, the comparison, and files for an export in another environment."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import handoff
-from tritonstack.exporters.arguments import Arrays
-from tritonstack.exporters.cases import Answered, answered, cases, compare
-from tritonstack.exporters.graph import Graph, Tensor
+from tritonstack.exporters import cases as cases_module
+from tritonstack.exporters.cases import SolvedCase, cases, compare, drawn, masks, solved
+from tritonstack.exporters.script import Arrays, Graph, Tensor
 
 GRAPH = Graph(0, (Tensor("x", "FP32", ("batch", 3)),), (Tensor("Model/y", "FP32", ("batch", 3)),))
 SAMPLE = {"x": np.array([[1, 2, 3]], np.float32)}
@@ -23,22 +22,22 @@ def doubled(inputs: Arrays) -> Arrays:
     return {"Model/y": inputs["x"] * 2}
 
 
-def tried() -> Iterator[Answered]:
+def tried() -> Iterator[SolvedCase]:
     found = cases(GRAPH, batches=(1, 4), sample=SAMPLE, draws={}, axes={}, seed=0)
-    return answered(found, doubled)
+    return solved(found, doubled)
 
 
 def test_cases_come_back_as_they_were_left_and_in_their_order(tmp_path: Path) -> None:
-    handoff.write_cases(tmp_path, tried())
-    for left, found in zip(tried(), handoff.read_cases(tmp_path), strict=True):
+    cases_module.write_cases(tmp_path, tried())
+    for left, found in zip(tried(), cases_module.read_cases(tmp_path), strict=True):
         assert (found.name, [*found.inputs], [*found.outputs]) == (left.name, ["x"], ["Model/y"])
         np.testing.assert_array_equal(found.inputs["x"], left.inputs["x"])
         np.testing.assert_array_equal(found.outputs["Model/y"], left.outputs["Model/y"])
 
 
 def test_the_cases_are_both_kinds_of_input_at_batch_1_and_at_the_maximum(tmp_path: Path) -> None:
-    handoff.write_cases(tmp_path, tried())
-    found = list(handoff.read_cases(tmp_path))
+    cases_module.write_cases(tmp_path, tried())
+    found = list(cases_module.read_cases(tmp_path))
     assert [(case.name, len(case.inputs["x"])) for case in found] == [
         ("random input, batch 1", 1),
         ("random input, batch 4", 4),
@@ -50,25 +49,25 @@ def test_the_cases_are_both_kinds_of_input_at_batch_1_and_at_the_maximum(tmp_pat
 
 
 def test_weights_come_back_by_name(tmp_path: Path) -> None:
-    handoff.write_weights(tmp_path, {"fc.bias": np.array([1.5], np.float32)})
-    assert {name: value.tolist() for name, value in handoff.read_weights(tmp_path).items()} == {"fc.bias": [1.5]}
+    cases_module.write_weights(tmp_path, {"fc.bias": np.array([1.5], np.float32)})
+    assert {name: value.tolist() for name, value in cases_module.read_weights(tmp_path).items()} == {"fc.bias": [1.5]}
 
 
 @pytest.mark.parametrize("content", [None, b"no archive"])
 def test_what_was_not_left_is_named(tmp_path: Path, content: bytes | None) -> None:
-    for path in (handoff.WEIGHTS, handoff.CASES):
+    for path in (cases_module.WEIGHTS, cases_module.CASES):
         if content:
             (tmp_path / path).write_bytes(content)
-    with pytest.raises(WorkFailedError, match=r"weights\.npz is needed, which the export before this leaves"):
-        handoff.read_weights(tmp_path)
+    with pytest.raises(WorkFailedError, match=r"weights\.npz is needed, which the export before this writes"):
+        cases_module.read_weights(tmp_path)
     with pytest.raises(WorkFailedError, match=r"proof\.npz is needed"):
-        list(handoff.read_cases(tmp_path))
+        list(cases_module.read_cases(tmp_path))
 
 
 def test_a_proof_without_a_case_is_no_proof(tmp_path: Path) -> None:
-    handoff.write_cases(tmp_path, iter(()))
+    cases_module.write_cases(tmp_path, iter(()))
     with pytest.raises(WorkFailedError, match="holds no case: nothing would be proved"):
-        list(handoff.read_cases(tmp_path))
+        list(cases_module.read_cases(tmp_path))
 
 
 def test_the_largest_difference_over_all_cases_is_given() -> None:
@@ -82,8 +81,8 @@ def test_the_largest_difference_over_all_cases_is_given() -> None:
     ("answer", "said"),
     [
         (lambda x: x * 2 + np.float32(0.5), "tensor Model/y, random input, batch 1: the exported model differs by 0.5"),
-        (lambda x: x * np.float32(np.nan), "tensor Model/y, random input, batch 1: the exported model answers NaN"),
-        (lambda x: x[:, :2], r"answers float32 \[1, 2\], the source framework float32 \[1, 3\]"),
+        (lambda x: x * np.float32(np.nan), "tensor Model/y, random input, batch 1: the exported model returns NaN"),
+        (lambda x: x[:, :2], r"returns float32 \[1, 2\], the source framework float32 \[1, 3\]"),
         (lambda x: (x * 2).reshape(1, 3), "random input, batch 4: the exported model fails: cannot reshape array"),
     ],
 )
@@ -92,3 +91,16 @@ def test_an_exported_model_that_differs_is_told_by_tensor_and_case(
 ) -> None:
     with pytest.raises(WorkFailedError, match=said):
         compare(lambda inputs: {"Model/y": answer(inputs["x"])}, tried(), GRAPH, tolerance=0.1, failures=(ValueError,))
+
+
+def test_masks_are_ones_and_then_zeros() -> None:
+    rows = masks(np.random.default_rng(0), (200, 6)).astype(int)
+    assert rows[:, 0].all()
+    assert (np.diff(rows, axis=1) <= 0).all()
+    assert len({int(row.sum()) for row in rows}) == 6
+
+
+def test_integers_are_not_drawn_from_nowhere() -> None:
+    tensor = Tensor("ids", "INT64", ("batch",))
+    with pytest.raises(WorkFailedError, match="input ids: INT64 needs a range"):
+        drawn(tensor, {}, generator=np.random.default_rng(0), sizes={"batch": 1})

@@ -1,0 +1,134 @@
+"""Exports of PyTorch modules to ONNX and TorchScript, and their proofs: bytes, refusals, differences."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from tests.exporters.torch_environment import ROOT, Tasks, needs_torch
+
+pytestmark = needs_torch
+
+
+# ONNX.
+
+
+def test_integers_of_32_bits_and_two_dynamic_axes_are_exported_and_proved(tasks: Tasks) -> None:
+    assert tasks.given("export_encoder")["difference"] <= 1e-4
+
+
+def test_two_onnx_exports_have_the_same_bytes_and_name_no_place(tasks: Tasks, again: Tasks) -> None:
+    content = (tasks.folder / "export_encoder/model.onnx").read_bytes()
+    assert content == (again.folder / "export_encoder/model.onnx").read_bytes()
+    assert str(ROOT).encode() not in content
+    assert b"site-packages" not in content
+
+
+def test_weights_above_the_limit_lie_beside_the_graph(tasks: Tasks) -> None:
+    assert tasks.given("export_externally")["difference"] <= 1e-4
+    assert tasks.files("export_externally") == ["model.onnx", "model.onnx.data"]
+
+
+def test_older_operators_have_the_axes_of_a_mean_as_an_attribute(tasks: Tasks) -> None:
+    given = tasks.given("export_to_older_operators")
+    assert given["difference"] <= 1e-4
+    assert (given["opsets"], given["format"], given["axes"]) == ([17], 8, [[1]])
+
+
+def test_weights_stay_out_of_the_conversion_to_older_operators_and_nothing_else_changes(tasks: Tasks) -> None:
+    given = tasks.given("convert_without_weights")
+    assert given["same"]
+    assert given["left_out"] >= given["weights"]
+
+
+def test_operators_that_are_too_old_for_the_model_are_refused(tasks: Tasks) -> None:
+    assert "operator set 9" in tasks.refused("export_to_operators_that_it_needs")
+    assert tasks.files("export_to_operators_that_it_needs") == []
+
+
+def test_every_difference_to_the_recipe_is_named(tasks: Tasks) -> None:
+    said = tasks.refused("export_with_other_tensors")
+    assert "output wide: type FLOAT exported, the recipe has FP16" in said
+    assert "output pooled: shape ['batch', 6] exported, the recipe has [1, 6]" in said
+    assert tasks.files("export_with_other_tensors") == []
+
+
+def test_an_axis_that_is_fixed_is_not_called_dynamic(tasks: Tasks) -> None:
+    said = tasks.refused("export_axis_that_is_fixed")
+    assert "output y: shape ['batch', 6] exported, the recipe has ['batch', 'anything']" in said
+
+
+def test_a_module_that_fixes_its_batch_is_refused(tasks: Tasks) -> None:
+    said = tasks.refused("export_batch_that_is_fixed")
+    assert "input x: shape [2, 4] exported, the recipe has ['batch', 4]" in said
+    assert tasks.files("export_batch_that_is_fixed") == []
+
+
+def test_what_pytorch_cannot_export_is_said_in_a_sentence_with_the_line(tasks: Tasks) -> None:
+    said = tasks.refused("export_what_depends_on_values")
+    assert "PyTorch cannot export the model to ONNX: Could not guard on data-dependent expression" in said
+    assert "in_torch.py" in said
+    assert "\x1b" not in said
+
+
+# TorchScript.
+
+
+def test_a_trace_is_the_source_frameworks_model_exactly(tasks: Tasks) -> None:
+    assert tasks.given("trace_encoder") == {"difference": 0.0}
+
+
+def test_two_traces_have_the_same_bytes_and_name_no_place(tasks: Tasks, again: Tasks) -> None:
+    path = tasks.folder / "trace_encoder/model.pt"
+    assert path.read_bytes() == (again.folder / "trace_encoder/model.pt").read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        inside = b"".join(archive.read(name) for name in archive.namelist())
+    assert str(ROOT).encode() not in inside
+    assert b"site-packages" not in inside
+
+
+def test_weights_begin_where_they_can_be_mapped_into_memory(tasks: Tasks) -> None:
+    path = tasks.folder / "trace_encoder/model.pt"
+    content = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        weights = {
+            entry.header_offset: archive.read(entry) for entry in archive.infolist() if "/data/" in entry.filename
+        }
+    assert len(weights) == 3
+    for offset, expected in weights.items():
+        lengths = content[offset + 26 : offset + 30]  # of the name and of the extra field
+        start = offset + 30 + int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
+        assert start % 64 == 0
+        assert content[start : start + len(expected)] == expected
+
+
+def test_a_trace_that_fixed_its_batch_fails_its_proof(tasks: Tasks) -> None:
+    said = tasks.refused("trace_batch_that_is_fixed")
+    assert said.startswith("random input, batch 1: the exported model fails: RuntimeError: shape '[2, 6]' is invalid")
+
+
+def test_a_trace_with_a_device_in_it_is_refused_with_the_place(tasks: Tasks) -> None:
+    said = tasks.refused("trace_device")
+    assert "the trace makes tensors on a fixed device, which fails on another: cpu" in said
+    assert "in_torch.py" in said
+    assert tasks.files("trace_device") == []
+
+
+# Proofs.
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        (
+            "prove_another_model",
+            "tensor wide, random input, batch 1, length 3: the exported model differs by 0.01 from",
+        ),
+        ("prove_nan", "tensor wide, random input, batch 1, length 3: the source framework returns NaN"),
+        ("prove_sample_without_mask", "the sample has no input mask"),
+        ("prove_damaged_file", "ONNX Runtime cannot load model.onnx"),
+    ],
+)
+def test_what_is_not_the_source_frameworks_model_is_named(tasks: Tasks, task: str, said: str) -> None:
+    assert said in tasks.refused(task)
