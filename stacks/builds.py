@@ -17,7 +17,7 @@ from constructs_lib.triton_model import TritonImage
 from tritonstack import naming
 from tritonstack.config import Environment
 from tritonstack.config.builds import QUEUE_MINUTES
-from tritonstack.engines.deployed_builds import DeployedBuilds
+from tritonstack.engines.order import DeployedBuilds
 from tritonstack.engines.plan import Builder
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from constructs_lib.permission import parameter_arn
 from constructs_lib.triton_model import TritonImage
 from constructs_lib.vpc_endpoints import BuildCalls, LoadTestCalls, Reach
 from tritonstack.config import Environment, NetworkSettings
-from tritonstack.engines.deployed_builds import DeployedBuilds
+from tritonstack.engines.order import DeployedBuilds
 
 if TYPE_CHECKING:
     from tritonstack.outputs.contract import NetworkFields

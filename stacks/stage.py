@@ -17,8 +17,7 @@ from .serving import ServingStack
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tritonstack.engines.deployed_builds import DeployedBuilds
-    from tritonstack.engines.order import Served
+    from tritonstack.engines.order import DeployedBuilds, Served
 
     from .builds import BuildsStack
     from .load_test import LoadTestStack
@@ -164,6 +163,6 @@ def builds_of(served: Served, *, models: Path) -> DeployedBuilds | None:
     """What a deployment of an environment builds; None where it finds what was published."""
     if not engines_built_on_deploy(served.environment, bool(served.engines.builds)):
         return None
-    from tritonstack.engines.deployed_builds import deployed_builds  # noqa: PLC0415 - most environments need no such
+    from tritonstack.engines.order import deployed_builds  # noqa: PLC0415 - most environments need no such
 
     return deployed_builds(served, models)

@@ -18,11 +18,11 @@ from tests.models.folders import write_double
 from tests.tritonstack_local.emulator.building import make_project, make_service_role
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.engines.order import Order, OrderedArchive
-from tritonstack.engines.orders import source_of_digest
 from tritonstack.engines.plan import Builder
-from tritonstack.engines.preparation import Place, PrepareSummary, stored_manifest
 from tritonstack.engines.prepare import Preparation, RunnerFor
+from tritonstack.engines.prepare_plan import PrepareSummary
 from tritonstack.engines.runners import HereRunner
+from tritonstack.engines.stored_archives import Place, source_of_digest, stored_manifest
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.inputs import model_digest
 from tritonstack.models.manifest import Manifest, Places
@@ -155,23 +155,26 @@ class Way:
     def order(self, *models: str, endpoint: str = "one", platform: Platform = A10G, **more: Any) -> Order:
         """What an endpoint needs of the project's archives."""
         rows = [
-            OrderedArchive(name=self.archive(model), dependency=self.source(model).recipe.dependency)
+            OrderedArchive(
+                model=model, digest=self.archive(model).digest, dependency=self.source(model).recipe.dependency
+            )
             for model in models
         ]
         order = Order(
+            schema=1,
             environment=self.name,
             endpoint=endpoint,
             region="us-east-1",
             platform=platform,
             image=IMAGE,
             engine_builder=None,
-            choice=BuildChoice(),
+            **dataclasses.asdict(BuildChoice()),
             parallel_engines=2,
             engine_timeout_minutes=5,
             network=None,
-            archives=tuple(sorted(rows, key=lambda row: row.name)),
+            archives=rows,
         )
-        return dataclasses.replace(order, **more)
+        return order.model_copy(update=more)
 
     def preparation(self, *orders: Order, runner_for: RunnerFor | None = None) -> Preparation:
         """A run over some orders."""

@@ -9,9 +9,8 @@ import pytest
 from tests.engines.prepare_way import A10G, T4, Way
 from tests.engines.test_preparation_plan import NAME
 from tritonstack.adapters import Adapters
-from tritonstack.engines import orders
-from tritonstack.engines.orders import copy_archive
-from tritonstack.engines.preparation import Place, stored_manifest
+from tritonstack.engines import stored_archives as orders
+from tritonstack.engines.stored_archives import Place, copy_archive, stored_manifest
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.manifest import ArchiveEntry, ClientFileEntry, Manifest, ModelEntry, SampleEntry
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.engine_environments import A10G, T4, served_engines, write_models
-from tritonstack.engines.deployed_builds import ALWAYS, OF_BACKEND, build_environments, deployed_builds
+from tritonstack.engines.order import ALWAYS, OF_BACKEND, build_environments, deployed_builds
 from tritonstack.models.source import ArchiveSource, archives_of
 from tritonstack_local.container.proof import NEEDED_ENVIRONMENTS
 

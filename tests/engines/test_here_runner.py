@@ -9,8 +9,8 @@ import pytest
 
 from tests.engines.tiny_engine import TinyProject
 from tritonstack.engines.export_step import STEP
+from tritonstack.engines.gpu_step import EngineFailedError, EngineStoppedError
 from tritonstack.engines.runners import HereRunner
-from tritonstack.engines.step_result import EngineFailedError, EngineStoppedError
 
 
 def write_step(folder: Path, text: str) -> Path:

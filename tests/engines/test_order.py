@@ -18,31 +18,30 @@ from tritonstack.config import load_environment
 from tritonstack.engines.order import JobNetwork, Order, OrderedArchive, build_set, read_order, served_by
 from tritonstack.errors import InputError
 from tritonstack.models.source import BuildChoice
-from tritonstack.naming import ArchiveName, Platform
+from tritonstack.naming import Platform
 
 names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
 archives = st.builds(
     OrderedArchive,
-    name=st.builds(ArchiveName, model=names, digest=st.from_regex(r"[0-9a-f]{16}", fullmatch=True)),
+    model=names,
+    digest=st.from_regex(r"[0-9a-f]{16}", fullmatch=True),
     dependency=st.sampled_from(["none", "python", "engine", None]),
 )
 orders = st.builds(
     Order,
+    schema=st.just(1),
     environment=names,
     endpoint=names,
     region=st.just("us-east-1"),
     platform=st.builds(Platform, release=st.just("24.09"), gpu=st.sampled_from(["T4", "A10G"])),
     image=st.just("785573368785.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"),
     engine_builder=st.sampled_from([None, "codebuild", "processing"]),
-    choice=st.builds(
-        BuildChoice, size=st.sampled_from(["full", "tiny"]), weights=st.sampled_from(["random", "pretrained"])
-    ),
+    size=st.sampled_from(["full", "tiny"]),
+    weights=st.sampled_from(["random", "pretrained"]),
     parallel_engines=st.integers(1, 9),
     engine_timeout_minutes=st.integers(5, 700),
     network=st.sampled_from([None, JobNetwork(subnet_ids=("subnet-1",), security_group_ids=("sg-1", "sg-2"))]),
-    archives=st.lists(archives, max_size=4, unique_by=lambda row: row.name).map(
-        lambda rows: tuple(sorted(rows, key=lambda row: row.name))
-    ),
+    archives=st.lists(archives, max_size=4, unique_by=lambda row: row.name),
     tags=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
 )
 

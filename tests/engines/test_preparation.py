@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tritonstack.engines.preparation import EngineTime, Failure, Place, Prepared, PrepareFailedError, PrepareSummary
-from tritonstack.engines.step_result import EngineFailedError
+from tritonstack.engines.gpu_step import EngineFailedError
+from tritonstack.engines.prepare_plan import EngineTime, Failure, Prepared, PrepareFailedError, PrepareSummary
+from tritonstack.engines.stored_archives import Place
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import ArchiveName, Platform
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,8 @@ from tests.models.fake_aws import FakeAws
 from tests.models.folders import source_of, write_double
 from tritonstack.adapters import Adapters
 from tritonstack.engines.order import Order, OrderedArchive
-from tritonstack.engines.preparation import Place, PreparationPlan, plan_preparation, target_for
+from tritonstack.engines.prepare_plan import PreparationPlan, plan_preparation, target_for
+from tritonstack.engines.stored_archives import Place
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
 from tritonstack.models.recipe import Dependency
@@ -73,17 +75,18 @@ def order(
 ) -> Order:
     """An order of one archive."""
     return Order(
+        schema=1,
         environment="dev",
         endpoint=endpoint,
         region="us-east-1",
         platform=platform,
         image=IMAGE,
         engine_builder=None,
-        choice=BuildChoice(),
+        **dataclasses.asdict(BuildChoice()),
         parallel_engines=2,
         engine_timeout_minutes=60,
         network=None,
-        archives=(OrderedArchive(name=name, dependency=dependency),),
+        archives=(OrderedArchive(model=name.model, digest=name.digest, dependency=dependency),),
     )
 
 

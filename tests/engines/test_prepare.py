@@ -13,11 +13,11 @@ from tests.engines.prepare_way import A10G, T4, Way
 from tests.engines.tiny_engine import write_tiny
 from tests.models.folders import write_double
 from tests.tritonstack_local.emulator.running import Emulator
+from tritonstack.engines.gpu_step import EngineFailedError
 from tritonstack.engines.order import OrderedArchive
-from tritonstack.engines.preparation import Place, PrepareFailedError
-from tritonstack.engines.step_result import EngineFailedError
+from tritonstack.engines.prepare_plan import PrepareFailedError
+from tritonstack.engines.stored_archives import Place
 from tritonstack.models.inputs import zip_inputs
-from tritonstack.naming import ArchiveName
 
 ONE = Place(endpoint="one", platform=A10G)
 TWO = Place(endpoint="two", platform=A10G)
@@ -211,7 +211,7 @@ def test_a_recorded_digest_is_built_for_a_new_platform_from_its_kept_inputs(way:
     recipe = way.places.folder("tiny-engine") / "recipe.yaml"
     recipe.write_text(recipe.read_text().replace("workspace_mib: 64", "workspace_mib: 128"))
     assert way.archive("tiny-engine") != old
-    recorded = OrderedArchive(name=old, dependency=None)
+    recorded = OrderedArchive(model=old.model, digest=old.digest)
     summary = way.run_here(way.order(archives=(recorded,)))
     assert [(item.name, item.outcome) for item in summary.archives] == [(old, "built")]
 
@@ -220,12 +220,12 @@ def test_a_recorded_digest_without_engine_is_copied_by_what_its_manifest_says(wa
     way.run_here(way.order("double"))
     old = way.archive("double")
     shutil.rmtree(way.places.folder("double"))
-    recorded = OrderedArchive(name=old, dependency=None)
+    recorded = OrderedArchive(model=old.model, digest=old.digest)
     assert str(way.run_here(way.order(platform=T4, archives=(recorded,)))) == "1 copied"
 
 
 def test_a_digest_that_nobody_kept_is_refused_by_its_name(way: Way) -> None:
-    lost = OrderedArchive(name=ArchiveName(model="double", digest="0" * 16), dependency=None)
+    lost = OrderedArchive(model="double", digest="0" * 16)
     with pytest.raises(PrepareFailedError, match=r"no inputs/0000000000000000\.zip") as failed:
         way.run_here(way.order("double", archives=(lost, *way.order("double").archives)))
     assert str(failed.value.summary) == "1 built"

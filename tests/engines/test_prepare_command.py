@@ -17,7 +17,7 @@ from tests.config.environment_file import environment_text
 from tests.engines.prepare_way import A10G, Way
 from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
 from tritonstack.cli.root import root
-from tritonstack.engines.preparation import Place
+from tritonstack.engines.stored_archives import Place
 from tritonstack.models.inputs import zip_inputs
 from tritonstack.naming import release_parameter
 

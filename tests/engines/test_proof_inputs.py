@@ -81,7 +81,7 @@ def test_a_sample_outside_the_shapes_is_refused_with_its_field(shape: tuple[int,
         _inputs(engine, graph, {"x": np.zeros(shape, np.float32)})
     (problem,) = refused.value.problems
     assert (problem.file, problem.field) == ("recipe.yaml", "engine.shapes.x")
-    assert problem.found == f"the proof asks with {list(shape)}"
+    assert problem.found == f"the proof's input has shape {list(shape)}"
 
 
 def test_every_problem_is_told_at_once() -> None:

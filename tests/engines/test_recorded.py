@@ -14,7 +14,7 @@ import pytest
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import places_in, source_of, write, write_double
-from tritonstack.engines.orders import source_of_digest
+from tritonstack.engines.stored_archives import source_of_digest
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import inputs as digest_module
 from tritonstack.models.bucket import ArtifactBucket
@@ -77,8 +77,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
     library = tmp_path / "tritonstack/exporters"
     write(library, {"__init__.py": "", "factor.py": 'FACTOR = "2"\n'})
     write(library.parent, {"__init__.py": "", "errors.py": "class WorkFailedError(Exception): pass\n"})
-    monkeypatch.setattr(digest_module, "EXPORTERS", library)
-    monkeypatch.setattr("tritonstack.engines.orders.EXPORTERS", library)
+    monkeypatch.setattr(digest_module, "LIBRARY", library)
+    monkeypatch.setattr("tritonstack.engines.stored_archives.OWN_LIBRARY", library)
     monkeypatch.setattr(digest_module, "LIBRARY_ENVIRONMENTS", {"exporters"})
     folder = write_double(tmp_path)
     write(folder, {"export.py": EXPORT})

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.engines.prepare_way import A10G, IMAGE, T4, Clients, Way
+from tritonstack.engines.gpu_step import EngineFailedError, EngineRunner, EngineStoppedError, run_name
 from tritonstack.engines.order import JobNetwork
 from tritonstack.engines.plan import builder_for
-from tritonstack.engines.runners import EngineRunner, run_name, runner_for
-from tritonstack.engines.step_result import EngineFailedError, EngineStoppedError
+from tritonstack.engines.runners import runner_for
 from tritonstack.errors import InputError
 
 HEAD = """\
@@ -191,7 +191,7 @@ def test_a_job_that_somebody_stops_by_hand_is_a_failure_that_says_so(remote: Rem
 
 
 def test_a_job_that_takes_too_long_is_ended_by_the_service(remote: Remote) -> None:
-    with pytest.raises(EngineFailedError, match=r"TIMED_OUT|its 1800 s were over") as failed:
+    with pytest.raises(EngineFailedError, match=r"TIMED_OUT|its limit of 1800 s") as failed:
         remote.run(HANGING, said=WhenHanging(remote, lambda: remote.way.emulator.advance(600 + 1200 + 1)))
     assert any("hanging" in line for line in failed.value.log_tail)
     assert remote.way.keys("staging/") == []
@@ -221,7 +221,7 @@ def test_a_service_that_does_not_answer_any_more_fails_the_engine_after_its_retr
             return made
 
     monkeypatch.setattr("tests.engines.test_remote_runners.Clients", Losing)
-    with pytest.raises(EngineFailedError, match=r"does not tell of .*Could not connect") as failed:
+    with pytest.raises(EngineFailedError, match=r"does not describe .*Could not connect") as failed:
         remote.run(HANGING)
     assert str(port) in str(failed.value)
     assert remote.way.keys("staging/") == []

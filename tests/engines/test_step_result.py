@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack.engines.step_result import PlannedMachine, file_of, read_result, refuse_changed
+from tritonstack.engines.gpu_step import PlannedMachine, file_of, read_result, refuse_changed
 from tritonstack.errors import WorkFailedError
 
 PLANNED = PlannedMachine(release="24.09", tensorrt=("10.4",), gpu="A10G", compute_capability="8.6")

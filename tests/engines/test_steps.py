@@ -249,7 +249,7 @@ def test_a_sample_outside_the_engine_s_shapes_is_refused_with_the_field(fresh: T
     with pytest.raises(InputError) as refused:
         fresh.export_step(tmp_path / "work")
     (problem,) = refused.value.problems
-    assert (problem.field, problem.found) == ("engine.shapes.x", "the proof asks with [2, 4]")
+    assert (problem.field, problem.found) == ("engine.shapes.x", "the proof's input has shape [2, 4]")
     assert problem.allowed == "from [3, 4] to [8, 4]"
     assert str(problem.file).endswith("tiny-engine/recipe.yaml")
 

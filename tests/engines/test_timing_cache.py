@@ -12,9 +12,8 @@ import pytest
 from tests.engines.prepare_way import A10G, IMAGE
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
-from tritonstack.engines.engine_build import build_engine, fetch_timing_cache, keep_timing_cache
+from tritonstack.engines.gpu_step import EngineFailedError, build_engine, fetch_timing_cache, keep_timing_cache
 from tritonstack.engines.plan import builder_for
-from tritonstack.engines.step_result import EngineFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report
 
@@ -97,7 +96,7 @@ def test_a_cache_that_is_not_what_was_put_there_is_left_out_and_reported(aws: Fa
     aws.objects[KEY] = b"damaged"
     digest, (said,) = fetch(aws, job(tmp_path / "job"))
     assert digest is None
-    assert "is not what was put there" in said
+    assert "is not what was stored" in said
     assert not (tmp_path / "job/timing.cache").exists()
 
 

@@ -17,7 +17,7 @@ from tests.models.folders import write_double
 from tests.stacks.engine_stages import engine_stage, stage_of
 from tests.stacks.environments import DIGITS, environment, stage
 from tests.stacks.policy import Policy
-from tritonstack.engines.deployed_builds import deployed_builds
+from tritonstack.engines.order import deployed_builds
 
 
 def builds_template(made: EnvironmentStage) -> dict[str, Any]:

@@ -26,18 +26,16 @@ from tritonstack.cli.session import local_option, require_account, session_of
 from tritonstack.config import Endpoint, load_environment
 from tritonstack.disk import partial_folder
 from tritonstack.engines.order import Order, Served, read_order, served_by
-from tritonstack.engines.orders import orders_of, source_of_digest
-from tritonstack.engines.plan import Builder, EnginePlan, PlannedBuild, plan_engines
-from tritonstack.engines.preparation import (
+from tritonstack.engines.prepare import Preparation
+from tritonstack.engines.prepare_plan import (
     Failure,
-    Place,
     PreparationPlan,
     Prepared,
     PrepareFailedError,
     PrepareSummary,
     one_line,
 )
-from tritonstack.engines.prepare import Preparation
+from tritonstack.engines.stored_archives import Place, orders_of, source_of_digest
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.build import refuse_errors_of_environment

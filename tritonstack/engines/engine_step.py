@@ -10,7 +10,7 @@ and started as ``python3 engine_step.py JOB``. JOB is a JSON file; its relative 
      "options": ["--fp16", ...],               trtexec's; those that name files are this step's own
      "onnx": "model.onnx", "plan": "model.plan",   the plan's file name in the output folder
      "inputs": {"x": {"file": "x.raw", "shape": [1, 4]}},   the proof's, in the type of the engine's tensor
-     "outputs": ["logits"],                    what the plan must answer
+     "outputs": ["logits"],                    outputs that the plan must have
      "timing_cache": "timing.cache",           or null; need not exist yet
      "timeout_seconds": 7200, "output": "output"}
 
@@ -19,7 +19,7 @@ the output folder, and at last ``result.json``: without that file nothing there 
 ``result.json`` with its phase, reason and last log lines.
 
 Exit status: 0 built; 2 the job file is wrong; 3 this machine is not what was planned; 4 trtexec builds no plan;
-5 the plan does not answer the proof; 6 too slow; 128 + n ended by signal n.
+5 the plan fails the proof; 6 too slow; 128 + n ended by signal n.
 
 Whatever starts it, it starts itself again through NVIDIA's entrypoint, where the image has one. CodeBuild runs no
 image's ENTRYPOINT (aws/aws-codebuild-docker-images, issue 157), and ``ContainerEntrypoint`` of Processing replaces it;
@@ -72,7 +72,7 @@ TAIL_LINES = 40
 
 
 class StepError(Exception):
-    """The step cannot go on: the exit status and a sentence for whoever reads the build's log."""
+    """The step cannot go on: the exit status and the reason."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -80,11 +80,11 @@ class StepError(Exception):
 
 
 class Interrupted(BaseException):
-    """A signal asks the step to end: its number."""
+    """A signal that ends the step: its number."""
 
 
 def say(line: str, *, by: str = "engine step: ") -> None:
-    """A line of the build's log, at once."""
+    """Write a line of the build's log at once."""
     sys.stdout.write(by + line.rstrip("\n") + "\n")
     sys.stdout.flush()
 
@@ -181,21 +181,21 @@ def check_trtexec(job: dict[str, Any], program: str) -> dict[str, Any]:
     if not any((version + ".").startswith(planned + ".") for planned in job["tensorrt"]):
         wanted = f"Triton {job['release']} with TensorRT {' or '.join(job['tensorrt'])}"
         raise StepError(MACHINE, f"planned for {wanted}, but {program} is TensorRT {version}")
-    image = os.environ.get("NVIDIA_TRITON_SERVER_VERSION", job["release"])  # NVIDIA's images say their release
+    image = os.environ.get("NVIDIA_TRITON_SERVER_VERSION", job["release"])  # set in NVIDIA's images
     if image != job["release"]:
         raise StepError(MACHINE, f"planned for Triton {job['release']}, but this image is Triton {image}")
-    told = {"stand_in": "stand-in" in banner, "host_data": "--includeDataTransfers" in text}
-    return {"program": program, "tensorrt": version, **told}
+    traits = {"stand_in": "stand-in" in banner, "host_data": "--includeDataTransfers" in text}
+    return {"program": program, "tensorrt": version, **traits}
 
 
 def check_gpus(job: dict[str, Any]) -> dict[str, Any]:
-    """The GPU's name, compute capability (None where the driver is too old to say) and driver.
+    """The GPU's name, compute capability (None with drivers that do not report it) and driver.
 
     Raises StepError unless every visible GPU is the planned one.
     """
     program = find_program("TRITONSTACK_NVIDIA_SMI", (), "nvidia-smi")
     status, text = output_of([program, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"])
-    if status != 0:  # drivers before 510 do not know compute_cap; trtexec says it when it starts
+    if status != 0:  # drivers before 510 have no compute_cap; trtexec reports it when it starts
         status, text = output_of([program, "--query-gpu=name,driver_version", "--format=csv,noheader"])
     rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines() if "," in line]
     if status != 0 or not rows:
@@ -207,7 +207,7 @@ def check_gpus(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def version_parts(version: str | None) -> tuple[int, ...]:
-    """The leading numbers of a version (``535.161.08`` -> 535, 161, 8); none of what is no version."""
+    """The leading numbers of a version (``535.161.08`` -> 535, 161, 8); empty for anything else."""
     found = re.match(r"\d+(?:\.\d+)*", version or "")
     return tuple(int(part) for part in found[0].split(".")) if found else ()
 
@@ -218,8 +218,10 @@ def check_driver(job: dict[str, Any], driver: str) -> dict[str, Any]:
     Raises StepError where it does not run: trtexec would fail with a number of CUDA's that names no driver.
     """
     program = find_program("TRITONSTACK_NVIDIA_SMI", (), "nvidia-smi")
-    told = re.search(r"^CUDA Version\s*:\s*(\d+\.\d+)", output_of([program, "-q", "-d", "COMPUTE"])[1], re.MULTILINE)
-    supported, image = told[1] if told else None, os.environ.get("CUDA_VERSION") or job["cuda"]
+    reported = re.search(
+        r"^CUDA Version\s*:\s*(\d+\.\d+)", output_of([program, "-q", "-d", "COMPUTE"])[1], re.MULTILINE
+    )
+    supported, image = reported[1] if reported else None, os.environ.get("CUDA_VERSION") or job["cuda"]
     status, through = os.environ.get(COMPAT_STATUS, ""), os.environ.get(THROUGH) or None
     found = {"driver": driver, "supported": supported, "image": image, "entrypoint": through}
     needed, least = version_parts(image)[:2], LEAST_DRIVERS.get((version_parts(image) or (0,))[0])
@@ -285,8 +287,8 @@ class Runner:
         if late.is_set():
             raise StepError(TIME, f"trtexec was not done after {self.seconds:g} s and was ended")
         if code != 0:
-            said = next((line for line in reversed(self.tail) if "[E]" in line), "its last lines are in the log")
-            raise StepError(status, f"trtexec ends with status {code}: {said}")
+            reason = next((line for line in reversed(self.tail) if "[E]" in line), "its last lines are in the log")
+            raise StepError(status, f"trtexec ends with status {code}: {reason}")
         return round(time.monotonic() - started, 3)
 
     def _watch(self, child: Any, started: float, late: threading.Event, done: threading.Event) -> None:
@@ -309,7 +311,7 @@ def read_outputs(path: Path, wanted: list[str]) -> list[dict[str, Any]]:
     """What trtexec exported, each as name, shape and flat values; raises StepError where a wanted one is missing."""
     found = {}
     try:
-        # C++ writes what is no number as nan, -nan and inf; JSON's reader here takes NaN and Infinity.
+        # C++ writes nan, -nan and inf; this JSON reader accepts NaN and Infinity.
         text = re.sub(r"(?<=[\s,\[])-?nan(?=[\s,\]])", "NaN", path.read_text(encoding="utf-8"))
         for one in json.loads(re.sub(r"(?<=[\s,\[])(-?)inf(?=[\s,\]])", r"\1Infinity", text)):
             shape = [int(length) for length in re.findall(r"\d+", str(one["dimensions"]))]
@@ -418,7 +420,7 @@ def step(job: dict[str, Any]) -> int:
 
 
 def fail(status: int, reason: str) -> int:
-    """Say why the step fails; also where SageMaker Processing looks for what a container says at its end (1 KB)."""
+    """Report why the step fails, also in SageMaker Processing's file for the exit message (1 KB)."""
     line = f"FAILED in phase {PHASE_OF[status]}: {reason}"
     say(line)
     with contextlib.suppress(OSError):  # elsewhere there is no such folder
@@ -427,13 +429,13 @@ def fail(status: int, reason: str) -> int:
 
 
 def heed(handler: Any) -> None:
-    """Do this when asked to end."""
+    """Call this on SIGTERM and SIGINT."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, handler)
 
 
 def interrupt(number: int, _: Any) -> None:
-    """End the step; being asked again does not disturb its cleaning up."""
+    """End the step; further signals do not interrupt its clean-up."""
     heed(signal.SIG_IGN)
     raise Interrupted(number)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -13,17 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from tritonclient.utils import triton_to_np_dtype
 
-from tritonstack.engines.reference import answer_of_graph
 from tritonstack.engines.trtexec import EngineJob, write_job
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.exporting import link_or_copy
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
 from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report, run_script
+from tritonstack.models.proof import PROOF_ENVIRONMENT, PROVER
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.runtime_options import Engine, Shape
-from tritonstack.models.source import ArchiveSource, TensorrtModel, tensorrt_models
-from tritonstack.models.staging import Proofs, Staged, Task, stage_archive
+from tritonstack.models.sample_request import to_tensors
+from tritonstack.models.source import ArchiveSource
 
 
 def graph_of(version: Path) -> Path | None:
@@ -36,21 +36,21 @@ def graph_of(version: Path) -> Path | None:
 
 
 def read_onnx(path: Path) -> OnnxGraph:
-    """What a graph takes and gives. Raises :class:`WorkFailedError` where the file is no graph or says no shapes."""
+    """Inputs and outputs of a graph. Raises :class:`WorkFailedError` where the file is no graph or has no shapes."""
     try:
         graph = read_graph(path)
     except OnnxError as error:
         raise WorkFailedError(f"{path}: no ONNX graph: {error}") from error
     for tensor in (*graph.inputs, *graph.outputs):
         if not tensor.datatype or tensor.shape is None:
-            raise WorkFailedError(f"{path}: the graph does not say the type and the rank of {tensor.name}")
+            raise WorkFailedError(f"{path}: the graph has no type or no rank of {tensor.name}")
     return graph
 
 
 def parts_of_graph(path: Path) -> dict[str, Path]:
     """The graph's own file and those with its external weights: name in the graph's folder → path.
 
-    Raises :class:`WorkFailedError` where one is missing or lies elsewhere, or the file is no graph.
+    Raises :class:`WorkFailedError` where one is missing or outside the folder, or the file is no graph.
     """
     try:
         named = external_files(path)
@@ -66,11 +66,11 @@ def parts_of_graph(path: Path) -> dict[str, Path]:
 
 
 def graph_for_engine(engine: Engine, *, exported: Path, work: Path, report: Report) -> Path:
-    """The graph that trtexec shall read: the exported one, or its FP16 form in a new folder ``half`` of ``work``.
+    """The graph for trtexec: the exported one, or its FP16 form in a new folder ``half`` of ``work``.
 
-    A graph too large for one file has its weights in a second, ``model.onnx.data``, beside it.
+    A graph too large for one file has its weights in ``model.onnx.data``.
 
-    Raises :class:`WorkFailedError` where the graph cannot be read, or nothing of it can be turned into FP16, and
+    Raises :class:`WorkFailedError` where the graph cannot be read, or nothing of it can be converted to FP16, and
     :class:`InputError` where the environment of the exporters is not made.
     """
     if engine.graph_precision is None:
@@ -99,7 +99,7 @@ def proof_inputs(
     """An array for every input of the graph, in the graph's type.
 
     Args:
-        engine: its shapes say what may be asked.
+        engine: its shapes bound the inputs.
         graph: the inputs.
         sample: the sample request where it is the model's own; None: random numbers.
         seed: of random numbers; the same inputs for the same seed, in whatever order the graph has them.
@@ -113,10 +113,12 @@ def proof_inputs(
     found: ProofInputs = {}
     for tensor in graph.inputs:
         given = (sample or {}).get(tensor.name)
-        shape = _asked_shape(engine, tensor)
+        shape = _proof_shape(engine, tensor)
         if shape is None and given is None:
-            said = f"input {tensor.name} with free axes, and no shapes for it"
-            problems.append(Problem(file=file, field="engine.shapes", found=said, allowed="every input's shapes"))
+            found_input = f"input {tensor.name} with free axes, and no shapes for it"
+            problems.append(
+                Problem(file=file, field="engine.shapes", found=found_input, allowed="every input's shapes")
+            )
             continue
         array = _random(tensor, shape or (), seed) if given is None else given
         problem = _misfit(engine, tensor, array, file)
@@ -129,8 +131,8 @@ def proof_inputs(
     return found
 
 
-def _asked_shape(engine: Engine, tensor: GraphTensor) -> Shape | None:
-    """The best shape, but of the smallest batch: large batches only make the proof slow."""
+def _proof_shape(engine: Engine, tensor: GraphTensor) -> Shape | None:
+    """The optimal shape with the smallest batch: large batches only make the proof slow."""
     shapes = engine.shapes.get(tensor.name)
     if shapes is not None:
         return (shapes.min[0], *shapes.opt[1:])
@@ -154,9 +156,9 @@ def _misfit(engine: Engine, tensor: GraphTensor, array: NDArray[Any], file: str)
     return Problem(
         file=file,
         field=field,
-        found=f"the proof asks with {list(array.shape)}",
+        found=f"the proof's input has shape {list(array.shape)}",
         allowed=f"from {list(shapes.min)} to {list(shapes.max)}",
-        advice="widen the shapes, or take a sample request that lies within them",
+        advice="widen the shapes, or take a sample request within them",
     )
 
 
@@ -166,7 +168,7 @@ def _dtype(tensor: GraphTensor) -> np.dtype[Any]:
 
 
 def _random(tensor: GraphTensor, shape: Shape, seed: int) -> NDArray[Any]:
-    """Numbers that any model takes: whole ones are 0 or 1, so that they are inside every vocabulary and mask."""
+    """Random values for any model: integers are 0 or 1, valid in every vocabulary and mask."""
     generator = np.random.default_rng([seed, zlib.crc32(tensor.name.encode())])
     kind = _dtype(tensor)
     if kind.kind == "f":
@@ -174,34 +176,37 @@ def _random(tensor: GraphTensor, shape: Shape, seed: int) -> NDArray[Any]:
     return generator.integers(0, 2, shape).astype(kind)
 
 
-# Each TensorRT model of an archive that has no plan gets a folder of its own that holds all that ``engine_step.py``
-# needs: the job, the graph, the proof's inputs and the step itself. The folder goes to a machine with the GPU
-# (the GPU step); the pack step takes its output.
+# Each TensorRT model of an archive without a plan gets a folder with all that ``engine_step.py`` needs: the job, the
+# graph, the proof's inputs and the step itself. The folder goes to a machine with the GPU; the pack step reads the
+# output.
 GRAPH = "model.onnx"
+
 PLAN = "model.plan"
+
 STEP = Path(__file__).with_name("engine_step.py")
+
 TIMING_CACHE = "timing.cache"
-"""Beside the job, where tactics of earlier builds are kept; the folder needs none."""
+"""In the job's folder, with the tactics of earlier builds; optional."""
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedEngine:
-    """One TensorRT model of an archive: what its engine is built from, and how the engine has to answer.
+    """One TensorRT model of an archive: what its engine is built from, and the outputs expected of it.
 
     Attributes:
         model: the model's directory in the archive.
-        folder: the job's: what goes to the GPU, whole.
+        folder: the job's, sent to the GPU's machine whole.
         version: the staged version folder that the plan goes into.
         plan: the plan's file name there.
-        parts: the staged files of the ONNX graph, by their names in the version folder: they make room for the plan.
+        parts: the staged files of the ONNX graph, by their names in the version folder: replaced by the plan.
         engine: of the recipe.
         recipe: the recipe's file, for messages.
-        graph: what the graph takes and gives.
+        graph: its inputs and outputs.
         inputs: the proof's inputs, in the graph's types.
-        proof: where those are from.
-        reference: ONNX Runtime's answer to them.
+        proof: the origin of the inputs.
+        reference: ONNX Runtime's outputs for them.
         tolerance: the largest difference from it.
     """
 
@@ -220,7 +225,7 @@ class PlannedEngine:
 
     @property
     def job(self) -> Path:
-        """The job's file; the step's output goes beside its folder unless someone rewrites its ``output``."""
+        """The job's file; a runner may rewrite its ``output``."""
         return self.folder / "job.json"
 
 
@@ -257,12 +262,12 @@ def prepare_engines(
         task: with the endpoint's platform.
         work: a folder of this build's own; jobs go to ``jobs/<model>/job`` in it.
         places: where exports are kept.
-        report: told what is being done.
-        timeout_seconds: how long each engine may take.
-        proofs: those that this run of the program made already.
+        report: called with the progress.
+        timeout_seconds: limit of each engine.
+        proofs: of this process so far.
 
     Raises:
-        InputError: what is wrong with the folder, a recipe has no engine, or the proof's inputs lie outside its shapes.
+        InputError: the folder is wrong, a recipe has no engine, or the proof's inputs are outside its shapes.
         WorkFailedError: an export or a proof fails.
     """
     recipes = _recipes(task.source)
@@ -274,7 +279,7 @@ def prepare_engines(
 
 
 def _recipes(source: ArchiveSource) -> dict[str, ArchiveSource]:
-    """Model of an archive → the source whose recipe says what its engine is."""
+    """Model of an archive → the source whose recipe has its engine."""
     found = {model.name: source for model in source.own_models()}
     used = {part.name: part for part in source.used}
     for folder in source.recipe.uses:
@@ -323,7 +328,7 @@ def _plan(
     )
     own = staged.work / "jobs" / model.name
     own.mkdir(parents=True)
-    reference = answer_of_graph(exported, graph, inputs, work=own, what=f"reference of {model.name}", report=report)
+    reference = outputs_of_graph(exported, graph, inputs, work=own, what=f"reference of {model.name}", report=report)
     built_from = graph_for_engine(engine, exported=exported, work=own, report=report)
     folder = own / "job"
     folder.mkdir()
@@ -363,3 +368,52 @@ def _of_graph(engine: Engine, graph: OnnxGraph) -> Engine:
     """A recipe's engine with the shapes of one graph's inputs: a folder may hold several models."""
     names = {tensor.name for tensor in graph.inputs}
     return engine.model_copy(update={"shapes": {name: s for name, s in engine.shapes.items() if name in names}})
+
+
+# ONNX Runtime's outputs for the proof.
+
+
+def outputs_of_graph(path: Path, graph: OnnxGraph, inputs: Arrays, *, work: Path, what: str, report: Report) -> Arrays:
+    """Outputs of an ONNX graph by name, in the graph's types; ``work`` is a folder for the run's files.
+
+    Raises :class:`WorkFailedError` where ONNX Runtime does not run it, or an output has a value that is no number:
+    such a graph proves nothing. :class:`InputError` where the environment of the exporters is not made.
+    """
+    model = {
+        "backend": "onnxruntime",
+        "config": {},
+        "file": str(path.resolve()),
+        "steps": [],
+        "inputs": _tensors(graph.inputs),
+        "outputs": _tensors(graph.outputs),
+    }
+    plan_file, result_file = work / "reference-plan.json", work / "reference.json"
+    plan_file.write_text(json.dumps({"model": "graph", "models": {"graph": model}, "request": to_tensors(inputs)}))
+    run_script(
+        environment=PROOF_ENVIRONMENT,
+        arguments=["-P", str(PROVER), str(plan_file.resolve()), str(result_file.resolve())],
+        folder=work,
+        what=what,
+        report=report,
+    )
+    result = json.loads(result_file.read_text())
+    if "failure" in result:
+        raise WorkFailedError(f"{what}: ONNX Runtime does not run {path.name}: {result['failure']}")
+    outputs = {tensor["name"]: _array(tensor) for tensor in result["outputs"]}
+    for name, array in outputs.items():
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise WorkFailedError(f"{what}: {name} of {path.name} is not a number for the proof's inputs")
+    return outputs
+
+
+def _tensors(tensors: Sequence[GraphTensor]) -> list[dict[str, Any]]:
+    shapes = [[-1 if axis is None else axis for axis in tensor.shape or ()] for tensor in tensors]
+    return [
+        # A graph has no `reshape`: the caller's shape is the backend's.
+        {"name": each.name, "datatype": each.datatype, "shape": shape, "backend_shape": shape, "optional": False}
+        for each, shape in zip(tensors, shapes, strict=True)
+    ]
+
+
+def _array(tensor: Mapping[str, Any]) -> NDArray[Any]:
+    return np.array(tensor["data"], triton_to_np_dtype(tensor["datatype"])).reshape(tensor["shape"])

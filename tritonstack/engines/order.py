@@ -1,11 +1,10 @@
-"""An order: the archives that an endpoint needs in the bucket, as one JSON document; what an environment serves."""
+"""What an environment serves, and orders: the archives that an endpoint needs in the bucket, as JSON."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -13,23 +12,28 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from tritonstack.catalogue.instances import BuilderKind
 from tritonstack.catalogue.releases import RELEASE_PATTERN
-from tritonstack.config import (
-    Environment,
-    check_archives,
-    engines_built_on_deploy,
-    with_archives,
-    with_default_models,
-)
+from tritonstack.config import Environment, check_archives, engines_built_on_deploy, with_archives, with_default_models
 from tritonstack.config.yaml_loader import with_lines
-from tritonstack.engines.plan import EnginePlan, plan_engines
+from tritonstack.engines.plan import Builder, EnginePlan, plan_engines
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.inputs import digests_of, resolved_models
 from tritonstack.models.recipe import Dependency, Size, Weights
-from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of
-from tritonstack.naming import DIGEST_LENGTH, ENVIRONMENT_TAG, NAME_PATTERN, ArchiveName, Platform
+from tritonstack.models.resolving import resolved_models
+from tritonstack.models.source import ArchiveSource, BuildChoice
+from tritonstack.naming import (
+    DIGEST_LENGTH,
+    ENVIRONMENT_TAG,
+    NAME_PATTERN,
+    ArchiveName,
+    Platform,
+)
 
 if TYPE_CHECKING:
     from tritonstack.config import Endpoint
+
+
+_Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+DIGEST = rf"[0-9a-f]{{{DIGEST_LENGTH}}}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +82,7 @@ def served_by(environment: Environment, repositories: Path, *, file: Path) -> Se
 def _check_hub(
     environment: Environment, sources: Mapping[str, ArchiveSource], *, engines: EnginePlan, file: Path
 ) -> Iterator[Problem]:
-    """Builds without a way to the internet against recipes whose weights come from the hub."""
+    """Recipes with weights from the hub, of builds without outbound internet access."""
     network, builds = environment.joined_network, environment.builds
     inside = builds.network is None and not builds.outside_network
     if network is None or not network.is_closed or not inside or builds.hub.folder is not None:
@@ -98,7 +102,7 @@ def _check_hub(
 
 
 def _of_hub(source: ArchiveSource) -> bool:
-    """Whether a build takes a folder's weights from the Hugging Face Hub."""
+    """Whether a build fetches a folder's weights from the Hugging Face Hub."""
     origin = source.recipe.source
     return origin is not None and origin.hub is not None and source.weights == "pretrained"
 
@@ -117,147 +121,10 @@ def all_served(environments: Iterable[tuple[Environment, Path]], repositories: P
     return found
 
 
-# Synthesis writes the build set, everything that an endpoint will serve, without a network call. An order has the same
-# form and only the archives that are missing; what is recorded, but served no more, is among them, by its digest
-# alone.
-SCHEMA = 1
-_Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-_Digest = Annotated[str, Field(pattern=rf"^[0-9a-f]{{{DIGEST_LENGTH}}}$")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class OrderedArchive:
-    """One archive of an order.
-
-    Attributes:
-        name: model and digest.
-        dependency: what its bytes depend on beside its inputs; None where only its manifest can tell (a recorded digest
-            of other sources than those of this commit).
-    """
-
-    name: ArchiveName
-    dependency: Dependency | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobNetwork:
-    """The part of a VPC that engine jobs of SageMaker join."""
-
-    subnet_ids: tuple[str, ...]
-    security_group_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """What one endpoint needs.
-
-    Attributes:
-        environment: its name.
-        endpoint: the endpoint's name within it.
-        region: of the endpoint.
-        platform: Triton release and GPU that the archives are for.
-        image: URI of the endpoint's Triton image, in which its engines are built.
-        engine_builder: the one service that builds engines, or None for the first that has the GPU.
-        choice: size and weights of the models.
-        parallel_engines: how many engines are built at once.
-        engine_timeout_minutes: how long the build of one engine, with its proof, may take.
-        network: what engine jobs of SageMaker join; None: no network at all, for they need none.
-        archives: sorted by model, then digest.
-        tags: key → value, of engine jobs of SageMaker: the environment's. An order of an older version has none.
-    """
-
-    environment: str
-    endpoint: str
-    region: str
-    platform: Platform
-    image: str
-    engine_builder: BuilderKind | None
-    choice: BuildChoice
-    parallel_engines: int
-    engine_timeout_minutes: int
-    network: JobNetwork | None
-    archives: tuple[OrderedArchive, ...]
-    tags: Mapping[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """The document: the same bytes for the same order."""
-        return json.dumps(_document(self), indent=1, sort_keys=True) + "\n"
-
-
-def build_set(served: Served, endpoint: Endpoint) -> Order:
-    """Everything that an endpoint of a matched environment serves. Reads files alone.
-
-    Raises :class:`LookupError` where the release has no image in the region (``ImageNotFoundError``), and where
-    ``endpoint`` is none of ``served``.
-    """
-    environment = served.environment
-    digests = served.release_sets[endpoint.name]
-    builds = environment.builds
-    return Order(
-        environment=environment.environment,
-        endpoint=endpoint.name,
-        region=environment.region,
-        platform=endpoint.platform,
-        image=endpoint.image_uri(environment.region),
-        engine_builder=builds.engine_builder,
-        choice=BuildChoice(size=builds.size, weights=builds.weights),
-        parallel_engines=builds.parallel_engines,
-        engine_timeout_minutes=builds.engine_timeout_minutes,
-        network=JobNetwork(
-            subnet_ids=tuple(builds.network.subnet_ids), security_group_ids=tuple(builds.network.security_group_ids)
-        )
-        if builds.network
-        else None,
-        archives=tuple(
-            OrderedArchive(
-                name=ArchiveName(model=model, digest=digest), dependency=served.sources[model].recipe.dependency
-            )
-            for model, digest in sorted(digests.items())
-        ),
-        tags={**environment.tags, ENVIRONMENT_TAG: environment.environment},
-    )
-
-
-def read_order(content: str | bytes, *, file: str) -> Order:
-    """The order that a document spells.
-
-    Args:
-        content: the document.
-        file: where it was read, for the messages.
-
-    Raises:
-        InputError: it is no such document; every wrong field at once.
-    """
-    try:
-        document = _Document.model_validate_json(content)
-    except ValidationError as error:
-        raise InputError([_problem(dict(found), file) for found in error.errors(include_url=False)]) from error
-    return Order(
-        environment=document.environment,
-        endpoint=document.endpoint,
-        region=document.region,
-        platform=Platform(release=document.platform.release, gpu=document.platform.gpu),
-        image=document.image,
-        engine_builder=document.engine_builder,
-        choice=BuildChoice(size=document.size, weights=document.weights),
-        parallel_engines=document.parallel_engines,
-        engine_timeout_minutes=document.engine_timeout_minutes,
-        network=JobNetwork(**document.network.model_dump()) if document.network else None,
-        archives=tuple(
-            sorted(
-                (
-                    OrderedArchive(name=ArchiveName(model=row.model, digest=row.digest), dependency=row.dependency)
-                    for row in document.archives
-                ),
-                key=lambda row: row.name,
-            )
-        ),
-        tags=document.tags,
-    )
-
-
+# Synthesis writes the build set, everything that an endpoint will serve. An order has the same form and only the
+# missing archives, among them those of recorded digests that are served no more.
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
 
 
 class _Platform(_Part):
@@ -265,62 +132,137 @@ class _Platform(_Part):
     gpu: Annotated[str, Field(min_length=1)]
 
 
-class _Archive(_Part):
+class OrderedArchive(_Part):
+    """One archive of an order.
+
+    Attributes:
+        model: the archive's name.
+        digest: 16 hexadecimal digits.
+        dependency: what its bytes depend on in addition to its inputs; None where only its manifest has it (a recorded
+            digest of other sources than those of this commit).
+    """
+
     model: _Name
-    digest: _Digest
+    digest: Annotated[str, Field(pattern=rf"^{DIGEST}$")]
     dependency: Dependency | None = None
 
+    @property
+    def name(self) -> ArchiveName:
+        """Model and digest."""
+        return ArchiveName(model=self.model, digest=self.digest)
 
-class _Network(_Part):
+
+class JobNetwork(_Part):
+    """The part of a VPC that engine jobs of SageMaker join."""
+
     subnet_ids: Annotated[tuple[str, ...], Field(min_length=1)]
     security_group_ids: Annotated[tuple[str, ...], Field(min_length=1)]
 
 
-class _Document(_Part):
+class Order(_Part):
+    """What one endpoint needs.
+
+    Attributes:
+        schema_: of the document.
+        environment: its name.
+        endpoint: the endpoint's name within it.
+        region: of the endpoint.
+        platform_: Triton release and GPU that the archives are for.
+        image: URI of the endpoint's Triton image, in which its engines are built.
+        engine_builder: the one service that builds engines, or None for the first that has the GPU.
+        size: of the models.
+        weights: of the models.
+        parallel_engines: how many engines are built at once.
+        engine_timeout_minutes: the limit for building one engine and its proof.
+        network: what engine jobs of SageMaker join; None: no network at all, for they need none.
+        archives: sorted by model, then digest.
+        tags: key → value, of engine jobs of SageMaker: the environment's. An order of an older version has none.
+    """
+
     schema_: Literal[1] = Field(alias="schema")
     environment: _Name
     endpoint: _Name
     region: Annotated[str, Field(min_length=1)]
-    platform: _Platform
+    platform_: _Platform = Field(alias="platform")
     image: Annotated[str, Field(min_length=1)]
     engine_builder: BuilderKind | None
     size: Size
     weights: Weights
     parallel_engines: Annotated[int, Field(ge=1)]
     engine_timeout_minutes: Annotated[int, Field(ge=1)]
-    network: _Network | None
-    archives: tuple[_Archive, ...]
+    network: JobNetwork | None
+    archives: tuple[OrderedArchive, ...]
     tags: dict[str, str] = {}
+
+    @property
+    def platform(self) -> Platform:
+        """Triton release and GPU that the archives are for."""
+        return Platform(release=self.platform_.release, gpu=self.platform_.gpu)
+
+    @property
+    def choice(self) -> BuildChoice:
+        """Size and weights of the models."""
+        return BuildChoice(size=self.size, weights=self.weights)
+
+    def with_archives(self, archives: Iterable[OrderedArchive]) -> Order:
+        """The order with these archives instead, sorted."""
+        return self.model_copy(update={"archives": _sorted(archives)})
+
+    def to_json(self) -> str:
+        """The document: the same bytes for the same order."""
+        return json.dumps(self.model_dump(mode="json", by_alias=True), indent=1, sort_keys=True) + "\n"
 
     @field_validator("archives")
     @classmethod
-    def _each_once(cls, archives: tuple[_Archive, ...]) -> tuple[_Archive, ...]:
-        names = [(row.model, row.digest) for row in archives]
-        twice = sorted({model for model, digest in names if names.count((model, digest)) > 1})
+    def _each_once(cls, archives: tuple[OrderedArchive, ...]) -> tuple[OrderedArchive, ...]:
+        names = [row.name for row in archives]
+        twice = sorted({name.model for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"each archive once, not {', '.join(twice)} twice")
-        return archives
+        return _sorted(archives)
 
 
-def _document(order: Order) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "environment": order.environment,
-        "endpoint": order.endpoint,
-        "region": order.region,
-        "platform": {"release": order.platform.release, "gpu": order.platform.gpu},
-        "image": order.image,
-        "engine_builder": order.engine_builder,
-        "size": order.choice.size,
-        "weights": order.choice.weights,
-        "parallel_engines": order.parallel_engines,
-        "engine_timeout_minutes": order.engine_timeout_minutes,
-        "network": dataclasses.asdict(order.network) if order.network else None,
-        "archives": [
-            {"model": row.name.model, "digest": row.name.digest, "dependency": row.dependency} for row in order.archives
-        ],
-        "tags": dict(order.tags),
-    }
+def _sorted(archives: Iterable[OrderedArchive]) -> tuple[OrderedArchive, ...]:
+    return tuple(sorted(archives, key=lambda row: row.name))
+
+
+def build_set(served: Served, endpoint: Endpoint) -> Order:
+    """Everything that an endpoint of a matched environment serves. Reads only files.
+
+    Raises :class:`LookupError` where the release has no image in the region (``ImageNotFoundError``), and where
+    ``endpoint`` is none of ``served``.
+    """
+    environment, builds = served.environment, served.environment.builds
+    return Order(
+        schema=1,
+        environment=environment.environment,
+        endpoint=endpoint.name,
+        region=environment.region,
+        platform=endpoint.platform,
+        image=endpoint.image_uri(environment.region),
+        engine_builder=builds.engine_builder,
+        size=builds.size,
+        weights=builds.weights,
+        parallel_engines=builds.parallel_engines,
+        engine_timeout_minutes=builds.engine_timeout_minutes,
+        network=builds.network,
+        archives=tuple(
+            OrderedArchive(model=model, digest=digest, dependency=served.sources[model].recipe.dependency)
+            for model, digest in served.release_sets[endpoint.name].items()
+        ),
+        tags={**environment.tags, ENVIRONMENT_TAG: environment.environment},
+    )
+
+
+def read_order(content: str | bytes, *, file: str) -> Order:
+    """The order of a document. ``file``: where it was read, for messages.
+
+    Raises :class:`InputError`: it is no such document; every wrong field at once.
+    """
+    try:
+        return Order.model_validate_json(content)
+    except ValidationError as error:
+        raise InputError([_problem(dict(found), file) for found in error.errors(include_url=False)]) from error
 
 
 _ALLOWED = {
@@ -346,3 +288,70 @@ def _problem(error: dict[str, Any], file: str) -> Problem:
     if error["type"] == "json_invalid":
         allowed = "a JSON document of a build set or an order"
     return Problem(file=file, field=place, found=found, allowed=allowed)
+
+
+# What a deployment builds.
+
+ALWAYS = ("main", "triton", "backends", "exporters")
+"""Environments that every build needs: the commands, the server that proves archives, and ONNX Runtime."""
+
+OF_BACKEND = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow"}
+"""Backend → the environment of its stand-in in the server that proves archives."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedBuilds:
+    """What a deployment builds.
+
+    Attributes:
+        build_sets: endpoint → the document of all that it serves.
+        builders: of engines, by platform and image; empty where no archive needs one.
+        environments: the Python environments that exports and proofs need, in the order to make them.
+        weights: URLs of pretrained weights in S3, sorted.
+        models: the folder of the model folders.
+    """
+
+    build_sets: Mapping[str, str]
+    builders: tuple[Builder, ...]
+    environments: tuple[str, ...]
+    weights: tuple[str, ...]
+    models: Path
+
+
+def deployed_builds(served: Served, models: Path) -> DeployedBuilds:
+    """What a deployment of a matched environment builds. ``models``: the folder of the model folders.
+
+    Reads files alone.
+    """
+    sources = tuple(served.sources.values())
+    return DeployedBuilds(
+        build_sets={each.name: build_set(served, each).to_json() for each in served.environment.endpoints},
+        builders=tuple(build.builder for build in served.engines.builds),
+        environments=build_environments(sources),
+        weights=tuple(sorted(set(_weights(sources)))),
+        models=models,
+    )
+
+
+def build_environments(sources: Iterable[ArchiveSource]) -> tuple[str, ...]:
+    """The Python environments that exports and proofs of these archives need, those of every build first."""
+    names: set[str] = set()
+    for source in _with_used(sources):
+        names |= {export.environment for export in source.recipe.exports}
+        names |= {OF_BACKEND[backend] for backend in contents_of(source).backends if backend in OF_BACKEND}
+        if source.recipe.execution_environment is not None:
+            names.add("torch")  # the stand-in for an execution environment runs there
+    return (*ALWAYS, *sorted(names - set(ALWAYS)))
+
+
+def _weights(sources: Iterable[ArchiveSource]) -> Iterator[str]:
+    for source in _with_used(sources):
+        part = source.recipe.source
+        if part is not None and part.s3 is not None and source.weights == "pretrained":
+            yield part.s3
+
+
+def _with_used(sources: Iterable[ArchiveSource]) -> Iterator[ArchiveSource]:
+    for source in sources:
+        yield source
+        yield from source.used

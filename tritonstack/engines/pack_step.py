@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tritonstack.catalogue.options import minor_version
 from tritonstack.engines.export_step import EngineWork, PlannedEngine
-from tritonstack.engines.step_result import PlannedMachine, StepResult, file_of, read_result, refuse_changed
+from tritonstack.engines.gpu_step import PlannedMachine, StepResult, file_of, read_result, refuse_changed
 from tritonstack.engines.trtexec import INT64_TENSORS_SINCE
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.lint.onnx_graph import GraphTensor
@@ -25,17 +25,17 @@ from tritonstack.models.programs import Report
 from tritonstack.models.staging import finish
 
 PRINTED = 5e-6
-"""trtexec writes six significant digits of a number (``--exportOutput``): so far it may be off by that alone."""
+"""Relative rounding of trtexec's output: it writes six significant digits (``--exportOutput``)."""
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
 def compare_engine(outputs: Path, reference: Arrays, *, tolerance: float, what: str) -> float:
-    """The largest difference of a floating-point value between a plan's answer and the reference.
+    """The largest difference of a floating-point value between a plan's outputs and the reference.
 
-    Whole numbers and truth values must be equal. ``tolerance`` is beside what printing costs (:data:`PRINTED`).
+    Integers and booleans must be equal. The rounding of printed values (:data:`PRINTED`) is added to ``tolerance``.
 
-    Raises :class:`WorkFailedError`, naming the tensor, where the answer cannot be read, lacks an output, has another
+    Raises :class:`WorkFailedError`, naming the tensor, where the outputs cannot be read, one is missing, has another
     shape, a value that is no number, or one that differs by more.
     """
     given = read_outputs(outputs, what)
@@ -89,10 +89,10 @@ def _refuse(
     wrong: NDArray[np.bool_],
     given: NDArray[Any],
     wanted: NDArray[Any],
-    said: str,
+    message: str,
     difference: NDArray[Any] | None = None,
 ) -> None:
-    """Raise with the place of the worst, or the first, wrong value, if there is any."""
+    """Raise with the position of the worst, or the first, wrong value, if there is any."""
     if not wrong.any():
         return
     ranked = wrong if difference is None else np.where(wrong, np.nan_to_num(difference, nan=np.inf), -1.0)
@@ -100,15 +100,14 @@ def _refuse(
     place = [int(axis) for axis in index]
     count = int(wrong.sum())
     raise WorkFailedError(
-        f"{said} at {place}, where the plan gives {given[index]:.7g} and ONNX Runtime {wanted[index]:.7g} "
+        f"{message} at {place}, where the plan gives {given[index]:.7g} and ONNX Runtime {wanted[index]:.7g} "
         f"({count:,} of {wrong.size:,} values)"
     )
 
 
-# Nothing of it lies where built archives do before every engine of the archive is proven.
 @dataclass(frozen=True, kw_only=True)
 class _ProvenPlan:
-    """A plan that is the step's and answers as it has to: its file in the build's own folder, and its entry."""
+    """A verified plan: its file in the build's own folder, and its entry in the manifest."""
 
     job: PlannedEngine
     file: Path
@@ -122,11 +121,11 @@ def finish_archive(work: EngineWork, outputs: Mapping[str, Path], places: Places
         work: of the export step; its repository is changed.
         outputs: model → the output folder of its job.
         places: where the archive goes: the folder of its platform.
-        report: told what is being done.
+        report: called with the progress.
 
     Raises:
         WorkFailedError: a step failed or was another than planned, a file is not what the step wrote, or a plan does
-            not answer as ONNX Runtime does.
+            differ from ONNX Runtime.
         InputError: the repository with the plans is wrong.
     """
     missing = [job.model for job in work.jobs if job.model not in outputs]
@@ -151,13 +150,13 @@ def _prove(job: PlannedEngine, output: Path, report: Report) -> _ProvenPlan:
     result = read_result(output, planned=PlannedMachine.of_job(job.job), what=what)
     answer = job.folder.with_name("outputs.json")
     plan = job.folder.with_name("built.plan")
-    for key, copy in (("outputs", answer), ("plan", plan)):  # what is checked is what is used: copies that are ours
+    for key, copy in (("outputs", answer), ("plan", plan)):  # check and use own copies
         shutil.copyfile(file_of(result, key, output), copy)
         refuse_changed(result, key, copy)
     stand_in = is_marked(plan)
     if stand_in != result.trtexec.stand_in:
-        said = "a stand-in's mark" if stand_in else "no stand-in's mark"
-        raise WorkFailedError(f"{what}: the plan has {said}, and {result.trtexec} says otherwise")
+        mark = "a stand-in's mark" if stand_in else "no stand-in's mark"
+        raise WorkFailedError(f"{what}: the plan has {mark}, and {result.trtexec} says otherwise")
     difference = compare_engine(answer, job.reference, tolerance=job.tolerance, what=what)
     entry = _entry(job, result, described=described, stand_in=stand_in, difference=difference)
     return _ProvenPlan(job=job, file=plan, entry=entry)
@@ -189,9 +188,9 @@ def _entry(
     )
 
 
-def _input(tensor: GraphTensor, job: PlannedEngine, asked: NDArray[Any], *, narrow: bool) -> EngineTensor:
+def _input(tensor: GraphTensor, job: PlannedEngine, proof: NDArray[Any], *, narrow: bool) -> EngineTensor:
     shapes = job.engine.shapes.get(tensor.name)
-    least, most = (shapes.min, shapes.max) if shapes else (asked.shape, asked.shape)
+    least, most = (shapes.min, shapes.max) if shapes else (proof.shape, proof.shape)
     return EngineTensor(name=tensor.name, datatype=_datatype(tensor, narrow=narrow), min=least, max=most)
 
 

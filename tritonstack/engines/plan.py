@@ -22,15 +22,15 @@ from tritonstack.naming import Platform
 
 @dataclass(frozen=True, kw_only=True)
 class Builder:
-    """What builds the engines of one platform in one region.
+    """The machine and image that build the engines of one platform in one region.
 
     Attributes:
         platform: release and GPU that the engines are for.
         region: where they are built and served.
-        machine: what AWS lends for it; it has that GPU.
+        machine: with that GPU.
         image: the URI of the Triton image that it runs, the endpoint's own.
         tensorrt: the TensorRT that is expected in the image; None where it is read there for the first time.
-        cuda: the image's CUDA; None where it is UNVERIFIED.
+        cuda: the image's CUDA; None where it is unverified.
     """
 
     platform: Platform
@@ -42,12 +42,12 @@ class Builder:
 
     @property
     def least_driver(self) -> int | None:
-        """The oldest driver branch that runs the image's CUDA by itself; None where that is not known."""
+        """The oldest driver branch that runs the image's CUDA by itself; None where unknown."""
         return LEAST_DRIVERS.get((version_parts(self.cuda or "") or (0,))[0])
 
     @property
     def kind(self) -> BuilderKind:
-        """The service that lends the machine."""
+        """The machine's service."""
         return self.machine.kind
 
 
@@ -61,7 +61,7 @@ class NoBuilderError(LookupError):
     """
 
     def __init__(self, *, found: str, allowed: str, advice: str = "") -> None:
-        """Takes the parts of the message to the user."""
+        """Takes the parts of the message."""
         self.found = found
         self.allowed = allowed
         self.advice = advice
@@ -79,7 +79,7 @@ def builder_for(
         platform: Triton release and GPU model, the latter in any case.
         region: of the endpoint.
         image: the endpoint's own image, or None for AWS's image of the release.
-        kind: the only service to take, or None for the first that has the GPU in the region.
+        kind: the only service to use, or None for the first that has the GPU in the region.
 
     Raises:
         NoBuilderError: the release or the GPU is unknown, there is no image, the release's TensorRT no longer builds
@@ -210,7 +210,7 @@ ANOTHER_TYPE = "Serve on an instance type with such a GPU, or serve the model wi
 
 
 VERSION_COMPATIBLE = "--backend-config=tensorrt,version-compatible=true"
-"""What has Triton load a plan that was built to be loaded by later TensorRT versions too."""
+"""Triton's option for plans that later TensorRT versions load, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,8 +293,8 @@ def _build(builder: Builder, needs: Sequence[EngineNeed]) -> PlannedBuild:
     )
 
 
-def _builder(needs: Sequence[EngineNeed], environment: Environment) -> Builder | Problem:
-    """What builds the engines of one entry, or why nothing does."""
+def _builder(needs: Sequence[EngineNeed], environment: Environment) -> Builder | Finding:
+    """The builder of one entry's engines, or why there is none."""
     endpoint, kind = needs[0].endpoint, environment.builds.engine_builder
     try:
         return builder_for(endpoint.platform, environment.region, image=endpoint.image, kind=kind)
@@ -319,8 +319,8 @@ def _by_entry(
                 yield needs
 
 
-def _without_recipe(needs: Sequence[EngineNeed]) -> Iterator[Problem]:
-    """TensorRT models for which no recipe, their own or that of a folder that they are taken from, has an engine."""
+def _without_recipe(needs: Sequence[EngineNeed]) -> Iterator[Finding]:
+    """TensorRT models without an engine in their recipe or in that of the folder they are used from."""
     without = [need for need in needs if not _recipes(need.source)]
     if without:
         yield Problem(
@@ -330,10 +330,10 @@ def _without_recipe(needs: Sequence[EngineNeed]) -> Iterator[Problem]:
         )
 
 
-def _unloadable(needs: Sequence[EngineNeed]) -> Iterator[Problem]:
-    """Plans that later versions load, on an endpoint whose Triton is not told to load such (tensorrt_backend, README).
+def _unloadable(needs: Sequence[EngineNeed]) -> Iterator[Finding]:
+    """Version-compatible plans on an endpoint whose Triton has no option for them (tensorrt_backend, README).
 
-    Triton then executes code that the plan carries, so it does that only where it is told to.
+    Such a plan contains code, which Triton executes only with that option.
     """
     compatible = [need for need in needs if any(engine.version_compatible for engine in _recipes(need.source))]
     if compatible and VERSION_COMPATIBLE not in needs[0].endpoint.container.additional_args:
@@ -342,18 +342,18 @@ def _unloadable(needs: Sequence[EngineNeed]) -> Iterator[Problem]:
             found=f"{shown(list(needs[0].endpoint.container.additional_args))}, and {compatible[0].source.name} has an "
             "engine with version_compatible: true, which Triton would not load",
             allowed=f"a list with {VERSION_COMPATIBLE}",
-            advice="Add that element, or take version_compatible out of the recipe.",
+            advice="Add that element, or remove version_compatible from the recipe.",
         )
 
 
 def _recipes(source: ArchiveSource) -> tuple[Engine, ...]:
-    """The engines of an archive: its own, and those of the folders that it takes models from."""
+    """The engines of an archive: its own, and those of the folders that it uses models of."""
     used = [read_recipe(source.folder.parent / used.folder).engine for used in source.recipe.uses]
     return tuple(engine for engine in (source.recipe.engine, *used) if engine is not None)
 
 
 def _refused_options(needs: Sequence[EngineNeed], *, file: Path) -> list[Problem]:
-    """What recipes want of their engines and the endpoint's release or GPU does not have; each recipe once."""
+    """Engine options that the endpoint's release or GPU does not have; each recipe once."""
     endpoint = needs[0].endpoint
     problems = [
         problem
@@ -363,7 +363,7 @@ def _refused_options(needs: Sequence[EngineNeed], *, file: Path) -> list[Problem
             engine,
             release=endpoint.release,
             gpu=endpoint.platform.gpu,
-            own_image=True,  # whether there is an image to build in, the choice of the builder asks
+            own_image=True,  # builder_for checks the image
             file=str(need.source.folder / RECIPE),
         )
     ]

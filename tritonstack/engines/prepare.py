@@ -1,7 +1,7 @@
-"""Put everything that orders ask for into the bucket: looked for, copied, or built, with engines built elsewhere.
+"""Put the archives of orders into the bucket: copy or build what is missing, with engines on other machines.
 
-One thread exports, proves, packs and commits, one archive after the other; engines are built meanwhile on other
-machines, several at once. After a failure nothing new is started, what runs is stopped, and what is done is committed.
+One thread exports, proves, packs and commits, one archive after the other; meanwhile several engines are built. After a
+failure nothing new is started, running engines are stopped, and finished archives are committed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,21 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritonstack.aws_session import Session
-from tritonstack.disk import partial_folder
-from tritonstack.engines.engine_build import EnginePool, await_one, build_engine, job_key
 from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
+from tritonstack.engines.gpu_step import (
+    RESULT,
+    EngineFailedError,
+    EnginePool,
+    EngineRunner,
+    EngineStoppedError,
+    await_one,
+    build_engine,
+    job_key,
+)
 from tritonstack.engines.order import Order
-from tritonstack.engines.orders import copy_archive
 from tritonstack.engines.pack_step import finish_archive
 from tritonstack.engines.plan import Builder
-from tritonstack.engines.preparation import (
+from tritonstack.engines.prepare_plan import (
     Build,
     Copy,
     EngineTime,
@@ -36,10 +42,9 @@ from tritonstack.engines.preparation import (
     PrepareSummary,
     SourceOf,
     plan_preparation,
-    stored_manifest,
 )
-from tritonstack.engines.runners import EngineRunner, runner_for
-from tritonstack.engines.step_result import RESULT, EngineFailedError, EngineStoppedError
+from tritonstack.engines.runners import runner_for
+from tritonstack.engines.stored_archives import copy_archive, stored_manifest
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.local_aws import is_local
 from tritonstack.models.bucket import ArtifactBucket
@@ -55,10 +60,10 @@ _COPIES = 8
 """How many archives are copied at once: S3 does the work."""
 
 Watch = Callable[[str, str], None]
-"""Told what is being done with which archive."""
+"""Called with a model and its progress."""
 
 RunnerFor = Callable[[Builder, Order], EngineRunner]
-"""What runs the engine step for a builder, with the network that an order says."""
+"""Makes the runner for a builder, with the network of an order."""
 
 
 @dataclass(kw_only=True)
@@ -83,11 +88,11 @@ class Preparation:
     Attributes:
         orders: of one environment.
         session: makes the clients.
-        source_of: finds what an archive is built from.
+        source_of: finds the source of an archive.
         bucket: the environment's.
         places: where archives are built.
-        watch: told what is being done.
-        stop: set where running engines are to be given up; runners listen to it.
+        watch: called with the progress.
+        stop: set to give up running engines.
         runner_for: makes the runners; None: those that the orders' settings choose.
         proofs: of archives that were proven before on this machine.
     """
@@ -111,15 +116,15 @@ class Preparation:
         self._runners: dict[Builder, EngineRunner] = {}
 
     def plan(self) -> PreparationPlan:
-        """What a run would do. Raises :class:`WorkFailedError` where S3 refuses."""
+        """The plan of a run. Raises :class:`WorkFailedError` where S3 refuses."""
         return plan_preparation(self.orders, bucket=self.bucket, source_of=self.source_of, local=self._local)
 
     def run(self) -> PrepareSummary:
-        """Do it.
+        """Run the plan.
 
         Raises:
-            PrepareFailedError: some archives do not lie where they should; what is done stays.
-            WorkFailedError: S3 refuses before anything is begun.
+            PrepareFailedError: some archives are still missing; finished ones stay.
+            WorkFailedError: S3 refuses before anything is started.
         """
         plan = self.plan()
         self._done += plan.there
@@ -137,7 +142,7 @@ class Preparation:
         return summary
 
     def _buildable(self, builds: Sequence[Build]) -> list[Build]:
-        """Those whose engines have something to be built on, engines first: they take longest, and run elsewhere."""
+        """Builds whose engines have a runner, engines first: they take longest, and run elsewhere."""
         found: list[Build] = []
         for build in builds:
             try:
@@ -167,7 +172,7 @@ class Preparation:
         )
 
     def _copy_all(self, copies: Sequence[Copy], begun: int) -> None:
-        """Copy until one fails, or the work is interrupted; then start no further one."""
+        """Copy until one fails or the work is interrupted; then start no further one."""
 
         def copied(copy: Copy) -> None:
             if self.stop.is_set() or len(self._failures) > begun:
@@ -223,7 +228,7 @@ class Preparation:
                         await_one(future for one in running for future in one.engines.values())
 
     def _begin(self, build: Build, pool: EnginePool, folders: ExitStack) -> _Running | None:
-        """Build an archive, or hand its engines to the pool; None where nothing of it runs on."""
+        """Build an archive, or submit its engines to the pool; None where none are running."""
         started = time.monotonic()
         folder = folders.enter_context(ExitStack())
         try:
@@ -250,7 +255,7 @@ class Preparation:
         return None
 
     def _is_missing(self, build: Build) -> bool:
-        """Whether an archive is still to be built: another run may have been quicker since the plan was made."""
+        """Whether an archive is still missing: another run may have built it since the plan was made."""
         missing = [place for place in build.places if self.bucket.look(place.archive(build.name)) is None]
         for place in build.places:
             if place not in missing:
@@ -294,7 +299,7 @@ class Preparation:
         return pool.submit(job_key(job.folder, builder=f"{builder.machine.name} {builder.image}"), run)
 
     def _finish(self, over: _Running) -> None:
-        """Compare, pack and commit an archive whose engines are built; say why where one is not."""
+        """Prove, pack and commit an archive whose engines are done; record a failure of one."""
         build, report = over.build, self._report(over.build.name.model)
         outputs: dict[str, Path] = {}
         with over.folder:
@@ -324,7 +329,7 @@ class Preparation:
         self._commit(build, manifest, over.started, times)
 
     def _commit(self, build: Build, manifest: Manifest, started: float, engines: tuple[EngineTime, ...]) -> None:
-        """Put a built archive to its first place, and copy it from there to the others."""
+        """Publish a built archive to its first place, and copy it from there to the others."""
         first, *others = build.places
         report = self._report(build.name.model)
         archive = BuiltArchive(
@@ -348,19 +353,19 @@ class Preparation:
                     engines=engines,
                 )
             )
-            lies = stored_manifest(self.bucket, build.name, first) if others else None
+            committed = stored_manifest(self.bucket, build.name, first) if others else None
         except TritonstackError as error:
             self._fail("commit", build.name, error)
             return
         for place in others:
-            if lies is None:
+            if committed is None:
                 gone = WorkFailedError(f"s3://{self.bucket.name}/{first.archive(build.name)} has no manifest any more")
                 self._fail("copy", build.name, gone)
                 return
-            self._copy(Copy(name=build.name, manifest=lies, source=first, place=place))
+            self._copy(Copy(name=build.name, manifest=committed, source=first, place=place))
 
     def _built_before(self, build: Build) -> Manifest | None:
-        """What an earlier run built and did not commit, unless a stand-in wrote its plan and the bucket takes none."""
+        """The manifest of an earlier run's build that was not committed; None for a stand-in's plan, but locally."""
         manifest = self.places.built(build.name, build.target)
         if manifest is None or build.builder is None:
             return manifest

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import credentials_ended
-from tritonstack.engines.step_result import KEPT_LINES, EngineStoppedError
+from tritonstack.credentials import credentials_ended
+from tritonstack.engines.gpu_step import KEPT_LINES, EngineStoppedError
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report
@@ -25,38 +25,38 @@ from tritonstack.unpacking import UnsafeArchiveError, member_path
 
 
 def log_tail(logs: Any, *, group: str, stream: str) -> tuple[str, ...]:
-    """The last lines of a stream, oldest first; none where it cannot be read: a failure has a reason without them."""
+    """The last lines of a stream, oldest first; empty where it cannot be read."""
     try:
-        answer = logs.get_log_events(logGroupName=group, logStreamName=stream, limit=KEPT_LINES, startFromHead=False)
+        found = logs.get_log_events(logGroupName=group, logStreamName=stream, limit=KEPT_LINES, startFromHead=False)
     except (BotoCoreError, ClientError):
         return ()
-    return tuple(str(event["message"]).rstrip() for event in answer.get("events", ()))
+    return tuple(str(event["message"]).rstrip() for event in found.get("events", ()))
 
 
 def stream_of(logs: Any, *, group: str, prefix: str) -> str | None:
-    """The first stream of a group whose name begins so; None where there is none, or nobody may look."""
+    """The first stream of a group with this prefix; None where there is none, or access is denied."""
     try:
-        answer = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=prefix, limit=1)
+        found = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=prefix, limit=1)
     except (BotoCoreError, ClientError):
         return None
-    streams = answer.get("logStreams", ())
+    streams = found.get("logStreams", ())
     return str(streams[0]["logStreamName"]) if streams else None
 
 
 VARIABLE = "TRITONSTACK_STARTED_BY"
-"""On an engine's job, of CodeBuild and of Processing alike. ``lambda/model_builds`` looks for it."""
+"""On an engine's job, of CodeBuild and of Processing. ``lambda/model_builds`` reads it."""
 
 
 def started_by() -> dict[str, str]:
-    """The variable with the id of the CodeBuild build that this process is of; none where it is of none."""
+    """The variable with the id of the CodeBuild build of this process; empty outside a build."""
     build = os.environ.get("CODEBUILD_BUILD_ID")
     return {VARIABLE: build} if build else {}
 
 
 LOST_LOOKS = 20
-"""How many looks in a row may fail before a job counts as lost: minutes of a build of hours."""
+"""Failed requests in a row after which a job counts as lost: minutes of a build of hours."""
 STOPPING_SECONDS = 60.0
-"""How long a stopped job is given to end, before what it has staged is removed."""
+"""Time that a stopped job has to end before its staged objects are removed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +66,8 @@ class JobState:
     Attributes:
         ended: whether it is over.
         succeeded: whether it ended well.
-        at: what it is at, or how it ended, in the service's words.
-        described: the service's whole description.
+        at: its phase or status, in the service's words.
+        described: the service's description.
     """
 
     ended: bool
@@ -84,28 +84,28 @@ class RemoteJob(Protocol):
         ...
 
     def stop(self) -> None:
-        """Ask the service to end it."""
+        """Stop it."""
         ...
 
     @property
     def link(self) -> str:
-        """Where a person sees it."""
+        """Its page in the console."""
         ...
 
 
 def await_job(job: RemoteJob, *, stop: threading.Event, interval: float, report: Report, what: str) -> JobState:
-    """Look at a job until it has ended.
+    """Poll a job until it has ended.
 
     Args:
         job: has been started.
-        stop: set where the job is to be given up.
-        interval: seconds between two looks.
-        report: told what the job is at, and for how long it has run.
-        what: how the reports name the service.
+        stop: set to give up the job.
+        interval: seconds between two requests.
+        report: called with the status and the seconds it has run.
+        what: the service's name in reports.
 
     Raises:
         EngineStoppedError: it was given up; the job is stopped.
-        WorkFailedError: the service does not answer any more, or the credentials have ended for minutes; the job is
+        WorkFailedError: the service does not respond any more, or the credentials have expired for minutes; the job is
             stopped if it can be.
     """
     started, lost = time.monotonic(), 0
@@ -170,21 +170,21 @@ class StagedJob:
 
     @property
     def prefix(self) -> str:
-        """What all its keys begin with, with a trailing slash."""
+        """Prefix of all its keys, with a trailing slash."""
         return job_prefix(run=self.run)
 
     @property
     def job(self) -> str:
-        """Where the job's folder lies, with a trailing slash."""
+        """Prefix of the job's folder, with a trailing slash."""
         return f"{self.prefix}{JOB}/"
 
     @property
     def output(self) -> str:
-        """Where the step's output comes, with a trailing slash."""
+        """Prefix of the step's output, with a trailing slash."""
         return f"{self.prefix}{OUTPUT}/"
 
     def upload(self, folder: Path, *, report: Report, check: Callable[[], None]) -> None:
-        """Send the job's folder, streamed. ``check`` is called now and then, and raises where the run shall end."""
+        """Send the job's folder, streamed. ``check`` is called repeatedly, and raises to end the run."""
         files = list(files_below(folder))
         total, done = sum(path.stat().st_size for _, path in files), 0
 
@@ -198,7 +198,7 @@ class StagedJob:
             self.bucket.put_once(f"{self.job}{name}", path, sent=sent)
 
     def download(self, folder: Path, *, report: Report) -> None:
-        """Fetch what the step left, streamed; ``result.json`` last, so that a folder with it is whole.
+        """Fetch the step's output, streamed; ``result.json`` last, so that a folder with it is whole.
 
         Raises :class:`WorkFailedError` where S3 refuses, or a key would be a file outside the folder.
         """
@@ -216,7 +216,7 @@ class StagedJob:
             self._fetch(key, path)
 
     def _fetch(self, key: str, path: Path) -> None:
-        """Fetch one file; again where it breaks off, which boto3 leaves to its caller."""
+        """Fetch one file; retry a broken download, which boto3 does not."""
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.part")
         for attempt in range(1, _ATTEMPTS + 1):
@@ -239,9 +239,9 @@ class StagedJob:
 
 @contextmanager
 def staged_job(bucket: ArtifactBucket, run: str, *, report: Report) -> Iterator[StagedJob]:
-    """A run's place in the bucket until the block ends, however it ends.
+    """A run's place in the bucket, removed at the end of the block.
 
-    Where it cannot be removed, that is reported and no more: the bucket's own rule removes what stays.
+    A failure to remove it is only reported: the bucket's lifecycle rule removes what stays.
     """
     staged = StagedJob(bucket=bucket, run=run)
     try:
@@ -254,7 +254,7 @@ def staged_job(bucket: ArtifactBucket, run: str, *, report: Report) -> Iterator[
 
 
 def set_output(job: Path, output: str) -> None:
-    """Say in a job's ``job.json`` where its output goes, as the step finds it from the job's folder."""
+    """Set ``output`` in a job's ``job.json``, relative to the job's folder."""
     path = job / "job.json"
     described = {**json.loads(path.read_text()), "output": output}
     temporary = job / ".job.json.new"

@@ -1,31 +1,424 @@
-"""Runs ``engine_step.py`` on a machine with the right GPU, here or in the environment's account; fetches its output."""
+"""Where the GPU step runs: this machine, a build of CodeBuild, or a job of SageMaker Processing."""
 
 from __future__ import annotations
 
+import json
+import math
 import os
-import secrets
 import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session
-from tritonstack.engines.codebuild_runner import CodeBuildRunner
+from tritonstack.catalogue import load_catalogue
+from tritonstack.engines.gpu_step import (
+    KEPT_LINES,
+    EngineFailedError,
+    EngineRunner,
+    EngineStoppedError,
+    engine_failure,
+    require_built,
+)
 from tritonstack.engines.order import JobNetwork
 from tritonstack.engines.plan import Builder
-from tritonstack.engines.processing_runner import ProcessingRunner
-from tritonstack.engines.remote_job import set_output
-from tritonstack.engines.step_result import KEPT_LINES, EngineStoppedError, engine_failure, require_built
+from tritonstack.engines.remote_job import (
+    OUTPUT,
+    JobState,
+    RemoteJob,
+    StagedJob,
+    await_job,
+    log_tail,
+    set_output,
+    staged_job,
+    started_by,
+    stream_of,
+)
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, code_of
+from tritonstack.local_aws import poll_seconds
+from tritonstack.models.bucket import ArtifactBucket, Session, code_of
+from tritonstack.models.folder import files_below
 from tritonstack.models.programs import Report
 from tritonstack.naming import artifact_parameter, builds_parameter
+
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class HereRunner:
+    """Runs the engine step as a process of this machine.
+
+    Attributes:
+        stop: set to give up a running step.
+        variables: further environment variables of the step (``TRITONSTACK_TRTEXEC`` …).
+        python: the interpreter.
+    """
+
+    stop: threading.Event
+    variables: Mapping[str, str] = field(default_factory=dict)
+    python: str = sys.executable
+
+    def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
+        """Build one engine; see ``EngineRunner``."""
+        output.mkdir(parents=True, exist_ok=True)
+        set_output(job, str(output.resolve()))
+        last: deque[str] = deque(maxlen=KEPT_LINES)
+        with subprocess.Popen(
+            [self.python, "engine_step.py", "job.json"],
+            cwd=job,
+            env={**os.environ, **self.variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as step:
+            watcher = threading.Thread(target=self._terminate_on_stop, args=(step,), name=f"stop {name}", daemon=True)
+            watcher.start()
+            try:
+                for line in step.stdout or ():
+                    last.append(line.rstrip())
+                    report(last[-1])
+            except BaseException:
+                step.terminate()  # the step ends trtexec itself
+                raise
+        watcher.join()
+        if (self.stop.is_set() and step.returncode < 0) or step.returncode > 128:
+            raise EngineStoppedError
+        if step.returncode:
+            otherwise = f"the engine step ended with exit code {step.returncode}"
+            raise engine_failure(output, otherwise=otherwise, log_tail=last)
+        require_built(output, log_tail=last)
+
+    def _terminate_on_stop(self, step: subprocess.Popen[str]) -> None:
+        while step.poll() is None:
+            if self.stop.wait(_LOOK_SECONDS):
+                step.terminate()
+                return
+
+
+# A job of a service, staged in the bucket.
+
+
+class _Job(RemoteJob, Protocol):
+    """A remote job that can explain its end."""
+
+    def reason(self, state: JobState) -> str:
+        """The service's reason for a job that has not succeeded."""
+        ...
+
+    def log_tail(self, logs: Any, state: JobState, /) -> Sequence[str]:
+        """The last lines of its log, oldest first."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteRunner:
+    """Builds engines, each as a job of a service.
+
+    Attributes:
+        builder: machine and image.
+        session: makes the clients.
+        bucket: where jobs are staged.
+        stop: set to give up running jobs.
+    """
+
+    builder: Builder
+    session: Session
+    bucket: ArtifactBucket
+    stop: threading.Event
+
+    service: ClassVar[str]
+    client: ClassVar[str]
+    output: ClassVar[str]
+
+    def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
+        """Build one engine; see ``EngineRunner``. ``name`` becomes the job's."""
+        set_output(job, self.output)
+        client = self.session.client(self.client)
+        with staged_job(self.bucket, name, report=report) as staged:
+            staged.upload(job, report=report, check=self._check)
+            running = self._start(client, staged, job)
+            state = await_job(running, stop=self.stop, interval=poll_seconds(client), report=report, what=self.service)
+            self._collect(running, state, staged, output, report)
+
+    def _start(self, client: Any, staged: StagedJob, job: Path) -> _Job:
+        raise NotImplementedError
+
+    def _check(self) -> None:
+        if self.stop.is_set():
+            raise EngineStoppedError
+
+    def _collect(self, job: _Job, state: JobState, staged: StagedJob, output: Path, report: Report) -> None:
+        """Fetch the step's output. Raises EngineFailedError unless it has a plan."""
+        if state.succeeded:
+            staged.download(output, report=report)
+            require_built(output, link=job.link)
+            return
+        try:
+            staged.download(output, report=report)
+        except WorkFailedError as error:
+            report(str(error))
+        raise engine_failure(
+            output,
+            otherwise=job.reason(state),
+            exit_message=str(state.described.get("ExitMessage", "")),
+            log_tail=job.log_tail(self.session.client("logs"), state),
+            link=job.link,
+        )
+
+
+# CodeBuild.
+
+SHORTEST_MINUTES, LONGEST_MINUTES = 5, 2160
+"""CodeBuild's limits of a build's time-out (API reference: StartBuild, ``timeoutInMinutesOverride``)."""
+
+AROUND_MINUTES = 20
+"""Beyond the step's own limit: pulling the image, fetching the job and storing its output."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeBuildRunner(RemoteRunner):
+    """Builds engines in builds of the environment's engine project. ``project``: its name."""
+
+    project: str
+
+    service = "CodeBuild"
+    client = "codebuild"
+    output = OUTPUT
+
+    def _start(self, client: Any, staged: StagedJob, job: Path) -> _Job:
+        return _CodeBuildJob.start(client, self._request(staged, job))
+
+    def _request(self, staged: StagedJob, job: Path) -> dict[str, Any]:
+        seconds = float(json.loads((job / "job.json").read_text())["timeout_seconds"])
+        minutes = math.ceil(seconds / 60) + AROUND_MINUTES
+        return {
+            "projectName": self.project,
+            "idempotencyToken": staged.run,
+            "sourceTypeOverride": "S3",
+            "sourceLocationOverride": f"{self.bucket.name}/{staged.job}",
+            "artifactsOverride": {
+                "type": "S3",
+                "location": self.bucket.name,
+                "path": staged.prefix.rstrip("/"),
+                "name": OUTPUT,
+                "namespaceType": "NONE",
+                "packaging": "NONE",
+                "overrideArtifactName": False,
+                "encryptionDisabled": False,
+            },
+            "imageOverride": self.builder.image,
+            "imagePullCredentialsTypeOverride": "SERVICE_ROLE",
+            "environmentTypeOverride": "LINUX_GPU_CONTAINER",
+            "computeTypeOverride": self.builder.machine.name,
+            "environmentVariablesOverride": [
+                {"name": name, "value": value, "type": "PLAINTEXT"} for name, value in started_by().items()
+            ],
+            "timeoutInMinutesOverride": min(max(minutes, SHORTEST_MINUTES), LONGEST_MINUTES),
+        }
+
+
+class _CodeBuildJob:
+    def __init__(self, client: Any, described: dict[str, Any]) -> None:
+        self._client = client
+        self.identity = str(described["id"])
+        self.link = str(described.get("logs", {}).get("deepLink", ""))
+
+    @classmethod
+    def start(cls, client: Any, request: dict[str, Any]) -> _CodeBuildJob:
+        try:
+            return cls(client, client.start_build(**request)["build"])
+        except (BotoCoreError, ClientError) as error:
+            reason = f"CodeBuild starts no build of {request['projectName']}: {error}"
+            raise EngineFailedError(reason=reason) from error
+
+    def look(self) -> JobState:
+        try:
+            found = self._client.batch_get_builds(ids=[self.identity])["builds"]
+        except (BotoCoreError, ClientError) as error:
+            raise EngineFailedError(reason=f"CodeBuild does not describe {self.identity}: {error}") from error
+        if not found:
+            raise EngineFailedError(reason=f"CodeBuild has no build {self.identity} any more")
+        build = found[0]
+        self.link = str(build.get("logs", {}).get("deepLink", "")) or self.link
+        status = str(build["buildStatus"])
+        ended = status != "IN_PROGRESS"
+        at = status if ended else str(build.get("currentPhase", status))
+        return JobState(ended=ended, succeeded=status == "SUCCEEDED", at=at, described=build)
+
+    def stop(self) -> None:
+        try:
+            self._client.stop_build(id=self.identity)
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(f"{self.identity}: {error}") from error
+
+    def log_tail(self, logs: Any, state: JobState, /) -> Sequence[str]:
+        where = state.described.get("logs", {})
+        group, stream = where.get("groupName"), where.get("streamName")
+        return log_tail(logs, group=group, stream=stream) if group and stream else ()
+
+    def reason(self, state: JobState) -> str:
+        """Its status, and the messages of the phase that did not succeed."""
+        ended = f"CodeBuild build {self.identity} ended as {state.at}"
+        for phase in state.described.get("phases", ()):
+            if phase.get("phaseStatus") not in (None, "SUCCEEDED"):
+                messages = [str(one.get("message", "")).strip() for one in phase.get("contexts", ())]
+                return f"{ended} in {phase['phaseType']}" + "".join(f": {message}" for message in messages if message)
+        return ended
+
+
+# SageMaker Processing.
+
+JOB_FOLDER = "/opt/ml/processing/input/job"
+
+OUTPUT_FOLDER = "/opt/ml/processing/output"
+"""Paths in the container begin with /opt/ml/processing/ (developer guide: "How Amazon SageMaker Processing Configures
+Input and Output For Your Processing Container")."""
+
+LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
+
+AROUND_SECONDS = 1200
+"""Beyond the step's own limit: fetching the job and storing its output."""
+
+LEAST_VOLUME_GB = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessingRunner(RemoteRunner):
+    """Builds engines in jobs of SageMaker Processing, on the instance family that serves them.
+
+    Attributes:
+        role_arn: the role of the jobs.
+        key_arn: the key of the bucket, and of volumes that can be encrypted with one.
+        network: the subnets that the isolated jobs join, or None.
+        tags: key → value, of the jobs.
+    """
+
+    role_arn: str
+    key_arn: str
+    network: JobNetwork | None
+    tags: Mapping[str, str]
+
+    service = "Processing"
+    client = "sagemaker"
+    output = "../../output"  # from JOB_FOLDER to OUTPUT_FOLDER
+
+    def _start(self, client: Any, staged: StagedJob, job: Path) -> _Job:
+        return _ProcessingJob.start(client, self._request(staged, job), region=self.builder.region)
+
+    def _request(self, staged: StagedJob, job: Path) -> dict[str, Any]:
+        seconds = math.ceil(float(json.loads((job / "job.json").read_text())["timeout_seconds"])) + AROUND_SECONDS
+        network: dict[str, Any] = {"EnableNetworkIsolation": True}  # the step needs no network
+        if self.network is not None:
+            network["VpcConfig"] = {
+                "Subnets": list(self.network.subnet_ids),
+                "SecurityGroupIds": list(self.network.security_group_ids),
+            }
+        bucket = f"s3://{self.bucket.name}"
+        return {
+            "ProcessingJobName": staged.run,
+            "RoleArn": self.role_arn,
+            "AppSpecification": {
+                "ImageUri": self.builder.image,
+                "ContainerEntrypoint": ["python3", f"{JOB_FOLDER}/engine_step.py"],
+                "ContainerArguments": [f"{JOB_FOLDER}/job.json"],
+            },
+            "Environment": started_by(),
+            "ProcessingInputs": [
+                {
+                    "InputName": "job",
+                    "S3Input": {
+                        "S3Uri": f"{bucket}/{staged.job}",
+                        "LocalPath": JOB_FOLDER,
+                        "S3DataType": "S3Prefix",
+                        "S3InputMode": "File",
+                    },
+                }
+            ],
+            "ProcessingOutputConfig": {
+                "KmsKeyId": self.key_arn,
+                "Outputs": [
+                    {
+                        "OutputName": "output",
+                        "S3Output": {
+                            "S3Uri": f"{bucket}/{staged.output.rstrip('/')}",
+                            "LocalPath": OUTPUT_FOLDER,
+                            "S3UploadMode": "EndOfJob",
+                        },
+                    }
+                ],
+            },
+            "ProcessingResources": {"ClusterConfig": self._cluster(job)},
+            "StoppingCondition": {"MaxRuntimeInSeconds": seconds},
+            "NetworkConfig": network,
+            "Tags": [{"Key": key, "Value": value} for key, value in sorted(self.tags.items())],
+        }
+
+    def _cluster(self, job: Path) -> dict[str, Any]:
+        """One instance. A type with local NVMe is encrypted by its hardware and refuses a key (API reference:
+        ProcessingClusterConfig, ``VolumeKmsKeyId``)."""
+        gigabytes = sum(path.stat().st_size for _, path in files_below(job)) / 1e9
+        instance = load_catalogue().instances[self.builder.machine.name]
+        return {
+            "InstanceCount": 1,
+            "InstanceType": self.builder.machine.name,
+            "VolumeSizeInGB": max(LEAST_VOLUME_GB, math.ceil(4 * gigabytes)),
+            **({} if instance.local_nvme_gb else {"VolumeKmsKeyId": self.key_arn}),
+        }
+
+
+class _ProcessingJob:
+    def __init__(self, client: Any, name: str, *, region: str) -> None:
+        self._client, self.name = client, name
+        console = f"https://{region}.console.aws.amazon.com/sagemaker/home"
+        self.link = f"{console}?region={region}#/processing-jobs/{name}"
+
+    @classmethod
+    def start(cls, client: Any, request: dict[str, Any], *, region: str) -> _ProcessingJob:
+        try:
+            client.create_processing_job(**request)
+        except (BotoCoreError, ClientError) as error:
+            instance = request["ProcessingResources"]["ClusterConfig"]["InstanceType"]
+            raise EngineFailedError(reason=f"SageMaker starts no Processing job on {instance}: {error}") from error
+        return cls(client, request["ProcessingJobName"], region=region)
+
+    def look(self) -> JobState:
+        try:
+            job = self._client.describe_processing_job(ProcessingJobName=self.name)
+        except (BotoCoreError, ClientError) as error:
+            raise EngineFailedError(
+                reason=f"SageMaker does not describe {self.name}: {error}", link=self.link
+            ) from error
+        status = str(job["ProcessingJobStatus"])
+        ended = status in ("Completed", "Failed", "Stopped")
+        return JobState(ended=ended, succeeded=status == "Completed", at=status, described=job)
+
+    def stop(self) -> None:
+        try:
+            self._client.stop_processing_job(ProcessingJobName=self.name)
+        except (BotoCoreError, ClientError) as error:
+            raise WorkFailedError(f"{self.name}: {error}") from error
+
+    def log_tail(self, logs: Any, _state: JobState, /) -> Sequence[str]:
+        stream = stream_of(logs, group=LOG_GROUP, prefix=f"{self.name}/")
+        return log_tail(logs, group=LOG_GROUP, stream=stream) if stream else ()
+
+    def reason(self, state: JobState) -> str:
+        """The container's exit message, else SageMaker's failure reason."""
+        reasons = [str(state.described.get(field, "")).strip() for field in ("ExitMessage", "FailureReason")]
+        if state.at == "Stopped":
+            seconds = state.described.get("StoppingCondition", {}).get("MaxRuntimeInSeconds")
+            reasons.insert(0, f"stopped by hand, or after its limit of {seconds} s")
+        return f"Processing job {self.name} ended as {state.at}" + "".join(f": {text}" for text in reasons if text)
+
+
+# The runner of a builder.
 
 
 def builds_value(session: Session, *, environment: str, value: str) -> str:
@@ -52,86 +445,6 @@ def _read(session: Session, name: str, stack: str) -> str:
         raise InputError([problem]) from None
 
 
-_LOOK_SECONDS = 0.1
-
-
-@dataclass(frozen=True, kw_only=True)
-class HereRunner:
-    """Runs the engine step as a process of this machine.
-
-    Attributes:
-        stop: set where a running step is to be given up.
-        variables: further environment variables of the step (``TRITONSTACK_TRTEXEC`` …).
-        python: the interpreter.
-    """
-
-    stop: threading.Event
-    variables: Mapping[str, str] = field(default_factory=dict)
-    python: str = sys.executable
-
-    def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
-        """Build one engine; see ``EngineRunner``."""
-        output.mkdir(parents=True, exist_ok=True)
-        set_output(job, str(output.resolve()))
-        last: deque[str] = deque(maxlen=KEPT_LINES)
-        with subprocess.Popen(
-            [self.python, "engine_step.py", "job.json"],
-            cwd=job,
-            env={**os.environ, **self.variables},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        ) as step:
-            watcher = threading.Thread(target=self._heed, args=(step,), name=f"stop {name}", daemon=True)
-            watcher.start()
-            try:
-                for line in step.stdout or ():
-                    last.append(line.rstrip())
-                    report(last[-1])
-            except BaseException:
-                step.terminate()  # the step ends trtexec itself
-                raise
-        watcher.join()
-        if (self.stop.is_set() and step.returncode < 0) or step.returncode > 128:
-            raise EngineStoppedError
-        if step.returncode:
-            otherwise = f"the engine step ended with exit code {step.returncode}"
-            raise engine_failure(output, otherwise=otherwise, log_tail=last)
-        require_built(output, log_tail=last)
-
-    def _heed(self, step: subprocess.Popen[str]) -> None:
-        while step.poll() is None:
-            if self.stop.wait(_LOOK_SECONDS):
-                step.terminate()
-                return
-
-
-LONGEST_NAME = 63
-"""Of a Processing job (API reference: CreateProcessingJob)."""
-
-
-class EngineRunner(Protocol):
-    """Builds one engine after the other, or several at once from several threads."""
-
-    def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
-        """Build an engine.
-
-        Args:
-            name: of this run, no other run's (:func:`run_name`).
-            job: the job's folder with ``engine_step.py``; where its output goes is said in it.
-            output: where the step's output is put.
-            report: told what the job is at.
-
-        Raises:
-            EngineFailedError: there is no plan; with its phase, the last log lines and a link. An
-                ``EngineStoppedError`` where it was given up; then nothing runs any more.
-            WorkFailedError: S3 refuses.
-        """
-        ...
-
-
 def runner_for(
     builder: Builder,
     *,
@@ -142,7 +455,7 @@ def runner_for(
     tags: Mapping[str, str] | None = None,
     stop: threading.Event | None = None,
 ) -> EngineRunner:
-    """What runs the step for a builder. ``tags`` are of jobs of Processing; a build of CodeBuild has none of its own.
+    """The runner for a builder. ``tags`` are of jobs of Processing; a build of CodeBuild has none.
 
     Raises :class:`InputError` where the environment has no builds stack, :class:`WorkFailedError` where SSM refuses.
     """
@@ -160,9 +473,3 @@ def runner_for(
         tags=tags or {},
         stop=stop,
     )
-
-
-def run_name(*, environment: str, model: str) -> str:
-    """A name for one run, no other run's: ``<environment>-engine-<model>-<8 hexadecimal digits>``."""
-    unique = secrets.token_hex(4)
-    return f"{environment}-engine-{model}"[: LONGEST_NAME - len(unique) - 1].rstrip("-") + f"-{unique}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import re
 import threading
 import uuid
 from collections.abc import Callable, Sequence
@@ -12,15 +10,13 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session
-from tritonstack.disk import partial_folder
+from tritonstack.engines.gpu_step import EngineStoppedError
 from tritonstack.engines.order import Order, OrderedArchive
-from tritonstack.engines.orders import copy_archive, source_of_digest
-from tritonstack.engines.preparation import Place, stored_archives, stored_manifest, target_for
 from tritonstack.engines.prepare import Preparation
+from tritonstack.engines.prepare_plan import target_for
 from tritonstack.engines.remote_job import JobState, await_job, log_tail
-from tritonstack.engines.step_result import EngineStoppedError
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.engines.stored_archives import Place, copy_archive, source_of_digest, stored_archives, stored_manifest
+from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
 from tritonstack.models.bucket import ArtifactBucket, code_of
 from tritonstack.models.manifest import Places
@@ -120,7 +116,7 @@ def ensure_archive(
         return "there already"
     if _copied(name, place, bucket, report=report):
         return "copied"
-    wanted = dataclasses.replace(order(), archives=(OrderedArchive(name=name, dependency=None),))
+    wanted = order().with_archives([OrderedArchive(model=name.model, digest=name.digest)])
     project = _build_project(session, environment=environment)
     if project is None:
         _build_here(wanted, bucket, session, report=report)

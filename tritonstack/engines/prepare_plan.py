@@ -1,4 +1,4 @@
-"""Orders matched with the bucket: archives that are there, that are copied, that are built; and what became of them."""
+"""Orders compared with the bucket: what is stored, copied, built or refused, and the outcome of a run."""
 
 from __future__ import annotations
 
@@ -7,76 +7,23 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from tritonstack.engines.gpu_step import EngineFailedError
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.plan import Builder, NoBuilderError, builder_for
-from tritonstack.engines.step_result import EngineFailedError
+from tritonstack.engines.stored_archives import Place, stored_archives, stored_manifest
 from tritonstack.errors import InputError, Problem, TritonstackError
-from tritonstack.models.bucket import ArtifactBucket, StoredObject
+from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.contents import lacks_plan
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.recipe import Dependency
-from tritonstack.models.source import LOCAL, ArchiveSource, BuildChoice, lacks_plan, python_of, target_of
-from tritonstack.naming import ArchiveName, Platform, archive_key, manifest_key
-
-ARCHIVES = "endpoints/"
-
-
-@dataclass(frozen=True, kw_only=True, order=True)
-class Place:
-    """Where an archive lies, or shall lie: below an endpoint's platform."""
-
-    endpoint: str
-    platform: Platform
-
-    def archive(self, name: ArchiveName) -> str:
-        """The key of an archive here."""
-        return archive_key(endpoint=self.endpoint, platform=self.platform, archive=name)
-
-    def manifest(self, name: ArchiveName) -> str:
-        """The key of its manifest."""
-        return manifest_key(endpoint=self.endpoint, platform=self.platform, archive=name)
-
-    def client_file(self, name: ArchiveName, file: str) -> str:
-        """The key of one of its client files: below the manifest's own key without its suffix."""
-        return f"{self.manifest(name).removesuffix('.json')}/{file}"
-
-
-def stored_archives(bucket: ArtifactBucket) -> Mapping[ArchiveName, tuple[Place, ...]]:
-    """Every archive in the bucket → the places where it lies, sorted: one listing.
-
-    A platform's GPU is in small letters there, as keys spell it.
-    """
-    found: dict[ArchiveName, set[Place]] = {}
-    for row in bucket.keys(ARCHIVES):
-        parts = str(row["Key"]).removeprefix(ARCHIVES).split("/")
-        name = ArchiveName.parse(parts[-1])
-        if name is not None and len(parts) == 3:
-            release, _, gpu = parts[1].partition("-")
-            found.setdefault(name, set()).add(Place(endpoint=parts[0], platform=Platform(release=release, gpu=gpu)))
-    return {name: tuple(sorted(places)) for name, places in found.items()}
-
-
-def stored_manifest(bucket: ArtifactBucket, name: ArchiveName, place: Place) -> Manifest | None:
-    """The manifest of an archive that lies at a place.
-
-    None where there is none, or it tells of another build's archive: its writer ended, or lost a race, in between.
-    """
-    content = bucket.read(place.manifest(name))
-    stored = bucket.look(place.archive(name))
-    try:
-        manifest = Manifest.model_validate_json(content) if content is not None else None
-    except ValueError:
-        return None
-    return manifest if manifest is not None and stored is not None and belongs(manifest, stored) else None
-
-
-def belongs(manifest: Manifest, stored: StoredObject) -> bool:
-    """Whether a manifest tells of the archive that is stored; by its size alone where the object tells no more."""
-    told = stored.metadata.get("sha256")
-    return manifest.archive.bytes == stored.bytes and told in (None, manifest.archive.sha256)
-
+from tritonstack.models.source import ArchiveSource, BuildChoice
+from tritonstack.models.targets import LOCAL, python_of, target_of
+from tritonstack.naming import ArchiveName, Platform
 
 Outcome = Literal["there already", "copied", "built", "another was first"]
+
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
 Phase = Literal["order", "copy", "export", "engine", "proof", "commit"]
 
 LONGEST_REASON = 500
@@ -91,7 +38,7 @@ class EngineTime:
         model: the archive's model that it is of.
         machine: where it was built.
         seconds: trtexec's, those of the proof included.
-        run: what tells its build from others; archives of equal content share one.
+        run: identifies its build; archives of equal content share one.
     """
 
     model: str
@@ -106,10 +53,10 @@ class Prepared:
 
     Attributes:
         name: the archive.
-        place: where it lies now.
-        outcome: how it came there.
-        seconds: how long that took, 0 where nothing was done.
-        source: where it was copied from, or None.
+        place: of the archive.
+        outcome: how it got there.
+        seconds: 0 where nothing was done.
+        source: the place that it was copied from, or None.
         engines: the engines that were built for it.
     """
 
@@ -135,7 +82,7 @@ def one_line(error: TritonstackError) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """One archive that does not lie where it should: the phase that failed and why."""
+    """One missing archive: the phase that failed, and why."""
 
     phase: Phase
     name: ArchiveName
@@ -154,7 +101,7 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class PrepareSummary:
-    """Everything that was looked at."""
+    """The outcome of every archive of a run."""
 
     bucket: str
     archives: tuple[Prepared, ...]
@@ -168,23 +115,23 @@ class PrepareSummary:
 def _engines(archives: Iterable[Prepared]) -> str:
     """`` (engine 412 s on ml.g4dn.xlarge)``; of several their number and the seconds of all, by machine."""
     built = {engine.run: engine for item in archives for engine in item.engines}
-    said = []
+    parts = []
     for machine in sorted({engine.machine for engine in built.values()}):
         seconds = [engine.seconds for engine in built.values() if engine.machine == machine]
         what = "engine" if len(seconds) == 1 else f"{len(seconds)} engines"
-        said.append(f"{what} {sum(seconds):.0f} s on {machine}")
-    return f" ({', '.join(said)})" if said else ""
+        parts.append(f"{what} {sum(seconds):.0f} s on {machine}")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 class PrepareFailedError(TritonstackError):
-    """Some archives do not lie where they should.
+    """Some archives are missing after a run.
 
     Exit code 2 where every failure is wrong input, else 1. The message's last lines are one for each failure.
 
     Attributes:
         failures: what failed.
-        left: the archives that were given up since another failed.
-        summary: what was done nevertheless; it stays.
+        left: archives given up since another failed.
+        summary: finished archives, which stay.
     """
 
     def __init__(self, failures: Sequence[Failure], *, left: Sequence[ArchiveName], summary: PrepareSummary) -> None:
@@ -209,7 +156,7 @@ SourceOf = Callable[[ArchiveName, BuildChoice], ArchiveSource]
 
 @dataclass(frozen=True, kw_only=True)
 class Copy:
-    """An archive that lies elsewhere, and serves here too."""
+    """An archive of another place that serves here too."""
 
     name: ArchiveName
     manifest: Manifest
@@ -219,16 +166,16 @@ class Copy:
 
 @dataclass(kw_only=True)
 class Build:
-    """An archive that lies nowhere.
+    """An archive that is not in the bucket.
 
     Attributes:
         name: the archive.
-        source: what it is built from.
-        target: what it is built for, where its bytes depend on it.
+        source: of the archive.
+        target: platform or Python that its bytes depend on, or None.
         platform: of the endpoint; None where the local Triton's serves.
-        order: the first that asks for it; it says image, time-out and network of the engines.
-        builder: what builds its engines; None where it needs none.
-        places: where it goes.
+        order: the first with it; decides image, time-out and network of the engines.
+        builder: of its engines; None where it needs none.
+        places: of the archive.
     """
 
     name: ArchiveName
@@ -242,7 +189,7 @@ class Build:
 
 @dataclass(kw_only=True)
 class PreparationPlan:
-    """What is to be done."""
+    """Archives that are stored, to be copied, to be built, and refused."""
 
     there: list[Prepared] = field(default_factory=list)
     copies: list[Copy] = field(default_factory=list)
@@ -253,15 +200,15 @@ class PreparationPlan:
 def plan_preparation(
     orders: Sequence[Order], *, bucket: ArtifactBucket, source_of: SourceOf, local: bool
 ) -> PreparationPlan:
-    """Match orders with the bucket. Nothing is written.
+    """Compare orders with the bucket, read-only.
 
     An archive is equal to another of the same name (which is the digest of its inputs) where its bytes depend on
-    nothing else, on the same Python, or on the same platform; which of these holds, its manifest says.
+    nothing else, on the same Python, or on the same platform, by its manifest.
 
     Args:
-        orders: what has to lie in the bucket.
+        orders: the archives needed.
         bucket: the environment's.
-        source_of: finds what an archive is built from.
+        source_of: finds the source of an archive.
         local: the bucket is the local AWS's: archives without engines are built for the local Triton.
 
     Raises:
@@ -294,7 +241,7 @@ def plan_preparation(
 
 
 def target_for(dependency: Dependency, platform: Platform, *, local: bool) -> str | None:
-    """What an archive of that dependency has to be built for, as its manifest says it; an engine's is never local."""
+    """The manifest's ``target`` for a dependency on a platform; an engine's is never local."""
     if dependency == "none":
         return None
     if dependency == "engine":
@@ -303,7 +250,7 @@ def target_for(dependency: Dependency, platform: Platform, *, local: bool) -> st
 
 
 def _rows(orders: Sequence[Order]) -> Iterator[tuple[Order, OrderedArchive]]:
-    """What the orders ask for, each archive once for each place."""
+    """The orders' archives, each once for each place."""
     seen: set[tuple[ArchiveName, Place]] = set()
     for order in orders:
         for row in order.archives:
@@ -326,7 +273,7 @@ def _copy_of(
     *,
     local: bool,
 ) -> Copy | None:
-    """An archive elsewhere that serves here too; the own platform's first."""
+    """An archive of another place that serves here too; the own platform's first."""
     for other in sorted(stored.get(row.name, ()), key=lambda other: (other.platform != place.platform, other)):
         if row.dependency == "engine" and other.platform != place.platform:
             continue
@@ -337,7 +284,7 @@ def _copy_of(
 
 
 def _build(row: OrderedArchive, order: Order, source_of: SourceOf, *, local: bool) -> Build:
-    """How an archive is built. Raises :class:`InputError` where nothing can build its engine."""
+    """The build of an archive. Raises :class:`InputError` where nothing can build its engine."""
     source = source_of(row.name, order.choice)
     needs_engine = lacks_plan(source)
     platform = order.platform if needs_engine or not local else None

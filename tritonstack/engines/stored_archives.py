@@ -1,4 +1,4 @@
-"""Orders of an environment: what its endpoints serve and record, sources of recorded digests, copies in the bucket."""
+"""Archives in the bucket: where they are, their manifests, copies, and the inputs of recorded digests."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session
-from tritonstack.engines.order import Order, OrderedArchive, build_set
-from tritonstack.engines.preparation import Place, belongs
+from tritonstack.engines.order import DIGEST, Order, OrderedArchive, Served, build_set
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, StoredObject, written_once
 from tritonstack.models.inputs import (
@@ -34,13 +33,80 @@ from tritonstack.models.inputs import (
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.recipe import Size, Weights
 from tritonstack.models.source import ArchiveSource, BuildChoice
-from tritonstack.naming import DIGEST_LENGTH, NAME_PATTERN, ArchiveName, inputs_key, release_parameter
+from tritonstack.naming import (
+    NAME_PATTERN,
+    ArchiveName,
+    Platform,
+    archive_key,
+    inputs_key,
+    manifest_key,
+    release_parameter,
+)
 from tritonstack.unpacking import UnsafeArchiveError
 
 if TYPE_CHECKING:
     from tritonstack.config import Endpoint
-    from tritonstack.engines.order import Served
 
+
+ARCHIVES = "endpoints/"
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Place:
+    """An endpoint's platform, below which its archives are stored."""
+
+    endpoint: str
+    platform: Platform
+
+    def archive(self, name: ArchiveName) -> str:
+        """The key of an archive."""
+        return archive_key(endpoint=self.endpoint, platform=self.platform, archive=name)
+
+    def manifest(self, name: ArchiveName) -> str:
+        """The key of its manifest."""
+        return manifest_key(endpoint=self.endpoint, platform=self.platform, archive=name)
+
+    def client_file(self, name: ArchiveName, file: str) -> str:
+        """The key of one of its client files: below the manifest's own key without its suffix."""
+        return f"{self.manifest(name).removesuffix('.json')}/{file}"
+
+
+def stored_archives(bucket: ArtifactBucket) -> Mapping[ArchiveName, tuple[Place, ...]]:
+    """Every archive in the bucket → its places, sorted: one listing.
+
+    A platform's GPU is in lower case, as in keys.
+    """
+    found: dict[ArchiveName, set[Place]] = {}
+    for row in bucket.keys(ARCHIVES):
+        parts = str(row["Key"]).removeprefix(ARCHIVES).split("/")
+        name = ArchiveName.parse(parts[-1])
+        if name is not None and len(parts) == 3:
+            release, _, gpu = parts[1].partition("-")
+            found.setdefault(name, set()).add(Place(endpoint=parts[0], platform=Platform(release=release, gpu=gpu)))
+    return {name: tuple(sorted(places)) for name, places in found.items()}
+
+
+def stored_manifest(bucket: ArtifactBucket, name: ArchiveName, place: Place) -> Manifest | None:
+    """The manifest of an archive stored at a place.
+
+    None where there is none, or it belongs to another build's archive: its writer ended, or lost a race, in between.
+    """
+    content = bucket.read(place.manifest(name))
+    stored = bucket.look(place.archive(name))
+    try:
+        manifest = Manifest.model_validate_json(content) if content is not None else None
+    except ValueError:
+        return None
+    return manifest if manifest is not None and stored is not None and belongs(manifest, stored) else None
+
+
+def belongs(manifest: Manifest, stored: StoredObject) -> bool:
+    """Whether a manifest belongs to a stored archive; by size alone where the object has no SHA-256."""
+    digest = stored.metadata.get("sha256")
+    return manifest.archive.bytes == stored.bytes and digest in (None, manifest.archive.sha256)
+
+
+# Sources of recorded digests.
 
 ADVICE = (
     "check out the commit that made the release (`tritonstack releases ENVIRONMENT` names it), make its environments "
@@ -48,26 +114,25 @@ ADVICE = (
 )
 
 _OF_PACKAGE = ("__init__.py", "errors.py")
-"""What the library imports of the rest of the package: not of the digest, so taken from this checkout."""
+"""Files of the package that the library imports: not part of the digest, so from this checkout."""
 
 
 def source_of_digest(
     model: str, digest: str, *, repositories: Path, bucket: ArtifactBucket, work: Path, choice: BuildChoice
 ) -> ArchiveSource:
-    """The source of a digest, from the model folders where it is theirs, else from ``inputs/<digest>.zip``.
+    """The source of a digest: the model folders where they have it, else ``inputs/<digest>.zip``.
 
     Args:
         model: the archive's name.
         digest: 16 hexadecimal digits.
         repositories: the folder of the model folders.
         bucket: where inputs are kept.
-        work: a folder for what is unpacked, which lives as long as the source is used.
-        choice: how the models are made; tried first, since only the digest tells which one it was.
+        work: a folder for unpacked inputs, kept as long as the source is used.
+        choice: size and weights; tried first, since the digest does not record them.
 
     Raises:
-        InputError: no inputs are kept, or this checkout cannot build them: another lock file, or a digest that it works
-            out otherwise.
-        WorkFailedError: the zip is damaged or not what it is called, or AWS refuses.
+        InputError: no inputs are stored, or this checkout cannot build them: another lock file or digest.
+        WorkFailedError: the zip is damaged, or AWS refuses.
     """
     own = _with_digest(model, digest, repositories, choice, library=None)
     if own is not None:
@@ -91,7 +156,7 @@ def source_of_digest(
 def _with_digest(
     model: str, digest: str, repositories: Path, choice: BuildChoice, *, library: Path | None
 ) -> ArchiveSource | None:
-    """The archive's source that has this digest, made in whatever size and with whatever weights; None: none has."""
+    """The archive's source with this digest, of any size and weights; None where there is none."""
     for each in _choices(choice):
         try:
             for source in sources_of(model, repositories, each):
@@ -111,7 +176,7 @@ def _choices(first: BuildChoice) -> Iterator[BuildChoice]:
 
 
 def _unpack(archive: Path, folder: Path, key: str) -> None:
-    """Unpack the kept inputs, and put what their library needs of the package beside it."""
+    """Unpack stored inputs, and add the package's files that their library imports."""
     try:
         unzip_inputs(archive, folder)
     except UnsafeArchiveError as error:
@@ -125,7 +190,7 @@ def _unpack(archive: Path, folder: Path, key: str) -> None:
 
 
 def _refuse_other_locks(source: ArchiveSource, requirements: Path) -> None:
-    """Raise :class:`InputError` for every lock file that this checkout's environments are not made from."""
+    """Raise :class:`InputError` for every lock file that differs from this checkout's."""
     problems: dict[Problem, None] = {}
     for part in (source, *source.used):
         for lock in lock_files(part.folder, part.recipe):
@@ -142,18 +207,21 @@ def _refuse_other_locks(source: ArchiveSource, requirements: Path) -> None:
 
 ONE_COPY_BYTES = 1 << 30
 """Larger objects are copied in parts, several at once. CopyObject itself ends at 5 GiB (S3 API reference)."""
+
 PART_BYTES = 256 << 20
+
 _MOST_PARTS = 10_000
+
 _COPIES = 8
 
 
 def copy_archive(
     bucket: ArtifactBucket, name: ArchiveName, manifest: Manifest, *, source: Place, target: Place
 ) -> bool:
-    """Copy an archive with what belongs to it to another place in the bucket; False where another was first.
+    """Copy an archive, its manifest and client files to another place; False where another was first.
 
-    Nothing is downloaded but the manifest, which the caller has read. The archive's key is the commit point: it is
-    written last, and only if nothing lies there (``If-None-Match: *``). Objects are encrypted as the bucket says.
+    Only the manifest is downloaded, which the caller has read. The archive's key is the commit point: it is
+    written last, and only if none exists (``If-None-Match: *``). Objects have the bucket's encryption.
 
     Raises :class:`WorkFailedError` where AWS refuses, or the source is gone.
     """
@@ -166,7 +234,7 @@ def copy_archive(
 
 
 def _copy(bucket: ArtifactBucket, source: str, target: str) -> bool:
-    """Copy one object unless something lies there; whether it was copied."""
+    """Copy one object unless the target exists; whether it was copied."""
     stored = bucket.look(source)
     if stored is None:
         raise WorkFailedError(f"s3://{bucket.name}/{source} was removed before it was copied; start again")
@@ -179,7 +247,7 @@ def _copy(bucket: ArtifactBucket, source: str, target: str) -> bool:
 
 
 def _whole(bucket: ArtifactBucket, source: str, target: str, _stored: StoredObject) -> None:
-    """One CopyObject, which takes the metadata along."""
+    """One CopyObject, which copies the metadata."""
     bucket.s3.copy_object(
         Bucket=bucket.name, Key=target, CopySource={"Bucket": bucket.name, "Key": source}, IfNoneMatch="*"
     )
@@ -208,7 +276,7 @@ def _part_copier(
     bucket: ArtifactBucket, source: str, target: str, upload: str
 ) -> Callable[[int, int, int], dict[str, Any]]:
     def copied(number: int, first: int, last: int) -> dict[str, Any]:
-        answer = bucket.s3.upload_part_copy(
+        copy = bucket.s3.upload_part_copy(
             Bucket=bucket.name,
             Key=target,
             UploadId=upload,
@@ -216,13 +284,13 @@ def _part_copier(
             CopySource={"Bucket": bucket.name, "Key": source},
             CopySourceRange=f"bytes={first}-{last}",
         )
-        return {"PartNumber": number, "ETag": answer["CopyPartResult"]["ETag"]}
+        return {"PartNumber": number, "ETag": copy["CopyPartResult"]["ETag"]}
 
     return copied
 
 
 def _mend(bucket: ArtifactBucket, name: ArchiveName, manifest: Manifest, *, target: Place) -> None:
-    """Let the manifest at the target tell of the archive that lies there, whoever wrote which of the two first."""
+    """Make the manifest at the target that of its archive, whichever run wrote either first."""
     stored = bucket.look(target.archive(name))
     content = bucket.read(target.manifest(name))
     try:
@@ -233,13 +301,14 @@ def _mend(bucket: ArtifactBucket, name: ArchiveName, manifest: Manifest, *, targ
         bucket.put(target.manifest(name), manifest.to_json().encode())
 
 
-# The function of the builds stack works the same out for one endpoint of a deployment, from the build set: the release
-# set, and every recorded digest, for callers may use it until the deployment moves the record.
-_DIGEST = re.compile(rf"[0-9a-f]{{{DIGEST_LENGTH}}}")
+# Orders with recorded digests.
 
 
 def orders_of(served: Served, endpoints: Sequence[Endpoint], *, session: Session) -> tuple[Order, ...]:
     """An order for each endpoint: its build set, and the digests that its release records name.
+
+    Callers may use a recorded digest until a deployment moves the record. ``lambda/model_builds`` does the same for one
+    endpoint of a deployment.
 
     Args:
         served: a matched environment.
@@ -249,10 +318,10 @@ def orders_of(served: Served, endpoints: Sequence[Endpoint], *, session: Session
     Raises:
         WorkFailedError: SSM refuses.
     """
+    environment = served.environment.environment
     return tuple(
         with_recorded(
-            build_set(served, endpoint),
-            recorded_digests(session, environment=served.environment.environment, endpoint=endpoint.name),
+            build_set(served, endpoint), recorded_digests(session, environment=environment, endpoint=endpoint.name)
         )
         for endpoint in endpoints
     )
@@ -260,17 +329,13 @@ def orders_of(served: Served, endpoints: Sequence[Endpoint], *, session: Session
 
 def with_recorded(order: Order, recorded: Mapping[str, str]) -> Order:
     """An order with the archives of recorded digests (model → digest) that it does not name yet."""
-    named = {row.name for row in order.archives}
-    more = [
-        OrderedArchive(name=name, dependency=None)
-        for name in (ArchiveName(model=model, digest=digest) for model, digest in recorded.items())
-        if name not in named
-    ]
-    return dataclasses.replace(order, archives=tuple(sorted([*order.archives, *more], key=lambda row: row.name)))
+    named = {(row.model, row.digest) for row in order.archives}
+    more = (OrderedArchive(model=model, digest=digest) for model, digest in recorded.items() - named)
+    return order.with_archives([*order.archives, *more])
 
 
 def recorded_digests(session: Session, *, environment: str, endpoint: str) -> dict[str, str]:
-    """Model → the digest that its release record names; what is no record of a digest is left out.
+    """Model → the digest that its release record names; other values are left out.
 
     Raises :class:`WorkFailedError` where SSM refuses.
     """
@@ -283,5 +348,7 @@ def recorded_digests(session: Session, *, environment: str, endpoint: str) -> di
     except (BotoCoreError, ClientError) as error:
         raise WorkFailedError(f"could not read the release records below {folder}: {error}") from error
     return {
-        model: digest for model, digest in found.items() if re.search(NAME_PATTERN, model) and _DIGEST.fullmatch(digest)
+        model: digest
+        for model, digest in found.items()
+        if re.search(NAME_PATTERN, model) and re.fullmatch(DIGEST, digest)
     }
