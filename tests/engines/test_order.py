@@ -1,4 +1,4 @@
-"""Build sets and orders: what synthesis writes is what a build reads, and a wrong document names its fields."""
+"""What an environment serves, its build sets and orders, and what builds need."""
 
 from __future__ import annotations
 
@@ -13,12 +13,100 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.config.environment_file import write_environment
+from tests.engines.engine_environments import A10G, T4, served_engines, write_models
 from tests.models.folders import write, write_double
-from tritonstack.config import load_environment
-from tritonstack.engines.order import JobNetwork, Order, OrderedArchive, build_set, read_order, served_by
+from tritonstack.config import Environment, load_environment
+from tritonstack.engines.order import (
+    ALWAYS,
+    OF_BACKEND,
+    JobNetwork,
+    Order,
+    OrderedArchive,
+    all_served,
+    build_environments,
+    build_set,
+    deployed_builds,
+    read_order,
+    served_by,
+)
 from tritonstack.errors import InputError
-from tritonstack.models.source import BuildChoice
+from tritonstack.models.digest import model_digest
+from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import Platform
+from tritonstack_local.container.proof import NEEDED_ENVIRONMENTS
+
+
+def project(root: Path, endpoint: str, header: str = "") -> tuple[Environment, Path]:
+    """An environment, and the model folder ``double`` with two overlays, one of which is an ensemble's backend."""
+    folder = write_double(root)
+    with (folder / "recipe.yaml").open("a") as recipe:
+        recipe.write("sizes: {tiny: {layers: 1}}\noverlays: {a: {}, b: {config: [b.pbtxt]}}\n")
+    write(folder, {"b.pbtxt": "max_batch_size: 2"})
+    return load_environment(write_environment(root, endpoint=endpoint, header=header)), folder.parent
+
+
+def test_a_folder_becomes_its_archives_with_their_digests(tmp_path: Path) -> None:
+    settings, repositories = project(tmp_path, "models: [double]", "builds: {size: tiny}")
+    served = served_by(settings, repositories, file=tmp_path / "local.yaml")
+    assert [endpoint.models for endpoint in served.environment.endpoints] == [("double-a", "double-b")]
+    (digests,) = served.release_sets.values()
+    assert digests == {name: model_digest(served.sources[name]) for name in ("double-a", "double-b")}
+    assert {source.choice for source in served.sources.values()} == {BuildChoice(size="tiny")}
+
+
+def test_one_archive_serves_a_single_model_endpoint_and_a_folder_of_two_does_not(tmp_path: Path) -> None:
+    settings, repositories = project(tmp_path, "mode: single-model\nmodels: [double-b]")
+    assert served_by(settings, repositories, file=tmp_path / "local.yaml").environment.endpoints[0].models == (
+        "double-b",
+    )
+    (tmp_path / "other").mkdir()
+    settings, repositories = project(tmp_path / "other", "mode: single-model\nmodels: [double]")
+    with pytest.raises(InputError, match="double, which stands for 2 archives, on a single-model endpoint"):
+        served_by(settings, repositories, file=tmp_path / "other/local.yaml")
+
+
+CLOSED = (
+    "network: {created: {cidr: 10.1.0.0/16, zones: [us-east-1a, us-east-1b]}, s3_prefix_list_id: pl-1}\n"
+    "builds: {on_deploy: true, image: '123456789012.dkr.ecr.us-east-1.amazonaws.com/cpu:1'%s}"
+)
+HUB = f"source: {{hub: team/double, revision: {'a' * 40}}}\n"
+
+
+@pytest.mark.parametrize("origin", [HUB, f"source: {{s3: s3://weights/double, sha256: {'a' * 64}}}\n"])
+@pytest.mark.parametrize("more", ["", ", hub: {folder: /opt/hub}", ", weights: random", ", outside_network: true"])
+def test_builds_without_a_way_out_fetch_no_weights_from_the_hub(tmp_path: Path, origin: str, more: str) -> None:
+    settings, repositories = project(tmp_path, "models: [double]", CLOSED % more)
+    with (repositories / "double" / "recipe.yaml").open("a") as recipe:
+        recipe.write(origin)
+    file = tmp_path / "local.yaml"
+    if origin != HUB or more:
+        assert served_by(settings, repositories, file=file).sources
+        return
+    with pytest.raises(InputError) as refused:
+        served_by(settings, repositories, file=file)
+    [problem] = refused.value.problems
+    assert problem.field == "network.created.nat"
+    assert str(problem.file).startswith(f"{file}:")
+    assert "the weights of double" in problem.found
+    for way in ("builds.outside_network: true", "source.s3", "builds.hub.folder", "builds.on_deploy: false"):
+        assert way in problem.allowed
+
+
+def test_a_model_that_is_not_there_is_reported_with_its_line_and_with_those_of_other_environments(
+    tmp_path: Path,
+) -> None:
+    settings, repositories = project(tmp_path, "models: [double, dobule]")
+    old = write_environment(
+        tmp_path, endpoint="mode: single-model\nmodels: [double]", name="old", header="environment: old"
+    )
+    files = [(settings, tmp_path / "local.yaml"), (load_environment(old), old)]
+    with pytest.raises(InputError) as refused:
+        all_served(files, repositories)
+    unknown, several = refused.value.problems
+    assert (unknown.file, unknown.field) == (f"{tmp_path / 'local.yaml'}:11", "endpoints[0].models[1]")
+    assert unknown.advice == "Did you mean double?"
+    assert several.file == f"{old}:11"
+
 
 names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
 archives = st.builds(
@@ -124,3 +212,57 @@ def test_a_recorded_digest_has_no_dependency() -> None:
 def test_synthesis_imports_no_boto3_with_it() -> None:
     code = "import sys, tritonstack.engines.order; sys.exit(any(m.startswith('boto') for m in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+MODELS = Path(__file__).resolve().parents[2] / "model_repos"
+
+
+def sources(*folders: str) -> list[ArchiveSource]:
+    return [source for folder in folders for source in archives_of(MODELS / folder)]
+
+
+def test_every_endpoint_has_a_build_set_of_all_that_it_serves(tmp_path: Path) -> None:
+    write_models(tmp_path)
+    served = served_engines(tmp_path, T4, A10G, models="[double, fast]")
+    made = deployed_builds(served, tmp_path / "model_repos")
+    sets = {endpoint: json.loads(document) for endpoint, document in made.build_sets.items()}
+    assert {endpoint: each["platform"]["gpu"].lower() for endpoint, each in sets.items()} == {"e0": "t4", "e1": "a10g"}
+    for endpoint, each in sets.items():
+        assert {row["model"]: row["digest"] for row in each["archives"]} == served.release_sets[endpoint]
+    assert sorted(builder.kind for builder in made.builders) == ["codebuild", "processing"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "further"),
+    [
+        ("digits-onnx", ()),
+        ("resnet50-tensorrt", ("torch",)),
+        ("resnet50-torchscript", ("torch",)),
+        ("t5-python", ("torch",)),
+        ("inception-ensemble", ("dali", "torch")),
+    ],
+)
+def test_the_environments_are_those_that_exports_and_proofs_run_in(folder: str, further: tuple[str, ...]) -> None:
+    assert build_environments(sources(folder)) == (*ALWAYS, *further)
+
+
+def test_the_environments_of_used_folders_are_needed_too() -> None:
+    assert set(build_environments(sources("digits-ensemble"))) >= set(build_environments(sources("digits-onnx")))
+
+
+def test_the_backends_whose_stand_ins_need_an_environment_are_those_of_the_proof() -> None:
+    needed = dict(NEEDED_ENVIRONMENTS)
+    assert needed.pop("EXECUTION_ENV_PATH") == "torch"
+    assert needed == OF_BACKEND
+
+
+SOURCE = f"source: {{s3: 's3://weights/bert.tar.gz', sha256: {'a' * 64}}}\n"
+
+
+@pytest.mark.parametrize(("choice", "weights"), [("pretrained", ("s3://weights/bert.tar.gz",)), ("random", ())])
+def test_weights_in_s3_are_read_only_where_they_are_used(tmp_path: Path, choice: str, weights: tuple[str, ...]) -> None:
+    write_models(tmp_path)
+    recipe = tmp_path / "model_repos" / "fast" / "recipe.yaml"
+    recipe.write_text(recipe.read_text() + SOURCE)
+    served = served_engines(tmp_path, T4, header=f"builds: {{weights: {choice}}}")
+    assert deployed_builds(served, tmp_path / "model_repos").weights == weights
