@@ -94,10 +94,6 @@ class OwnBucket(Construct):
         return self.bucket.arn_for_objects(pattern)
 
 
-TAG = "tritonstack:deleted-with-stack"
-"""Without this tag the function leaves a bucket alone; ``lambda/bucket_emptying/handler.py`` reads it."""
-
-
 class BucketEmptying(Construct):
     """A custom resource for each bucket that empties and deletes it with the stack, and the one function behind them.
 

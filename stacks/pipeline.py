@@ -22,8 +22,7 @@ from constructs_lib.permission import apply_house_rules, tag_all
 from constructs_lib.pipeline_access import acknowledge_pipeline, acknowledge_role_paths, narrow
 from constructs_lib.pipeline_steps import AssumingRole, FunctionGate, PipelineBucket, PipelineTopic, build_step, compute
 from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, Pipeline, PipelineGate, load_pipeline
-from tritonstack.engines.deployed_builds import deployed_builds
-from tritonstack.engines.order import Served, all_served
+from tritonstack.engines.order import Served, all_served, deployed_builds
 from tritonstack.pipeline import builds
 from tritonstack.pipeline.builds import PipelineNames, Work
 from tritonstack.releases.commits import commits_of

@@ -26,10 +26,10 @@ def test_the_metrics_and_dimensions_that_aws_documents_have_names_here() -> None
 @pytest.mark.parametrize(
     ("file", "copies"),
     [
-        ("verification/unloads.py", {"AWS/SageMaker", "ModelUnloadingTime", "EndpointName", "VariantName"}),
-        ("load_test/measured.py", {"AWS/SageMaker", "ModelLatency", "OverheadLatency", "EndpointName", "VariantName"}),
+        ("verification/calls.py", {"AWS/SageMaker", "ModelUnloadingTime", "EndpointName", "VariantName"}),
+        ("load_test/results.py", {"AWS/SageMaker", "ModelLatency", "OverheadLatency", "EndpointName", "VariantName"}),
         ("scaling/target.py", {"sagemaker:variant:DesiredInstanceCount"}),
-        ("bucket_emptying/emptying.py", {"tritonstack:deleted-with-stack"}),
+        ("bucket_emptying/handler.py", {"tritonstack:deleted-with-stack"}),
     ],
 )
 def test_functions_have_their_own_copies_of_the_same_names(file: str, copies: set[str]) -> None:

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from tests.models.lint.onnx_files import number, part, write_graph
 from tritonstack.engines.export_step import graph_for_engine, graph_of, parts_of_graph, proof_inputs, read_onnx
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models.engine_recipe import Engine
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxGraph
 from tritonstack.models.programs import environment_python
+from tritonstack.models.runtime_options import Engine
 
 
 def _with_weights_in(name: str) -> bytes:

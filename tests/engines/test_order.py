@@ -30,7 +30,7 @@ from tritonstack.engines.order import (
     served_by,
 )
 from tritonstack.errors import InputError
-from tritonstack.models.digest import model_digest
+from tritonstack.models.inputs import model_digest
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import Platform
 from tritonstack_local.container.proof import NEEDED_ENVIRONMENTS

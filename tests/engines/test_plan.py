@@ -11,13 +11,13 @@ import pytest
 from tests.config.environment_file import environment_text
 from tests.models.folders import write_double
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.build_machines import BuilderKind, load_build_machines
+from tritonstack.catalogue.instances import BuilderKind, load_build_machines
 from tritonstack.config import load_environment
 from tritonstack.config.builds import BuildSettings, ComputeType
 from tritonstack.engines.order import served_by
 from tritonstack.engines.plan import EnginePlan, NoBuilderError, builder_for, least_tensorrt, plan_engines
 from tritonstack.errors import InputError
-from tritonstack.models.resolving import resolved_models
+from tritonstack.models.inputs import resolved_models
 from tritonstack.naming import Platform
 
 REGION = "us-east-1"

@@ -23,9 +23,7 @@ from tritonstack.engines.stored_archives import Place, copy_archive, source_of_d
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import inputs as digest_module
 from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.building import Task, make_archive
-from tritonstack.models.digest import model_digest
-from tritonstack.models.inputs import zip_inputs
+from tritonstack.models.inputs import model_digest, zip_inputs
 from tritonstack.models.manifest import ArchiveEntry, ClientFileEntry, Manifest, ModelEntry, SampleEntry
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.models.staging import Task, make_archive
@@ -85,8 +83,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project
     library = tmp_path / "tritonstack/exporters"
     write(library, {"__init__.py": "", "factor.py": 'FACTOR = "2"\n'})
     write(library.parent, {"__init__.py": "", "errors.py": "class WorkFailedError(Exception): pass\n"})
-    monkeypatch.setattr(digest_module, "LIBRARY", library)
-    monkeypatch.setattr("tritonstack.engines.stored_archives.OWN_LIBRARY", library)
+    monkeypatch.setattr(digest_module, "EXPORTERS", library)
+    monkeypatch.setattr("tritonstack.engines.stored_archives.EXPORTERS", library)
     monkeypatch.setattr(digest_module, "LIBRARY_ENVIRONMENTS", {"exporters"})
     folder = write_double(tmp_path)
     write(folder, {"export.py": EXPORT})

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.engines.stand_ins import doubling_graph
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.trtexec import known_versions, tensorrt_candidates, trtexec_options, trtexec_table
+from tritonstack.catalogue.options import known_versions, tensorrt_candidates, trtexec_options, trtexec_table
 from tritonstack.engines import engine_step
 from tritonstack.engines.trtexec import (
     EngineJob,
@@ -28,7 +28,7 @@ from tritonstack.engines.trtexec import (
     write_job,
 )
 from tritonstack.errors import InputError
-from tritonstack.models.engine_recipe import Engine
+from tritonstack.models.runtime_options import Engine
 from tritonstack.naming import Platform
 from tritonstack_local.trtexec.arguments import Arguments
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins

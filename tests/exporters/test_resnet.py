@@ -110,7 +110,7 @@ def test_a_model_that_answers_nan_is_refused(hub: Path, tmp_path: Path) -> None:
     spoil(hub / HUB / REVISION / "model.safetensors", "classifier.1.bias")
     done = export("resnet50-torchscript", tmp_path / "out", hub=hub)
     assert done.returncode == 1
-    assert "tensor OUTPUT__0, random input, batch 1: the source framework answers NaN" in done.stderr
+    assert "tensor OUTPUT__0, random input, batch 1: the source framework returns NaN" in done.stderr
 
 
 def spoil(path: Path, name: str) -> None:

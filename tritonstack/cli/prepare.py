@@ -26,6 +26,7 @@ from tritonstack.cli.session import local_option, require_account, session_of
 from tritonstack.config import Endpoint, load_environment
 from tritonstack.disk import partial_folder
 from tritonstack.engines.order import Order, Served, read_order, served_by
+from tritonstack.engines.plan import Builder, EnginePlan, PlannedBuild, plan_engines
 from tritonstack.engines.prepare import Preparation
 from tritonstack.engines.prepare_plan import (
     Failure,

@@ -23,7 +23,7 @@ from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import RECORD_SECONDS, ModelReference, Release, ReleaseRecords
 from tritonstack.config import Environment, load_environment
 from tritonstack.engines.order import Order, build_set, served_by
-from tritonstack.engines.preparation import Place, stored_archives
+from tritonstack.engines.stored_archives import Place, stored_archives
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.naming import ArchiveName

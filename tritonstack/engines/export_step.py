@@ -20,10 +20,11 @@ from tritonstack.models.exporting import link_or_copy
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
 from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report, run_script
-from tritonstack.models.proof import PROOF_ENVIRONMENT, PROVER
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.sample_request import to_tensors
-from tritonstack.models.source import ArchiveSource
+from tritonstack.models.runtime_options import Engine, Shape
+from tritonstack.models.sample import PROOF_ENVIRONMENT, PROVER, to_tensors
+from tritonstack.models.source import ArchiveSource, TensorrtModel, tensorrt_models
+from tritonstack.models.staging import Proofs, Staged, Task, stage_archive
 
 
 def graph_of(version: Path) -> Path | None:

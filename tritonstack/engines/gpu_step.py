@@ -22,9 +22,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tritonstack.engines.plan import Builder
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.digest import sha256_of
-from tritonstack.models.folder import files_below
+from tritonstack.models.inputs import sha256_of
 from tritonstack.models.programs import Report
+from tritonstack.models.source import files_below
 from tritonstack.naming import timing_cache_key
 
 RESULT = "result.json"

@@ -18,8 +18,7 @@ from tritonstack.engines.plan import Builder, EnginePlan, plan_engines
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.inputs import digests_of, resolved_models
 from tritonstack.models.recipe import Dependency, Size, Weights
-from tritonstack.models.resolving import resolved_models
-from tritonstack.models.source import ArchiveSource, BuildChoice
+from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of
 from tritonstack.naming import (
     DIGEST_LENGTH,
     ENVIRONMENT_TAG,

@@ -293,7 +293,7 @@ def _build(builder: Builder, needs: Sequence[EngineNeed]) -> PlannedBuild:
     )
 
 
-def _builder(needs: Sequence[EngineNeed], environment: Environment) -> Builder | Finding:
+def _builder(needs: Sequence[EngineNeed], environment: Environment) -> Builder | Problem:
     """The builder of one entry's engines, or why there is none."""
     endpoint, kind = needs[0].endpoint, environment.builds.engine_builder
     try:
@@ -319,7 +319,7 @@ def _by_entry(
                 yield needs
 
 
-def _without_recipe(needs: Sequence[EngineNeed]) -> Iterator[Finding]:
+def _without_recipe(needs: Sequence[EngineNeed]) -> Iterator[Problem]:
     """TensorRT models without an engine in their recipe or in that of the folder they are used from."""
     without = [need for need in needs if not _recipes(need.source)]
     if without:
@@ -330,7 +330,7 @@ def _without_recipe(needs: Sequence[EngineNeed]) -> Iterator[Finding]:
         )
 
 
-def _unloadable(needs: Sequence[EngineNeed]) -> Iterator[Finding]:
+def _unloadable(needs: Sequence[EngineNeed]) -> Iterator[Problem]:
     """Version-compatible plans on an endpoint whose Triton has no option for them (tensorrt_backend, README).
 
     Such a plan contains code, which Triton executes only with that option.

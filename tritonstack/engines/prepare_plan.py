@@ -13,11 +13,9 @@ from tritonstack.engines.plan import Builder, NoBuilderError, builder_for
 from tritonstack.engines.stored_archives import Place, stored_archives, stored_manifest
 from tritonstack.errors import InputError, Problem, TritonstackError
 from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.contents import lacks_plan
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.recipe import Dependency
-from tritonstack.models.source import ArchiveSource, BuildChoice
-from tritonstack.models.targets import LOCAL, python_of, target_of
+from tritonstack.models.source import LOCAL, ArchiveSource, BuildChoice, lacks_plan, python_of, target_of
 from tritonstack.naming import ArchiveName, Platform
 
 Outcome = Literal["there already", "copied", "built", "another was first"]

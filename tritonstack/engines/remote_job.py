@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.credentials import credentials_ended
+from tritonstack.aws_session import credentials_ended
 from tritonstack.engines.gpu_step import KEPT_LINES, EngineStoppedError
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket

@@ -16,6 +16,8 @@ from typing import Any, ClassVar, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack import aws_names
+from tritonstack.aws_session import Session
 from tritonstack.catalogue import load_catalogue
 from tritonstack.engines.gpu_step import (
     KEPT_LINES,
@@ -41,9 +43,9 @@ from tritonstack.engines.remote_job import (
 )
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import poll_seconds
-from tritonstack.models.bucket import ArtifactBucket, Session, code_of
-from tritonstack.models.folder import files_below
+from tritonstack.models.bucket import ArtifactBucket, code_of
 from tritonstack.models.programs import Report
+from tritonstack.models.source import files_below
 from tritonstack.naming import artifact_parameter, builds_parameter
 
 _LOOK_SECONDS = 0.1
@@ -281,7 +283,7 @@ OUTPUT_FOLDER = "/opt/ml/processing/output"
 """Paths in the container begin with /opt/ml/processing/ (developer guide: "How Amazon SageMaker Processing Configures
 Input and Output For Your Processing Container")."""
 
-LOG_GROUP = "/aws/sagemaker/ProcessingJobs"
+LOG_GROUP = aws_names.PROCESSING_JOBS
 
 AROUND_SECONDS = 1200
 """Beyond the step's own limit: fetching the job and storing its output."""

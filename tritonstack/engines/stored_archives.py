@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.aws_session import Session
 from tritonstack.engines.order import DIGEST, Order, OrderedArchive, Served, build_set
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, StoredObject, written_once

@@ -15,7 +15,7 @@ from tritonstack.preflight.subject import About, PreflightResult, Subject
 from tritonstack.read_only_aws import NotKnownError, not_known_of
 
 if TYPE_CHECKING:
-    from tritonstack.engines.preparation import PreparationPlan
+    from tritonstack.engines.prepare_plan import PreparationPlan
     from tritonstack.models.source import ArchiveSource, BuildChoice
     from tritonstack.naming import ArchiveName
 
@@ -118,8 +118,8 @@ def _plan(subject: Subject) -> PreparationPlan:
         WorkFailedError: S3 or SSM refuses.
     """
     # Imported here: the other checks need none of it, and it takes a while to load.
-    from tritonstack.engines.orders import orders_of, source_of_digest  # noqa: PLC0415
-    from tritonstack.engines.preparation import plan_preparation  # noqa: PLC0415
+    from tritonstack.engines.prepare_plan import plan_preparation  # noqa: PLC0415
+    from tritonstack.engines.stored_archives import orders_of, source_of_digest  # noqa: PLC0415
     from tritonstack.models.bucket import ArtifactBucket  # noqa: PLC0415
 
     environment = subject.environment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import uuid
 from collections.abc import Callable, Sequence
@@ -10,13 +11,15 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.aws_session import Session
+from tritonstack.disk import partial_folder
 from tritonstack.engines.gpu_step import EngineStoppedError
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.prepare import Preparation
 from tritonstack.engines.prepare_plan import target_for
 from tritonstack.engines.remote_job import JobState, await_job, log_tail
 from tritonstack.engines.stored_archives import Place, copy_archive, source_of_digest, stored_archives, stored_manifest
-from tritonstack.errors import WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
 from tritonstack.models.bucket import ArtifactBucket, code_of
 from tritonstack.models.manifest import Places
