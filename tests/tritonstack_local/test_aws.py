@@ -34,7 +34,7 @@ def aws_at(port: int) -> LocalAws:
     return LocalAws(emulator_port=port, runtime_port=port, emulator=me, runtime=me)
 
 
-def test_without_a_record_the_message_says_how_to_start_one(parts: FakeParts) -> None:
+def test_without_a_record_the_message_reports_how_to_start_one(parts: FakeParts) -> None:
     assert find_local_aws() is None
     with pytest.raises(InputError, match=r"(?s)no local AWS is running.*tritonstack local up"):
         require_local_aws()
@@ -47,7 +47,7 @@ def test_a_record_of_what_ended_long_ago_counts_as_none(parts: FakeParts) -> Non
         require_local_aws()
 
 
-def test_one_that_is_starting_is_said_to_be(parts: FakeParts) -> None:
+def test_a_starting_endpoint_is_shown_as_starting(parts: FakeParts) -> None:
     with subprocess.Popen(["sleep", "600"]) as emulator:
         write_record(parts.paths, RunningRecord(emulator_port=1, runtime_port=2, emulator=record_of(emulator.pid)))
         assert find_local_aws() is None

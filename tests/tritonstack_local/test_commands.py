@@ -38,7 +38,7 @@ def up() -> Result:
     return run("local", "up", "--port", "0", "--runtime-port", "0")
 
 
-def test_up_says_where_it_listens_and_down_that_it_stopped(parts: FakeParts) -> None:
+def test_up_prints_where_it_listens_and_down_that_it_stopped(parts: FakeParts) -> None:
     started = up()
     aws = require_local_aws()
     assert started.exit_code == 0
@@ -47,14 +47,14 @@ def test_up_says_where_it_listens_and_down_that_it_stopped(parts: FakeParts) -> 
     assert run("local", "down").stderr.endswith("none was running\n")
 
 
-def test_up_twice_says_that_it_is_up_and_where(parts: FakeParts) -> None:
+def test_up_twice_reports_that_it_is_up_and_where(parts: FakeParts) -> None:
     up()
     second = up()
     assert second.exit_code == 0
     assert f"up already: {require_local_aws().emulator_url}" in second.stdout
 
 
-def test_up_on_other_ports_than_asked_for_is_said(parts: FakeParts) -> None:
+def test_up_on_other_ports_than_asked_for_is_reported(parts: FakeParts) -> None:
     up()
     port = require_local_aws().emulator_port
     refused = run("local", "up", "--port", "1")
@@ -69,7 +69,7 @@ def test_the_variables_of_the_ports_are_named_in_the_help_and_where_they_are_wro
         assert name in CliRunner().invoke(root, ["local", "up"], env={name: "http"}).stderr
 
 
-def test_up_after_a_part_died_says_what_is_discarded(parts: FakeParts) -> None:
+def test_up_after_a_part_died_reports_what_is_discarded(parts: FakeParts) -> None:
     up()
     kill(require_local_aws().runtime)
     assert "what was deployed there is discarded" in up().stderr
@@ -90,7 +90,7 @@ def test_a_port_that_cannot_be_one_is_a_usage_error(parts: FakeParts, port: str)
     assert parts.processes() == []
 
 
-def test_down_says_which_part_had_ended_before(parts: FakeParts) -> None:
+def test_down_reports_which_part_had_ended_before(parts: FakeParts) -> None:
     up()
     kill(require_local_aws().runtime)
     assert run("local", "down").stderr.endswith("stopped; the SageMaker runtime had ended before\n")
@@ -136,7 +136,7 @@ def test_env_puts_our_programs_on_the_path_once_and_unset_takes_them_off(parts: 
     "arguments",
     [["local", "env"], ["local", "status"], ["local", "status", "--json"], ["local", "destroy"], ["local", "demo"]],
 )
-def test_what_needs_a_local_aws_says_how_to_start_one(parts: FakeParts, arguments: list[str]) -> None:
+def test_what_needs_a_local_aws_reports_how_to_start_one(parts: FakeParts, arguments: list[str]) -> None:
     result = run(*arguments)
     assert isinstance(result.exception, InputError)
     assert "tritonstack local up" in str(result.exception)
@@ -148,7 +148,7 @@ def test_status_prints_the_view_and_json_prints_the_runtime_s_own(parts: FakePar
     assert json.loads(run("local", "status", "--json").stdout) == {"local_aws": "answers", "endpoints": []}
 
 
-def test_status_after_the_runtime_died_says_what_to_do(parts: FakeParts) -> None:
+def test_status_after_the_runtime_died_reports_what_to_do(parts: FakeParts) -> None:
     up()
     kill(require_local_aws().runtime)
     result = run("local", "status")
@@ -227,7 +227,7 @@ def test_down_up_status_and_invoke_say_what_is_gone_until_it_is_deployed_again(p
     assert "no longer deployed" not in run("local", "status").stdout
 
 
-def test_what_ended_without_down_is_said_by_up(parts: FakeParts) -> None:
+def test_what_ended_without_down_is_reported_by_up(parts: FakeParts) -> None:
     up()
     deployed(parts, local=["digits"])
     for part in (require_local_aws().runtime, require_local_aws().emulator):

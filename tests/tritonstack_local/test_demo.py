@@ -105,7 +105,7 @@ def test_a_long_answer_does_not_push_the_figures_out() -> None:
     assert "1301" in shown
 
 
-def test_the_same_model_on_two_endpoints_is_told_apart() -> None:
+def test_the_same_model_on_two_endpoints_is_kept_apart() -> None:
     shown = printed([row(), row(endpoint="local-many")], width=120)
     assert "local-digits: label 3" in shown
     assert "local-many: label 3" in shown
@@ -241,7 +241,7 @@ def test_a_model_that_no_call_leaves_loaded_has_no_warm_time() -> None:
     assert only.warm_ms is None
 
 
-def test_what_an_endpoint_holds_is_said_with_the_release_that_answers(settings: Environment) -> None:
+def test_what_an_endpoint_holds_is_reported_with_the_release_that_answers(settings: Environment) -> None:
     fleet = {"max_loaded_models": 1, "server_version": "2.51.0", "loads": 3, "unloads": 2}
     said = held_by(settings.endpoints[0], fleet)
     for words in ("Triton 25.09 asked for", "24.10 (2.51.0) answers", "at most 1 loaded", "3 loads and 2 unloads"):

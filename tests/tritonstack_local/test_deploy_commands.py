@@ -210,7 +210,7 @@ def test_what_is_no_environment_s_name_is_refused(done: list[str], name: str) ->
     assert done == []
 
 
-def test_of_two_deployments_at_once_the_second_waits_and_says_so(home: Path) -> None:
+def test_of_two_deployments_at_once_the_second_waits_and_reports_it(home: Path) -> None:
     said = io.StringIO()
     taken: list[str] = []
 
@@ -249,7 +249,7 @@ def test_deployments_and_removals_hold_the_lock(
     assert held == [True]
 
 
-def test_an_interrupted_deployment_says_that_the_local_aws_stays_up(
+def test_an_interrupted_deployment_reports_that_the_local_aws_stays_up(
     done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(_self: LocalDeployment) -> None:

@@ -83,7 +83,7 @@ def test_a_deployment_takes_the_synthesised_templates_and_asks_nothing(cdk: Cdk,
     assert "local/serving-*" in lines
 
 
-def test_a_deployment_of_several_stacks_at_once_says_so_to_the_cdk(cdk: Cdk) -> None:
+def test_concurrency_is_passed_to_the_cdk(cdk: Cdk) -> None:
     cdk(SAY_ARGUMENTS)
     lines = said_by(lambda one: one.deploy("local/serving-*", concurrency=3))
     assert lines[lines.index("--concurrency") + 1] == "3"
@@ -189,7 +189,9 @@ def test_an_interrupted_cdk_that_ignores_sigterm_is_killed(cdk: Cdk, monkeypatch
     assert not psutil.pid_exists(interrupted_destroy())
 
 
-def test_a_cdk_that_is_not_installed_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_cdk_that_is_not_installed_is_reported_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(deployment, "cdk_program", lambda: tmp_path / "no" / "cdk")
     with pytest.raises(InputError, match=r"(?s)not installed.*make setup"):
         local().destroy()

@@ -71,7 +71,7 @@ def test_an_unknown_name_is_refused_with_those_that_there_are(paths: LocalPaths)
         printed("nothing")
 
 
-def test_where_nothing_was_ever_started_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_was_ever_started_it_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "none"))
     listed = CliRunner().invoke(status.logs_command, [])
     assert (listed.stdout, listed.exit_code) == ("", 0)

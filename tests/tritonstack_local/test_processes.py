@@ -102,7 +102,7 @@ def test_an_id_that_no_process_can_have_is_not_running(pid: int) -> None:
     record.stop(seconds=0.1)
 
 
-def test_a_process_that_nobody_waited_for_counts_as_ended() -> None:
+def test_an_unreaped_process_counts_as_ended() -> None:
     child = subprocess.Popen(["sleep", "600"])
     record = record_of(child.pid)
     os.kill(child.pid, 9)
@@ -149,7 +149,7 @@ def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
     assert log_tail(log, 2) == "line 998\nline 999"
 
 
-def test_a_missing_log_and_an_empty_one_are_said_to_be_so(tmp_path: Path) -> None:
+def test_a_missing_log_and_an_empty_one_are_reported(tmp_path: Path) -> None:
     assert log_tail(tmp_path / "none") == "(no log)"
     (tmp_path / "empty").touch()
     assert log_tail(tmp_path / "empty") == "(empty)"

@@ -55,7 +55,7 @@ def test_of_starts_at_once_one_starts_and_the_others_wait(parts: FakeParts) -> N
 
 
 @pytest.mark.parametrize(("part", "name"), [("emulator", "the AWS emulator"), ("runtime", "the SageMaker runtime")])
-def test_a_part_that_dies_while_it_starts_is_said_with_its_last_words_and_the_other_is_ended(
+def test_a_part_that_dies_while_it_starts_is_reported_with_its_last_words_and_the_other_is_ended(
     parts: FakeParts, part: str, name: str
 ) -> None:
     parts.tell(part, "die")
@@ -106,7 +106,7 @@ def test_a_start_that_was_killed_is_ended_by_the_next_stop(parts: FakeParts) -> 
 
 
 @pytest.mark.parametrize("part", ["emulator", "runtime"])
-def test_when_one_of_two_died_a_stop_ends_the_other_and_says_so(parts: FakeParts, part: str) -> None:
+def test_when_one_of_two_died_a_stop_ends_the_other_and_reports_it(parts: FakeParts, part: str) -> None:
     aws = parts.up()
     kill(getattr(aws, part))
     assert find_local_aws() is None
@@ -233,7 +233,7 @@ def test_what_runs_without_a_record_is_found_and_stopped(parts: FakeParts) -> No
     assert parts.processes() == []
 
 
-def test_a_start_ends_what_runs_without_a_record_and_says_so(parts: FakeParts) -> None:
+def test_a_start_ends_what_runs_without_a_record_and_reports_it(parts: FakeParts) -> None:
     before = parts.up()
     parts.paths.record.unlink()
     notes: list[str] = []

@@ -86,11 +86,11 @@ def test_both_addresses_and_the_endpoint_are_named() -> None:
         assert words in shown
 
 
-def test_without_an_endpoint_it_says_how_to_deploy_one() -> None:
+def test_without_an_endpoint_it_reports_how_to_deploy_one() -> None:
     assert "tritonstack local deploy" in lines_of(status(endpoints=[]))
 
 
-def test_the_release_asked_for_and_the_one_that_answers_are_both_said() -> None:
+def test_the_release_asked_for_and_the_one_that_answers_are_both_reported() -> None:
     assert "asked for 24.09, answered by 24.10 (2.51.0)" in lines_of(status(fleet()))
 
 
@@ -123,7 +123,7 @@ def test_a_hit_ratio_is_shown_where_there_is_one() -> None:
     assert "hit ratio" not in lines_of(status(fleet(hit_ratio=None)))
 
 
-def test_restarts_are_said() -> None:
+def test_restarts_are_reported() -> None:
     assert "restarted" not in lines_of(status(fleet()))
     assert "restarted once" in lines_of(status(fleet(restarts=1)))
     assert "restarted 3 times" in lines_of(status(fleet(restarts=3)))
@@ -140,7 +140,7 @@ def test_a_stand_in_is_named_once_for_all_models_of_which_it_is_true() -> None:
     ]
 
 
-def test_a_plan_of_trtexec_s_stand_in_is_said_to_be_its_graph() -> None:
+def test_a_plan_of_trtexec_s_stand_in_is_reported_as_its_graph() -> None:
     what = (
         "backend tensorrt runs the ONNX graph in model.plan, which trtexec-stand-in wrote, with ONNX Runtime on the CPU"
     )
@@ -155,7 +155,7 @@ def test_stand_ins_that_differ_and_lines_in_other_words_are_all_shown() -> None:
     assert shown[1] == "stand-in: backend dali runs x (with a word) on the CPU"
 
 
-def test_a_container_without_isolation_is_said_loudly() -> None:
+def test_a_container_without_isolation_is_reported_loudly() -> None:
     shown = joined(lines_of(status(fleet(isolation="open port: user namespaces are not permitted"))))
     assert "not isolated: open port: user namespaces are not permitted" in shown
     assert "not isolated" not in lines_of(status(fleet(isolation=None)))
@@ -187,7 +187,7 @@ def test_only_models_in_state_loaded_are_counted_as_loaded() -> None:
     assert "TargetModel (1 loaded)" in lines_of(told)
 
 
-def test_one_request_and_one_error_are_said_in_the_singular() -> None:
+def test_one_request_and_one_error_are_in_the_singular() -> None:
     assert "1 request, 1 error, 0 in flight" in lines_of(status(fleet(requests=1, errors=1)))
     assert "2 requests, 0 errors" in lines_of(status(fleet(requests=2)))
 
@@ -199,7 +199,7 @@ def test_the_last_errors_alone_are_shown() -> None:
     assert "error 2" not in shown
 
 
-def test_a_failed_deployment_and_an_emulator_that_is_gone_are_said() -> None:
+def test_a_failed_deployment_and_an_emulator_that_is_gone_are_reported() -> None:
     told = status(fleet(), local_aws="connection refused", metrics_not_written="GPUUtilization: no GPU")
     told["endpoints"][0]["last_failure"] = "the image has no such release"
     shown = joined(lines_of(told))

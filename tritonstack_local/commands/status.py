@@ -259,8 +259,8 @@ def _figures_below(title: str, rows: list[tuple[str, ...]]) -> RenderableType:
 
 def _error(one: dict[str, Any], width: int) -> Text:
     """An error in at most ERROR_ROWS rows; ``tritonstack local logs`` and the caller's own message have the rest."""
-    told = f"{_since(one['at'])} ago: {_CONSOLE_URL.sub('', one['error'])}"
-    rows = textwrap.wrap(told, width, max_lines=ERROR_ROWS, placeholder=" …")
+    text = f"{_since(one['at'])} ago: {_CONSOLE_URL.sub('', one['error'])}"
+    rows = textwrap.wrap(text, width, max_lines=ERROR_ROWS, placeholder=" …")
     return Text("\n".join(rows), style="red")
 
 

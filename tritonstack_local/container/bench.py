@@ -102,7 +102,7 @@ class BenchServer:
                 code = self.exited.result(timeout=POLL_SECONDS)
             except NotYetError:
                 continue
-            told = last_lines(self.log_path, 20)
+            log_end = last_lines(self.log_path, 20)
             raise ContainerFailedError(
-                f"the server ended with exit code {code}. The last lines of {self.log_path}:\n{told}"
+                f"the server ended with exit code {code}. The last lines of {self.log_path}:\n{log_end}"
             )

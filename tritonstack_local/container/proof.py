@@ -119,6 +119,6 @@ def _ask(container: TritonContainer, body: Body, model: str) -> dict[str, np.nda
     finally:
         connection.close()
     if response.status != http.client.OK:
-        said = content.decode(errors="replace")
-        raise WorkFailedError(f"proof of {model} failed: Triton answered {response.status}: {said}")
+        text = content.decode(errors="replace")
+        raise WorkFailedError(f"proof of {model} failed: Triton answered {response.status}: {text}")
     return decode(content, response.getheader("Content-Type") or "").outputs

@@ -283,13 +283,13 @@ def _install_dry_runs() -> None:
     """Wrap MiniStack's function; what it refuses stays refused."""
     encrypt = kms._encrypt
 
-    def encrypt_or_tell(request: dict[str, Any]) -> Answer:
+    def encrypt_unless_dry_run(request: dict[str, Any]) -> Answer:
         answer: Answer = encrypt(request)
         if request.get("DryRun") and answer[0] == 200:
             answer = kms._dry_run_error("Encrypt")
         return answer
 
-    kms._encrypt = encrypt_or_tell
+    kms._encrypt = encrypt_unless_dry_run
 
 
 def install() -> None:

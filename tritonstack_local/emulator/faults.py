@@ -76,8 +76,8 @@ class Faults:
     def add(self, body: bytes) -> None:
         """A fault's fields as JSON; raises ValueError for what is no fault."""
         try:
-            told: Mapping[str, Any] = json.loads(body)
-            fault = Fault(**told)
+            fields: Mapping[str, Any] = json.loads(body)
+            fault = Fault(**fields)
         except TypeError as error:
             raise ValueError(str(error)) from error
         if not (fault.status is None or fault.status in _CODES or (fault.status == 400 and fault.code)):

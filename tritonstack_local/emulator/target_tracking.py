@@ -214,7 +214,7 @@ class TargetTracking:
             return
         self._cooldowns[policy["PolicyARN"]].scale_out(began, added=after - before)
         if after == target["MaxCapacity"]:
-            _tell_of_maximum(of, target=target, before=before, began=began)
+            _emit_scaled_to_max(of, target=target, before=before, began=began)
 
 
 def _measured(alarm: Mapping[str, Any]) -> float | None:
@@ -226,7 +226,7 @@ def _measured(alarm: Mapping[str, Any]) -> float | None:
     return series.points[max(series.points)] if series.points else None
 
 
-def _tell_of_maximum(of: dict[str, str], *, target: Mapping[str, Any], before: int, began: float) -> None:
+def _emit_scaled_to_max(of: dict[str, str], *, target: Mapping[str, Any], before: int, began: float) -> None:
     """The one event of Application Auto Scaling: "Event for state change: scaled to max" (its user guide)."""
     service_events.emit(
         "aws.application-autoscaling",

@@ -181,7 +181,7 @@ class Endpoint:
 
     async def _take_over(self, config_name: str) -> bool:
         """Report the new fleet as up and give it the traffic; False where no deployment awaits it."""
-        reported = await self._tell(config_name, "in_service")
+        reported = await self._report(config_name, "in_service")
         if reported is Reported.IN_PROGRESS:
             await self._follow_traffic(config_name)
         elif reported is Reported.ENDED and self.starting is not None:
@@ -194,19 +194,19 @@ class Endpoint:
         It ends by being cancelled: ``apply`` does that once the deployment is over, and ``_settle`` then keeps the new
         fleet or the old one.
         """
-        told: Traffic | None = None
+        reported: Traffic | None = None
         while True:
             self._looked.clear()
             wanted = self.described.traffic
-            if wanted is not None and wanted != told:
+            if wanted is not None and wanted != reported:
                 self._split.share = wanted.share
                 logger.info("%s: %s takes %.0f %% of the calls", self.name, config_name, 100 * wanted.share)
-                await self._tell(config_name, "shifted", instances=wanted.instances)
-                told = wanted
+                await self._report(config_name, "shifted", instances=wanted.instances)
+                reported = wanted
             else:
                 await self._looked.wait()
 
-    async def _tell(self, config_name: str, outcome: str, *, reason: str = "", instances: int = 0) -> Reported:
+    async def _report(self, config_name: str, outcome: str, *, reason: str = "", instances: int = 0) -> Reported:
         """Report, and try again for a while where the local AWS does not answer: a started fleet is worth it."""
         for attempt in range(REPORT_ATTEMPTS):
             try:
@@ -260,7 +260,7 @@ class Endpoint:
             self._wait(reason)
             return
         try:
-            await self._tell(config_name, "failed", reason=reason)
+            await self._report(config_name, "failed", reason=reason)
             self._handled = (config_name, mark)
         except UnreachableError as error:
             self._wait(f"the failure could not be reported: {error}")

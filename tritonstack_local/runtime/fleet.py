@@ -387,8 +387,8 @@ class Fleet:
         """Only 200 is healthy (developer guide, your-algorithms-inference-code). Anything else is logged once."""
         refused = None if status == 200 else status
         if refused != self.refused_ping:
-            said = "healthy again" if refused is None else f"unhealthy: /ping answers {status}; it is not started again"
-            self.note(f"the container is {said}")
+            unhealthy = f"unhealthy: /ping answers {status}; it is not started again"
+            self.note(f"the container is {unhealthy if refused is not None else 'healthy again'}")
         self.refused_ping = refused
 
     @property

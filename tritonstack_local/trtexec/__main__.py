@@ -253,8 +253,8 @@ def work(machine: Machine, given: list[str]) -> None:
 def main(given: list[str]) -> int:
     """The program."""
     machine, arguments = Machine.read(Path(given[0])), given[1:]
-    told = f"{NAME} [TensorRT v{machine.number}] # {NAME} {' '.join(arguments)}\n"
-    sys.stdout.write(f"&&&& RUNNING {told}")
+    run_line = f"{NAME} [TensorRT v{machine.number}] # {NAME} {' '.join(arguments)}\n"
+    sys.stdout.write(f"&&&& RUNNING {run_line}")
     if "--help" in arguments:
         say("I", "no TensorRT and no GPU are used; options of this version:\n" + "\n".join(machine.options))
         return 0
@@ -262,9 +262,9 @@ def main(given: list[str]) -> int:
         work(machine, arguments)
     except Refused as error:
         say("E", str(error))
-        sys.stdout.write(f"&&&& FAILED {told}")
+        sys.stdout.write(f"&&&& FAILED {run_line}")
         return 1
-    sys.stdout.write(f"&&&& PASSED {told}")
+    sys.stdout.write(f"&&&& PASSED {run_line}")
     return 0
 
 

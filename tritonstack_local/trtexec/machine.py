@@ -77,8 +77,8 @@ def main(arguments: list[str]) -> int:
         "driver_version": machine.driver,
     }
     if arguments[1:] == ["-q", "-d", "COMPUTE"]:
-        told = f"CUDA Version                              : {machine.cuda}\n" if machine.cuda else ""
-        sys.stdout.write(f"Driver Version                            : {machine.driver}\n{told}")
+        cuda_line = f"CUDA Version                              : {machine.cuda}\n" if machine.cuda else ""
+        sys.stdout.write(f"Driver Version                            : {machine.driver}\n{cuda_line}")
         return 0
     asked = next((one.partition("=")[2] for one in arguments if one.startswith("--query-gpu=")), "")
     fields = asked.split(",") if asked else []

@@ -116,7 +116,7 @@ def test_an_output_of_another_type_is_an_error_unless_the_backend_converts(
     assert converted.outputs["y"].dtype == np.float32
 
 
-def test_a_library_that_is_not_installed_is_said_with_the_command_that_installs_it(
+def test_a_library_that_is_not_installed_is_reported_with_the_command_that_installs_it(
     model: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pb_utils: Any
 ) -> None:
     for value in (None, str(tmp_path)):

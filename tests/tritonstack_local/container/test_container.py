@@ -169,7 +169,7 @@ def test_what_makes_serve_exit_is_an_error_and_stands_in_the_log(tmp_path: Path)
     assert "ERROR: No model found" in (tmp_path / "container" / "triton.log").read_text()
 
 
-def test_an_open_port_is_said_loudly_and_readable(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_open_port_is_reported_loudly_and_readable(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with TritonContainer.start(replace(SETTINGS, namespace=False), folder=tmp_path) as container:
         container.wait_ready(60)
         assert container.isolation == "open port: asked for"
@@ -220,7 +220,7 @@ def test_the_servers_environment_holds_nothing_of_the_callers(
     assert variables["SAGEMAKER_MULTI_MODEL"] == "true"
 
 
-def test_a_missing_server_is_said_with_what_to_install(tmp_path: Path) -> None:
+def test_a_missing_server_is_reported_with_what_to_install(tmp_path: Path) -> None:
     files = replace(TritonFiles.of_repository(), triton=tmp_path)
     with pytest.raises(WorkFailedError, match=r"setup\.py triton backends"):
         TritonContainer.start(SETTINGS, folder=tmp_path / "container", files=files)
@@ -239,7 +239,7 @@ def test_numpy_2_is_refused_since_the_servers_python_backend_reads_arrays_wrongl
         replace(whole, python=tmp_path).check()
 
 
-def test_a_missing_shared_library_is_said_with_the_package_that_brings_it(tmp_path: Path) -> None:
+def test_a_missing_shared_library_is_reported_with_the_package_that_brings_it(tmp_path: Path) -> None:
     whole = TritonFiles.of_repository()
     stub = tmp_path / "pytriton" / "tritonserver" / "python_backend_stubs" / whole.python_version / whole.stub.name
     stub.parent.mkdir(parents=True)
@@ -272,7 +272,7 @@ def test_bench_mode_answers_over_http_on_loopback_and_leaves_the_repository_as_i
     assert "KIND_GPU" in (repository / "plus-one" / "config.pbtxt").read_text()
 
 
-def test_bench_mode_says_why_a_model_does_not_load(tmp_path: Path) -> None:
+def test_bench_mode_reports_why_a_model_does_not_load(tmp_path: Path) -> None:
     (tmp_path / "repository" / "bad").mkdir(parents=True)
     (tmp_path / "repository" / "bad" / "config.pbtxt").write_text('backend: "no-such"')
     with pytest.raises(ContainerFailedError, match=r"model 'bad': at least one version"):

@@ -103,7 +103,7 @@ def test_a_path_that_leads_out_of_the_model_is_never_read(tmp_path: Path) -> Non
     assert len(prepare_model_data(tmp_path / "archive", files=FILES)) == 1
 
 
-def test_a_missing_stand_in_is_said_with_the_command_that_installs_it(tmp_path: Path) -> None:
+def test_a_missing_stand_in_is_reported_with_the_command_that_installs_it(tmp_path: Path) -> None:
     model = model_in(tmp_path)
     prepare_model_data(tmp_path, files=replace(FILES, torch=tmp_path / "torch"))
     activate = (model / "tritonstack-environment" / "bin" / "activate").read_text()
@@ -152,7 +152,7 @@ def test_a_model_finds_the_packages_of_its_own_environment(sagemaker: SageMaker,
     assert "(model own-packages)" not in log
 
 
-def test_the_runtime_says_which_python_the_release_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_runtime_reports_which_python_the_release_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     model_in(tmp_path)
     with caplog.at_level("INFO", logger="tritonstack.runtime"):
         prepare_for_here(tmp_path, "25.09")

@@ -62,7 +62,7 @@ def test_a_model_is_loaded_invoked_and_unloaded(sagemaker: Any, graphs: Path) ->
     assert sagemaker.invoke("double", x=row(1, 2, 3)).status == 404
 
 
-def test_the_stand_in_says_so_in_the_log_once(sagemaker: Any, graphs: Path) -> None:
+def test_the_stand_in_reports_it_in_the_log_once(sagemaker: Any, graphs: Path) -> None:
     config = DOUBLE.replace("kind: KIND_GPU", "count: 2 kind: KIND_GPU")
     assert sagemaker.load("said", double(graphs, config)).status == 200
     line = "tritonstack stand-in: backend onnxruntime runs model.onnx with ONNX Runtime on the CPU (model said.tar.gz)"
@@ -146,14 +146,14 @@ def test_a_configuration_that_does_not_fit_the_graph_does_not_load(
     assert message in json.loads(reply.text)["error"]
 
 
-def test_every_difference_is_said_at_once(sagemaker: Any, graphs: Path) -> None:
+def test_every_difference_is_reported_at_once(sagemaker: Any, graphs: Path) -> None:
     config = DOUBLE.replace('"rows"', '"lines"').replace('"x"', '"z"')
     text = sagemaker.load("unfit", double(graphs, config)).text
     assert "'z'" in text
     assert "'lines'" in text
 
 
-def test_a_missing_graph_is_said_with_what_was_found(sagemaker: Any, graphs: Path) -> None:
+def test_a_missing_graph_is_reported_with_what_was_found(sagemaker: Any, graphs: Path) -> None:
     files = {"double/config.pbtxt": DOUBLE, "double/1/other.onnx": graphs / "double" / "model.onnx"}
     reply = sagemaker.load("missing", files)
     assert reply.status == 400
@@ -171,7 +171,7 @@ def test_a_configuration_without_tensors_is_completed_from_the_graph(sagemaker: 
     assert sagemaker.invoke("complete", x=row(1, 2, 3)).outputs["y"] == [2, 4, 6]
 
 
-def test_what_is_for_a_gpu_is_ignored_and_said_once(sagemaker: Any, graphs: Path) -> None:
+def test_what_is_for_a_gpu_is_ignored_and_reported_once(sagemaker: Any, graphs: Path) -> None:
     config = (
         DOUBLE
         + """
@@ -208,7 +208,7 @@ def test_a_tensorrt_plan_is_served_from_the_graph_beside_it(sagemaker: Any, grap
     assert "tritonstack stand-in: backend tensorrt runs model.onnx with ONNX Runtime on the CPU (model plan" in log
 
 
-def test_a_plan_without_its_graph_says_where_to_put_it(sagemaker: Any) -> None:
+def test_a_plan_without_its_graph_reports_where_to_put_it(sagemaker: Any) -> None:
     reply = sagemaker.load("alone", {"double/config.pbtxt": PLAN, "double/1/model.plan": "a plan"})
     assert reply.status == 400
     assert "a TensorRT plan cannot run on a CPU" in reply.text

@@ -30,7 +30,7 @@ def repository(root: Path, model: str = MODEL) -> Path:
 
 
 @installed
-def test_the_sample_is_answered_by_triton_and_what_was_changed_for_it_is_told(tmp_path: Path) -> None:
+def test_the_sample_is_answered_by_triton_and_what_was_changed_for_it_is_reported(tmp_path: Path) -> None:
     made = repository(tmp_path)
     answer = answer_in_container(
         made, model="double", needs={"python"}, request=X, work=tmp_path / "work", report=lambda _text: None
@@ -52,7 +52,7 @@ def test_a_model_that_does_not_load_is_refused_in_the_server_s_words(tmp_path: P
 
 
 @installed
-def test_a_refused_request_is_told_in_the_server_s_words(tmp_path: Path) -> None:
+def test_a_refused_request_is_reported_in_the_server_s_words(tmp_path: Path) -> None:
     with pytest.raises(WorkFailedError, match=r"Triton answered 400: .*unexpected"):
         answer_in_container(
             repository(tmp_path),

@@ -117,7 +117,7 @@ def test_the_catalogue_names_newer_variables() -> None:
 
 
 @pytest.mark.parametrize("name", NEWER)
-def test_a_variable_newer_than_the_release_is_ignored_and_said_so(name: str, one_model: Path) -> None:
+def test_a_variable_newer_than_the_release_is_ignored_and_reported(name: str, one_model: Path) -> None:
     since = load_catalogue().serve_variables[name].since
     year, month = map(int, since.split("."))
     before = f"{year}.{month - 1:02d}" if month > 1 else f"{year - 1}.12"
@@ -158,7 +158,7 @@ def test_single_model_mode_pings_ready(one_model: Path) -> None:
     assert command.env[PREFIX + "PING_MODE"] == "ready"
 
 
-def test_the_load_limit_has_no_flag_without_a_gpu_and_this_is_said() -> None:
+def test_the_load_limit_has_no_flag_without_a_gpu_and_this_is_reported() -> None:
     command = serve_command({PREFIX + "MODEL_LOAD_GPU_LIMIT": "0.8"}, multi_model=True)
     assert not [one for one in command.argv if "gpu-limit" in one]
     assert any("lists no GPU" in note for note in command.notes)

@@ -24,7 +24,7 @@ def test_the_last_lines_leave_out_tables_and_flags(tmp_path: Path) -> None:
     assert last_lines(log, 2) == "second\nthird"
 
 
-def test_an_argument_named_after_the_list_of_flags_is_told(tmp_path: Path) -> None:
+def test_an_argument_named_after_the_list_of_flags_is_reported(tmp_path: Path) -> None:
     log = tmp_path / "log"
     flags = "Usage: tritonserver [options]\n  --help\n\tPrint usage\n\nMemory/Device Management:\n  --id <string>\n\n"
     log.write_text(f"serve: a note\n{flags}Unexpected argument: twelve\n\n")

@@ -11,7 +11,7 @@ def test_the_pinned_server_s_release_is_named_with_its_version() -> None:
     assert release_and_version("2.51.0") == "24.10 (2.51.0)"
 
 
-def test_of_an_unknown_server_the_version_alone_is_said() -> None:
+def test_of_an_unknown_server_the_version_alone_is_reported() -> None:
     assert release_and_version("2.99.0") == "2.99.0"
 
 

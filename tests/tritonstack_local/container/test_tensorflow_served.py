@@ -117,7 +117,7 @@ def test_what_is_no_graphdef_does_not_load(sagemaker: Any, content: str) -> None
     assert ("TensorFlow cannot load 'model.graphdef': no GraphDef" if content else "an empty network") in reply.text
 
 
-def test_a_saved_model_is_refused_and_says_what_is_served(sagemaker: Any, models: Path) -> None:
+def test_a_saved_model_is_refused_and_reports_what_is_served(sagemaker: Any, models: Path) -> None:
     saved = SCALE.replace("tensorflow_graphdef", "tensorflow_savedmodel")
     archive = {"saved/config.pbtxt": saved, "saved/1/model.savedmodel/saved_model.pb": "text"}
     reply = sagemaker.load("tf-saved", archive)
@@ -125,9 +125,7 @@ def test_a_saved_model_is_refused_and_says_what_is_served(sagemaker: Any, models
     assert "the CPU stand-in for tensorflow runs a frozen GraphDef alone" in reply.text
 
 
-def test_a_configuration_without_tensors_is_not_completed_as_a_graphdef_tells_none(
-    sagemaker: Any, models: Path
-) -> None:
+def test_a_configuration_without_tensors_is_not_completed_from_a_graphdef(sagemaker: Any, models: Path) -> None:
     reply = sagemaker.load("tf-bare", files(models, 'platform: "tensorflow_graphdef"\nmax_batch_size: 8\n'))
     assert reply.status == 200
     refused = sagemaker.invoke("tf-bare", x=X)

@@ -38,7 +38,7 @@ def test_what_happens_before_the_deadline_ends_the_wait() -> None:
     assert answers == [True]
 
 
-def test_who_waits_elsewhere_is_told_of_every_move() -> None:
+def test_waiters_on_other_conditions_are_notified_of_every_move() -> None:
     clock, told = Clock(), []
     clock.on_advance(lambda: told.append(clock.now()))
     clock.advance(LONG)

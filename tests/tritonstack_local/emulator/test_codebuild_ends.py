@@ -260,7 +260,7 @@ def _of_zip(emulator: Emulator, name: str, content: bytes) -> dict[str, Any]:
         ("{name}/none/", "no objects"),
     ],
 )
-def test_source_that_s3_does_not_give_is_said_in_the_phase(
+def test_source_that_s3_does_not_give_is_reported_in_the_phase(
     aws: Emulator, name: str, location: str, sentence: str
 ) -> None:
     bucket(aws, name)
@@ -272,7 +272,7 @@ def test_source_that_s3_does_not_give_is_said_in_the_phase(
     assert "INSTALL" not in phases(build)
 
 
-def test_artifacts_that_s3_does_not_take_are_said_in_the_phase(aws: Emulator, name: str) -> None:
+def test_artifacts_that_s3_does_not_take_are_reported_in_the_phase(aws: Emulator, name: str) -> None:
     spec = buildspec("echo a > a.txt", artifacts={"files": ["a.txt"]})
     make_project(aws, name, spec, artifacts={"type": "S3", "location": "no-such-bucket-here", "packaging": "NONE"})
     build = run(aws, name)

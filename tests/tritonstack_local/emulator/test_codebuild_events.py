@@ -105,7 +105,7 @@ def test_every_status_change_reaches_the_lambda_of_a_matching_rule(aws: Emulator
     assert information["phases"][-1]["phase-type"] == "COMPLETED"
 
 
-def test_rule_for_other_statuses_is_not_told(aws: Emulator, name: str) -> None:
+def test_rule_for_other_statuses_gets_no_event(aws: Emulator, name: str) -> None:
     _listen(aws, name, statuses=("STOPPED",))
     make_project(aws, name, buildspec("echo ready", "sleep 600"))
     build = start(aws, name)

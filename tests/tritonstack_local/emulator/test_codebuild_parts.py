@@ -39,7 +39,7 @@ SECTIONS = st.fixed_dictionaries(
 
 
 @given(st.text() | DOCUMENTS.map(yaml.safe_dump) | SECTIONS.map(yaml.safe_dump))
-def test_any_text_is_a_buildspec_or_a_said_problem(text: str) -> None:
+def test_any_text_is_a_buildspec_or_a_reported_problem(text: str) -> None:
     try:
         read = read_buildspec(text)
     except BuildspecError as error:
@@ -55,7 +55,7 @@ def test_commands_are_read_as_written(phases: dict[str, list[str]]) -> None:
     assert {name: list(read.phases[name].commands) for name in phases} == phases
 
 
-def test_every_problem_of_a_buildspec_is_said_at_once() -> None:
+def test_every_problem_of_a_buildspec_is_reported_at_once() -> None:
     with pytest.raises(BuildspecError) as refused:
         read_buildspec("version: 0.1\nenv: {shell: fish}\nphases: {build: {commands: echo}}\nartifacts: {}\n")
     for problem in ("version 0.1", "env.shell 'fish'", "phases.build.commands: a list", "artifacts.files"):
@@ -71,7 +71,7 @@ def test_every_problem_of_a_buildspec_is_said_at_once() -> None:
         ("arn:aws:s3:::bucket/buildspec.yml", False),
     ],
 )
-def test_buildspec_is_told_from_the_path_of_one(text: str, *, inline: bool) -> None:
+def test_an_inline_buildspec_is_distinguished_from_a_path(text: str, *, inline: bool) -> None:
     assert is_inline(text) is inline
 
 
@@ -133,7 +133,7 @@ def session(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Session]
     made.shell.end()
 
 
-def test_all_that_a_command_said_is_told_when_it_has_ended(session: Session) -> None:
+def test_all_output_of_a_command_is_passed_on_when_it_has_ended(session: Session) -> None:
     assert session.run("seq 1 20000; printf 'no newline'; exit 4") == 4
     assert session.lines == [*map(str, range(1, 20001)), "no newline"]
 
@@ -186,6 +186,6 @@ def test_artifacts_leave_out_what_lies_behind_links(tmp_path: Path) -> None:
     assert list(matching_files(files, tmp_path / "src")) == ["a.txt", "deep/b.txt"]
 
 
-def test_pattern_that_is_none_fails_the_upload(tmp_path: Path) -> None:
+def test_an_invalid_pattern_fails_the_upload(tmp_path: Path) -> None:
     with pytest.raises(PhaseError, match="entire path component"):
         matching_files(ArtifactFiles(files=("**x",)), tmp_path)

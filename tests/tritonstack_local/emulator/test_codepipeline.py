@@ -85,7 +85,7 @@ def test_a_pipeline_is_kept_as_declared_and_each_update_is_a_version(aws: Emulat
         client.get_pipeline(name=name)
 
 
-def test_no_pipeline_is_executed_and_its_state_says_that_none_ever_was(aws: Emulator, name: str, role: str) -> None:
+def test_no_pipeline_is_executed_and_its_state_reports_that_none_ever_was(aws: Emulator, name: str, role: str) -> None:
     client = aws.client("codepipeline")
     client.create_pipeline(pipeline=declaration(name, role))
     states = client.get_pipeline_state(name=name)["stageStates"]
@@ -204,7 +204,7 @@ def template(declared: Declaration) -> Declaration:
     return spelled
 
 
-def test_a_stack_makes_updates_and_removes_a_pipeline_and_a_wrong_update_goes_back(
+def test_a_stack_makes_updates_and_removes_a_pipeline_and_rolls_back_a_wrong_update(
     aws: Emulator, name: str, role: str
 ) -> None:
     client, declared = aws.client("codepipeline"), declaration(name, role)

@@ -156,7 +156,7 @@ def test_model_of_a_live_endpoint_can_be_deleted(aws: Emulator, name: str) -> No
     assert sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"] == "InService"
 
 
-def test_without_fleets_an_endpoint_is_in_service_at_once_and_the_log_says_so(aws: Emulator, name: str) -> None:
+def test_without_fleets_an_endpoint_is_in_service_at_once_and_the_log_reports_it(aws: Emulator, name: str) -> None:
     make_config(aws, name)
     aws.client("sagemaker").create_endpoint(EndpointName=name, EndpointConfigName=name)
     assert aws.client("sagemaker").describe_endpoint(EndpointName=name)["EndpointStatus"] == "InService"
@@ -205,7 +205,7 @@ def test_config_of_a_missing_model_is_refused(aws: Emulator, name: str) -> None:
         ({"RoutingStrategy": "KV_AWARE"}, "supported containers|Member must satisfy enum value set"),  # by botocore
     ],
 )
-def test_routing_by_prompts_needs_what_the_api_reference_says(
+def test_routing_by_prompts_needs_what_the_api_reference_requires(
     aws: Emulator, name: str, routing: dict[str, Any], words: str
 ) -> None:
     make_config(aws, name)

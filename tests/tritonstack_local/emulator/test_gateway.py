@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 from tests.tritonstack_local.emulator.running import PYTHON, REPOSITORY, ROLE_ARN, Emulator, free_port
 
 
-def test_health_says_what_stands_behind_endpoints(aws: Emulator, fleets: Emulator) -> None:
+def test_health_reports_what_stands_behind_endpoints(aws: Emulator, fleets: Emulator) -> None:
     assert (aws.get("/_tritonstack/health")["fleets"], aws.get("/_tritonstack/health")["runtime_url"]) == ("none", None)
     assert fleets.get("/_tritonstack/health")["fleets"] == "runtime"
 

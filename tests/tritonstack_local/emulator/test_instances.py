@@ -66,7 +66,7 @@ def test_an_endpoint_beyond_the_quota_is_refused_and_never_made(short: Emulator,
 
 
 @pytest.mark.parametrize(("what", "says"), [("capacity", NO_CAPACITY), ("limit", LIMIT)])
-def test_a_stack_says_so_goes_back_and_is_deployed_again_once_there_are_instances(
+def test_a_stack_without_instances_rolls_back_and_is_deployed_again_once_there_are_some(
     short: Emulator, name: str, what: str, says: str
 ) -> None:
     lacks(short, what)

@@ -75,7 +75,7 @@ def test_eventbridge_publishes_where_the_key_lets_it_in_without_a_source(
     assert (f"event not delivered to {topics[0]}: the policy of arn:aws:kms:" in aws.log.read_text()) is not delivered
 
 
-def test_an_alarm_calls_with_its_source_and_its_history_says_what_the_key_refused(
+def test_an_alarm_calls_with_its_source_and_its_history_reports_what_the_key_refused(
     aws: Emulator, inbox: Inbox, name: str
 ) -> None:
     watching = Watching(aws, name)

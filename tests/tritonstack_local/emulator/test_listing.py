@@ -55,7 +55,7 @@ def test_status_and_time_filter(aws: Emulator, many: list[str]) -> None:
     assert many[12] in {e["EndpointName"] for e in later}
 
 
-def test_a_token_that_nobody_gave_is_refused(aws: Emulator) -> None:
+def test_an_unknown_token_is_refused(aws: Emulator) -> None:
     with pytest.raises(ClientError, match="NextToken is not valid"):
         aws.client("sagemaker").list_models(NextToken="made-up")
 

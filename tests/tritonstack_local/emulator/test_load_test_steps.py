@@ -134,7 +134,7 @@ def test_a_job_that_does_not_end_in_time_has_the_clean_up_done_again(
     assert steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)["stopped"] == jobs
 
 
-def test_a_failed_job_is_told_by_its_reason_and_leaves_the_others_results(
+def test_a_failed_job_is_reported_by_its_reason_and_leaves_the_others_results(
     aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
 ) -> None:
     aws.client("s3").delete_object(Bucket=bucket, Key="payload.tar.gz")
@@ -229,7 +229,7 @@ def test_what_a_test_made_is_removed_although_an_answer_is_malformed(
     assert read(aws, bucket, planned, "cleaned.json")["why"] == "cancelled"
 
 
-def test_figures_that_cloudwatch_refuses_are_said_to_be_missing_and_the_others_kept(
+def test_figures_that_cloudwatch_refuses_are_reported_missing_and_the_others_kept(
     aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
 ) -> None:
     jobs = running_test(aws, planned, clients, place)

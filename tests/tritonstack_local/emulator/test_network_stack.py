@@ -37,7 +37,7 @@ def deploy(aws: Emulator, name: str, template: dict[str, Any]) -> str:
     return str(aws.settled(name)["StackStatus"])
 
 
-def test_a_created_network_is_made_as_it_is_told_and_leaves_nothing_behind(
+def test_a_created_network_is_made_as_configured_and_leaves_nothing_behind(
     aws: Emulator, name: str, template: dict[str, Any]
 ) -> None:
     assert deploy(aws, name, template) == "CREATE_COMPLETE", aws.failures(name)

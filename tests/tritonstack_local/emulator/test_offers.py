@@ -45,7 +45,7 @@ def test_quotas_have_awss_names_and_come_in_pages(aws: Emulator) -> None:
     } <= quotas(aws, "codebuild").keys()
 
 
-def test_a_quota_has_awss_code_and_says_that_it_is_constructed(aws: Emulator) -> None:
+def test_a_quota_has_awss_code_and_reports_that_it_is_constructed(aws: Emulator) -> None:
     rows = aws.client("service-quotas").list_service_quotas(ServiceCode="sagemaker")["Quotas"]
     (row,) = [row for row in rows if row["QuotaName"] == "Number of instances across active endpoints"]
     assert (row["QuotaCode"], row["Adjustable"]) == ("L-7A3DF611", True)

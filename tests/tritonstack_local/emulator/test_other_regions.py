@@ -9,7 +9,7 @@ from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator, 
 FAR = "eu-west-1"
 
 
-def test_it_is_in_service_without_a_container_and_the_log_says_so(fleets: Emulator, name: str) -> None:
+def test_it_is_in_service_without_a_container_and_the_log_reports_it(fleets: Emulator, name: str) -> None:
     make_role(fleets)
     sagemaker = boto3.client(
         "sagemaker",

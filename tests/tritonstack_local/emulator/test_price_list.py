@@ -45,7 +45,7 @@ def test_an_answer_has_the_service_s_shape_and_comes_in_pages(aws: Emulator) -> 
     assert [one for page in pages for one in page["PriceList"]] == whole["PriceList"]
 
 
-def test_every_type_of_the_region_has_a_price_that_says_it_is_constructed(aws: Emulator) -> None:
+def test_every_type_of_the_region_has_a_price_that_reports_it_is_constructed(aws: Emulator) -> None:
     found = [read_product(text, region=REGION) for text in ask(aws)["PriceList"]]
     hosted = {row.name: row for row in load_catalogue().instances.values() if REGION in row.regions}
     assert {product.instance_type for product in found if product} == set(hosted)

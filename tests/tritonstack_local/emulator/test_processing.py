@@ -67,7 +67,7 @@ def test_job_downloads_its_inputs_runs_and_uploads_its_outputs(aws: Emulator, bu
     assert "stands for /opt/ml" in log
 
 
-def test_failed_job_says_why_and_uploads_nothing_at_its_end(aws: Emulator, bucket: str) -> None:
+def test_failed_job_reports_why_and_uploads_nothing_at_its_end(aws: Emulator, bucket: str) -> None:
     step = """
         import pathlib, sys
         root = pathlib.Path(__file__).parents[3]
@@ -173,7 +173,7 @@ def test_isolated_job_has_an_opt_ml_of_its_own_and_no_network(aws: Emulator, buc
 
 
 @pytest.mark.parametrize(("instance_type", "built"), [("ml.g5.xlarge", True), ("ml.g4dn.xlarge", False)])
-def test_engine_step_of_an_a10g_builds_there_and_says_elsewhere_why_not(
+def test_engine_step_of_an_a10g_builds_there_and_reports_elsewhere_why_not(
     aws: Emulator, bucket: str, tmp_path: Path, instance_type: str, built: bool
 ) -> None:
     Step.make(tmp_path, output="../../output")

@@ -34,7 +34,7 @@ def test_jobs_are_listed_with_their_status_and_tags(aws: Emulator, bucket: str) 
     assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "team", "Value": "platform"}]
 
 
-def test_job_that_nobody_created_is_not_found(aws: Emulator, name: str) -> None:
+def test_unknown_job_is_not_found(aws: Emulator, name: str) -> None:
     for operation in ("describe_processing_job", "stop_processing_job"):
         with pytest.raises(ClientError, match=f"Could not find requested job with name: {name}"):
             getattr(aws.client("sagemaker"), operation)(ProcessingJobName=name)

@@ -28,7 +28,7 @@ def test_right_request_passes() -> None:
     validate("sagemaker", "CreateEndpointConfig", _config())
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_every_problem_is_reported_at_once() -> None:
     sentence = _refusal(
         "CreateEndpointConfig",
         {"ProductionVariants": [{**VARIANT, "VariantName": "-", "InitialInstanceCount": 0, "Wieght": 1}]},
@@ -44,7 +44,7 @@ def test_every_problem_is_told_at_once() -> None:
         assert part in sentence
 
 
-def test_misspelt_member_is_told_with_the_right_one() -> None:
+def test_misspelt_member_is_reported_with_the_right_one() -> None:
     request = {"ModelName": "m", "PrimaryContainer": {"Image": "i", "Enviroment": {}}}
     assert "did you mean Environment?" in _refusal("CreateModel", request)
 

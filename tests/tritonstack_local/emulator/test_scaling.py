@@ -65,7 +65,7 @@ def test_a_scaled_variant_may_change_its_model(aws: Emulator, name: str) -> None
 
 
 @pytest.mark.parametrize(("retain", "count"), [(True, 3), (False, 1)])
-def test_an_update_keeps_the_scaled_count_only_if_told_to(aws: Emulator, name: str, retain: bool, count: int) -> None:
+def test_an_update_keeps_the_scaled_count_only_if_requested(aws: Emulator, name: str, retain: bool, count: int) -> None:
     make_scaled(aws, name)
     make_config(aws, f"{name}-2", InitialVariantWeight=2)
     sagemaker = aws.client("sagemaker")
@@ -128,7 +128,7 @@ def test_deregistering_takes_policies_and_schedules_along(aws: Emulator, name: s
     assert put_anew != first
 
 
-def test_what_is_described_has_members_that_nobody_set(aws: Emulator, name: str) -> None:
+def test_descriptions_have_default_members(aws: Emulator, name: str) -> None:
     scaling = make_scaled(aws, name)
     put = {**target(name), "PolicyName": "p", "PolicyType": "TargetTrackingScaling"}
     resource, of = target(name)["ResourceId"], {"ServiceNamespace": "sagemaker"}

@@ -115,7 +115,7 @@ def test_deleted_stack_leaves_nothing(fleets: Emulator, name: str) -> None:
     assert sagemaker.list_models(NameContains=name)["Models"] == []
 
 
-def test_change_set_says_what_is_replaced(aws: Emulator, name: str) -> None:
+def test_change_set_reports_what_is_replaced(aws: Emulator, name: str) -> None:
     assert aws.deploy(name, serving(name)) == "CREATE_COMPLETE"
     cloudformation = aws.client("cloudformation")
     cloudformation.create_change_set(
@@ -225,7 +225,7 @@ def test_composite_alarm_is_made_changed_and_deleted(aws: Emulator, name: str) -
     assert cloudwatch.describe_alarms(**wanted)["CompositeAlarms"] == []
 
 
-def test_bounded_wait_fails_an_endpoint_that_nobody_reports(tmp_path: Path, name: str) -> None:
+def test_bounded_wait_fails_an_endpoint_without_a_report(tmp_path: Path, name: str) -> None:
     emulator = Emulator(tmp_path, TRITONSTACK_ENDPOINT_WAIT_SECONDS="0.3")
     try:
         emulator.wait_ready()

@@ -86,7 +86,7 @@ def test_instances_are_added_in_proportion_and_not_again_before_the_cooldown_is_
     assert tracked.alarms["AlarmHigh"]["AlarmName"] in newest["Cause"]
 
 
-def test_only_the_maximum_is_told_and_it_is_never_passed(aws: Emulator, name: str) -> None:
+def test_only_the_maximum_is_an_event_and_it_is_never_passed(aws: Emulator, name: str) -> None:
     tracked = Tracked(aws, name)
     inbox = Inbox(aws, name)
     resource = target(name)["ResourceId"]

@@ -238,7 +238,7 @@ def emulator(status: int, answer: bytes = b"{}") -> Iterator[tuple[str, list[tup
         (404, b"{}", Reported.NOT_AWAITED),
     ],
 )
-def test_a_report_says_what_the_deployment_is_now(status: int, answer: bytes, expected: Reported) -> None:
+def test_a_report_returns_the_deployment_as_it_is_now(status: int, answer: bytes, expected: Reported) -> None:
     with emulator(status, answer) as (url, got):
         assert reader(url).report(endpoint="e", config="c", outcome="shifted", instances=2) is expected
     report = {"endpoint_config_name": "c", "outcome": "shifted", "reason": "", "instances": 2}

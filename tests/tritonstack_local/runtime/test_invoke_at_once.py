@@ -51,7 +51,7 @@ async def test_a_request_at_once_is_in_flight_until_its_answer(tmp_path: Path) -
 
 
 @asynchronous
-async def test_an_error_of_the_model_is_counted_and_told(tmp_path: Path) -> None:
+async def test_an_error_of_the_model_is_counted_and_reported(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
         await at.call("a.tar.gz")
         at.triton.statuses["a.tar.gz"] = 400

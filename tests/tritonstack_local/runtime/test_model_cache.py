@@ -106,7 +106,7 @@ async def test_507_with_nothing_to_evict_is_the_models_error(tmp_path: Path) -> 
 
 
 @asynchronous
-async def test_507_to_an_inference_is_told_and_evicts_the_least_recently_used_other_model(tmp_path: Path) -> None:
+async def test_507_to_an_inference_is_reported_and_evicts_the_least_recently_used_other_model(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
         for target in ("full.tar.gz", "old.tar.gz", "new.tar.gz"):
             await at.call(target)
@@ -260,7 +260,7 @@ async def test_a_load_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
 
 
 @asynchronous
-async def test_a_failed_load_is_told_to_every_caller_and_tried_again_by_the_next(tmp_path: Path) -> None:
+async def test_a_failed_load_is_reported_to_every_caller_and_tried_again_by_the_next(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
         at.triton.failing["a.tar.gz"] = 400
         found = await asyncio.gather(*(at.call("a.tar.gz") for _ in range(3)), return_exceptions=True)

@@ -258,7 +258,7 @@ async def test_stopping_waits_for_a_request_taken_at_once() -> None:
 
 
 @asynchronous
-async def test_a_request_tells_that_its_sender_has_gone() -> None:
+async def test_a_request_shows_that_its_sender_has_gone() -> None:
     taken: list[Request] = []
     go_on = asyncio.Event()
 

@@ -25,7 +25,7 @@ async def fetched(port: int, path: str) -> Any:
 
 
 @asynchronous
-async def test_the_status_tells_endpoints_fleets_models_and_errors(tmp_path: Path) -> None:
+async def test_the_status_reports_endpoints_fleets_models_and_errors(tmp_path: Path) -> None:
     async with stage(tmp_path, config(), max_models=2) as at:
         await until(lambda: at.runtime.reconciler.endpoints["e"].described.status == "InService")
         for target in ("a.tar.gz", "a.tar.gz", "b.tar.gz", "c.tar.gz"):

@@ -45,7 +45,7 @@ def sagemaker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SageMaker]:
         yield SageMaker(container)
 
 
-def test_the_graph_in_a_marked_plan_answers_and_the_log_says_so(sagemaker: SageMaker, plan: Path) -> None:
+def test_the_graph_in_a_marked_plan_answers_and_the_log_reports_it(sagemaker: SageMaker, plan: Path) -> None:
     assert sagemaker.load("double", {"double/config.pbtxt": CONFIG, "double/1/model.plan": plan}).status == 200
     assert sagemaker.invoke("double", **ROWS).outputs == {"y": [2, 4, 6], "m": [2, -4, 6]}
     said = "backend tensorrt runs the ONNX graph in model.plan, which trtexec-stand-in wrote, with ONNX Runtime"

@@ -97,13 +97,13 @@ def test_shapes_that_do_not_suit_the_graph_are_refused(tmp_path: Path, onnx: str
     assert not plan.exists()
 
 
-def test_an_input_without_shapes_has_free_axes_of_one_and_that_is_said(tmp_path: Path, onnx: str) -> None:
+def test_an_input_without_shapes_has_free_axes_of_one_and_that_is_reported(tmp_path: Path, onnx: str) -> None:
     status, log = run(programs(tmp_path).trtexec, onnx, "--skipInference")
     assert status == 0
     assert "no shapes were provided. Automatically overriding shape to: 1x3" in log
 
 
-def test_every_line_says_that_it_is_a_stand_in(tmp_path: Path, onnx: str) -> None:
+def test_every_line_reports_that_it_is_a_stand_in(tmp_path: Path, onnx: str) -> None:
     trtexec = programs(tmp_path).trtexec
     for arguments in (["--help"], [onnx, *SHAPES], [onnx, "--no-such"], []):
         _, log = run(trtexec, *arguments)
@@ -111,7 +111,7 @@ def test_every_line_says_that_it_is_a_stand_in(tmp_path: Path, onnx: str) -> Non
         assert all("trtexec-stand-in" in line for line in log.splitlines())
 
 
-def test_what_it_writes_is_marked_and_says_for_what_it_stands(tmp_path: Path, onnx: str) -> None:
+def test_written_files_are_marked_and_name_what_they_stand_for(tmp_path: Path, onnx: str) -> None:
     plan = tmp_path / "model.plan"
     assert run(programs(tmp_path).trtexec, onnx, f"--saveEngine={plan}", "--skipInference", *SHAPES)[0] == 0
     assert is_marked(plan)

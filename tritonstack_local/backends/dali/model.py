@@ -104,8 +104,8 @@ class TritonPythonModel(BatchingModel):
 
 def _reason(message):
     """DALI's message in one line, without its advice about the pipeline, which is built again."""
-    said = [line.strip(" :") for line in message.splitlines()]
-    kept = [line for line in said if line and line not in ("Critical error in pipeline", PIPELINE_LOST)]
+    lines = [line.strip(" :") for line in message.splitlines()]
+    kept = [line for line in lines if line and line not in ("Critical error in pipeline", PIPELINE_LOST)]
     advice = "; the input is no image that DALI decodes, or not all of one" if "decoders" in message else ""
     return f"DALI: {': '.join(kept)}{advice}"
 

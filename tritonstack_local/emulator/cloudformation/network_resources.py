@@ -62,13 +62,13 @@ def _delete_nat(physical_id: str, _properties: Properties) -> None:
 def _egress(properties: Properties) -> dict[str, Any]:
     """One rule of a group as the API takes it."""
     rule: dict[str, Any] = {name: properties[name] for name in _RULE if name in properties}
-    told = {"Description": properties["Description"]} if "Description" in properties else {}
+    description = {"Description": properties["Description"]} if "Description" in properties else {}
     if "CidrIp" in properties:
-        rule["IpRanges"] = [{"CidrIp": properties["CidrIp"], **told}]
+        rule["IpRanges"] = [{"CidrIp": properties["CidrIp"], **description}]
     if "DestinationPrefixListId" in properties:
-        rule["PrefixListIds"] = [{"PrefixListId": properties["DestinationPrefixListId"], **told}]
+        rule["PrefixListIds"] = [{"PrefixListId": properties["DestinationPrefixListId"], **description}]
     if "DestinationSecurityGroupId" in properties:
-        rule["UserIdGroupPairs"] = [{"GroupId": properties["DestinationSecurityGroupId"], **told}]
+        rule["UserIdGroupPairs"] = [{"GroupId": properties["DestinationSecurityGroupId"], **description}]
     return {"GroupId": properties["GroupId"], "IpPermissions": [rule]}
 
 

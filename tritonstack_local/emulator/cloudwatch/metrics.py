@@ -368,8 +368,8 @@ def put_metric_data(request: Request) -> None:
     for datum in data:
         given = dimensions(datum.get("Dimensions"))
         metric = Metric(namespace=request["Namespace"], name=datum["MetricName"], dimensions=given)
-        told = {"Timestamp": datum["Timestamp"] + ahead_seconds()} if "Timestamp" in datum else {}
-        write(metric, {**datum, **told})
+        timestamp = {"Timestamp": datum["Timestamp"] + ahead_seconds()} if "Timestamp" in datum else {}
+        write(metric, {**datum, **timestamp})
 
 
 def _datum_problems(datum: dict[str, Any]) -> Iterable[str]:

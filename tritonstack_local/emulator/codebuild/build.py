@@ -43,8 +43,8 @@ def failing_as_client_error(what: str) -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        told = error.response["Error"]
-        raise PhaseError("CLIENT_ERROR", f"{what}, error: {told['Code']}: {told.get('Message', '')}") from error
+        refusal = error.response["Error"]
+        raise PhaseError("CLIENT_ERROR", f"{what}, error: {refusal['Code']}: {refusal.get('Message', '')}") from error
     except (BotoCoreError, OSError) as error:
         raise PhaseError("CLIENT_ERROR", f"{what}, error: {error}") from error
 

@@ -75,7 +75,7 @@ class Container:
         enclosure.exited.add_done_callback(lambda exited: ended(exited.result()))
         return os.fdopen(reader, encoding="utf-8", errors="replace")
 
-    def said(self) -> str:
+    def location_text(self) -> str:
         """Log line about where the entrypoint runs."""
         if self._own_namespaces:
             return f"/opt/ml is {self.path('/opt/ml')}; the entrypoint has no network and sees no other processes"

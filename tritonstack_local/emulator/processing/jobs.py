@@ -163,7 +163,7 @@ class Process:
     def start(self, variables: dict[str, str]) -> None:
         """Start it; raises JobFailedError."""
         output = self._container.start(variables, ended=self._end)
-        self._log.say(self._container.said())
+        self._log.say(self._container.location_text())
         self._reader = threading.Thread(target=self._read, args=(output,), daemon=True)
         self._reader.start()
 

@@ -316,12 +316,12 @@ class Endpoints:
         """
         with self._state.changed:
             meant = [record for record in self._state.endpoints.everywhere() if _deploys(record, endpoint, config)]
-            told = [
+            outcomes = [
                 None if self._goes_back(record, outcome) else _told(record, outcome, reason=reason, instances=instances)
                 for record in meant
             ]
             self._state.changed.notify_all()
-        return next((one for one in told if one is not None), None)
+        return next((one for one in outcomes if one is not None), None)
 
     def _goes_back(self, record: EndpointRecord, outcome: Outcome) -> bool:
         """Whether the update rolls back silently once the new fleet is up."""

@@ -128,7 +128,7 @@ def test_the_event_of_a_change_is_as_in_the_user_guide(watching: Watching, inbox
     )
 
 
-def test_other_actions_are_recognised_and_told_as_not_executed(watching: Watching) -> None:
+def test_other_actions_are_recognised_and_reported_as_not_executed(watching: Watching) -> None:
     missing = f"arn:aws:sns:us-east-1:123456789012:{watching.name}-missing"
     watching.write(9)
     watching.put(AlarmActions=[POLICY, missing])
@@ -193,7 +193,7 @@ def test_a_composite_alarm_follows_its_rule(family: Family, rule: str, firing: l
     assert sorted(found) == sorted(firing)
 
 
-def test_a_composite_alarm_follows_data_and_tells_its_topic(family: Family, inbox: Inbox) -> None:
+def test_a_composite_alarm_follows_data_and_notifies_its_topic(family: Family, inbox: Inbox) -> None:
     watching = family.watching
     family.put("ALARM({0}) AND ALARM({1})", AlarmActions=[inbox.topic(watching.name)])
     assert watching.alarm()["StateValue"] == "OK"
@@ -249,7 +249,7 @@ def test_a_child_outlives_no_rule_that_names_it(family: Family) -> None:
         ("ALARM({0}", "Error in AlarmRule"),
     ],
 )
-def test_rules_that_are_none_are_refused(family: Family, rule: str, words: str) -> None:
+def test_invalid_rules_are_refused(family: Family, rule: str, words: str) -> None:
     with pytest.raises(ClientError, match=words):
         family.put(rule)
 

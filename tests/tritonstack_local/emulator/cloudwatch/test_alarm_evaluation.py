@@ -62,7 +62,7 @@ def test_one_of_one_takes_the_newest_point_that_there_is(row: str, state: str) -
     assert verdicts(row, to_alarm=1, periods=1) == [state] * 4
 
 
-def test_the_points_that_decided_are_told() -> None:
+def test_the_points_that_decided_are_reported() -> None:
     criteria = Criteria(breaches=lambda value: value > 0, periods=3, to_alarm=2, missing="breaching")
     assert criteria.range_points == 5
     verdict = evaluate([None, 0.0, None, 1.0, None], criteria)

@@ -45,7 +45,7 @@ def test_alarms_on_a_metric_that_cannot_be_are_refused(watching: Watching, chang
     assert watching.cloudwatch.describe_alarms(AlarmNamePrefix=watching.name)["MetricAlarms"] == []
 
 
-def test_every_problem_is_told_at_once(watching: Watching) -> None:
+def test_every_problem_is_reported_at_once(watching: Watching) -> None:
     with pytest.raises(ClientError) as refusal:
         watching.put(Period=45, TreatMissingData="fine", Threshold=None)
     for words in ("Period 45", "TreatMissingData fine", "Threshold is required"):

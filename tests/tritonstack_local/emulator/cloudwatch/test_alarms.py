@@ -73,7 +73,7 @@ def test_comparisons_at_the_threshold(watching: Watching, operator: str, state: 
     ("treatment", "state"),
     [(None, "INSUFFICIENT_DATA"), ("missing", "INSUFFICIENT_DATA"), ("breaching", "ALARM"), ("notBreaching", "OK")],
 )
-def test_missing_data_count_for_what_the_alarm_says(watching: Watching, treatment: str | None, state: str) -> None:
+def test_missing_data_are_treated_by_the_alarms_setting(watching: Watching, treatment: str | None, state: str) -> None:
     watching.put(TreatMissingData=treatment)
     assert watching.state() == state
 
@@ -142,7 +142,7 @@ def test_high_resolution_alarms_look_at_whole_periods_below_a_minute(watching: W
     assert watching.alarm()["StateValue"] == "ALARM"
 
 
-def test_a_unit_that_nobody_writes_is_missing_data(watching: Watching) -> None:
+def test_another_unit_is_missing_data(watching: Watching) -> None:
     watching.write(9)
     watching.put(Unit="Seconds")
     assert watching.state() == "INSUFFICIENT_DATA"
@@ -263,7 +263,7 @@ def test_sentences_of_reasons(watching: Watching, settings: dict[str, Any], valu
     assert words in watching.alarm()["StateReason"]
 
 
-def test_a_lack_of_data_is_told(watching: Watching) -> None:
+def test_a_lack_of_data_is_reported(watching: Watching) -> None:
     watching.put()
     watching.write(9)
     watching.evaluated()

@@ -76,7 +76,7 @@ def test_bodies_that_are_right(text: str) -> None:
         (body(*[widget(METRIC)] * 501), "/widgets", "at most 500"),
     ],
 )
-def test_bodies_that_are_wrong_are_told_where(text: str, path: str, words: str) -> None:
+def test_bodies_that_are_wrong_are_reported_where(text: str, path: str, words: str) -> None:
     errors, _ = problems(text)
     assert [(where, words in sentence) for where, sentence in errors] == [(path, True)]
 

@@ -45,7 +45,7 @@ def test_alarms_can_be_looked_at_as_seldom_as_on_aws(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "often"])
-def test_a_pause_that_is_none_ends_the_start_with_a_sentence(tmp_path: Path, seconds: str) -> None:
+def test_an_invalid_pause_ends_the_start_with_a_message(tmp_path: Path, seconds: str) -> None:
     emulator = Emulator(tmp_path, TRITONSTACK_ALARM_SECONDS=seconds)
     assert emulator.process.wait(timeout=30) == 2
     told = emulator.log.read_text()

@@ -149,7 +149,7 @@ def test_pages_hold_as_many_points_as_were_asked_for(calls: Watching) -> None:
         ({"Id": "e1", "Expression": "SELECT AVG(x) FROM y"}, "Error in expression 'e1'"),
     ],
 )
-def test_expressions_that_are_none_are_refused(calls: Watching, query: dict[str, Any], words: str) -> None:
+def test_invalid_expressions_are_refused(calls: Watching, query: dict[str, Any], words: str) -> None:
     with pytest.raises(ClientError, match=words) as refusal:
         ask(calls, query, calls.query("m1", "Calls", of=OLD))
     assert refusal.value.response["Error"]["Code"] == "ValidationError"
@@ -210,7 +210,7 @@ def test_metrics_are_listed_by_name_and_dimension(calls: Watching) -> None:
         ({"StatisticValues": {"SampleCount": 1, "Sum": float("inf"), "Minimum": 1, "Maximum": 1}}, "special values"),
     ],
 )
-def test_data_that_are_none_are_refused_and_none_of_the_call_is_kept(
+def test_invalid_data_are_refused_with_their_whole_request(
     watching: Watching, datum: dict[str, Any], words: str
 ) -> None:
     good = {"MetricName": "Good", "Value": 1}

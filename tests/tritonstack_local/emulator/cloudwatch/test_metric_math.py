@@ -155,7 +155,7 @@ def test_other_expressions_are_refused_by_name(expression: str, words: str) -> N
 
 
 @given(st.text(alphabet="m12+-*/^()[],<>=!&|.' PERIODFA\n\u00e9", max_size=30))
-def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+def test_any_text_is_read_or_refused_with_a_message(text: str) -> None:
     try:
         names(parse(text))
     except ExpressionError as error:
