@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 from xml.sax.saxutils import escape
 
 from ministack.core.responses import get_account_id, get_region, json_response
@@ -23,6 +23,7 @@ from tritonstack_local.emulator.services import JsonService
 
 
 Request = dict[str, Any]
+R = TypeVar("R")
 ENDPOINT_INSTANCES, JOB_INSTANCES, ALL_INSTANCES, BUILDS, GPU_BUILDS = 20, 4, 50, 20, 4
 """The constructed values: of a type for endpoints and for processing jobs, of all types, of builds at once."""
 
@@ -55,11 +56,15 @@ def _list(request: Request) -> dict[str, Any]:
         raise RefusedError(
             "NoSuchResourceException", f"The local AWS has no quotas of service {service}", source=_API, status=404
         )
-    rows = list(names(get_region()))
+    rows, more = _page(list(names(get_region())), request)
+    return {"Quotas": [_quota(service, name, value) for name, value in rows], **more}
+
+
+def _page(rows: list[R], request: Request) -> tuple[list[R], dict[str, str]]:
+    """One page of ``rows``, and the NextToken member if another follows; a token is the next page's first place."""
     start = int(request.get("NextToken") or 0)
     end = start + int(request.get("MaxResults") or _PAGE)
-    page = {"Quotas": [_quota(service, name, value) for name, value in rows[start:end]]}
-    return page | ({"NextToken": str(end)} if end < len(rows) else {})
+    return rows[start:end], {"NextToken": str(end)} if end < len(rows) else {}
 
 
 def _sagemaker(region: str) -> Iterator[tuple[str, int]]:
@@ -133,10 +138,8 @@ def _products(request: dict[str, Any]) -> dict[str, Any]:
         for region in sorted(row.regions)
     )
     found = [(row, attributes) for row, attributes in products if wanted.items() <= attributes.items()]
-    start = int(request.get("NextToken") or 0)
-    end = start + int(request.get("MaxResults") or _PAGE)
-    page = {"FormatVersion": "aws_v1", "PriceList": [json.dumps(_document(*each)) for each in found[start:end]]}
-    return page | ({"NextToken": str(end)} if end < len(found) else {})
+    page, more = _page(found, request)
+    return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(_document(*each)) for each in page], **more}
 
 
 def _attributes(row: InstanceType, region: str) -> dict[str, str]:

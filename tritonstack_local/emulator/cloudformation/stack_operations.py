@@ -177,6 +177,12 @@ def _begun_anew(roll_back: Callable[..., Awaitable[None]]) -> Callable[..., Awai
     return rolled_back
 
 
+# --- Events of an update ---
+# User guide, "Understand update behaviors of stack resources": "CloudFormation updates resources based on differences
+# between what you submit and the stack's current template. Resources that haven't changed run without disruption during
+# the update process." MiniStack has UPDATE events for new resources and for unchanged ones.
+
+
 _CREATING = {
     "UPDATE_IN_PROGRESS": "CREATE_IN_PROGRESS",
     "UPDATE_COMPLETE": "CREATE_COMPLETE",
@@ -184,32 +190,23 @@ _CREATING = {
 }
 
 
-class NewResources:
-    """Which resources the running updates make, by stack id."""
-
-    def __init__(self) -> None:
-        """None yet."""
-        self._made: dict[str, set[str]] = {}
-
-    def status(self, stack_id: str, stack_name: str, logical_id: str, status: str) -> str:
-        """The status that an event of a resource, or of the stack itself, is to have."""
-        if logical_id == stack_name:
-            self._made.pop(stack_id, None)  # the update is over, or is rolled back
-            return status
-        made = self._made.setdefault(stack_id, set())
-        if status == "UPDATE_IN_PROGRESS" and logical_id not in _stacks.get(stack_name, {}).get("_resources", {}):
-            made.add(logical_id)
-        return _CREATING.get(status, status) if logical_id in made else status
-
-
 def install_new_resources() -> None:
-    """Wrap the function with which MiniStack's engine records events."""
-    new, add = NewResources(), stacks._add_event
+    """Events of a resource that an update creates have CREATE statuses."""
+    created: dict[str, set[str]] = {}  # by stack id, in running updates
+    add = stacks._add_event
 
     def add_event(*event: Any, **more: Any) -> None:
         stack_id, stack_name, logical_id, kind, status, *rest = event
-        status = new.status(stack_id, stack_name, logical_id, status)
+        if logical_id == stack_name:
+            created.pop(stack_id, None)  # the update is over, or is rolled back
+            add(*event, **more)
+            return
         record = _stacks.get(stack_name, {}).get("_resources", {}).get(logical_id)
+        of_stack = created.setdefault(stack_id, set())
+        if status == "UPDATE_IN_PROGRESS" and record is None:
+            of_stack.add(logical_id)
+        if logical_id in of_stack:
+            status = _CREATING.get(status, status)
         if record is not None and status == "CREATE_COMPLETE":
             record["ResourceStatus"] = status
         add(stack_id, stack_name, logical_id, kind, status, *rest, **more)
@@ -217,43 +214,23 @@ def install_new_resources() -> None:
     stacks._add_event = add_event
 
 
-# User guide, "Understand update behaviors of stack resources": "CloudFormation updates resources based on differences
-# between what you submit and the stack's current template. Resources that haven't changed run without disruption during
-# the update process."
-
-
-class UnchangedResources:
-    """The resources that a running update came to and found as they are to be."""
-
-    def __init__(self) -> None:
-        """None yet."""
-        self._found: set[tuple[str, str]] = set()
-
-    def look(self, stack_name: str, logical_id: str, *, before: Any, after: Any) -> None:
-        """An update came to a resource, whose resolved properties are these."""
-        if before == after:
-            self._found.add((stack_name, logical_id))
-
-    def ended(self, stack_name: str, logical_id: str) -> bool:
-        """Whether the update ends with a resource that it left as it is; it is asked once."""
-        found = (stack_name, logical_id) in self._found
-        self._found.discard((stack_name, logical_id))
-        return found
-
-
 def install_unchanged_resources() -> None:
-    """Wrap MiniStack's update of one resource, and the function with which its engine records events."""
-    unchanged, update, add = UnchangedResources(), stacks._update_keeping_seed, stacks._add_event
+    """A resource whose resolved properties an update leaves unchanged has no events."""
+    unchanged: set[tuple[str, str]] = set()  # (stack's name, logical id), in running updates
+    update, add = stacks._update_keeping_seed, stacks._add_event
 
     def update_one(kind: str, physical_id: str, before: Any, after: Any, *rest: Any) -> Any:
         stack_name, logical_id, *_ = rest
-        unchanged.look(stack_name, logical_id, before=before, after=after)
+        if before == after:
+            unchanged.add((stack_name, logical_id))
         return update(kind, physical_id, before, after, *rest)
 
     def add_event(*event: Any, **more: Any) -> None:
         stack_id, stack_name, logical_id, _, status, *_ = event
-        if status == "UPDATE_COMPLETE" and unchanged.ended(stack_name, logical_id):
-            _forget_start(_stack_events[stack_id], logical_id)
+        left_as_it_was = (stack_name, logical_id) in unchanged
+        if status == "UPDATE_COMPLETE" and left_as_it_was:
+            unchanged.discard((stack_name, logical_id))
+            _remove_start(_stack_events[stack_id], logical_id)
         else:
             add(*event, **more)
 
@@ -261,14 +238,13 @@ def install_unchanged_resources() -> None:
     stacks._add_event = add_event
 
 
-def _forget_start(events: list[dict[str, Any]], logical_id: str) -> None:
+def _remove_start(events: list[dict[str, Any]], logical_id: str) -> None:
     """Remove the last UPDATE_IN_PROGRESS event of a resource."""
-    started = [
-        number
-        for number, event in enumerate(events)
-        if (event["LogicalResourceId"], event["ResourceStatus"]) == (logical_id, "UPDATE_IN_PROGRESS")
-    ]
-    del events[started[-1]]
+    for place in range(len(events) - 1, -1, -1):
+        event = events[place]
+        if (event["LogicalResourceId"], event["ResourceStatus"]) == (logical_id, "UPDATE_IN_PROGRESS"):
+            del events[place]
+            return
 
 
 # --- OperationId of stack events ---
