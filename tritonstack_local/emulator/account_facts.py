@@ -18,9 +18,9 @@ from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import JsonService
 
-# Stand-ins: names are AWS's, values are constructed, since nothing limits the local AWS. Codes are AWS's where this
-# project knows them, else made from the name, so that they stay the same.
-
+# --- Service Quotas ---
+# Names are AWS's, values are constructed, since nothing limits the local AWS. Codes are AWS's where this project has
+# them, else made from the name, so that they stay the same.
 
 Request = dict[str, Any]
 R = TypeVar("R")
@@ -101,9 +101,9 @@ def _quota(service: str, name: str, value: int) -> dict[str, Any]:
     }
 
 
-# A stand-in: it has a product for each type and region of the catalogue, at a price that is constructed and no price of
-# AWS's, as the version of the list says.
-
+# --- Price List ---
+# A product for each type and region of the catalogue, at a constructed price that is not AWS's, as the version of the
+# list states.
 
 _SERVICE = "AmazonSageMaker"
 _LEAST_TYPES = {"TERM_MATCH", "EQUALS"}
@@ -180,8 +180,8 @@ def _document(row: InstanceType, attributes: dict[str, str]) -> dict[str, Any]:
     }
 
 
-# Stand-ins: the catalogue's releases are there, under a digest that is constructed from the tag; nothing can be pulled.
-
+# --- Triton images in AWS's ECR accounts ---
+# The catalogue's releases, under a digest that is constructed from the tag; nothing can be pulled.
 
 Answer = tuple[int, dict[str, str], Any]
 _MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
@@ -239,8 +239,8 @@ def _found(request: dict[str, Any], account: str, repository: str, tags: frozens
     return answer
 
 
-# A stand-in: every zone has the GPU types that the catalogue lists for the region.
-
+# --- Instance types by availability zone ---
+# Every zone has the GPU types that the catalogue lists for the region.
 
 _ZONES = "abc"
 _LOCATION = "availability-zone"

@@ -14,8 +14,8 @@ from tritonstack_local.emulator.cloudformation.provisioning import Properties, P
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import call
 
-# CopyObject ignores ``If-None-Match``, and neither answers with the checksum that was asked for (S3 API reference).
-
+# --- Object writes ---
+# MiniStack's CopyObject ignores ``If-None-Match``, and neither write returns the requested checksum (S3 API reference).
 
 Answer = tuple[int, dict[str, str], Any]
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
@@ -68,10 +68,10 @@ def _with_checksums(body: bytes, checksums: dict[str, str]) -> bytes:
     return b'<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root)
 
 
+# --- AWS::S3::Bucket ---
 # MiniStack keeps CORS, notifications, public access block, website and enabled versioning. Here come encryption,
 # lifecycle, logging, ownership, canned ACL, tags and suspended versioning; a property that neither keeps is refused, so
-# that a template never seems to have an effect which it has not.
-
+# that no property of a template is ignored.
 
 TYPE = "AWS::S3::Bucket"
 _BY_MINISTACK = frozenset(

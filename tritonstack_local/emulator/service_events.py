@@ -16,10 +16,10 @@ from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import metrics
 from tritonstack_local.emulator.codebuild.build import Build
 
+# --- Events ---
 # PutEvents refuses such sources, as on AWS. A Lambda target is invoked asynchronously: when the function fails, Lambda
 # tries again after one minute and once more after another two (Lambda developer guide, "Error handling for asynchronous
 # invocation"). Those minutes are the clock's.
-
 
 logger = logging.getLogger("tritonstack.emulator.events")
 _RETRY_SECONDS = (60.0, 120.0)
@@ -89,10 +89,10 @@ def _send_to_failure_destination(name: str, record: dict[str, Any], event: Any, 
         lambda_svc._route_async_failure(arn, name, event, result)
 
 
+# --- Metrics ---
 # Sources: EventBridge user guide, "Monitoring Amazon EventBridge"; CodeBuild user guide, "CodeBuild CloudWatch
-# metrics"; SQS developer guide, "Available CloudWatch metrics". Only what an alarm or a graph of this project reads is
-# written.
-
+# metrics"; SQS developer guide, "Available CloudWatch metrics". Written is only what an alarm or a graph of this project
+# reads.
 
 _FAILED = frozenset({"FAILED", "TIMED_OUT"})
 """``FailedBuilds`` are those that failed "because of client error or a timeout"."""

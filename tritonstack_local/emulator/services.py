@@ -21,9 +21,9 @@ from ministack.services import iam
 from tritonstack_local.emulator import request_validation
 from tritonstack_local.emulator.request_validation import RefusedError
 
-# The request is serialised with botocore, handed to the service's own handler on MiniStack's event loop, and the answer
-# parsed back. Only for worker threads: MiniStack refuses it on the loop.
-
+# --- Calls of MiniStack's services ---
+# A request is serialised with botocore, handed to the service's own handler on MiniStack's event loop, and the response
+# parsed. For worker threads only: MiniStack refuses it on the loop.
 
 _SECONDS = 60.0
 

@@ -149,10 +149,6 @@ def _shape_problems(name: str, axes: tuple[int | None, ...], shapes: tuple[Shape
     return problems if rising or problems else [f"{name}: smallest, best and largest shape do not rise"]
 
 
-# It takes the options of one TensorRT version and refuses others as trtexec does, checks the shapes against the ONNX
-# graph, and writes the graph with a mark in the plan's place. Such a file it runs with ONNX Runtime on the CPU.
-
-
 NAME = "trtexec-stand-in"
 
 

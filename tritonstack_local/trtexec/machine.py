@@ -65,9 +65,6 @@ class Machine:
         return int(self.tensorrt.split(".")[0]) >= 10
 
 
-# ``-q -d COMPUTE`` answers with the driver and the newest CUDA that it supports.
-
-
 def main(arguments: list[str]) -> int:
     """The program. Like nvidia-smi it names an unknown field and fails."""
     machine = Machine.read(Path(arguments[0]))

@@ -17,8 +17,8 @@ from tritonstack_local.emulator.clock import Deadline, clock
 from tritonstack_local.emulator.cloudformation.stack_operations import CancelledError, cancel_requested
 from tritonstack_local.emulator.request_validation import RefusedError
 
+# --- Wait conditions ---
 # MiniStack keeps handles and takes signals; its sentences are AWS's.
-
 
 _TYPE = "AWS::CloudFormation::WaitCondition"
 _begun: dict[tuple[str, str], float] = {}
@@ -98,9 +98,9 @@ def _raise_failure(token: str) -> None:
             raise RuntimeError(f"WaitCondition received failed message: '{signal['Reason']}' for uniqueId: {unique}")
 
 
+# --- Custom resources ---
 # As at AWS, the response is what is PUT to the ResponseURL, whatever the function returns; a failed creation is
 # followed by a Delete when the stack rolls back.
-
 
 LONGEST_SECONDS = 3600
 LONGEST_ANSWER = 4096

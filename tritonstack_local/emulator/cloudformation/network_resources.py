@@ -90,10 +90,10 @@ def install() -> None:
     register("AWS::EC2::SecurityGroupEgress", create=_create_egress, delete=_delete_egress)
 
 
+# --- Deletion of a subnet or security group in use ---
 # SageMaker puts network interfaces into the subnets of a Model's VpcConfig (developer guide: "Give SageMaker AI Hosted
 # Endpoints Access to Resources in Your Amazon VPC"), and EC2 refuses to delete what has dependents (EC2 API reference,
 # error codes: DependencyViolation). CloudFormation then leaves the resource where it was, and goes on.
-
 
 MEMBERS = {"AWS::EC2::Subnet": ("Subnets", "subnet"), "AWS::EC2::SecurityGroup": ("SecurityGroupIds", "security group")}
 """Type → the member of VpcConfig that names it, and what EC2 calls it."""

@@ -95,9 +95,9 @@ def _named(provision: Callable[..., Provisioned]) -> Callable[..., Provisioned]:
     return named
 
 
-# A boundary that does not exist is refused, as CreateRole does (IAM API reference: NoSuchEntity); what it allows is
-# enforced here no more than any policy.
-
+# --- Permissions boundaries of roles ---
+# A boundary that does not exist is refused, as by CreateRole (IAM API reference: NoSuchEntity); like any policy here it
+# is not enforced.
 
 BOUNDARY = "PermissionsBoundary"
 

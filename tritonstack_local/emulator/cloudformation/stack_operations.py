@@ -18,7 +18,6 @@ from tritonstack_local.emulator.clock import clock
 # ends. A resource that cannot be interrupted (an endpoint) is completed first; then the stack rolls back, even if that
 # was the last one.
 
-
 Handler = Callable[[dict[str, Any]], Any]
 _GOING_FORWARD = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS")
 
@@ -130,7 +129,6 @@ def _wake() -> None:
 # clean-up follows a rollback (user guide, "Understand update rollback": UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS).
 # That nothing else is begun after a failure is UNVERIFIED, and the stricter of the two.
 
-
 _failed: set[str] = set()
 """Names of the stacks in whose running rollback a resource has failed."""
 _REASON = "Resource update cancelled"
@@ -181,7 +179,6 @@ def _begun_anew(roll_back: Callable[..., Awaitable[None]]) -> Callable[..., Awai
 # User guide, "Understand update behaviors of stack resources": "CloudFormation updates resources based on differences
 # between what you submit and the stack's current template. Resources that haven't changed run without disruption during
 # the update process." MiniStack has UPDATE events for new resources and for unchanged ones.
-
 
 _CREATING = {
     "UPDATE_IN_PROGRESS": "CREATE_IN_PROGRESS",
@@ -251,7 +248,6 @@ def _remove_start(events: list[dict[str, Any]], logical_id: str) -> None:
 # A rollback is an operation of its own, after the one that failed. The CDK command line finds the failures of the last
 # deployment by these ids.
 
-
 _STACK = "AWS::CloudFormation::Stack"
 _BEGINNING = frozenset(
     f"{what}_IN_PROGRESS" for what in ("REVIEW", "CREATE", "UPDATE", "DELETE", "ROLLBACK", "UPDATE_ROLLBACK")
@@ -292,9 +288,9 @@ def _operations(events: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return found
 
 
-# The CDK command line looks once at the stack when the answer is there, and then every five seconds. What ends within
-# the wait costs it no such pause.
-
+# --- Responses that wait for the stack ---
+# The CDK command line reads the stack once after the response, and then every five seconds. A stack that settles within
+# the wait saves that pause.
 
 _STARTING = frozenset({"CreateStack", "UpdateStack", "DeleteStack", "ExecuteChangeSet", "ContinueUpdateRollback"})
 _STEP_SECONDS = 0.01

@@ -192,10 +192,10 @@ def forget_old() -> None:
                     del everything[key]
 
 
+# --- Queries ---
 # Source: API reference, MetricDataQuery and GetMetricData. The time of a request begins at a whole minute, or at a
 # whole period below a minute ("rounded down"); periods are counted from there. An expression has the period of its
 # longest metric, or its own.
-
 
 _ID = re.compile(r"[a-z][A-Za-z0-9_]{0,254}")
 _SUB_MINUTE = (1, 5, 10, 20, 30)
@@ -346,8 +346,8 @@ class Results:
         )
 
 
+# --- Operations ---
 # Source: CloudWatch API reference, PutMetricData, GetMetricData, GetMetricStatistics and ListMetrics.
-
 
 _MOST_DATA, _MOST_VALUES, _MOST_QUERIES = 1000, 150, 500
 _MOST_STATISTICS_POINTS, _MOST_POINTS = 1440, 100_800

@@ -317,7 +317,9 @@ class Endpoints:
         with self._state.changed:
             meant = [record for record in self._state.endpoints.everywhere() if _deploys(record, endpoint, config)]
             outcomes = [
-                None if self._goes_back(record, outcome) else _told(record, outcome, reason=reason, instances=instances)
+                None
+                if self._goes_back(record, outcome)
+                else _apply_report(record, outcome, reason=reason, instances=instances)
                 for record in meant
             ]
             self._state.changed.notify_all()
@@ -373,7 +375,7 @@ def _deploys(record: EndpointRecord, endpoint: str, config: str) -> bool:
     )
 
 
-def _told(record: EndpointRecord, outcome: Outcome, *, reason: str, instances: int) -> Reported | None:
+def _apply_report(record: EndpointRecord, outcome: Outcome, *, reason: str, instances: int) -> Reported | None:
     """Apply the runtime's report on the new fleet of an endpoint."""
     deployment = record.pending
     if deployment is None:

@@ -11,8 +11,7 @@ from tritonstack_local.emulator.sagemaker.deployment import EndpointRecord, Guar
 from tritonstack_local.emulator.sagemaker.records import API
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 
-# The local AWS has as many as anybody wants; a fault takes them away (``faults``).
-
+# The local AWS has instances without limit; a fault takes them away (``faults``).
 
 NO_CAPACITY = (
     "Unable to provision requested ML compute capacity due to InsufficientInstanceCapacity error. Please retry using a "
