@@ -91,8 +91,8 @@ def _send_to_failure_destination(name: str, record: dict[str, Any], event: Any, 
 
 # --- Metrics ---
 # Sources: EventBridge user guide, "Monitoring Amazon EventBridge"; CodeBuild user guide, "CodeBuild CloudWatch
-# metrics"; SQS developer guide, "Available CloudWatch metrics". Written is only what an alarm or a graph of this project
-# reads.
+# metrics"; SQS developer guide, "Available CloudWatch metrics". Only what an alarm or a graph of this project reads is
+# written.
 
 _FAILED = frozenset({"FAILED", "TIMED_OUT"})
 """``FailedBuilds`` are those that failed "because of client error or a timeout"."""
