@@ -29,8 +29,8 @@ class RefusedError(Exception):
         self.status = status
 
 
-# The sentences are those of AWS ("Member must satisfy enum value set: …"). An unknown member has no such sentence, since
-# AWS's JSON services drop it silently; it is refused here.
+# The sentences are those of AWS ("Member must satisfy enum value set: …"). An unknown member has no such sentence,
+# since AWS's JSON services drop it silently; it is refused here.
 
 _LONGEST_ENUM = 40
 _NUMBERS = ("integer", "long", "float", "double")
