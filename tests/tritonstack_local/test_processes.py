@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.tritonstack_local.fake_parts import kill, record_of, wait_for
 from tritonstack.errors import WorkFailedError
-from tritonstack_local.processes import ProcessRecord, ended_early, log_tail, start_process
+from tritonstack_local.processes import ProcessRecord, log_tail, start_process
 
 
 @pytest.fixture
@@ -162,11 +162,3 @@ def test_the_tail_of_any_bytes_has_at_most_so_many_lines(
     log = tmp_path_factory.mktemp("tail") / "log"
     log.write_bytes(content)
     assert len(log_tail(log, lines).splitlines()) <= lines
-
-
-def test_the_error_of_an_early_end_holds_the_log_s_last_lines(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text("starting\nno space left\n")
-    error = ended_early("the emulator", ProcessRecord(pid=1, started=0.0, log=str(log)))
-    assert "the emulator ended while it was starting" in str(error)
-    assert "no space left" in str(error)

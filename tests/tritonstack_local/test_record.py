@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
@@ -81,28 +80,6 @@ def test_a_half_written_successor_leaves_the_record_as_it_was(tmp_path: Path) ->
     assert read_record(paths) == WHOLE
 
 
-def test_of_two_commands_one_waits_for_the_other(tmp_path: Path) -> None:
-    paths = LocalPaths(tmp_path / "made" / "on" / "demand")
-    order: list[str] = []
-    waiting = threading.Event()
-
-    def second() -> None:
-        def report(step: str) -> None:
-            order.append(step)
-            waiting.set()
-
-        with exclusive(paths, report=report):
-            order.append("second")
-
-    with exclusive(paths, report=order.append):
-        thread = threading.Thread(target=second)
-        thread.start()
-        assert waiting.wait(20)
-        order.append("first")
-    thread.join(20)
-    assert order == ["waiting for another tritonstack local up or down", "first", "second"]
-
-
 def test_the_lock_is_free_again_after_an_error(tmp_path: Path) -> None:
     paths = LocalPaths(tmp_path)
     with pytest.raises(ZeroDivisionError), exclusive(paths, report=ignore):
@@ -110,12 +87,3 @@ def test_the_lock_is_free_again_after_an_error(tmp_path: Path) -> None:
     said: list[str] = []
     with exclusive(paths, report=said.append):
         assert said == []
-
-
-def test_a_folder_that_cannot_be_written_is_named_with_its_variable(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with (
-        pytest.raises(InputError, match=r"(?s)TRITONSTACK_HOME.*file.*a folder that can be written"),
-        exclusive(LocalPaths(tmp_path / "file" / "home"), report=ignore),
-    ):
-        pass

@@ -1,30 +1,39 @@
-"""Processing jobs: what they are given, what runs, what comes out."""
+"""Processing jobs of the local AWS: what runs, how jobs end, what is refused."""
 
 from __future__ import annotations
 
 import errno
+import io
 import json
+import os
+import textwrap
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.engines.stand_ins import Step
 from tests.tritonstack_local.emulator.processing_jobs import (
+    HANGING,
     INPUT,
     OUTPUT,
+    STUBBORN,
     ended_job,
     entrypoint_of,
     job_input,
     job_log,
     job_output,
     job_request,
+    job_says,
     job_status,
     keys_of,
     need_namespaces,
     start_job,
 )
-from tests.tritonstack_local.emulator.running import IMAGE, Emulator, wait_until
+from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator, make_role, wait_until
 from tritonstack.engines import engine_step
 
 
@@ -201,3 +210,196 @@ def test_engine_step_of_an_a10g_builds_there_and_reports_elsewhere_why_not(
         need_namespaces(aws, bucket)
         assert job["ExitMessage"].startswith("FAILED in phase machine: ")
         assert keys_of(aws, bucket, "output/") == []
+
+
+def test_stopped_job_is_asked_to_end_and_its_output_is_not_uploaded(aws: Emulator, bucket: str) -> None:
+    start_job(aws, bucket, HANGING)
+    job_says(aws, bucket, "hanging")
+    process = entrypoint_of(aws, bucket)
+    aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
+    job = ended_job(aws, bucket)
+    assert (job["ProcessingJobStatus"], job.get("FailureReason")) == ("Stopped", None)
+    assert not process.is_running()
+    assert keys_of(aws, bucket, "output/") == []
+    with pytest.raises(ClientError, match="because the processing job is in status Stopped"):
+        aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
+
+
+def test_job_that_does_not_heed_the_signal_is_stopping_until_it_is_killed(aws: Emulator, bucket: str) -> None:
+    start_job(aws, bucket, STUBBORN)
+    job_says(aws, bucket, "hanging")
+    aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
+    job_says(aws, bucket, "\nno")
+    assert job_status(aws, bucket)["ProcessingJobStatus"] == "Stopping"
+    aws.advance(120)
+    assert ended_job(aws, bucket)["ProcessingJobStatus"] == "Stopped"
+
+
+def test_first_process_of_namespaces_has_no_default_for_the_signal_as_in_a_container(
+    aws: Emulator, bucket: str
+) -> None:
+    start_job(aws, bucket, HANGING, NetworkConfig={"EnableNetworkIsolation": True})
+    job_says(aws, bucket, "hanging")
+    need_namespaces(aws, bucket)
+    aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
+    job_says(aws, bucket, "SIGTERM to the entrypoint")
+    assert job_status(aws, bucket)["ProcessingJobStatus"] == "Stopping"
+    aws.advance(120)
+    assert ended_job(aws, bucket)["ProcessingJobStatus"] == "Stopped"
+    assert "exit status 137" in job_log(aws, bucket)
+
+
+def test_job_over_its_longest_runtime_is_stopped_by_the_clock(aws: Emulator, bucket: str) -> None:
+    start_job(aws, bucket, HANGING, StoppingCondition={"MaxRuntimeInSeconds": 7200})
+    job_says(aws, bucket, "hanging")
+    aws.advance(7000)
+    assert job_status(aws, bucket)["ProcessingJobStatus"] == "InProgress"
+    aws.advance(200)
+    assert ended_job(aws, bucket)["ProcessingJobStatus"] == "Stopped"
+    assert "its 7200 s are over" in job_log(aws, bucket)
+
+
+def test_what_the_entrypoint_leaves_running_ends_with_it(aws: Emulator, bucket: str) -> None:
+    step = """
+        import subprocess, sys
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        print("child", child.pid)
+    """
+    start_job(aws, bucket, step)
+    assert ended_job(aws, bucket)["ProcessingJobStatus"] == "Completed"
+    child = next(int(line.split()[1]) for line in job_log(aws, bucket).splitlines() if line.startswith("child "))
+    wait_until(lambda: _runs(child), lambda runs: not runs)
+
+
+def _runs(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+FUNCTION = """
+    import json
+    import boto3
+
+    def handler(event, context):
+        detail = event["detail"]
+        name = f"/events/{detail['ProcessingJobName']}/{detail['ProcessingJobStatus']}"
+        boto3.client("ssm").put_parameter(Name=name, Value=json.dumps(event), Type="String", Overwrite=True)
+"""
+
+
+def test_changes_of_status_reach_a_function_through_a_rule(aws: Emulator, bucket: str) -> None:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("index.py", textwrap.dedent(FUNCTION))
+    function = aws.client("lambda").create_function(
+        FunctionName=bucket,
+        Runtime="python3.12",
+        Handler="index.handler",
+        Role=ROLE_ARN,
+        Code={"ZipFile": archive.getvalue()},
+        Timeout=30,
+    )["FunctionArn"]
+    pattern = {
+        "source": ["aws.sagemaker"],
+        "detail-type": ["SageMaker Processing Job State Change"],
+        "detail": {"ProcessingJobName": [{"prefix": bucket}]},
+    }
+    events = aws.client("events")
+    events.put_rule(Name=bucket, EventPattern=json.dumps(pattern))
+    events.put_targets(Rule=bucket, Targets=[{"Id": "1", "Arn": function}])
+    arn = start_job(aws, bucket, HANGING)
+    job_says(aws, bucket, "hanging")
+    aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
+
+    def told() -> dict[str, Any]:
+        found = aws.client("ssm").get_parameters_by_path(Path=f"/events/{bucket}")["Parameters"]
+        return {one["Name"].rpartition("/")[2]: json.loads(one["Value"]) for one in found}
+
+    seen = wait_until(told, lambda seen: len(seen) == 3)
+    assert seen.keys() == {"InProgress", "Stopping", "Stopped"}
+    assert seen["Stopped"]["resources"] == [arn]
+    assert seen["Stopped"]["detail"]["ProcessingEndTime"] > 1_600_000_000_000
+
+
+def test_jobs_end_with_the_emulator_and_leave_nothing(tmp_path: Path, name: str) -> None:
+    emulator = Emulator(tmp_path, TRITONSTACK_FLEETS="none").wait_ready()
+    make_role(emulator)
+    emulator.client("s3").create_bucket(Bucket=name)
+    start_job(emulator, name, STUBBORN)
+    job_says(emulator, name, "hanging")
+    process = entrypoint_of(emulator, name)
+    assert os.getpgid(process.pid) == process.pid
+    assert emulator.stop() == 0
+    assert not process.is_running()
+    assert not any(emulator.temporary.iterdir())
+
+
+def test_name_of_a_job_is_taken_for_ever(aws: Emulator, bucket: str) -> None:
+    arn = start_job(aws, bucket, "")
+    ended_job(aws, bucket)
+    sagemaker = aws.client("sagemaker")
+    with pytest.raises(sagemaker.exceptions.ResourceInUse) as refused:
+        sagemaker.create_processing_job(**job_request(bucket))
+    assert (
+        f"Job name must be unique within an AWS account and region, and a job with this name already exists ({arn})"
+        in (str(refused.value))
+    )
+
+
+def test_jobs_are_listed_with_their_status_and_tags(aws: Emulator, bucket: str) -> None:
+    arn = start_job(aws, bucket, "raise SystemExit(1)", Tags=[{"Key": "team", "Value": "platform"}])
+    ended_job(aws, bucket)
+    sagemaker = aws.client("sagemaker")
+    listed = sagemaker.list_processing_jobs(NameContains=bucket, StatusEquals="Failed")["ProcessingJobSummaries"]
+    assert [(one["ProcessingJobName"], one["ProcessingJobArn"]) for one in listed] == [(bucket, arn)]
+    assert listed[0]["FailureReason"].startswith("AlgorithmError")
+    assert sagemaker.list_processing_jobs(NameContains=bucket, StatusEquals="Completed")["ProcessingJobSummaries"] == []
+    assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "team", "Value": "platform"}]
+
+
+def test_unknown_job_is_not_found(aws: Emulator, name: str) -> None:
+    for operation in ("describe_processing_job", "stop_processing_job"):
+        with pytest.raises(ClientError, match=f"Could not find requested job with name: {name}"):
+            getattr(aws.client("sagemaker"), operation)(ProcessingJobName=name)
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ({"ExperimentConfig": {"TrialName": "x"}}, "ExperimentConfig is not in the local AWS"),
+        ({"AppSpecification": {"ImageUri": IMAGE}}, "ContainerEntrypoint must be specified"),
+        ({"AppSpecification": {"ImageUri": "nginx", "ContainerEntrypoint": ["x"]}}, "is no image of Amazon ECR"),
+        ({"ProcessingInputs": [job_input("s3://b/x", S3InputMode="Pipe")]}, "S3InputMode Pipe is not in the local AWS"),
+        ({"ProcessingInputs": [job_input("s3://b/x", S3DataType="ManifestFile")]}, "S3DataType ManifestFile"),
+        ({"ProcessingInputs": [job_input("s3://b/x", LocalPath="/tmp/x")]}, "must begin with /opt/ml/processing/"),
+        ({"ProcessingInputs": [job_input("s3://b/x", LocalPath=INPUT + "/../../../x")]}, "must begin with"),
+        ({"ProcessingInputs": [job_input("s3://b/x"), job_input("s3://b/y")]}, "InputName job is used 2 times"),
+        ({"ProcessingInputs": [{"InputName": "x", "AppManaged": True}]}, "AppManaged"),
+        ({"ProcessingOutputConfig": {"Outputs": [{"OutputName": "x", "AppManaged": True}]}}, "AppManaged"),
+        ({"RoleArn": "arn:aws:iam::123456789012:role/nobody"}, "Please ensure that the role exists"),
+    ],
+)
+def test_what_is_not_run_here_is_refused_by_name(
+    aws: Emulator, bucket: str, more: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ClientError) as refused:
+        aws.client("sagemaker").create_processing_job(**job_request(bucket, **more))
+    assert sentence in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "sentence"),
+    [
+        ({"InstanceType": "ml.g4dn.xlarg"}, "Member must satisfy enum value set"),
+        ({"InstanceType": "ml.m5.xlarge"}, "the GPU of ml.m5.xlarge is not known"),
+        ({"InstanceType": "ml.g4dn.xlarge", "InstanceCount": 2}, "more than one instance is not in the local AWS"),
+        ({"InstanceType": "ml.g5.xlarge", "VolumeKmsKeyId": "a-key"}, "ml.g5.xlarge has local storage"),
+        ({"InstancePreferences": [{"InstanceType": "ml.g4dn.xlarge"}]}, "ClusterConfig.InstancePreferences is not in"),
+    ],
+)
+def test_machines_that_are_not_there_are_refused(
+    aws: Emulator, bucket: str, cluster: dict[str, Any], sentence: str
+) -> None:
+    resources = {"ClusterConfig": {"InstanceCount": 1, "VolumeSizeInGB": 30, **cluster}}
+    with pytest.raises(ClientError) as refused:
+        aws.client("sagemaker").create_processing_job(**job_request(bucket, ProcessingResources=resources))
+    assert sentence in str(refused.value)

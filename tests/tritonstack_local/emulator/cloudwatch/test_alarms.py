@@ -40,18 +40,15 @@ def test_dimensions_are_a_set_without_order(watching: Watching) -> None:
 
 @pytest.mark.parametrize(
     ("statistic", "threshold", "state"),
-    [("Sum", 15.9, "ALARM"), ("Sum", 16, "OK"), ("Average", 3.9, "ALARM"), ("Maximum", 8.9, "ALARM"),
-     ("Minimum", 0.9, "ALARM"), ("SampleCount", 3, "ALARM"), ("SampleCount", 4, "OK")],
-)  # fmt: skip
-def test_each_statistic(watching: Watching, statistic: str, threshold: float, state: str) -> None:
+    [("Sum", 15.9, "ALARM"), ("Sum", 16, "OK"), ("SampleCount", 4, "OK")],
+)
+def test_the_alarms_statistic_is_compared(watching: Watching, statistic: str, threshold: float, state: str) -> None:
     watching.write(1, 2, 4, 9)
     watching.put(Statistic=statistic, Threshold=threshold)
     assert watching.state() == state
 
 
-@pytest.mark.parametrize(
-    ("name", "threshold", "state"), [("p50", 50.4, "ALARM"), ("p50", 50.6, "OK"), ("p99", 99, "ALARM")]
-)
+@pytest.mark.parametrize(("name", "threshold", "state"), [("p50", 50.4, "ALARM"), ("p50", 50.6, "OK")])
 def test_percentiles(watching: Watching, name: str, threshold: float, state: str) -> None:
     watching.write(*range(1, 101))
     watching.put(Statistic=None, ExtendedStatistic=name, Threshold=threshold)

@@ -1,10 +1,12 @@
-"""A stack whose update failed and whose rollback failed, too, and the documented way out of it, walked."""
+"""Stack operations as CloudFormation runs them: events, operation ids, failed rollbacks."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -117,3 +119,60 @@ def test_a_fleet_that_got_no_instances_on_the_way_back_is_started_when_there_are
     endpoint.stacks.continue_update_rollback(StackName=name)
     assert endpoint.finish("in_service") == "UPDATE_ROLLBACK_COMPLETE"
     assert (endpoint.live[0], endpoint.targets, list(endpoint.policies)) == (T4, {T4: (1, 6)}, [T4])
+
+
+PARAMETER = {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "1"}}
+REFUSED = {"Type": "AWS::CloudFormation::WaitCondition", "Properties": {"Handle": "none", "Timeout": "43201"}}
+
+
+def test_each_operation_and_each_rollback_has_an_id_of_its_own(aws: Emulator, name: str) -> None:
+    assert aws.deploy(name, {"First": PARAMETER}) == "CREATE_COMPLETE"
+    for number in range(2):
+        broken = {"First": PARAMETER, f"Second{number}": PARAMETER, "Wait": REFUSED}
+        assert aws.deploy(name, broken) == "UPDATE_ROLLBACK_COMPLETE"
+    operations = operations_of(aws, name)
+    assert len({operation for operation, _ in operations}) == len(operations) == 5
+    statuses = [status for _, status in operations]
+    update, rollback = "UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"
+    assert statuses == ["CREATE_IN_PROGRESS", update, rollback, update, rollback]
+
+
+def operations_of(aws: Emulator, stack: str) -> list[tuple[str, str]]:
+    """The operations' ids, oldest first, and with which status of the stack each began."""
+    events: list[dict[str, Any]] = aws.client("cloudformation").describe_stack_events(StackName=stack)["StackEvents"]
+    assert all(event["OperationId"] for event in events)
+    groups = groupby(reversed(events), key=lambda event: str(event["OperationId"]))
+    return [(operation, next(group)["ResourceStatus"]) for operation, group in groups]
+
+
+def parameter(value: Any) -> dict[str, Any]:
+    """An SSM parameter of this value."""
+    return {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": value}}
+
+
+def events(aws: Emulator, stack: str) -> list[tuple[str, str]]:
+    """Logical id and status of every event of a stack's resources, oldest first."""
+    found = aws.client("cloudformation").describe_stack_events(StackName=stack)["StackEvents"]
+    return [
+        (each["LogicalResourceId"], each["ResourceStatus"])
+        for each in reversed(found)
+        if each["LogicalResourceId"] != stack
+    ]
+
+
+def test_a_resource_that_an_update_leaves_as_it_is_has_no_event(aws: Emulator, name: str) -> None:
+    follows = parameter({"Fn::GetAtt": ["Changed", "Value"]})
+    aws.create_stack(name, {"Changed": parameter("1"), "Follows": follows, "Left": parameter("1")})
+    assert aws.settled(name)["StackStatus"] == "CREATE_COMPLETE"
+    before = len(events(aws, name))
+    aws.update_stack(name, {"Changed": parameter("2"), "Follows": follows, "Left": parameter("1")})
+    assert aws.settled(name)["StackStatus"] == "UPDATE_COMPLETE"
+    assert events(aws, name)[before:] == [
+        ("Changed", "UPDATE_IN_PROGRESS"),
+        ("Changed", "UPDATE_COMPLETE"),
+        ("Follows", "UPDATE_IN_PROGRESS"),
+        ("Follows", "UPDATE_COMPLETE"),
+    ]
+    aws.update_stack(name, {"Changed": parameter("2"), "Follows": follows, "Left": parameter("3")})
+    assert aws.settled(name)["StackStatus"] == "UPDATE_COMPLETE"
+    assert events(aws, name)[-2:] == [("Left", "UPDATE_IN_PROGRESS"), ("Left", "UPDATE_COMPLETE")]

@@ -1,20 +1,25 @@
-"""Instances that AWS does not give: no capacity, or a quota that is used up, whatever asks for them."""
+"""Instances of endpoints: shortage, counts and weights."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.docs.pages import code_blocks
+from tests.models.folders import source_of, write_double
 from tests.tritonstack_local.emulator.running import Emulator, make_config, serving
 from tests.tritonstack_local.emulator.scaled_endpoint import ScaledEndpoint
-from tests.tritonstack_local.emulator.test_failed_rollback import PAGE, run
 from tests.tritonstack_local.emulator.test_faults import ask
 from tests.tritonstack_local.emulator.test_scaling import target
+from tests.tritonstack_local.emulator.test_stack_operations import PAGE, run
 from tests.tritonstack_local.emulator.test_target_tracking import Tracked
+from tritonstack.errors import InputError
+from tritonstack.models.exporting import fetch_source
 
 T4, A10G = "ml.g4dn.xlarge", "ml.g5.12xlarge"
 NO_CAPACITY = "Unable to provision requested ML compute capacity due to InsufficientInstanceCapacity error."
@@ -124,3 +129,26 @@ def test_a_scaled_endpoint_whose_new_type_has_no_instances_is_scaled_as_before(
     assert (endpoint.live, endpoint.targets, endpoint.policies) == scaled
     assert endpoint.deploy("in_service", instance_type=A10G) == "UPDATE_COMPLETE"
     assert endpoint.live == ("g5-12xlarge", 3)
+
+
+WEIGHTS = bytes(range(256)) * 50_000
+DIGEST = hashlib.sha256(WEIGHTS).hexdigest()
+
+
+def _source(root: Path, key: str) -> Path:
+    folder = write_double(root)
+    with (folder / "recipe.yaml").open("a") as recipe:
+        recipe.write(f"source: {{s3: 's3://weights-of-tests/{key}', sha256: '{DIGEST}'}}\n")
+    return folder
+
+
+def test_weights_are_downloaded_from_a_bucket(aws: Emulator, tmp_path: Path) -> None:
+    aws.client("s3").create_bucket(Bucket="weights-of-tests")
+    aws.client("s3").put_object(Bucket="weights-of-tests", Key="a/model.pt", Body=WEIGHTS)
+    source = source_of(_source(tmp_path / "there", "a/model.pt"))
+    file = fetch_source(source, tmp_path / "sources", session=aws, report=print)
+    assert file is not None
+    assert file.read_bytes() == WEIGHTS
+    absent = source_of(_source(tmp_path / "absent", "b/model.pt"))
+    with pytest.raises(InputError, match=r"s3://weights-of-tests/b/model\.pt: NoSuchKey"):
+        fetch_source(absent, tmp_path / "others", session=aws, report=print)
