@@ -22,13 +22,16 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing
 
 
 @functools.cache
-def client(service: str, region: str) -> Any:
-    """A client of this emulator's own gateway, for worker threads: its event loop would wait for itself."""
+def client(service: str, region: str, access_key: str = CREDENTIALS["AWS_ACCESS_KEY_ID"]) -> Any:
+    """A client of this emulator's own gateway, for worker threads: its event loop would wait for itself.
+
+    MiniStack takes an ``access_key`` of twelve digits for the account.
+    """
     return boto3.client(
         service,
         region_name=region,
         endpoint_url=os.environ["AWS_ENDPOINT_URL"],
-        aws_access_key_id=CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        aws_access_key_id=access_key,
         aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
         config=botocore.config.Config(
             s3={"addressing_style": "path"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import json
 import os
@@ -18,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import botocore.config
 from botocore.exceptions import BotoCoreError, ClientError
 from ministack.core.responses import get_account_id, get_region
 
 from tritonstack.errors import WorkFailedError
 from tritonstack_local.container.isolation import Enclosure
+from tritonstack_local.emulator.codebuild.build import client
 from tritonstack_local.emulator.processing.request import JobFailedError, ProcessingJob, shortened
 
 # A job that is isolated from the network runs with no network, in a process table of its own, and its ``/opt/ml`` is
@@ -163,24 +162,9 @@ class Container:
         (folder / "resourceconfig.json").write_text(json.dumps({"current_host": "algo-1", "hosts": ["algo-1"]}))
 
 
-@functools.cache
-def _client(account: str, region: str) -> Any:
-    return boto3.client(
-        "s3",
-        endpoint_url=os.environ["AWS_ENDPOINT_URL"],
-        region_name=region,
-        aws_access_key_id=account,  # MiniStack takes twelve digits for the account
-        aws_secret_access_key="testing",  # noqa: S106  the local AWS knows no secret
-        config=botocore.config.Config(
-            s3={"addressing_style": "path"},
-            retries={"mode": "standard", "total_max_attempts": 5},  # a service gives up no sooner than its users' SDKs
-        ),
-    )
-
-
 def s3() -> Any:
     """S3 of this emulator, in the context's account and region. Not for the event loop, which would wait for itself."""
-    return _client(get_account_id(), get_region())
+    return client("s3", get_region(), get_account_id())
 
 
 def download(uri: str, folder: Path) -> int:
