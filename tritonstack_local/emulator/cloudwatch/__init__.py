@@ -2,6 +2,5 @@
 
 MiniStack keeps metrics, alarms, history, dashboards and tags, and answers for tags and dashboards. Its evaluation is
 off: it ignores dimensions, metric math and TreatMissingData. What alarms mean is taken from the CloudWatch user guide
-(``AlarmThatSendsEmail``, ``using-metric-math``, ``search-expression-syntax``) and API reference; where they are silent
-the docstring states it.
+(``AlarmThatSendsEmail``, ``using-metric-math``) and API reference; where they are silent the docstring states it.
 """
