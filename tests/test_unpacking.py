@@ -1,4 +1,4 @@
-"""Unpacking archives that nobody vouches for."""
+"""Unpacking untrusted archives."""
 
 from __future__ import annotations
 
@@ -78,6 +78,17 @@ def test_a_later_member_of_the_same_name_replaces_the_earlier_one(tmp_path: Path
     assert (tmp_path / "unpacked" / "a").read_bytes() == b"second"
 
 
+def beyond_the_path_limit() -> list[Member]:
+    """CVE-2025-4517: links so long that ``realpath`` stops resolving, and a file through them."""
+    members, folder, steps = [], "", "abcdefghijklmnop"
+    for step in steps:
+        name = "d" * 247
+        members += [special(f"{folder}{name}", tarfile.DIRTYPE), link(f"{folder}{step}", name)]
+        folder += f"{name}/"
+    long = f"{'/'.join(steps)}/{'l' * 254}"
+    return [*members, link(long, "../" * len(steps)), link("escape", f"{long}/.."), file("escape/evil")]
+
+
 @pytest.mark.parametrize(
     "members",
     [
@@ -100,8 +111,11 @@ def test_a_later_member_of_the_same_name_replaces_the_earlier_one(tmp_path: Path
         [link("hard", "../archive.tar.gz", kind=tarfile.LNKTYPE)],
         [link("hard", "nothing", kind=tarfile.LNKTYPE)],
         [file("a"), file("a/b")],
+        beyond_the_path_limit(),
+        beyond_the_path_limit()[:-1],
+        [*beyond_the_path_limit()[:-1], link("escape/evil", "x")],
     ],
-    ids=lambda members: ",".join(member.name.replace("\n", "?") for member, _ in members),
+    ids=lambda members: ",".join(member.name.replace("\n", "?") for member, _ in members)[-40:],
 )
 def test_whatever_would_leave_the_folder_is_refused_and_nothing_stays(tmp_path: Path, members: list[Member]) -> None:
     archive = packed(tmp_path, *members)

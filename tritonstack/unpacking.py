@@ -1,4 +1,7 @@
-"""Unpack an untrusted archive: streamed, inside its folder, of bounded size."""
+"""Unpack an untrusted archive: streamed, inside its folder, of bounded size.
+
+Why not tarfile's data filter: docs/decisions/0022-unpacking-archives.md.
+"""
 
 from __future__ import annotations
 
@@ -87,12 +90,11 @@ class _Unpacking:
         for count, member in enumerate(tar, start=1):
             if count > self._limits.max_members:
                 raise UnsafeArchiveError(f"more than {self._limits.max_members} members")
-            if self._cancelled():
-                raise UnsafeArchiveError("unpacking was given up")
+            self._stop_if_cancelled()
             self._member(tar, member)
         for place, target in self._links:
             self._check_inside(place.parent, place, target)  # an earlier link may be on the way to this one
-            self._make_folder(place.parent)
+            place.parent.mkdir(parents=True, exist_ok=True)
             place.unlink(missing_ok=True)
             place.symlink_to(target)
         for place, target in self._links:
@@ -100,25 +102,27 @@ class _Unpacking:
         return self._written
 
     def _member(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        relative = member_path(member.name)
-        place = self._folder / relative
+        place = self._folder / member_path(member.name)
         if member.isdir():
-            self._make_folder(place)
-        elif member.isreg():
-            source = tar.extractfile(member)
-            if source is None:
-                raise UnsafeArchiveError(f"member {member.name!r} has no content")
-            self._make_folder(place.parent)
-            self._write(source, place, executable=bool(member.mode & 0o100))
-        elif member.issym():
+            place.mkdir(parents=True, exist_ok=True)
+            return
+        if member.issym():
             self._links.append((place, member.linkname))
-        elif member.islnk():
-            self._hard_link(place, member)
-        else:
+            return
+        if not (member.isreg() or member.islnk()):
             raise UnsafeArchiveError(f"member {member.name!r} is a device or of an unknown kind")
-
-    def _make_folder(self, place: Path) -> None:
-        place.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if member.islnk():
+            source = self._folder / member_path(member.linkname)
+            if not source.is_file():
+                raise UnsafeArchiveError(f"member {member.name!r} links to {member.linkname!r}, which is not unpacked")
+            place.unlink(missing_ok=True)
+            os.link(source, place)
+        else:
+            content = tar.extractfile(member)
+            if content is None:
+                raise UnsafeArchiveError(f"member {member.name!r} has no content")
+            self._write(content, place, executable=bool(member.mode & 0o100))
 
     def _write(self, source: IO[bytes], place: Path, *, executable: bool) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -128,19 +132,18 @@ class _Unpacking:
                 self._written += len(chunk)
                 if self._written > self._limits.max_bytes:
                     raise UnsafeArchiveError(f"more than {self._limits.max_bytes} bytes unpacked")
-                if self._cancelled():
-                    raise UnsafeArchiveError("unpacking was given up")
+                self._stop_if_cancelled()
                 file.write(chunk)
 
-    def _hard_link(self, place: Path, member: tarfile.TarInfo) -> None:
-        source = self._folder / member_path(member.linkname)
-        if not source.is_file():
-            raise UnsafeArchiveError(f"member {member.name!r} links to {member.linkname!r}, which is not unpacked")
-        self._make_folder(place.parent)
-        place.unlink(missing_ok=True)
-        os.link(source, place)
+    def _stop_if_cancelled(self) -> None:
+        if self._cancelled():
+            raise UnsafeArchiveError("unpacking was given up")
 
     def _check_inside(self, resolved: Path, link: Path, target: str) -> None:
-        led = Path(os.path.realpath(resolved))
-        if not led.is_relative_to(self._folder.resolve()) or PurePosixPath(target).is_absolute():
+        try:
+            real = Path(os.path.realpath(resolved, strict=True))
+        except FileNotFoundError:
+            real = Path(os.path.realpath(resolved))
+        # Any other error, as of a path that is too long, is raised: without ``strict`` realpath would go on unresolved.
+        if not real.is_relative_to(self._folder.resolve()) or PurePosixPath(target).is_absolute():
             raise UnsafeArchiveError(f"link {link.relative_to(self._folder)} leads outside, to {target!r}")
