@@ -1,20 +1,182 @@
-"""The zip of an archive's inputs holds all that its digest covers, and is unpacked without tricks."""
+"""Digests of archives' inputs, and the zip that keeps them."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import stat
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.models.folders import source_of, write, write_double
-from tritonstack.models import inputs as digest_module
-from tritonstack.models.inputs import model_digest, unzip_inputs, zip_inputs
-from tritonstack.models.source import ArchiveSource, archives_of
+from tests.models.folders import RECIPE, make_endpoint, make_environment, source_of, write, write_double
+from tritonstack.errors import InputError
+from tritonstack.models import inputs as inputs_module
+from tritonstack.models.inputs import check_model_folders, model_digest, release_set, unzip_inputs, zip_inputs
+from tritonstack.models.source import ArchiveSource, archives_of, contents_of
 from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError
+
+EXPORT = "exports: [{script: export.py, produces: [double/1/weights.bin], options: {seed: 0}}]\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with an export, and one that uses it."""
+    made = write_double(tmp_path)
+    with (made / "recipe.yaml").open("a") as recipe:
+        recipe.write(EXPORT)
+    write(made, {"export.py": "print()", "double/1/weights.bin": "made by an earlier export"})
+    user = write_double(tmp_path, "user")
+    with (user / "recipe.yaml").open("a") as recipe:
+        recipe.write("uses: [{folder: double, models: [double]}]\n")
+    return made
+
+
+def _replace(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _replace("recipe.yaml", "seed: 0", "seed: 1"),
+        _replace("recipe.yaml", "Doubles", "Does double"),
+        _replace("double/config.pbtxt", "max_batch_size: 8", "max_batch_size: 16"),
+        _replace("double/1/model.py", "2 * item", "item + item"),
+        _replace("sample/answer.json", "5.0", "5.1"),
+        _replace("export.py", "print()", "print(1)"),
+        _replace("../../requirements/exporters.txt", "2.4.6", "2.4.7"),
+        lambda folder: (folder / "double/1/new.txt").write_text(""),
+        lambda folder: (folder / "export.py").rename(folder / "renamed.py"),
+    ],
+    ids=["option", "recipe", "config", "source", "sample", "export", "lock", "new file", "renamed file"],
+)
+def test_a_changed_input_changes_the_digest_of_the_folder_and_of_those_that_use_it(
+    folder: Path, change: Callable[[Path], object]
+) -> None:
+    user = folder.parent / "user"
+    before = model_digest(source_of(folder)), model_digest(source_of(user))
+    change(folder)
+    after = model_digest(source_of(folder)), model_digest(source_of(user))
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+
+
+def test_a_changed_user_leaves_the_used_folder_alone(folder: Path) -> None:
+    before = model_digest(source_of(folder))
+    (folder.parent / "user/notes.txt").write_text("")
+    assert model_digest(source_of(folder)) == before
+
+
+def test_the_packers_version_is_part_of_the_digest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = model_digest(source_of(folder))
+    monkeypatch.setattr(inputs_module, "PACKER_VERSION", inputs_module.PACKER_VERSION + 1)
+    assert model_digest(source_of(folder)) != before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "double/1/weights.bin").write_text("made again"),
+        lambda folder: (folder / "double/1/weights.bin").unlink(),
+        lambda folder: write(
+            folder, {"__pycache__/export.pyc": "", "double/.ipynb_checkpoints/x": "", ".DS_Store": ""}
+        ),
+        lambda folder: (folder / "export.py").chmod(0o755),
+        lambda folder: os.utime(folder / "export.py", (1, 1)),
+    ],
+    ids=["made again", "not made yet", "junk", "mode", "time"],
+)
+def test_what_is_no_input_does_not_change_the_digest(folder: Path, change: Callable[[Path], object]) -> None:
+    before = model_digest(source_of(folder))
+    change(folder)
+    assert model_digest(source_of(folder)) == before
+
+
+def test_the_digest_does_not_depend_on_where_the_folder_lies(folder: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "else where"
+    shutil.copytree(folder.parent, elsewhere / "model_repos")
+    shutil.copytree(folder.parent.parent / "requirements", elsewhere / "requirements")
+    assert model_digest(source_of(elsewhere / "model_repos/double")) == model_digest(source_of(folder))
+
+
+@settings(max_examples=60)
+@given(
+    one=st.dictionaries(st.sampled_from("abcd"), st.text(max_size=3)),
+    two=st.dictionaries(st.sampled_from("abcd"), st.text(max_size=3)),
+)
+def test_digests_are_equal_iff_the_files_are(
+    tmp_path_factory: pytest.TempPathFactory, one: dict[str, str], two: dict[str, str]
+) -> None:
+    digests = []
+    for files in (one, two):
+        folder = write_double(tmp_path_factory.mktemp("digest"))
+        for name, content in files.items():
+            (folder / name).write_bytes(content.encode())
+        digests.append(model_digest(source_of(folder)))
+    assert (digests[0] == digests[1]) == (one == two)
+
+
+def test_release_set_names_every_model_and_every_problem(folder: Path) -> None:
+    repositories = folder.parent
+    found = release_set(make_endpoint("numbers", ("user", "double")), repositories)
+    assert found == {"double": model_digest(source_of(folder)), "user": model_digest(source_of(repositories / "user"))}
+    with pytest.raises(InputError) as caught:
+        release_set(make_endpoint("numbers", ("gone", "double", "lost")), repositories)
+    assert [problem.found.split(",")[0] for problem in caught.value.problems] == ["gone", "lost"]
+    assert "double, user" in caught.value.problems[0].allowed
+
+
+def test_folders_that_use_each_other_are_refused(folder: Path) -> None:
+    with (folder / "recipe.yaml").open("a") as recipe:
+        recipe.write("uses: [{folder: user, models: [user]}]\n")
+    with pytest.raises(InputError, match="double → user → double"):
+        model_digest(source_of(folder))
+
+
+def test_an_export_without_a_lock_file_is_refused(folder: Path) -> None:
+    (folder.parent.parent / "requirements/exporters.txt").unlink()
+    with pytest.raises(InputError, match="no lock file"):
+        model_digest(source_of(folder))
+
+
+def test_backends_include_those_of_used_models(folder: Path) -> None:
+    _replace("double/config.pbtxt", 'backend: "python"', 'platform: "tensorrt_plan"')(folder)
+    assert contents_of(source_of(folder.parent / "user")).backends == {"python", "tensorrt"}
+
+
+def test_the_contents_name_own_and_used_models_and_which_are_ensembles(folder: Path) -> None:
+    user = folder.parent / "user"
+    write(user, {"recipe.yaml": RECIPE + "uses: [{folder: double, models: [double]}]\n"})
+    write(user, {"user/config.pbtxt": 'platform: "ensemble"'})
+    found = contents_of(source_of(user))
+    assert (found.models, found.ensembles) == (("double", "user"), ("user",))
+
+
+def test_a_model_without_a_folder_names_the_environment_s_field_beside_wrong_recipes(folder: Path) -> None:
+    with (folder.parent / "user/recipe.yaml").open("a") as recipe:
+        recipe.write("speed: 3\n")
+    environment = make_environment(make_endpoint("one", ("double",)), make_endpoint("two", ("user", "doubel")))
+    file = folder.parent / "dev.yaml"
+    file.write_text("endpoints:\n- models: [double]\n- models:\n  - user\n  - doubel\n")
+    with pytest.raises(InputError) as caught:
+        check_model_folders(environment, folder.parent, file=file)
+    wrong, gone = caught.value.problems
+    assert wrong.field == "speed"
+    assert (gone.file, gone.field) == (f"{file}:5", "endpoints[1].models[1]")
+    assert gone.found.startswith("doubel")
+    assert gone.allowed.endswith(": double, user")
+    assert gone.advice == "Did you mean double?"
+
 
 OVERLAYS = """\
 overlays:
@@ -46,7 +208,7 @@ def test_the_digest_of_what_is_unpacked_is_that_of_what_was_packed(
     kept = _unpacked(source, tmp_path)
     wanted = model_digest(source)
     library = kept / "tritonstack/exporters"
-    monkeypatch.setattr(digest_module, "EXPORTERS", tmp_path / "gone")  # what is kept does not need this checkout's
+    monkeypatch.setattr(inputs_module, "EXPORTERS", tmp_path / "gone")  # what is kept does not need this checkout's
     (again,) = archives_of(kept / "model_repos/double")
     assert model_digest(again) != wanted
     again = ArchiveSource(name="double", folder=kept / "model_repos/double", library=library)

@@ -1,12 +1,25 @@
-"""The file that trtexec-stand-in writes in a plan's place, and which file the tensorrt backend serves."""
+"""Plans of trtexec's stand-in: their file, and that publishing refuses them."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.models import fake_aws
+from tests.models.fake_aws import FakeAws
+from tests.models.folders import T4, make_endpoint, make_environment, places_in, source_of, write, write_double
+from tritonstack.adapters import Adapters
+from tritonstack.errors import WorkFailedError
+from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.inputs import model_digest
+from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, Places, SampleEntry
 from tritonstack.models.marked_plan import MARK, is_marked, read_graph, read_header, write_marked_plan
+from tritonstack.models.packing import pack
+from tritonstack.models.publish import BuiltArchive, marked_plans, publish_archive, publish_environment
+from tritonstack.naming import ArchiveName
 
 
 def marked(folder: Path, content: bytes = b"\x08\x09graph\n") -> Path:
@@ -53,3 +66,184 @@ def test_no_half_written_plan_is_left_where_the_graph_is_missing(tmp_path: Path)
     with pytest.raises(FileNotFoundError):
         write_marked_plan(tmp_path / "model.plan", header={}, onnx=tmp_path / "model.onnx")
     assert list(tmp_path.iterdir()) == []
+
+
+PLAN = "double/1/model.plan"
+ENGINE = EngineEntry(
+    plan=PLAN,
+    bytes=4,
+    sha256="0" * 64,
+    stand_in=False,
+    release="24.09",
+    tensorrt="10.4.0",
+    driver="550.127.05",
+    gpu="Tesla T4",
+    compute_capability="7.5",
+    options=(),
+    inputs=(),
+    outputs=(),
+    durations={},
+    difference=0,
+    tolerance=0,
+    proof="sample",
+)
+
+
+@pytest.fixture
+def aws() -> Iterator[FakeAws]:
+    with fake_aws.running() as running:
+        yield running
+
+
+def _built(root: Path, plan: bytes, engine: EngineEntry = ENGINE) -> tuple[BuiltArchive, Manifest, Places]:
+    """An archive for a T4 with this plan, as the pack step leaves it."""
+    folder, places = write_double(root), places_in(root)
+    source = source_of(folder)
+    built = BuiltArchive(
+        source=source,
+        name=ArchiveName(model="double", digest=model_digest(source)),
+        endpoint="numbers",
+        platform=T4,
+        target="24.09-t4",
+    )
+    write(root / "repository", {"double/config.pbtxt": 'backend: "tensorrt"'})
+    (root / "repository/double/1").mkdir()
+    (root / "repository" / PLAN).write_bytes(plan)
+    places.archives_for("24.09-t4").mkdir(parents=True)
+    packed = pack(root / "repository", places.archive(built.name, "24.09-t4"))
+    manifest = Manifest(
+        name="double",
+        digest=built.name.digest,
+        description="Doubles a number.",
+        dependency="engine",
+        target="24.09-t4",
+        plan=not engine.stand_in,
+        engines={"double": engine},
+        archive=ArchiveEntry(
+            file=str(built.name),
+            bytes=packed.bytes,
+            sha256=packed.sha256,
+            tar_bytes=packed.tar_bytes,
+            tar_sha256=packed.tar_sha256,
+        ),
+        model=ModelEntry(name="double", max_batch_size=8, inputs=(), outputs=()),
+        backends=("tensorrt",),
+        configs={},
+        adapters=Adapters(),
+        sample=SampleEntry(file="s.json", answer={}, tolerance=0),
+        figures={"engine_difference": 0.5},
+        tools={},
+    )
+    places.manifest(built.name, "24.09-t4").write_text(manifest.to_json())
+    return built, manifest, places
+
+
+def _bucket(aws: FakeAws) -> ArtifactBucket:
+    return ArtifactBucket(environment="dev", session=aws)
+
+
+def test_a_plan_of_tensorrt_is_published_under_its_platform(aws: FakeAws, tmp_path: Path) -> None:
+    built, manifest, places = _built(tmp_path, b"ptrt")
+    done = publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
+    assert (done.outcome, done.key) == ("published", f"endpoints/numbers/24.09-t4/{built.name}")
+    assert [key.split("/")[0] for key in aws.writes] == ["inputs", "manifests", "endpoints"]
+    again = publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
+    assert again.outcome == "there already"
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_marked_plan_is_refused_whether_its_manifest_tells_or_not(aws: FakeAws, tmp_path: Path, told: bool) -> None:
+    engine = ENGINE.model_copy(update={"stand_in": told})
+    built, manifest, places = _built(tmp_path, MARK + b"{}\ngraph", engine)
+    with pytest.raises(WorkFailedError, match=rf"holds no TensorRT engine, but {PLAN}, which trtexec-stand-in wrote"):
+        publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
+    assert aws.writes == []
+    assert publish_archive(built, manifest, bucket=_bucket(aws), local=True, places=places).outcome == "published"
+
+
+def test_a_marked_plan_is_refused_by_the_manifest_even_where_the_file_is_another(aws: FakeAws, tmp_path: Path) -> None:
+    built, manifest, places = _built(tmp_path, b"ptrt", ENGINE.model_copy(update={"stand_in": True}))
+    with pytest.raises(WorkFailedError, match="which trtexec-stand-in wrote"):
+        publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
+    unmarked = manifest.model_copy(update={"engines": {}})
+    with pytest.raises(WorkFailedError, match="but the ONNX graph of an engine that is not built"):
+        publish_archive(built, unmarked, bucket=_bucket(aws), local=False, places=places)
+    assert aws.writes == []
+
+
+def test_an_environment_with_a_folder_s_own_marked_plan_is_refused_before_anything_is_written(
+    aws: FakeAws, tmp_path: Path
+) -> None:
+    folder = write_double(tmp_path)
+    write_double(tmp_path, "alone")
+    write(folder, {PLAN: MARK.decode() + "{}\ngraph"})
+    for file, old, new in (
+        ("double/config.pbtxt", 'backend: "python"', 'backend: "tensorrt"'),
+        ("recipe.yaml", "kind: python", "kind: tensorrt\ndependency: engine"),
+    ):
+        (folder / file).write_text((folder / file).read_text().replace(old, new))
+    (tmp_path / "made").mkdir()
+    built, manifest, _ = _built(tmp_path / "made", MARK + b"{}\ngraph")
+    places = places_in(tmp_path)
+    name = ArchiveName(model="double", digest=model_digest(source_of(folder)))
+    entry = replace_archive(manifest, name)
+    places.archives_for("24.09-t4").mkdir(parents=True)
+    made = places_in(tmp_path / "made").archive(built.name, "24.09-t4")
+    places.archive(name, "24.09-t4").write_bytes(made.read_bytes())
+    places.manifest(name, "24.09-t4").write_text(entry.to_json())
+    environment = make_environment(make_endpoint("numbers", ("double",)), on_deploy=False)
+    with pytest.raises(WorkFailedError, match="trtexec-stand-in wrote"):
+        publish_environment(environment, session=aws, places=places)
+    assert aws.writes == []
+
+
+def replace_archive(manifest: Manifest, name: ArchiveName) -> Manifest:
+    """The manifest of the same archive under another name, which says nothing of a stand-in."""
+    archive = manifest.archive.model_copy(update={"file": str(name)})
+    return manifest.model_copy(update={"digest": name.digest, "archive": archive, "engines": {}})
+
+
+def test_a_stand_in_s_manifest_replaces_none_of_an_archive_that_lies_there(aws: FakeAws, tmp_path: Path) -> None:
+    built, manifest, places = _built(tmp_path, MARK + b"{}", ENGINE.model_copy(update={"stand_in": True}))
+    aws.objects[built.key] = b"a real one, whose manifest is lost"
+    with pytest.raises(WorkFailedError, match="which trtexec-stand-in wrote"):
+        publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
+    assert aws.writes == []
+
+
+def test_a_corrupt_archive_is_refused_before_anything_is_written(aws: FakeAws, tmp_path: Path) -> None:
+    built, manifest, places = _built(tmp_path, b"ptrt")
+    file = places.archive(built.name, "24.09-t4")
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(WorkFailedError, match=r"cannot be read|is corrupt"):
+        publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
+    with pytest.raises(WorkFailedError, match="is corrupt"):
+        publish_archive(built, manifest, bucket=_bucket(aws), local=True, places=places)
+    assert aws.writes == []
+
+
+def test_another_build_s_engine_is_not_described_by_our_manifest(aws: FakeAws, tmp_path: Path) -> None:
+    built, manifest, places = _built(tmp_path, b"ptrt")
+    other = manifest.archive.model_copy(update={"bytes": 3, "sha256": hashlib.sha256(b"any").hexdigest()})
+    aws.objects[built.key] = b"any"
+    told = {"sha256": other.sha256, "tar-bytes": str(other.tar_bytes), "tar-sha256": other.tar_sha256}
+    aws.metadata[built.key] = {f"x-amz-meta-{name}": value for name, value in told.items()}
+    done = publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
+    assert (done.outcome, done.mended) == ("there already from another build", True)
+    mended = Manifest.model_validate_json(aws.objects[built.manifest_key])
+    assert (mended.archive, mended.engines, mended.plan) == (other, {}, True)
+    assert "engine_difference" not in mended.figures
+
+
+def test_every_member_that_begins_with_the_mark_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "repository"
+    write(folder, {"a/config.pbtxt": "", "a/1/model.plan": MARK.decode(), "b/2/a10g.plan": MARK.decode() + "x"})
+    write(folder, {"b/1/model.plan": MARK.decode()[:-1], "b/1/note": "x" + MARK.decode(), "c/1/empty": ""})
+    packed = pack(folder, tmp_path / "a.tar.gz")
+    assert sorted(marked_plans(packed.archive)) == ["a/1/model.plan", "b/2/a10g.plan"]
+    half = packed.archive.read_bytes()
+    (tmp_path / "half.tar.gz").write_bytes(half[: len(half) // 2])
+    with pytest.raises(WorkFailedError, match=r"half\.tar\.gz cannot be read"):
+        list(marked_plans(tmp_path / "half.tar.gz"))
