@@ -56,12 +56,12 @@ CHAINS = {
     ),
     "walled": (
         "network on",
+        "VPC joined in place of the one that is made",
         "zone added",
         "range of the VPC",
         "isolation off",
         "port opened to everybody",
         "retention of buckets off",
-        "VPC joined in place of the one that is made",
         "VPC switched at once",
     ),
 }

@@ -1,1 +1,1 @@
-"""What CloudFormation says of its own resource types. Standard library only: the local AWS reads it, too."""
+"""CloudFormation's resource types. Standard library only: the local AWS reads it, too."""

@@ -98,7 +98,7 @@ def resource_schemas() -> dict[str, ResourceSchema]:
 
 
 def replacement_lists(type_name: str) -> dict[str, list[str]] | None:
-    """What the schema of any type says of replacement; None for a type that CloudFormation does not have.
+    """Properties of a type whose change replaces the resource; None for a type that CloudFormation does not have.
 
     Members, each a list of properties or of parts of them (``EncryptionConfiguration/KmsKey``): ``create_only`` and
     ``conditionally_create_only``. An empty one may be absent.
@@ -125,13 +125,12 @@ _ABSENT = object()
 
 @dataclass(frozen=True, kw_only=True)
 class ReplacementRules:
-    """One type's.
+    """Which changes of a type's properties replace the resource.
 
     Attributes:
-        create_only: parts whose change replaces the resource, as names from its properties; ``*`` is any item.
-        conditional: parts whose change may.
-        name: the property that gives a resource a name of the template's choice; None where the type has none whose
-            change replaces it.
+        create_only: paths whose change replaces it, as names from its properties; ``*`` is any item.
+        conditional: paths whose change may replace it.
+        name: the property with the physical name, where a change of it replaces the resource; else None.
     """
 
     create_only: tuple[tuple[str, ...], ...]
@@ -139,11 +138,11 @@ class ReplacementRules:
     name: str | None
 
     def of(self, path: Sequence[str | int], before: Any = None, after: Any = None) -> Answer:
-        """What a change at ``path`` does.
+        """Whether a change at ``path`` replaces the resource.
 
         Args:
-            path: names and list places from the properties; places of lists may be anything.
-            before: the value there, looked into where the rule names a part of it; None where there was none.
+            path: names and list indexes from the properties; an index may be anything.
+            before: the value there, None for none; compared in part where a rule names a part of it.
             after: likewise.
         """
         if any(_touches(rule, path, before, after) for rule in self.create_only):
@@ -155,7 +154,7 @@ class ReplacementRules:
 def replacement_rules(type_name: str) -> ReplacementRules | None:
     """The rules of a type; None where CloudFormation's schemas have no such type.
 
-    Custom resources share one: a function's answer may replace them, which no schema knows.
+    Custom resources share one: whether a function's response replaces them is in no schema.
     """
     lists = replacement_lists(CUSTOM if type_name.startswith("Custom::") else type_name)
     if lists is None:

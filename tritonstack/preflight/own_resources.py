@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
+from tritonstack.iam_policies import covers, listed
 from tritonstack.preflight.subject import About, PreflightResult, Subject
 
 _NO_KEY = ("NotFoundException",)
@@ -111,18 +111,14 @@ def _key_policy(about: About, subject: Subject, key: UsedKey) -> PreflightResult
 def lets_in(policy: dict[str, Any], kind: str, principals: Iterable[str]) -> bool:
     """Whether a statement allows ``USED`` for one of the principals (patterns); its conditions are not looked at."""
     wanted = tuple(principals)
-    for statement in _list(policy.get("Statement")):
+    for statement in listed(policy.get("Statement")):
         named = statement.get("Principal")
-        names = ["*"] if named == "*" else _list(named.get(kind)) if isinstance(named, dict) else []
-        allows = any(fnmatchcase(USED.lower(), str(action).lower()) for action in _list(statement.get("Action")))
-        known = any(name == "*" or fnmatchcase(name, pattern) for name in names for pattern in wanted)
+        names = ["*"] if named == "*" else listed(named.get(kind)) if isinstance(named, dict) else []
+        allows = any(covers(str(action).lower(), USED.lower()) for action in listed(statement.get("Action")))
+        known = any(name == "*" or covers(pattern, name) for name in names for pattern in wanted)
         if statement.get("Effect") == "Allow" and allows and known:
             return True
     return False
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _key_dry_run(about: About, subject: Subject, key: UsedKey) -> PreflightResult:

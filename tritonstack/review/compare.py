@@ -156,7 +156,7 @@ def _finding_changes(before: Findings | None, after: Findings | None) -> Finding
 # continues the cleanup process" (re:Post, "Why is my CloudFormation stack stuck in the
 # UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS or UPDATE_COMPLETE_CLEANUP_IN_PROGRESS state?").
 LEFT = "left behind"
-"""The words of a reason that says so."""
+"""The words of such a reason."""
 _SUBNET_OR_GROUP = {"AWS::EC2::Subnet", "AWS::EC2::SecurityGroup"}
 
 

@@ -187,8 +187,8 @@ class _Comparison:
         for grants, came in ((come, True), (gone, False)):
             here = self._after if came else self._before
             for denied in (False, True):
-                told = [each for each in grants if each.same_but_conditions not in both and here.denies(each) is denied]
-                for group in grouped(told):
+                mine = [each for each in grants if each.same_but_conditions not in both and here.denies(each) is denied]
+                for group in grouped(mine):
                     yield self._one_way(group, came=came, denied=denied)
         # Grants on both sides, under conditions of which neither is stricter.
         by_conditions: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Grant]] = {}

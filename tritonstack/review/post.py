@@ -2,9 +2,9 @@
 
 python3 -m tritonstack.review.post REPORT.md [--dry-run]
 
-Needs nothing but Python. Reads GITHUB_REPOSITORY, PULL_REQUEST, GITHUB_TOKEN and GITHUB_API_URL, and REVIEW_AUTHOR: who
-the token writes as, ``github-actions[bot]`` unless it says otherwise. A comment of anybody else is left alone, for its
-author could rewrite it.
+Needs nothing but Python. Reads GITHUB_REPOSITORY, PULL_REQUEST, GITHUB_TOKEN and GITHUB_API_URL, and REVIEW_AUTHOR: the
+account that the token writes as, by default ``github-actions[bot]``. Comments of other accounts are left alone, for
+their authors could rewrite them.
 """
 
 # ruff: noqa: T201 - a command
@@ -30,7 +30,7 @@ API = "https://api.github.com"
 PER_PAGE = 100
 SECONDS = 30
 REFUSED = (401, 403, 404)
-"""What GitHub answers where a token may not write: 404 where it may not even read."""
+"""Status codes where a token may not write: 404 where it may not even read."""
 
 
 class MayNotWriteError(WorkFailedError):
@@ -60,7 +60,7 @@ class PullRequest:
 
         Raises:
             MayNotWriteError: the token may not.
-            WorkFailedError: GitHub answers otherwise than it should, or not at all.
+            WorkFailedError: GitHub's response is an error or no JSON, or there is none.
         """
         found = next((each for each in self._comments() if self._is_ours(each)), None)
         if found is None:
@@ -102,9 +102,9 @@ class PullRequest:
             with urllib.request.urlopen(request, timeout=SECONDS) as answer:  # noqa: S310 - as above
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            said = error.read(500).decode(errors="replace")
+            body_text = error.read(500).decode(errors="replace")
             kind = MayNotWriteError if error.code in REFUSED else WorkFailedError
-            raise kind(f"GitHub answered {error.code} to {method} {path}: {said}") from None
+            raise kind(f"GitHub answered {error.code} to {method} {path}: {body_text}") from None
         except (OSError, ValueError) as error:
             raise WorkFailedError(f"{method} {self.api}{path}: {error}") from None
 
@@ -139,7 +139,7 @@ def pull_request_of(variables: Mapping[str, str]) -> PullRequest:
 
 
 def main(arguments: list[str]) -> int:
-    """Post. Returns 0 also where the token may not write, after a line that says so: the report stands elsewhere."""
+    """Post. Returns 0 also where the token may not write, after a line about it: the report is elsewhere, too."""
     dry = "--dry-run" in arguments
     files = [each for each in arguments if each != "--dry-run"]
     if len(files) != 1 or files[0].startswith("-"):
