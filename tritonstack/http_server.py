@@ -50,7 +50,7 @@ class Request:
         id: str,  # noqa: A002
         sender: Sender | None = None,
     ) -> None:
-        """``received`` is the monotonic time of its first byte, in seconds."""
+        """``received``: monotonic time of its first byte, seconds."""
         self.method = method
         self.path = path
         self.headers = headers
@@ -84,7 +84,7 @@ class InvokeError(Exception):
     Attributes:
         code: the error's name in the service model.
         status: the HTTP status that belongs to the code.
-        message: the sentence for the caller.
+        message: one sentence.
         members: further members of the body (OriginalStatusCode, OriginalMessage, LogStreamArn, ErrorCode).
     """
 
@@ -129,9 +129,9 @@ Done = Callable[[Answer | Exception], None]
 HandleAtOnce = Callable[[Request, Done], bool]
 
 DRAINED_BYTES = 256 * 1024 * 1024
-"""How much is read (and thrown away) after a refusal so that its sender reads the answer instead of a reset."""
+"""Bytes that are read and discarded after a refusal, so that the sender gets the response, not a reset."""
 RECEIVE_SECONDS = 60.0
-"""Within which a request must have arrived whole, and the rest of a refused one is thrown away."""
+"""Time limit for receiving a request, and for discarding the rest of a refused one."""
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -139,14 +139,14 @@ _RUN = uuid.uuid4().hex[:20]
 
 
 def status_line(status: int) -> bytes:
-    """The first line of an answer."""
+    """The status line of a response."""
     return _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Unknown\r\n".encode()
 
 
 def render(
     answer: Answer, *, request_id: str, keep_alive: bool, id_header: bytes = b"x-amzn-requestid"
 ) -> tuple[bytes, bytes]:
-    """An answer's head and body, as they go over the wire."""
+    """Head and body of a response, as sent."""
     lines = [status_line(answer.status)]
     lines += [b"%b: %b\r\n" % pair for pair in answer.headers.items()]
     lines.append(b"content-length: %d\r\n%b: %b\r\n" % (len(answer.body), id_header, request_id.encode()))
@@ -162,12 +162,12 @@ def error_answer(error: InvokeError) -> Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Manner:
-    """What a server calls itself and how it words what it refuses by itself.
+    """Name and error format of a server.
 
     Attributes:
-        name: in the log, and in the error of a fault of its own.
-        error_answer: an error as its clients expect it.
-        id_header: the header that carries a request's id.
+        name: in the log and in internal failures.
+        error_answer: formats an error for its clients.
+        id_header: response header with the request's id.
     """
 
     name: str = "local runtime"
@@ -179,7 +179,7 @@ SAGEMAKERS = Manner()
 
 
 class ServerConnection(asyncio.Protocol):
-    """One client's connection. Requests on it are answered one after the other."""
+    """One client's connection; its requests are handled one after the other."""
 
     def __init__(self, server: Server) -> None:
         """``server`` handles the requests."""
@@ -207,7 +207,7 @@ class ServerConnection(asyncio.Protocol):
         self._server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  (asyncio.Protocol's signature)
-        """See asyncio.Protocol. A caller that goes away does not stop its request: SageMaker does not either."""
+        """See asyncio.Protocol. A client that disconnects does not stop its request: neither does SageMaker."""
         self._server.connections.discard(self)
         self._sender.gone = True
         self._writable.set()
@@ -235,7 +235,7 @@ class ServerConnection(asyncio.Protocol):
             self._refuse(malformed(str(error)))
 
     def _refuse(self, error: InvokeError) -> None:
-        """Answer with an error once it is this request's turn; what follows on the connection is thrown away."""
+        """Respond with an error at this request's turn; what follows on the connection is discarded."""
         if self._refused:
             return
         self._refused = True
@@ -250,7 +250,7 @@ class ServerConnection(asyncio.Protocol):
         self._transport.abort()
 
     def under_way(self) -> asyncio.Future[None] | None:
-        """Ends when its requests of the moment are answered; None where there are none."""
+        """Completes when the current requests have responses; None without requests."""
         if self._task is None and self._at_once is not None:
             self._ended = self._ended or asyncio.get_running_loop().create_future()
             return self._ended
@@ -325,7 +325,7 @@ class ServerConnection(asyncio.Protocol):
         self._waiting.append((request, keep_alive))
 
     def _begin_at_once(self, request: Request, keep_alive: bool) -> bool:
-        """The short way of an ordinary request, without a task. Requests that follow it wait for its end."""
+        """Handle an ordinary request without a task. Requests that follow wait for its end."""
         self._at_once = (request.id, keep_alive)
         try:
             if self._server.handle_at_once(request, self._ended_at_once):
@@ -383,7 +383,7 @@ class ServerConnection(asyncio.Protocol):
 
 
 class Server:
-    """The server as a whole: listens on loopback and hands whole requests to ``handle``."""
+    """Listens on loopback and passes complete requests to ``handle``."""
 
     def __init__(
         self,
@@ -396,16 +396,16 @@ class Server:
         receive_seconds: float = RECEIVE_SECONDS,
         manner: Manner = SAGEMAKERS,
     ) -> None:
-        """Listens nowhere yet.
+        """Does not listen yet.
 
         Args:
-            handle: answers a request or raises InvokeError.
+            handle: returns the response to a request, or raises InvokeError.
             max_payload_bytes: the largest body of a request.
-            log: takes a line about a failure of the server's own.
-            handle_at_once: is asked first; True where it takes a request over and calls back once with its outcome.
-            refused: is told of the method and path of a request whose body is too large.
+            log: called with a line about an internal failure.
+            handle_at_once: called first; True: it handles the request, and calls back once with the outcome.
+            refused: called with method and path of a request whose body is too large.
             receive_seconds: see RECEIVE_SECONDS.
-            manner: how it words errors.
+            manner: name and error format.
         """
         self._handle = handle
         self.manner = manner
@@ -420,19 +420,19 @@ class Server:
         self.connections: set[ServerConnection] = set()
 
     def next_request_id(self) -> str:
-        """A request id: unlike any other of this or another run."""
+        """A request id, unique over all runs."""
         self._requests += 1
         return f"{_RUN[:8]}-{_RUN[8:12]}-{_RUN[12:16]}-{_RUN[16:20]}-{self._requests:012x}"
 
     async def answer(self, request: Request) -> Answer:
-        """The answer to a request, whatever happens while it is made."""
+        """The response to a request, also where handling it fails."""
         try:
             return await self._handle(request)
         except Exception as error:  # noqa: BLE001  (a fault of ours must reach the caller as InternalFailure, and the log)
             return self.failed(error, request_id=request.id)
 
     def failed(self, error: Exception, *, request_id: str) -> Answer:
-        """The answer to a request that failed; a fault of ours is logged."""
+        """The response to a request that failed; an internal failure is logged."""
         if isinstance(error, InvokeError):
             return self.manner.error_answer(error)
         self._log(f"request {request_id} failed inside the {self.manner.name}: {error!r}")
@@ -447,7 +447,7 @@ class Server:
         return listening
 
     def _look_for_late_requests(self) -> None:
-        """Now and then for all connections, which costs a request less than a timer of its own."""
+        """Check all connections periodically, which is cheaper than a timer for each request."""
         now = time.monotonic()
         for connection in [one for one in self.connections if one.deadline < now]:
             connection.expire()
@@ -455,7 +455,7 @@ class Server:
         self._sweep = asyncio.get_running_loop().call_later(later, self._look_for_late_requests)
 
     async def stop(self, *, seconds: float) -> None:
-        """Take no new connection, let requests end for ``seconds``, then close."""
+        """Accept no new connection, give running requests ``seconds`` to end, then close."""
         if self._server is not None:
             self._server.close()
         if self._sweep is not None:

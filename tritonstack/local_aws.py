@@ -1,4 +1,4 @@
-"""The local AWS as this package uses it: an optional package, found by its entry point, so that nothing imports it.
+"""The local AWS, an optional package found by its entry point and never imported.
 
 ``tritonstack_local`` registers the module ``tritonstack_local.plugin`` in the group ``tritonstack.local_aws``.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GROUP = "tritonstack.local_aws"
 POLL_SECONDS = 15.0
 LOCAL_POLL_SECONDS = 0.25
-"""Between two looks at a remote job: few seconds on this machine, where nobody limits them."""
+"""Between two polls of a remote job; the local AWS limits no calls."""
 
 
 class RunningLocalAws(Protocol):
@@ -35,7 +35,7 @@ class RunningLocalAws(Protocol):
         ...
 
     def session(self) -> LocalSession:
-        """Makes clients of it."""
+        """A session of it."""
         ...
 
     def runtime_status(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class ContainerAnswer:
 
     Attributes:
         outputs: by name.
-        stand_ins: what stood in for what serves in the cloud.
+        stand_ins: local replacements of what serves in the cloud.
         tools: the server's version by its name.
         peak_bytes: its memory at most: the sum over its processes of the most that each held, resident.
     """
@@ -144,7 +144,7 @@ def require_local_aws() -> RunningLocalAws:
 def is_local(client: Any) -> bool:
     """Whether a boto3 client talks to a local AWS: its endpoint URL is of this machine.
 
-    The URL is what botocore made of everything that it heeds: ``AWS_ENDPOINT_URL``, ``AWS_ENDPOINT_URL_<SERVICE>``,
+    The URL is what botocore makes of its settings: ``AWS_ENDPOINT_URL``, ``AWS_ENDPOINT_URL_<SERVICE>``,
     ``endpoint_url`` of the profile or of its services section, ``AWS_IGNORE_CONFIGURED_ENDPOINT_URLS`` (AWS SDKs and
     tools reference guide, "Service-specific endpoints"). Services may differ: take a client of the one that answers.
     """
@@ -156,5 +156,5 @@ def is_local(client: Any) -> bool:
 
 
 def poll_seconds(client: Any) -> float:
-    """Seconds between two looks at a remote job: few on this machine, where nobody limits them."""
+    """Seconds between two polls of a remote job."""
     return LOCAL_POLL_SECONDS if is_local(client) else POLL_SECONDS

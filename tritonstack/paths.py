@@ -1,6 +1,6 @@
-"""Where files lie: what a checkout or a wheel carries, the environments, the project's folder, the state folder.
+"""Paths of files in a checkout or a wheel, of the project and of the state folder.
 
-Files that are no part of a package lie beside the packages in a checkout and inside this package in a wheel
+Files outside packages are next to the packages in a checkout and inside this package in a wheel
 (``setup.py`` lists them).
 """
 
@@ -17,7 +17,7 @@ CARRIED = "_repository"
 CHECKOUT: Path | None = None if (PACKAGE / CARRIED).is_dir() else PACKAGE.parent
 """The repository; None where this is an installed wheel."""
 LIBRARY = PACKAGE.parent
-"""What a Python must have on its path to import the packages: the repository, or a ``site-packages``."""
+"""Entry of ``sys.path`` with the packages: the repository, or a ``site-packages``."""
 
 
 def repository_path(name: str) -> Path:
@@ -26,7 +26,7 @@ def repository_path(name: str) -> Path:
 
 
 def machine_folder() -> Path:
-    """Where ``.envs/``, ``node_modules/`` and ``.local/`` lie: the repository, or of a wheel the working folder."""
+    """Parent of ``.envs/``, ``node_modules/`` and ``.local/``: the repository, or for a wheel the working folder."""
     return CHECKOUT or Path.cwd()
 
 
@@ -50,12 +50,12 @@ class LocalPaths:
 
     @property
     def record(self) -> Path:
-        """What runs: process ids and ports."""
+        """Process ids and ports of the running local AWS."""
         return self.root / "running.json"
 
     @property
     def deployed(self) -> Path:
-        """What was deployed there: environments and their endpoints."""
+        """Deployed environments and their endpoints."""
         return self.root / "deployed.json"
 
     @property
@@ -80,7 +80,7 @@ class LocalPaths:
 
     @property
     def cdk_home(self) -> Path:
-        """The CDK command line's own cache, so that it never meets a person's real one."""
+        """The CDK command line's cache, apart from the user's own."""
         return self.root / "cdk-home"
 
     def assembly(self, environment: str) -> Path:
@@ -89,7 +89,7 @@ class LocalPaths:
 
 
 def project_folder() -> Path:
-    """Where ``environments/`` and ``model_repos/`` lie.
+    """Folder of ``environments/`` and ``model_repos/``.
 
     TRITONSTACK_PROJECT if set, else the working folder if it holds an ``environments`` folder, else the repository.
     """

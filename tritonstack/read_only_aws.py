@@ -1,4 +1,4 @@
-"""Read-only calls to AWS: allowed operations alone, bounded in time, each refusal told apart from an answer."""
+"""Read-only calls to AWS: a fixed list of operations, bounded in time, with errors as NotKnownError."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from botocore.exceptions import HTTPClientError as NoAnswerError
 from tritonstack.aws_session import EXPIRED_CODES, NOT_TAKEN_CODES, Session
 
 BOUNDED = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 4})
-"""A service that is down costs a call a minute at most; the runner's own limit is above it."""
+"""A service that is down costs a minute per call at most, less than the runner's own limit."""
 
 DENIED = frozenset(
     {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError", "403", "Forbidden"}
 )
-"""How services say that a permission is missing (each service's error list)."""
+"""Error codes for a missing permission (each service's error list)."""
 THROTTLED = frozenset(
     {"Throttling", "ThrottlingException", "TooManyRequestsException", "RequestLimitExceeded", "SlowDown",
      "ThrottledException", "RequestThrottled"}
 )  # fmt: skip
-"""How services say that there were too many calls (botocore, retries/standard.py)."""
+"""Error codes for too many calls (botocore, retries/standard.py)."""
 NO_CREDENTIALS = EXPIRED_CODES | NOT_TAKEN_CODES | {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthFailure"}
 """Codes of credentials that are wrong or have expired."""
 ACTIONS: dict[tuple[str, str], str] = {
@@ -66,20 +66,20 @@ ACTIONS: dict[tuple[str, str], str] = {
 """(botocore's service, operation) → IAM action (Service Authorization Reference)."""
 
 DRY_RUN_ONLY = frozenset({("kms", "Encrypt")})
-"""Operations that are called with ``DryRun`` alone: KMS then says whether it would, and encrypts nothing."""
+"""Operations that are called with ``DryRun`` only: KMS then checks the permission and encrypts nothing."""
 
 
 class NotKnownError(Exception):
-    """AWS did not answer a question: it refuses, is overloaded, or is silent.
+    """AWS gave no answer: access denied, throttled, or no response.
 
     Attributes:
-        found: why, in a sentence.
+        found: the reason, one sentence.
         advice: what to do.
         permission: the IAM action that is missing, where one is.
     """
 
     def __init__(self, found: str, *, advice: str, permission: str | None = None) -> None:
-        """Takes the parts of the result."""
+        """As the attributes."""
         super().__init__(found)
         self.found = found
         self.advice = advice
@@ -87,7 +87,7 @@ class NotKnownError(Exception):
 
 
 class MutatingCallError(Exception):
-    """A call that is not among the read-only operations. It means a mistake of this project, never one of the user."""
+    """A call of an operation that is not in ``ACTIONS``: a fault of this project, never of the user."""
 
 
 def refuse_others(service: str, operation: str, request: object) -> None:
@@ -99,10 +99,7 @@ def refuse_others(service: str, operation: str, request: object) -> None:
 
 
 class ReadOnlyCalls:
-    """Clients that refuse whatever is not in ``operations.ACTIONS``, before it leaves this machine.
-
-    May be used from many threads. Itself a session, for parts of this project that take one.
-    """
+    """Clients that refuse operations outside ``ACTIONS`` before sending them. A session itself. Thread safe."""
 
     def __init__(self, session: Session) -> None:
         """``session``: makes the clients."""
@@ -113,7 +110,7 @@ class ReadOnlyCalls:
         self._over = threading.Event()
 
     def give_up(self) -> None:
-        """From now on every call is refused, so that threads that nobody waits for end soon."""
+        """Refuse every further call, so that abandoned threads end soon."""
         self._over.set()
 
     @property
@@ -136,12 +133,12 @@ class ReadOnlyCalls:
     def ask(
         self, service: str, operation: str, *, absent: tuple[str, ...] = (), region: str | None = None, **request: Any
     ) -> dict[str, Any] | None:
-        """One answer; None where the service's error code is in ``absent``: what was asked for is not there.
+        """The response of an operation; None where the service's error code is in ``absent``.
 
         Args:
             service: botocore's name of the service (``service-quotas``).
             operation: the client's method (``list_service_quotas``).
-            absent: error codes that mean that there is no such thing.
+            absent: error codes for a resource that does not exist.
             region: another one than the session's.
             request: the call's parameters.
 
@@ -160,16 +157,16 @@ class ReadOnlyCalls:
         return answer
 
     def must(self, service: str, operation: str, *, region: str | None = None, **request: Any) -> dict[str, Any]:
-        """As ``ask``, where no error means that there is no such thing."""
+        """As ``ask``, for operations without an error code for an absent resource."""
         return self.ask(service, operation, region=region, **request) or {}
 
     def pages(
         self, service: str, operation: str, rows: str, *, absent: tuple[str, ...] = (), **request: Any
     ) -> Iterator[Any]:
-        """The rows of every page, ``rows`` being their name in the answer; none where what is listed is absent.
+        """The rows of every page; ``rows`` is their member in the response. None for an error code in ``absent``.
 
         Raises:
-            NotKnownError: as ``ask``; what was listed before does not count as an answer.
+            NotKnownError: as ``ask``, also after some pages.
         """
         client = self.client(service)
         try:
@@ -193,7 +190,7 @@ class ReadOnlyCalls:
 
 
 def not_known(error: Exception, service: str, operation: str) -> NotKnownError:
-    """Why a call has no answer, in words, with the missing permission where that is it."""
+    """The NotKnownError of a failed call, with the missing permission where that is the reason."""
     action = ACTIONS.get((service, operation), f"{service}:{operation}")
     code = _code(error)
     if code in DENIED:
@@ -214,7 +211,7 @@ def not_known(error: Exception, service: str, operation: str) -> NotKnownError:
 
 
 def not_known_of(error: ClientError | BotoCoreError) -> NotKnownError:
-    """As ``not_known``, where another part of this project made the call: the error tells which."""
+    """As ``not_known``, for a call of another part of this project, identified by its error."""
     operation = getattr(error, "operation_name", "")
     service = next((service for service, name in ACTIONS if name == operation), "AWS")
     return not_known(error, service, operation or "call")
@@ -226,8 +223,8 @@ def _code(error: Exception) -> str:
 
 def _message(error: Exception) -> str:
     if isinstance(error, ClientError):
-        said = error.response.get("Error", {}).get("Message") or ""
-        return f"{_code(error)}: {said}" if said and _code(error) not in said else said or str(error)
+        message = error.response.get("Error", {}).get("Message") or ""
+        return f"{_code(error)}: {message}" if message and _code(error) not in message else message or str(error)
     return str(error)
 
 

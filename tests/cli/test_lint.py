@@ -1,4 +1,4 @@
-"""``tritonstack lint``: its formats, and what it checks for."""
+"""``tritonstack lint`` and ``explain``: findings, formats, exit codes, and pages of rules."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from click.testing import CliRunner, Result
 
 from tests.models.folders import CONFIG, write, write_double
 from tritonstack.cli import lint
+from tritonstack.cli.lint import explain_command as command
+from tritonstack.cli.lint import page
 from tritonstack.cli.schema import schema_text
 from tritonstack.errors import InputError
+from tritonstack.models.lint.registry import CATEGORIES, rule, rule_ids
 
 ENVIRONMENT = """\
 environment: test
@@ -152,3 +155,33 @@ def test_what_cannot_be_checked_is_refused(project: Path, arguments: tuple[str, 
     assert project.is_dir()
     with pytest.raises(InputError, match=said):
         _run(*arguments)
+
+
+def _explain(*arguments: str) -> str:
+    return CliRunner().invoke(command, arguments, catch_exceptions=False).stdout
+
+
+def test_without_a_rule_every_one_is_listed_once_below_its_category() -> None:
+    lines = _explain().splitlines()
+    listed = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert sorted(listed) == list(rule_ids())
+    assert [line.split(":")[0] for line in lines if line and not line.startswith(" ")] == list(CATEGORIES)
+
+
+@pytest.mark.parametrize("rule_id", rule_ids())
+def test_a_page_has_explanation_examples_and_source(rule_id: str) -> None:
+    text = page(rule(rule_id))
+    assert text.startswith(f"# {rule_id} (")
+    assert all(part in text for part in (rule(rule_id).title, "## Bad", "## Good", *rule(rule_id).sources))
+
+
+def test_a_rules_page_is_printed_as_it_is_where_there_is_no_terminal() -> None:
+    assert _explain("instance-gpus") == page(rule("instance-gpus"))
+
+
+def test_near_rules_are_named_for_one_that_does_not_exist() -> None:
+    with pytest.raises(InputError) as caught:
+        _explain("instance-gpu")
+    assert caught.value.problems[0].allowed.split(", ")[0] in {"instance-gpus", "instance-count"}
+    with pytest.raises(InputError, match="the list"):
+        _explain("xyzzy")

@@ -122,18 +122,17 @@ def environment_file(block: CodeBlock, folder: Path) -> Path:
     return path
 
 
-def test_what_only_is_checked_is_told_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    """`pytest -s` prints it; a reason stands for each."""
-    told = {str(block): entry.checked for block, entry in blocks_that(way="checked")}
-    with capsys.disabled():
-        print(*(f"\n  not run: {block}: {reason}" for block, reason in told.items()), sep="")
-    assert all(told.values())
-
-
-def test_an_entry_without_a_way_or_with_two_is_refused() -> None:
-    for given in ({}, {"run": "quick", "checked": "a reason that is long enough"}):
-        with pytest.raises(ValueError, match="exactly one of"):
-            Entry.model_validate(given)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "exactly one of"),
+        ({"run": "quick", "checked": "a reason that is long enough"}, "exactly one of"),
+        ({"checked": "no reason"}, "at least 10 characters"),
+    ],
+)
+def test_an_entry_without_a_way_with_two_or_without_a_reason_is_refused(given: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Entry.model_validate(given)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``local deploy`` and ``local destroy``: what is refused before anything is deployed, and the order of the steps."""
+"""``local deploy`` and ``local destroy``: what is refused before anything is deployed, and what is there afterwards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -44,92 +43,106 @@ def settings() -> Environment:
     return load_environment(REPOSITORY / "environments" / "local.yaml")
 
 
-@pytest.fixture
-def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The steps in the order in which they were taken; each is a fake."""
-    steps: list[str] = []
+NEEDS = {
+    "templates": {"bootstrap"},
+    "local/artifacts": {"templates"},
+    "published": {"built", "local/artifacts"},
+    "local/builds": {"local/artifacts"},
+    "local/serving-*": {"published"},
+    "local/observability": {"published"},
+}
+"""What an account and a machine must have for a step to succeed."""
 
-    def fake(name: str, result: object = None) -> Callable[..., Any]:
-        def step(*arguments: object, **_: object) -> object:
-            shown = [str(one) for one in arguments if isinstance(one, str)]
-            steps.append(" ".join([name, *shown]))
+
+class Account:
+    """An account that fails a step without its prerequisites; ``at_once``: concurrency of each deployment."""
+
+    def __init__(self) -> None:
+        self.needs = dict(NEEDS)
+        self.there: set[str] = set()
+        self.at_once: dict[str, int] = {}
+        self.removed = False
+
+    def add(self, name: str) -> None:
+        missing = self.needs.get(name, set()) - self.there
+        assert not missing, f"{name} without {missing}"
+        self.there.add(name)
+
+    def deploy(self, stacks: str, *, concurrency: int = 1) -> None:
+        self.add(stacks)
+        self.at_once[stacks] = concurrency
+
+    def destroy(self) -> None:
+        self.removed = True
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Account:
+    """A new account that ``local deploy`` deploys to."""
+    account = Account()
+
+    def step(name: str, result: str = "") -> Callable[..., str]:
+        def run(*_: object, **__: object) -> str:
+            account.add(name)
             return result
 
-        return step
+        return run
 
-    monkeypatch.setattr(LocalDeployment, "bootstrapped", lambda _self: False)
-    for name in ("bootstrap", "synthesise", "deploy", "destroy"):
-        monkeypatch.setattr(LocalDeployment, name, fake(name))
-    monkeypatch.setattr(deploy, "build_environment", fake("build", "2 built"))
-    monkeypatch.setattr(deploy, "publish_environment", fake("publish", "2 published"))
+    monkeypatch.setattr(LocalDeployment, "bootstrapped", lambda _self: "bootstrap" in account.there)
+    monkeypatch.setattr(LocalDeployment, "bootstrap", step("bootstrap"))
+    monkeypatch.setattr(LocalDeployment, "synthesise", step("templates"))
+    monkeypatch.setattr(LocalDeployment, "deploy", account.deploy)
+    monkeypatch.setattr(LocalDeployment, "destroy", account.destroy)
+    monkeypatch.setattr(deploy, "build_environment", step("built", "2 built"))
+    monkeypatch.setattr(deploy, "publish_environment", step("published", "2 published"))
     monkeypatch.setattr(deploy, "require_local_aws", lambda: AWS)
-    return steps
+    return account
 
 
-def test_archives_are_published_after_their_bucket_and_before_what_serves_them(
-    done: list[str], settings: Environment, capsys: pytest.CaptureFixture[str]
+def test_a_deployment_ends_with_published_archives_and_endpoints(
+    account: Account, settings: Environment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deploy.deploy(settings, AWS, Steps())
-    assert done == [
-        "bootstrap",
-        "synthesise",
-        "deploy local/artifacts",
-        "build",
-        "publish",
-        "deploy local/observability",
-    ]
-    said = capsys.readouterr().err
-    assert "2 built" in said
-    assert "2 published" in said
+    assert {"published", "local/observability"} <= account.there
+    printed = capsys.readouterr().err
+    assert "2 built" in printed
+    assert "2 published" in printed
 
 
-def test_where_engines_are_built_on_deploy_their_builder_stands_before_the_endpoints(
-    done: list[str], settings: Environment
-) -> None:
+def test_endpoints_that_wait_for_builds_find_the_builds_stack(account: Account, settings: Environment) -> None:
+    account.needs["local/observability"] = {"published", "local/builds"}
     deploy.deploy(settings, AWS, Steps(), builds=True)
-    assert done[-2:] == ["deploy local/builds", "deploy local/observability"]
+    assert "local/observability" in account.there
 
 
-def test_what_is_watched_is_deployed_with_what_watches_it_and_alone_where_nothing_does(
-    done: list[str], settings: Environment
+@pytest.mark.parametrize(
+    ("watched", "stack"),
+    [
+        ({"dashboard": True}, "local/observability"),
+        ({"alarms": AlarmSettings()}, "local/observability"),
+        ({}, "local/serving-*"),
+    ],
+    ids=["dashboard", "alarms", "neither"],
+)
+def test_endpoints_are_deployed_several_at_once_with_their_observability_where_there_is_any(
+    account: Account, settings: Environment, watched: dict[str, object], stack: str
 ) -> None:
-    unwatched = settings.model_copy(update={"dashboard": False, "alarms": None})
-    for watched, last in (
-        ({"dashboard": True}, "deploy local/observability"),
-        ({"alarms": AlarmSettings()}, "deploy local/observability"),
-        ({}, "deploy local/serving-*"),
-    ):
-        done.clear()
-        deploy.deploy(unwatched.model_copy(update=watched), AWS, Steps())
-        assert done[-1] == last
-
-
-@pytest.mark.parametrize("watched", [True, False])
-def test_the_endpoints_alone_are_deployed_several_at_once(
-    settings: Environment, done: list[str], monkeypatch: pytest.MonkeyPatch, watched: bool
-) -> None:
-    at_once: dict[str, int] = {}
-
-    def record(_self: LocalDeployment, stacks: str, *, concurrency: int = 1) -> None:
-        at_once[stacks] = concurrency
-
-    monkeypatch.setattr(LocalDeployment, "deploy", record)
-    changed = settings if watched else settings.model_copy(update={"dashboard": False, "alarms": None})
+    changed = settings.model_copy(update={"dashboard": False, "alarms": None, **watched})
     deploy.deploy(changed, AWS, Steps(), builds=True, concurrency=3)
-    last = "local/observability" if watched else "local/serving-*"
-    assert at_once == {"local/artifacts": 1, "local/builds": 1, last: 3}
+    assert account.at_once == {"local/artifacts": 1, "local/builds": 1, stack: 3}
 
 
-def test_an_account_is_bootstrapped_once(
-    done: list[str], settings: Environment, monkeypatch: pytest.MonkeyPatch
+def test_a_bootstrapped_account_is_not_bootstrapped_again(
+    account: Account, settings: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LocalDeployment, "bootstrapped", lambda _self: True)
+    account.there.add("bootstrap")
+    monkeypatch.setattr(LocalDeployment, "bootstrap", lambda _self: pytest.fail("bootstrapped again"))
     deploy.deploy(settings, AWS, Steps())
-    assert done[0] == "synthesise"
+    assert "local/observability" in account.there
 
 
 def test_nothing_is_deployed_after_a_step_that_failed(
-    done: list[str], settings: Environment, monkeypatch: pytest.MonkeyPatch
+    account: Account, settings: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise WorkFailedError("the export failed")
@@ -137,7 +150,7 @@ def test_nothing_is_deployed_after_a_step_that_failed(
     monkeypatch.setattr(deploy, "build_environment", fail)
     with pytest.raises(WorkFailedError, match="the export failed"):
         deploy.deploy(settings, AWS, Steps())
-    assert done[-1] == "deploy local/artifacts"
+    assert set(account.at_once) == {"local/artifacts"}
 
 
 def test_another_account_and_another_region_are_refused_both_at_once(settings: Environment) -> None:
@@ -179,35 +192,35 @@ def test_an_archive_that_does_not_fit_its_endpoint_is_refused(settings: Environm
         deploy.check_recipes(settings.model_copy(update={"endpoints": (digits.model_copy(update=single),)}), file=FILE)
 
 
-def test_an_environment_that_does_not_exist_is_refused_before_the_local_aws_is_asked_for(done: list[str]) -> None:
+def test_an_environment_that_does_not_exist_is_refused_before_the_local_aws_is_asked_for(account: Account) -> None:
     result = CliRunner().invoke(deploy.deploy_command, ["nowhere"])
     assert isinstance(result.exception, InputError)
     assert "nowhere.yaml" in str(result.exception)
-    assert done == []
+    assert not account.there
 
 
-def test_what_was_deployed_is_removed(done: list[str], home: Path) -> None:
+def test_what_was_deployed_is_removed(account: Account, home: Path) -> None:
     assembly = LocalPaths(home).assembly("local")
     assembly.mkdir(parents=True)
     (assembly / "manifest.json").write_text("{}")
     assert CliRunner().invoke(deploy.destroy_command, []).exit_code == 0
-    assert done == ["destroy"]
+    assert account.removed
 
 
-def test_what_was_never_deployed_or_only_half_synthesised_is_not_removed(done: list[str], home: Path) -> None:
+def test_what_was_never_deployed_or_only_half_synthesised_is_not_removed(account: Account, home: Path) -> None:
     LocalPaths(home).assembly("local").mkdir(parents=True)
     for name in ("local", "dev"):
         result = CliRunner().invoke(deploy.destroy_command, [name])
         assert isinstance(result.exception, InputError)
         assert f"tritonstack local deploy {name}" in str(result.exception)
-    assert done == []
+    assert not account.removed
 
 
 @pytest.mark.parametrize("name", ["..", "../other", "a*", "", "Local"])
-def test_what_is_no_environment_s_name_is_refused(done: list[str], name: str) -> None:
+def test_what_is_no_environment_s_name_is_refused(account: Account, name: str) -> None:
     result = CliRunner().invoke(deploy.destroy_command, [name])
     assert isinstance(result.exception, InputError)
-    assert done == []
+    assert not account.removed
 
 
 def test_of_two_deployments_at_once_the_second_waits_and_reports_it(home: Path) -> None:
@@ -229,7 +242,7 @@ def test_of_two_deployments_at_once_the_second_waits_and_reports_it(home: Path) 
 
 @pytest.mark.parametrize("command", [deploy.deploy_command, deploy.destroy_command])
 def test_deployments_and_removals_hold_the_lock(
-    command: click.Command, done: list[str], home: Path, monkeypatch: pytest.MonkeyPatch
+    command: click.Command, account: Account, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[bool] = []
 
@@ -240,6 +253,7 @@ def test_deployments_and_removals_hold_the_lock(
             except BlockingIOError:
                 held.append(True)
 
+    account.there |= {"bootstrap", "templates"}
     for name in ("synthesise", "destroy"):
         monkeypatch.setattr(LocalDeployment, name, look)
     assembly = LocalPaths(home).assembly("local")
@@ -250,7 +264,7 @@ def test_deployments_and_removals_hold_the_lock(
 
 
 def test_an_interrupted_deployment_reports_that_the_local_aws_stays_up(
-    done: list[str], monkeypatch: pytest.MonkeyPatch
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(_self: LocalDeployment) -> None:
         raise KeyboardInterrupt

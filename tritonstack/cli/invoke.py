@@ -63,7 +63,7 @@ def command(
     # Imported here so that --help and wrong options answer at once.
     from tritonstack.cli import invoke_view  # noqa: PLC0415
     from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
-    from tritonstack.client.inputs import InputFile, outputs_meant  # noqa: PLC0415
+    from tritonstack.client.inputs import InputFile, requested_outputs  # noqa: PLC0415
     from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
 
     if not files and text is None:
@@ -79,7 +79,7 @@ def command(
     inputs = _inputs(client, table, [InputFile.parse(name) for name in files], text)
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
         raise InputError(problems)
-    wanted = (list(outputs) or None) if raw else outputs_meant(table, outputs)
+    wanted = (list(outputs) or None) if raw else requested_outputs(table, outputs)
     answers = [client.invoke(name, inputs, wanted, payload_format=payload_format) for _ in range(repeat)]
     if table is not None and not raw:
         answers[-1] = client.with_meaning(answers[-1], table)
@@ -93,7 +93,7 @@ def _inputs(client: ModelClient, table: TensorTable | None, files: Sequence[Inpu
     """The inputs of all files and of the text together. Raises InputError."""
     from tritonstack.client.inputs import (  # noqa: PLC0415
         NO_MANIFEST,
-        question_inputs,
+        adapted_inputs,
         read_inputs,
     )
 
@@ -102,7 +102,7 @@ def _inputs(client: ModelClient, table: TensorTable | None, files: Sequence[Inpu
         return inputs
     if table is None:
         raise InputError([Problem(field="--text", found="a model whose manifest cannot be read", allowed=NO_MANIFEST)])
-    from_text = question_inputs(table, text=text, fetch=client.client_files)
+    from_text = adapted_inputs(table, text=text, fetch=client.client_files)
     twice = sorted(inputs.keys() & from_text.keys())
     if twice:
         found = f"input {', '.join(twice)}, which a file gives too"

@@ -92,11 +92,11 @@ class Steps:
         ended = threading.Event()
 
         def follow() -> None:
-            said = ""
+            printed = ""
             while not ended.wait(self._log_seconds):
-                if not step.final and step.detail != said:
-                    said = step.detail
-                    self._print(f"  {step.name}  {step.elapsed:.0f} s  {said}")
+                if not step.final and step.detail != printed:
+                    printed = step.detail
+                    self._print(f"  {step.name}  {step.elapsed:.0f} s  {printed}")
 
         self._print(f"… {step.name}")
         follower = threading.Thread(target=follow, name="progress", daemon=True)

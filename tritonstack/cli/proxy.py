@@ -98,7 +98,7 @@ def _releases(client: Any, environment: str, endpoint: str | None, session: Any)
 
 
 def _announce(environment: str, port: int, releases: Sequence[Release]) -> None:
-    """Where it listens, for whom, and an example."""
+    """Print address, environment and an example request."""
     url = f"127.0.0.1:{port}"
     endpoints = sorted({release.endpoint for release in releases})
     count = f"{len(releases)} model{'' if len(releases) == 1 else 's'}"

@@ -326,8 +326,8 @@ def loads(endpoint: VerifiedEndpoint, settings: Environment) -> Iterator[str]:
     if slowest is None:
         return
     parts = [("download", measured.download), ("load", measured.load)]
-    told = " + ".join(f"{name} {seconds:.1f} s" for name, seconds in parts if seconds is not None)
-    kept = f"slowest in {DAYS} days: {told}" if told else f"no load was measured in {DAYS} days"
+    parts_text = " + ".join(f"{name} {seconds:.1f} s" for name, seconds in parts if seconds is not None)
+    kept = f"slowest in {DAYS} days: {parts_text}" if parts_text else f"no load was measured in {DAYS} days"
     given = next((one.rollout for one in settings.endpoints if one.name == endpoint.endpoint), None)
     now = None if given is None else given.slowest_load_seconds
     needed = math.ceil(slowest)
@@ -344,8 +344,8 @@ def _of(releases: Sequence[Release], endpoint: str) -> tuple[Release, ...]:
 
 def _summary(endpoint: VerifiedEndpoint) -> str:
     failed = sum(bool(model.problem) for model in endpoint.models)
-    said = f"{len(endpoint.models) - failed} of {len(endpoint.models)} models answer as expected"
-    return endpoint.problem or said
+    summary = f"{len(endpoint.models) - failed} of {len(endpoint.models)} models answer as expected"
+    return endpoint.problem or summary
 
 
 def _table(endpoint: VerifiedEndpoint) -> Table:

@@ -118,7 +118,7 @@ def refuse_without_credentials(error: TritonstackError, environment: str, sessio
 def explain_name(
     error: TritonstackError, client: Any, environment: str, session: Session, *, field: str = "--environment"
 ) -> None:
-    """Where an environment does not exist or is not deployed, raise InputError that says so; else return.
+    """Where an environment does not exist or is not deployed, raise an InputError with the reason; else return.
 
     ``field``: the environment's option or argument on the command line.
     """

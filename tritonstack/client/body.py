@@ -35,7 +35,7 @@ _DATATYPES = "BOOL, (U)INT8 to (U)INT64, FP16, BF16, FP32, FP64, or bytes/str (B
 
 @dataclass(frozen=True, kw_only=True)
 class Body:
-    """What InvokeEndpoint is given."""
+    """Body and content type for InvokeEndpoint."""
 
     content: bytes
     content_type: str
@@ -43,7 +43,7 @@ class Body:
 
 @dataclass(frozen=True, kw_only=True)
 class DecodedAnswer:
-    """What a body says: the model that answered and its outputs by name (BYTES tensors are object arrays of bytes)."""
+    """A decoded response: model and outputs by name (BYTES tensors are object arrays of bytes)."""
 
     model_name: str
     model_version: str
@@ -57,9 +57,9 @@ def encode(
 
     Args:
         inputs: name → array, of the shape the model takes (with the batch dimension, where it has one).
-        outputs: the outputs that are wanted; None for all.
+        outputs: requested outputs; None for all.
         payload_format: ``auto`` sends JSON only where it is small and loses nothing, and asks for binary outputs;
-            ``json`` and ``binary`` say both ways.
+            ``json`` and ``binary`` apply to request and response.
 
     Raises:
         InputError: arrays that have no Triton datatype, or that JSON cannot carry; every one of them.
@@ -83,7 +83,7 @@ def encode(
 
 
 def decode(content: bytes, content_type: str) -> DecodedAnswer:
-    """The answer in a response body. Arrays are writable and own their memory.
+    """Decode a response body. Arrays are writable and own their memory.
 
     Raises:
         MalformedAnswerError: the body is no inference response, or is cut off.

@@ -1,4 +1,4 @@
-"""What a call to a model can end with. Each keeps botocore's own error as its cause.
+"""Errors of a call to a model, each with botocore's own error as its cause.
 
 The codes are those of InvokeEndpoint in botocore's ``sagemaker-runtime`` service model.
 """
@@ -12,7 +12,7 @@ from tritonstack.errors import InputError, WorkFailedError
 
 @dataclass(frozen=True, kw_only=True)
 class CallPlace:
-    """Where a call went: the endpoint's SageMaker name, the archive (None for a single-model endpoint), how often."""
+    """Endpoint name, archive (None for a single-model endpoint) and number of attempts of a call."""
 
     endpoint_name: str
     target_model: str | None
@@ -25,14 +25,14 @@ class CallPlace:
 
 
 class InvokeError(WorkFailedError):
-    """A call that gave no answer.
+    """A call without a response.
 
     Attributes:
-        place: which endpoint and archive were called, and how often.
+        place: endpoint, archive and attempts.
     """
 
     def __init__(self, message: str, *, place: CallPlace) -> None:
-        """Takes what happened, in a sentence, and where."""
+        """``message``: one sentence."""
         self.place = place
         super().__init__(f"{place}: {message}")
 
@@ -42,8 +42,8 @@ class ModelFailedError(InvokeError):
 
     Attributes:
         status: the container's own HTTP status (``OriginalStatusCode``), 0 where it gave none.
-        container_message: the container's own words (``OriginalMessage``).
-        log_stream_arn: where its log is, or an empty string.
+        container_message: the container's response (``OriginalMessage``).
+        log_stream_arn: of its log, or an empty string.
     """
 
     def __init__(self, *, place: CallPlace, status: int, container_message: str, log_stream_arn: str) -> None:
@@ -56,19 +56,19 @@ class ModelFailedError(InvokeError):
 
 
 class ModelNotReadyError(InvokeError):
-    """The model was still being downloaded or loaded when the waiting time was over (HTTP 429)."""
+    """The model was still being downloaded or loaded when the retries ended (HTTP 429)."""
 
 
 class EndpointUnavailableError(InvokeError):
-    """No usable answer in spite of every retry: no connection, no answer in time, or HTTP 429, 500, 503, 530."""
+    """No response after every retry: no connection, a timeout, or HTTP 429, 500, 503, 530."""
 
 
 class RequestRefusedError(InvokeError):
-    """SageMaker refused the request itself (ValidationError, AccessDenied, …); trying again would not help.
+    """SageMaker refused the request itself (ValidationError, AccessDenied, …); a retry would not help.
 
     Attributes:
         code: SageMaker's error code.
-        message: SageMaker's own words.
+        message: SageMaker's message.
     """
 
     def __init__(self, message: str, *, code: str, place: CallPlace) -> None:
@@ -79,7 +79,7 @@ class RequestRefusedError(InvokeError):
 
 
 class MalformedAnswerError(WorkFailedError):
-    """An answer that is no KServe-v2 inference response, or whose binary part does not fit its header."""
+    """A response that is no KServe v2 inference response, or whose binary part does not fit its header."""
 
 
 class ReleaseLookupError(WorkFailedError):
@@ -87,7 +87,7 @@ class ReleaseLookupError(WorkFailedError):
 
 
 class ClientFileError(WorkFailedError):
-    """A tokenizer or a labels file that a model's manifest names cannot be fetched, or is not the one published."""
+    """A tokenizer or labels file of a manifest cannot be fetched, or differs from the published one."""
 
 
 class UnknownModelError(InputError):

@@ -29,11 +29,11 @@ KINDS = ".json, .npy, .npz, or an image or text file where the model's recipe na
 NO_MANIFEST = "give the inputs as .json with datatype and shape, .npy or .npz, or ask for s3:GetObject on the bucket"
 
 Fetch = Callable[[TensorTable, Sequence[str]], Mapping[str, Path]]
-"""Gives client files: the model's table and the files' names → name and where the file lies."""
+"""Fetches client files: tensor table and names of files → name and path of each."""
 
 
 def no_client_files(table: TensorTable, names: Sequence[str]) -> Mapping[str, Path]:
-    """For callers whose models name none. Raises WorkFailedError where one does."""
+    """The Fetch of callers without client files. Raises WorkFailedError where a file is needed."""
     del table
     if names:
         raise WorkFailedError(f"the model's adapter needs the client file {', '.join(names)}")
@@ -42,7 +42,7 @@ def no_client_files(table: TensorTable, names: Sequence[str]) -> Mapping[str, Pa
 
 @dataclass(frozen=True, kw_only=True)
 class InputFile:
-    """One file as the user named it, and the input that it is for, where that was said (``name=file``)."""
+    """An input file on the command line: ``file``, or ``input=file``."""
 
     path: Path
     input: str | None = None
@@ -59,9 +59,9 @@ class InputFile:
 def read_inputs(
     files: Sequence[InputFile], table: TensorTable | None, *, fetch: Fetch = no_client_files
 ) -> dict[str, Array]:
-    """All files' inputs together, not yet held against the table.
+    """Inputs of all files, not yet checked against the table.
 
-    Without a table (a caller who may not read the bucket) datatypes are those of the files, and of JSON's numbers.
+    Without a table (a caller without access to the bucket) datatypes come from the files and from JSON's numbers.
     ``fetch`` gives the client files that the model's adapters name (``ModelClient.client_files``).
 
     Raises:
@@ -76,10 +76,10 @@ def read_inputs(
             problems += error.problems
             continue
         for name in found.keys() & inputs.keys():
-            said = Problem(
+            problem = Problem(
                 file=str(file.path), field=f"inputs.{name}", found="given twice", allowed="one file an input"
             )
-            problems.append(said)
+            problems.append(problem)
         inputs |= found
     if problems:
         raise InputError(problems)
@@ -122,7 +122,7 @@ def _npz(file: InputFile, content: bytes) -> dict[str, Array]:
 
 
 def _adapted(file: InputFile, content: bytes, table: TensorTable | None, fetch: Fetch) -> dict[str, Array]:
-    """An image or a text as the inputs that the model's adapter makes of it."""
+    """Inputs that the model's adapter makes of an image or a text."""
     kind: Kind = "image" if file.path.suffix.lower() in IMAGE_SUFFIXES else "text"
     if table is None:
         found = f"a file of kind {kind}, and the model's manifest cannot be read"
@@ -138,7 +138,7 @@ def _adapted(file: InputFile, content: bytes, table: TensorTable | None, fetch: 
 
 @contextmanager
 def _naming(file: InputFile) -> Iterator[None]:
-    """Put the file's name to problems that have none."""
+    """Add the file's name to problems without one."""
     try:
         yield
     except InputError as error:
@@ -163,7 +163,7 @@ def inputs_from_json(content: bytes, *, file: str, named: str | None, table: Ten
     Args:
         content: the JSON text.
         file: the file's name, for messages.
-        named: the input that the whole file is for, where the user said so.
+        named: the input that the whole file is for, where the user named it.
         table: the model's tensor table, where it can be read.
 
     Raises:
@@ -195,7 +195,7 @@ def single_input(*, file: str, named: str | None, table: TensorTable | None) -> 
     """The name of the input that a file without names is for.
 
     Raises:
-        InputError: nobody said it, and the model does not have exactly one input.
+        InputError: the user named none, and the model does not have exactly one input.
     """
     if named is not None:
         return named
@@ -216,7 +216,7 @@ def _are_tensors(inputs: list[Any]) -> bool:
 
 
 def _refuse_more_than_inputs(request: dict[str, Any], file: str) -> None:
-    """What else a KServe request may say would be lost; an ``id`` changes nothing."""
+    """Refuse other parts of a KServe request, which would be lost; an ``id`` changes nothing."""
     advice = "name outputs with --output"
     problems = [
         Problem(file=file, field=key, found="a part of the request that is not sent", allowed="inputs", advice=advice)
@@ -327,30 +327,30 @@ Image = Path | str | bytes
 Text = Path | str
 
 
-def question_inputs(
+def adapted_inputs(
     table: TensorTable, *, image: Image | None = None, text: Text | None = None, fetch: Fetch
 ) -> dict[str, Array]:
-    """The inputs of a question, a batch of one where the model batches.
+    """The inputs of an image and a text, a batch of one where the model batches.
 
     Args:
         table: the model's.
-        image: an image file, or what one holds.
-        text: the text itself; a Path is a file that holds it.
-        fetch: gives the client files that the adapters name.
+        image: an image file, or its content.
+        text: the text itself, or a Path to a file of it.
+        fetch: fetches the client files of the adapters.
 
     Raises:
-        InputError: nothing is asked, the model has no adapter for it, or the image or text is none.
-        WorkFailedError: a client file cannot be had.
+        InputError: neither is given, the model has no adapter for it, or it is no valid image or text.
+        WorkFailedError: a client file cannot be fetched.
     """
-    asked: dict[Kind, Path | bytes] = {}
+    sources: dict[Kind, Path | bytes] = {}
     if image is not None:
-        asked["image"] = Path(image) if isinstance(image, str) else image
+        sources["image"] = Path(image) if isinstance(image, str) else image
     if text is not None:
-        asked["text"] = text.encode() if isinstance(text, str) else text
-    if not asked:
+        sources["text"] = text.encode() if isinstance(text, str) else text
+    if not sources:
         raise InputError([Problem(field="question", found="neither image nor text", allowed="image=… or text=…")])
     arrays: dict[str, Array] = {}
-    for kind, source in asked.items():
+    for kind, source in sources.items():
         adapter = table.adapters.of(kind)
         if adapter is None:
             have = " and ".join(table.adapters.present) or "arrays only: the model's recipe has no adapters"
@@ -365,8 +365,8 @@ def question_inputs(
     return arrays
 
 
-def outputs_meant(table: TensorTable | None, outputs: Sequence[str] | None) -> list[str] | None:
-    """The outputs to ask for: those that are named, else the one with a meaning, else all (None)."""
+def requested_outputs(table: TensorTable | None, outputs: Sequence[str] | None) -> list[str] | None:
+    """The named outputs, else the one that the recipe interprets, else all (None)."""
     if outputs:
         return list(outputs)
     kind = table.answers.kind if table is not None else None

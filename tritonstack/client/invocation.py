@@ -1,4 +1,4 @@
-"""InvokeEndpoint, tried again where that is safe and can help."""
+"""InvokeEndpoint with retries."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from tritonstack.client.errors import (
     RequestRefusedError,
 )
 
-# An inference has no side effects, so any failed one may be repeated; the question is only whether another try can end
-# differently. botocore's own retries are switched off for InvokeEndpoint, so these are the only ones.
+# An inference has no side effects, so any may be retried; the question is only whether a retry can succeed. botocore's
+# own retries are off for InvokeEndpoint, so these are the only ones.
 
 
 class FailureKind(Enum):
-    """What a failure says about the next try."""
+    """Whether a retry can succeed."""
 
     LOADING = "the model is being loaded"
     UNAVAILABLE = "the endpoint is not available"
@@ -52,12 +52,12 @@ MODEL_ERROR_KINDS = {
     502: FailureKind.UNAVAILABLE,
     503: FailureKind.UNAVAILABLE,
     504: FailureKind.UNAVAILABLE,
-    # Out of memory: SageMaker unloads models that nobody uses, the next load may find room.
+    # Out of memory: SageMaker unloads unused models, so a later load may fit.
     507: FailureKind.UNAVAILABLE,
     # No status: no (whole) answer within the 60 s an invocation may take, or the container died under it. Few tries:
     # a request that kills the container kills it for every other caller too.
     0: FailureKind.DOUBTFUL,
-    # A dying container's last words, or a fault of the model that will come again: a few tries tell.
+    # A dying container's last response, or a fault of the model that repeats: a few retries show which.
     500: FailureKind.DOUBTFUL,
 }
 """``OriginalStatusCode`` of a ModelError → what to make of it. All others (400, 501, …) are final: the request's."""
@@ -78,7 +78,7 @@ _STATUSES = frozenset({429, 500, 502, 503, 504, 530})
 
 
 def failure_kind(error: Exception) -> FailureKind:
-    """What a failed InvokeEndpoint says about the next try (errors of botocore; any other is final)."""
+    """The kind of a failed InvokeEndpoint call (botocore's errors; any other is final)."""
     if isinstance(error, ClientError):
         return _answered_kind(error.response)
     if isinstance(error, ReadTimeoutError):
@@ -110,15 +110,15 @@ def original_status(response: Any) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """How long and how often one call is tried.
+    """Limits of the retries of one request.
 
     Attributes:
-        loading_seconds: how long a loading model is waited for. SageMaker's own limit for a load is 360 s.
-        unavailable_retries: tries after the first while the endpoint is not available.
-        doubtful_retries: tries after the first where the server failed in a way that may come again.
-        first_pause: seconds before the second try; each later pause is twice as long, …
-        longest_pause: … up to this. What is slept is between half of it and all of it, by chance.
-        total_seconds: no try begins after this long.
+        loading_seconds: retries while a model is loading. SageMaker's own limit for a load is 360 s.
+        unavailable_retries: retries while the endpoint is not available.
+        doubtful_retries: retries where the server failed in a way that may repeat.
+        first_pause: seconds before the first retry; each later pause is twice as long, …
+        longest_pause: … up to this. The actual pause is random, between half of it and all of it.
+        total_seconds: no attempt starts after this long.
     """
 
     loading_seconds: float = 360.0
@@ -135,7 +135,7 @@ NO_RETRIES = RetryPolicy(loading_seconds=0, unavailable_retries=0, doubtful_retr
 
 @dataclass(frozen=True, kw_only=True)
 class Clock:
-    """Time and chance, so that tests need neither.
+    """Time and randomness, replaceable in tests.
 
     Attributes:
         now: monotonic seconds.
@@ -163,7 +163,7 @@ class RetryState:
         self.started = self.clock.now()
 
     def pause_after(self, kind: FailureKind) -> float | None:
-        """Seconds to wait before the next try after a failure of this kind; None when there is to be none."""
+        """Seconds to wait before the next attempt after a failure of this kind; None for no further attempt."""
         count = self.counts[kind] = self.counts.get(kind, 0) + 1
         passed = self.clock.now() - self.started
         if kind is FailureKind.FINAL or passed >= self.policy.total_seconds:
@@ -183,7 +183,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Who is called: an endpoint's SageMaker name and, in multi-model mode, an archive."""
+    """An endpoint's SageMaker name and, in multi-model mode, an archive."""
 
     endpoint_name: str
     target_model: str | None
@@ -191,14 +191,14 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Wait:
-    """A pause before the next try.
+    """A pause before a retry.
 
     Attributes:
-        target: who is called.
-        attempt: the number of the try that failed, from 1.
-        seconds: the pause's length.
-        kind: why the next try can end differently.
-        message: what was answered, or what went wrong.
+        target: endpoint and archive.
+        attempt: number of the failed attempt, from 1.
+        seconds: of the pause.
+        kind: of the failure.
+        message: of the error.
     """
 
     target: Target
@@ -210,7 +210,7 @@ class Wait:
 
 @dataclass(frozen=True, kw_only=True)
 class RawAnswer:
-    """A response as it came: the body, its type, the production variant, milliseconds of the try that was answered."""
+    """A response without decoding: body, content type, production variant, milliseconds of the successful attempt."""
 
     content: bytes
     content_type: str
@@ -225,14 +225,14 @@ class EndpointCaller:
     def __init__(
         self, runtime: Any, *, policy: RetryPolicy, clock: Clock, on_wait: Callable[[Wait], None] | None = None
     ) -> None:
-        """Takes the boto3 client, whose own retries must be off, and is told of each pause through ``on_wait``."""
+        """``runtime``: a boto3 client whose own retries are off. ``on_wait`` is called at each pause."""
         self._runtime = runtime
         self._policy = policy
         self._clock = clock
         self._on_wait = on_wait
 
     def call(self, target: Target, body: Body) -> RawAnswer:
-        """Send ``body`` until it is answered or another try cannot help.
+        """Send ``body`` until there is a response or a retry cannot help.
 
         Raises:
             InvokeError: one of its subclasses, with botocore's error as its cause.
@@ -278,7 +278,7 @@ class EndpointCaller:
 
 
 def final_error(error: Exception, *, kind: FailureKind, place: CallPlace) -> InvokeError:
-    """Our error for botocore's last one."""
+    """The InvokeError for botocore's last error."""
     if not isinstance(error, ClientError):
         if kind is FailureKind.FINAL:
             return RequestRefusedError(str(error), code=type(error).__name__, place=place)

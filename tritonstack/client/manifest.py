@@ -54,7 +54,7 @@ class ClientFile:
 
 
 def cache_folder(environment: Mapping[str, str] | None = None) -> Path:
-    """Where client files are kept: below TRITONSTACK_HOME, else in the user's cache folder (XDG base directories)."""
+    """Folder of client files: below TRITONSTACK_HOME, else in the user's cache folder (XDG base directories)."""
     variables = os.environ if environment is None else environment
     if home := variables.get(HOME_VARIABLE):
         return Path(home).resolve() / "client-files"
@@ -70,14 +70,14 @@ class ClientFiles:
     """
 
     def __init__(self, *, s3: Callable[[], Any], folder: Path | None = None) -> None:
-        """Takes a function that gives the boto3 S3 client, and the folder; without it :func:`cache_folder`."""
+        """``s3`` gives the boto3 client. ``folder``: default :func:`cache_folder`."""
         self._s3 = s3
         self._folder = folder
         self._checked: set[Path] = set()
         self._lock = threading.Lock()
 
     def paths(self, files: Mapping[str, ClientFile], names: Iterable[str]) -> dict[str, Path]:
-        """Name → where the file lies now, for each of the names.
+        """Name → path, for each of the names.
 
         Raises:
             ClientFileError: a file was not published, cannot be fetched or kept, or is not the one that was published.
@@ -89,10 +89,10 @@ class ClientFiles:
         return {name: self.path(files[name]) for name in wanted}
 
     def path(self, file: ClientFile) -> Path:
-        """Where a file lies now. Raises ClientFileError as :meth:`paths`."""
+        """Path of a file. Raises ClientFileError as :meth:`paths`."""
         folder = self._folder or cache_folder()
         path = folder / file.sha256
-        if path in self._checked:  # without the lock: nobody waits for another's download
+        if path in self._checked:  # without the lock, so that one download does not block other files
             return path
         with self._lock:
             if path not in self._checked:
@@ -135,7 +135,7 @@ class ClientFiles:
 
 
 def _is(path: Path, file: ClientFile) -> bool:
-    """Whether the published file lies there, whole."""
+    """Whether the path holds the published file."""
     try:
         if path.stat().st_size != file.bytes:
             return False
@@ -165,16 +165,16 @@ class TensorSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorTable:
-    """What a model takes and gives.
+    """Inputs and outputs of a model.
 
     Attributes:
         inputs: in the order of ``config.pbtxt``.
         outputs: likewise.
         max_batch_size: 0 where the model does not batch.
         optional_inputs: the names of the inputs that a request may leave out.
-        adapters: what becomes of an image or a text.
-        answers: what an output means.
-        client_files: name → the file in the bucket that adapters and answers name.
+        adapters: how an image or a text becomes inputs.
+        answers: how an output is interpreted.
+        client_files: name → file in the bucket.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -192,7 +192,7 @@ class TensorTable:
     def problems(
         self, inputs: Mapping[str, Array], outputs: Sequence[str] | None = None, *, file: str | None = None
     ) -> list[Problem]:
-        """Everything about a request that the model would refuse, empty where there is nothing."""
+        """Everything in a request that the model would refuse."""
         problems = []
         for name, array in inputs.items():
             spec = self.input(name)
@@ -255,13 +255,11 @@ def _listed(specs: Sequence[TensorSpec]) -> str:
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Found:
-    """A manifest as JSON reads it, and where it lies: its client files lie under ``folder``."""
+_UNREADABLE = (ClientError, BotoCoreError, KeyError, TypeError, ValueError)
 
-    manifest: Any
-    bucket: str
-    folder: str
+
+class _NoManifestError(KeyError):
+    """The bucket has no manifest of an archive on any platform."""
 
 
 class ManifestReader:
@@ -272,7 +270,7 @@ class ManifestReader:
     """
 
     def __init__(self, *, environment: str, ssm: Callable[[], Any], s3: Callable[[], Any]) -> None:
-        """Takes functions that give the boto3 clients."""
+        """``ssm`` and ``s3`` give the boto3 clients."""
         self._environment = environment
         self._ssm = ssm
         self._s3 = s3
@@ -285,33 +283,36 @@ class ManifestReader:
             if release in self._tables:
                 return self._tables[release]
         try:
-            found = self._read(release)
-            table = read_table(found.manifest, bucket=found.bucket, folder=found.folder) if found is not None else None
-        except (ClientError, BotoCoreError, KeyError, TypeError, ValueError) as error:
+            manifest, bucket, folder = self._read(release)
+            table = read_table(manifest, bucket=bucket, folder=folder)
+        except _UNREADABLE as error:
             log.info("no tensor table of %s: %s", release.archive, error)
             return None
-        if table is not None:
-            with self._lock:
-                self._tables[release] = table
+        with self._lock:
+            self._tables[release] = table
         return table
 
     def manifest(self, release: Release) -> Mapping[str, Any] | None:
         """The whole manifest of an archive as JSON reads it, or None where it cannot be read; the log says why."""
         try:
-            found = self._read(release)
-        except (ClientError, BotoCoreError, KeyError, TypeError, ValueError) as error:
+            manifest, _, _ = self._read(release)
+        except _UNREADABLE as error:
             log.info("no manifest of %s: %s", release.archive, error)
             return None
-        return found.manifest if found is not None and isinstance(found.manifest, dict) else None
+        return manifest if isinstance(manifest, dict) else None
 
     def lacks(self, release: Release) -> bool:
-        """Whether the bucket certainly has no manifest of an archive: nothing was ever published under its name."""
+        """Whether the bucket certainly has no manifest of an archive: nothing was published under its name."""
         try:
-            return self._read(release) is None
-        except (ClientError, BotoCoreError, KeyError, TypeError, ValueError):
-            return False
+            self._read(release)
+        except _NoManifestError:
+            return True
+        except _UNREADABLE:
+            pass
+        return False
 
-    def _read(self, release: Release) -> _Found | None:
+    def _read(self, release: Release) -> tuple[Any, str, str]:
+        """The manifest, its bucket, and the prefix of its client files. Raises _UNREADABLE."""
         name = artifact_parameter(environment=self._environment, value="bucket-name")
         bucket = self._ssm().get_parameter(Name=name)["Parameter"]["Value"]
         prefix = f"manifests/{release.endpoint}/"
@@ -325,9 +326,8 @@ class ManifestReader:
                 if error.response.get("Error", {}).get("Code") not in {"NoSuchKey", "404"}:
                     raise
             else:
-                return _Found(manifest=manifest, bucket=bucket, folder=key.removesuffix(".json"))
-        log.info("no manifest of %s under s3://%s/%s", release.archive, bucket, prefix)
-        return None
+                return manifest, bucket, key.removesuffix(".json")
+        raise _NoManifestError(f"nothing under s3://{bucket}/{prefix}")
 
 
 def read_table(manifest: Any, *, bucket: str = "", folder: str = "") -> TensorTable:

@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError
 from tritonstack.aws_session import Session
 from tritonstack.client.body import Array, Body, DecodedAnswer, PayloadFormat, decode, encode
 from tritonstack.client.errors import ModelFailedError, RequestRefusedError
-from tritonstack.client.inputs import NO_MANIFEST, Image, Text, outputs_meant, question_inputs
+from tritonstack.client.inputs import NO_MANIFEST, Image, Text, adapted_inputs, requested_outputs
 from tritonstack.client.invocation import Clock, EndpointCaller, RawAnswer, RetryPolicy, Target, Wait
 from tritonstack.client.manifest import ClientFiles, ManifestReader, TensorTable
 from tritonstack.client.postprocessing import Meaning, meanings
@@ -33,23 +33,23 @@ from tritonstack.naming import endpoint_name
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One model's answer to one request.
+    """A model's response to one request.
 
     Attributes:
         outputs: output name → array, with the batch dimension where the model has one. BYTES are objects of ``bytes``.
         model_name: the model's name at Triton; in multi-model mode the archive's.
         model_version: Triton's model version.
         endpoint_name: the endpoint's name at SageMaker.
-        target_model: the archive that was asked for; None for a single-model endpoint.
-        variant: the production variant that answered.
-        milliseconds: from sending the request that was answered to having the whole answer.
-        total_milliseconds: the whole call: reading release records, failed tries and pauses included.
-        attempts: how often InvokeEndpoint was called.
+        target_model: the requested archive; None for a single-model endpoint.
+        variant: the production variant that responded.
+        milliseconds: of the successful attempt, from sending the request to having the whole response.
+        total_milliseconds: of the whole call, with reading release records, failed attempts and pauses.
+        attempts: number of InvokeEndpoint calls.
         bytes_sent: the request body's length.
         bytes_received: the response body's length.
         content_type: of the request body (JSON, or Triton's binary type).
-        meanings: what the outputs mean, one for each member of the batch, where that was asked for and the model's
-            recipe says it; else empty.
+        meanings: interpretation of the outputs by the model's recipe, one for each member of the batch; empty where
+            it was not requested or the recipe has none.
     """
 
     outputs: Mapping[str, Array]
@@ -68,7 +68,7 @@ class Answer:
 
     @property
     def meaning(self) -> Meaning | None:
-        """What the first member of the batch means; None where nothing is known."""
+        """Interpretation of the first member of the batch; None without one."""
         return self.meanings[0] if self.meanings else None
 
 
@@ -81,7 +81,7 @@ class ModelClient:
 
     A caller needs ``sagemaker:InvokeEndpoint`` and, to name models without their archives, ``ssm:GetParameter`` on the
     endpoint's release records and outputs (``ssm:GetParametersByPath`` on the environment's to leave out the endpoint).
-    Tensor tables (``s3:GetObject``) are read where that is allowed. The policy stands in ``docs/clients.md``.
+    Tensor tables are read where the caller has ``s3:GetObject``. ``docs/clients.md`` has the policy.
     """
 
     def __init__(
@@ -96,21 +96,20 @@ class ModelClient:
         on_wait: Callable[[Wait], None] | None = None,
         cache_folder: Path | None = None,
     ) -> None:
-        """Make a client; nothing is called yet.
+        """Make a client, without calling AWS.
 
         Args:
             environment: the environment's name (``prod``).
-            session: makes the AWS clients; a new ``boto3.Session`` without it.
-            retries: how long and how often a call is tried.
-            record_seconds: how long a model's release record is used before it is read again.
-            max_connections: how many calls may be on their way at once.
-            clock: time and chance.
-            on_wait: told of each pause before another try, from the calling thread.
-            cache_folder: where tokenizers and labels are kept; without it below TRITONSTACK_HOME, else in the user's
-                cache folder.
+            session: makes the AWS clients. Default: a new ``boto3.Session``.
+            retries: how long and how often a request is retried.
+            record_seconds: how long a release record is cached.
+            max_connections: concurrent requests at most.
+            clock: time and randomness, for tests.
+            on_wait: called at each pause before a retry, in the calling thread.
+            cache_folder: of tokenizers and labels. Default: below TRITONSTACK_HOME, else in the user's cache folder.
 
         Raises:
-            InputError: boto3 cannot use the AWS settings that it finds.
+            InputError: boto3 cannot use the process's AWS settings.
         """
         self.environment = environment
         self._session: Session = session or _default_session()
@@ -137,20 +136,20 @@ class ModelClient:
         *,
         payload_format: PayloadFormat = "auto",
     ) -> Answer:
-        """Ask a model.
+        """Call a model with arrays.
 
         Args:
-            name: ``[endpoint/]model``, or ``endpoint/<archive>`` for one archive whatever is current.
+            name: ``[endpoint/]model``, or ``endpoint/<archive>`` for one archive.
             inputs: input name → array, of the model's shapes (with the batch dimension, where it has one). FP16 is
                 ``np.float16``, BF16 ``ml_dtypes.bfloat16``, BYTES objects of ``bytes`` or ``str``.
-            outputs: the outputs that are wanted; None for all.
-            payload_format: ``auto`` sends JSON only where it is small and loses nothing; ``json`` and ``binary`` are
-                for both ways.
+            outputs: requested outputs; None for all.
+            payload_format: ``auto`` sends JSON only where it is small and loses nothing; ``json`` and ``binary`` apply
+                to request and response.
 
         Raises:
             InputError: no such model, an ambiguous name, or inputs that cannot be sent or that the model refused.
-            InvokeError: no answer; its subclasses say why, botocore's error is the cause.
-            MalformedAnswerError: an answer that cannot be read.
+            InvokeError: no response; a subclass for each reason, with botocore's error as the cause.
+            MalformedAnswerError: the response is no inference response.
             ReleaseLookupError: the release records cannot be read.
         """
         started = self._clock.now()
@@ -166,31 +165,31 @@ class ModelClient:
         outputs: Sequence[str] | None = None,
         payload_format: PayloadFormat = "auto",
     ) -> Answer:
-        """Ask a model about an image or a text, as its recipe says: ``answer.meaning`` is what the answer means.
+        """Call a model with an image or a text, by its recipe's adapters; ``meaning`` interprets the response.
 
         Needs ``s3:GetObject`` on the manifests. Tokenizers and labels are fetched once and kept in the user's cache.
 
         Args:
             name: as for :meth:`invoke`.
-            image: an image file, or what one holds.
-            text: the text itself; a Path is a file that holds it.
-            outputs: the outputs that are wanted; without them only the one that the recipe gives a meaning, else all.
+            image: an image file, or its content.
+            text: the text itself, or a Path to a file of it.
+            outputs: requested outputs. Default: the one that the recipe interprets, else all.
             payload_format: as for :meth:`invoke`.
 
         Raises:
-            InputError: also where the image or text is none, or the model takes none.
-            ClientFileError: a file that the recipe names cannot be had.
+            InputError: also for an invalid image or text, or a model without an adapter for it.
+            ClientFileError: a client file of the recipe cannot be fetched.
             As :meth:`invoke`.
         """
         table = self.tensor_table(name)
         if table is None:
             raise InputError([Problem(field=name, found="no manifest that can be read", allowed=NO_MANIFEST)])
-        inputs = question_inputs(table, image=image, text=text, fetch=self.client_files)
-        answer = self.invoke(name, inputs, outputs_meant(table, outputs), payload_format=payload_format)
+        inputs = adapted_inputs(table, image=image, text=text, fetch=self.client_files)
+        answer = self.invoke(name, inputs, requested_outputs(table, outputs), payload_format=payload_format)
         return self.with_meaning(answer, table)
 
     def with_meaning(self, answer: Answer, table: TensorTable) -> Answer:
-        """The answer with its meanings, where the model's recipe gives its outputs any. Raises WorkFailedError."""
+        """The answer with its meanings, where the model's recipe interprets an output. Raises WorkFailedError."""
         kind = table.answers.kind
         if kind is None or kind.output not in answer.outputs:
             return answer
@@ -198,7 +197,7 @@ class ModelClient:
         return replace(answer, meanings=meanings(kind, answer.outputs, files, batched=table.max_batch_size > 0))
 
     def client_files(self, table: TensorTable, names: Sequence[str]) -> Mapping[str, Path]:
-        """Where a model's client files lie, fetched where they are not there yet. Raises ClientFileError."""
+        """Paths of a model's client files, fetched where they are missing. Raises ClientFileError."""
         return self._files.paths(table.client_files, names)
 
     def send(
@@ -209,13 +208,13 @@ class ModelClient:
         started: float | None = None,
         explain: Callable[[], tuple[Mapping[str, Array], Sequence[str] | None]] | None = None,
     ) -> Answer:
-        """Ask a model with a body that is made already.
+        """Call a model with an encoded body.
 
         Args:
             name: as for :meth:`invoke`.
             body: an inference request in either payload format.
-            started: when the whole call began, by the client's clock.
-            explain: gives the request's inputs and outputs, to be held against the tensor table if the model refuses.
+            started: start of the whole call, by the client's clock.
+            explain: gives the request's inputs and outputs, checked against the tensor table if the model refuses them.
 
         Raises:
             As :meth:`invoke`.
@@ -232,7 +231,7 @@ class ModelClient:
         return self._answer(target, raw, decode(raw.content, raw.content_type), body, started)
 
     def send_raw(self, name: str, body: Body) -> tuple[Target, RawAnswer]:
-        """Ask a model with a body that is made already; who was asked, and the answer as it came, not looked into.
+        """Call a model with an encoded body; the target, and the response without decoding.
 
         Raises:
             As :meth:`send`, but for MalformedAnswerError.
@@ -274,20 +273,20 @@ class ModelClient:
         return table
 
     def _call(self, reference: ModelReference, release: Release, body: Body) -> tuple[Target, RawAnswer]:
-        """Call; where SageMaker refuses, read once whether the archive or the endpoint's mode has changed."""
-        asked = self._clock.now()
+        """Call; after a ValidationError, retry once if the release record or the endpoint's mode has changed."""
+        started = self._clock.now()
         target = self._target(release, self._mode(reference, release))
         try:
             return target, self._caller().call(target, body)
         except RequestRefusedError as error:
             if error.code != "ValidationError" or reference.digest is not None:
                 raise
-            current = self._records.resolve(reference, loaded_since=asked)
-            mode = self._mode(reference, current, loaded_since=asked)
+            current = self._records.resolve(reference, loaded_since=started)
+            mode = self._mode(reference, current, loaded_since=started)
             other = self._target(current, mode)
             if other == target and mode.unread:
-                said = f"{error.message}\n  It was called as a multi-model endpoint: {mode.unread}"
-                raise RequestRefusedError(said, code=error.code, place=error.place) from error.__cause__
+                message = f"{error.message}\n  It was called as a multi-model endpoint: {mode.unread}"
+                raise RequestRefusedError(message, code=error.code, place=error.place) from error.__cause__
             if other == target:
                 raise
         return other, self._caller().call(other, body)
@@ -295,7 +294,7 @@ class ModelClient:
     def _mode(
         self, reference: ModelReference, release: Release, *, loaded_since: float = float("-inf")
     ) -> EndpointMode:
-        """The endpoint's mode; only a multi-model endpoint serves an archive that a caller names, so none is read."""
+        """The endpoint's mode; multi-model, unread, for a reference to an archive, which only that mode serves."""
         if reference.digest is not None:
             return EndpointMode()
         return self._modes.mode(release.endpoint, loaded_since=loaded_since)
@@ -312,7 +311,7 @@ class ModelClient:
         *,
         cause: ModelFailedError,
     ) -> None:
-        """Say what does not fit the tensor table, where it can be read and something does not."""
+        """Raise InputError where the tensor table can be read and the request does not fit it."""
         table = self._manifests.table(release)
         problems = table.problems(inputs, outputs) if table else []
         if problems:
@@ -339,7 +338,7 @@ class ModelClient:
         return EndpointCaller(runtime, policy=self._policy, clock=self._clock, on_wait=self._on_wait)
 
     def _client(self, service: str) -> Any:
-        """The one client of a service, made when it is first needed: clients are thread safe, sessions are not."""
+        """The one client of a service, made on first use: clients are thread safe, sessions are not."""
         with self._lock:
             if service not in self._clients:
                 try:

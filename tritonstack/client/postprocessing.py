@@ -21,7 +21,7 @@ class Label:
     Attributes:
         index: its place among the model's classes, from 0.
         name: from the model's labels; the index where it has none.
-        score: what the model gives it; a probability where the recipe says ``softmax``.
+        score: of the model; a probability where the recipe has ``softmax``.
     """
 
     index: int
@@ -56,16 +56,16 @@ Meaning = Classes | Text | Embedding
 def meanings(
     kind: AnswerKind, outputs: Mapping[str, Array], files: Mapping[str, Path], *, batched: bool
 ) -> tuple[Meaning, ...]:
-    """What an answer means, one for each member of the batch; one where the model does not batch.
+    """Interpretations of the outputs, one for each member of the batch; one where the model does not batch.
 
     Args:
         kind: of the model's manifest.
-        outputs: output name → array; empty of ``kind.output`` there are no meanings.
-        files: the client files that it names (``kind.files``) → where they lie.
+        outputs: output name → array; without ``kind.output`` there are no meanings.
+        files: paths of its client files (``kind.files``).
         batched: whether the outputs have a batch dimension.
 
     Raises:
-        WorkFailedError: the output is not what the manifest says: no numbers, or more or fewer than there are names.
+        WorkFailedError: the output does not fit the manifest: no numbers, or another number than there are labels.
     """
     if kind.output not in outputs:
         return ()

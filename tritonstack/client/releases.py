@@ -45,10 +45,10 @@ class TimedCache(Generic[Key, Value]):
         stale_errors: tuple[type[Exception], ...] = (),
         stale_seconds: float = 5.0,
     ) -> None:
-        """Set how long a value is good.
+        """Set the times.
 
         Args:
-            seconds: how long a loaded value is used without asking again.
+            seconds: how long a loaded value is used.
             now: a monotonic clock, in seconds.
             stale_errors: where loading raises one of these and an older value is known, that value is used.
             stale_seconds: for how long, before loading is tried again.
@@ -94,7 +94,7 @@ _ALLOWED = "[endpoint/]model or endpoint/model.<16 hexadecimal digits>.tar.gz; n
 
 @dataclass(frozen=True, kw_only=True)
 class ModelReference:
-    """How a caller names a model. With a digest it names one archive and no record is read."""
+    """A model by its name, or with a digest one archive, for which no record is read."""
 
     endpoint: str | None
     model: str
@@ -144,7 +144,7 @@ class ReleaseRecords:
         now: Callable[[], float],
         seconds: float = RECORD_SECONDS,
     ) -> None:
-        """Takes a function that gives the boto3 SSM client, a monotonic clock, and how long a record is good."""
+        """``ssm`` gives the boto3 client; ``now`` is a monotonic clock; records are cached for ``seconds``."""
         self._environment = environment
         self._ssm = ssm
         self._one: TimedCache[tuple[str, str], str] = TimedCache(
@@ -239,7 +239,7 @@ class ReleaseRecords:
         return records
 
     def _known_names(self) -> list[str]:
-        """For a message only: what could have been meant, as far as this caller may know."""
+        """Names for an error message, as far as this caller may list them."""
         try:
             return [f"{release.endpoint}/{release.model}" for release in self.all()]
         except ReleaseLookupError:
@@ -284,7 +284,7 @@ class EndpointModes:
     """The modes of one environment's endpoints. Thread safe."""
 
     def __init__(self, *, environment: str, ssm: Callable[[], Any], now: Callable[[], float]) -> None:
-        """Takes a function that gives the boto3 SSM client, and a monotonic clock."""
+        """``ssm`` gives the boto3 client; ``now`` is a monotonic clock."""
         self._environment = environment
         self._ssm = ssm
         self._modes: TimedCache[str, EndpointMode] = TimedCache(
@@ -319,7 +319,7 @@ class EndpointModes:
 
 
 def _multi_model(value: str, *, name: str, deploy: str) -> bool:
-    """The mode that a parameter's value holds. Raises ReleaseLookupError where it holds none by this contract."""
+    """The mode in a parameter's value. Raises ReleaseLookupError for another contract or a damaged value."""
     try:
         outputs = json.loads(value)
         contract, mode = outputs["contract"], outputs.get("mode")

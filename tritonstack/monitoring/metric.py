@@ -46,12 +46,12 @@ class Metric:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One line of a graph, or what an alarm looks at.
+    """One line of a graph, or the value of an alarm.
 
     Attributes:
         key: its Id among the queries, unique in its graph.
-        label: what the legend says.
-        metrics: Id → metric. One, called ``key``, where there is no expression. Ids of one graph mean one metric each.
+        label: in the legend.
+        metrics: Id → metric; without an expression one, with ``key`` as its Id. An Id means one metric in a graph.
         expression: metric math over those Ids; None for the metric itself.
     """
 
@@ -61,7 +61,7 @@ class Series:
     expression: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what CloudWatch would refuse: a wrong Id, an expression over something that is not there."""
+        """Refuse what CloudWatch would refuse: an invalid Id, an expression over unknown metrics."""
         for name in (self.key, *self.metrics):
             if not re.fullmatch(ID_PATTERN, name):
                 raise ValueError(f"no Id of a query: {name}")
@@ -73,16 +73,16 @@ class Series:
 
     @classmethod
     def of(cls, key: str, label: str, metric: Metric) -> Series:
-        """The line of one metric as it is."""
+        """The line of one metric."""
         return cls(key=key, label=label, metrics={key: metric})
 
     def queries(self, *, period: int) -> list[dict[str, Any]]:
-        """The MetricDataQueries, of which this line alone is returned."""
+        """The MetricDataQueries of this line, which alone is returned."""
         return queries([self], period=period)
 
 
 def queries(series: Sequence[Series], *, period: int) -> list[dict[str, Any]]:
-    """The MetricDataQueries of several lines; metrics that they share are asked for once.
+    """The MetricDataQueries of several lines; shared metrics are queried once.
 
     Raises:
         ValueError: one Id stands for two metrics, or for two lines.
@@ -111,7 +111,7 @@ def unit_of(metric: Metric) -> str:
     """The unit that AWS writes the metric in (``Microseconds``).
 
     Raises:
-        LookupError: AWS documents no such metric, not with these dimensions, or not with this statistic.
+        LookupError: AWS does not document the metric, its dimensions, or its statistic.
     """
     namespace = _document()["namespaces"].get(metric.namespace)
     row = namespace["metrics"].get(metric.name) if namespace else None

@@ -22,7 +22,7 @@ Manifest = Mapping[str, Any]
 
 
 class Lookup(Protocol):
-    """What is asked of the client."""
+    """What the proxy needs of ModelClient for manifests."""
 
     def resolve(self, name: str) -> Release:
         """The current archive of a model."""
@@ -42,7 +42,7 @@ class Manifests:
         self._lock = threading.Lock()
 
     def of(self, name: str) -> Manifest | None:
-        """A model's manifest, or None where there is none to be read. Raises what the client raises for the name."""
+        """A model's manifest, or None where it cannot be read. Raises what the client raises for the name."""
         release = self._lookup.resolve(name)
         with self._lock:
             if release in self._kept:
@@ -68,7 +68,7 @@ class Manifests:
 
 STATE_SECONDS = 5.0
 CALLABLE = frozenset({"InService", "Updating", "SystemUpdating", "RollingBack", "UpdateRollbackFailed"})
-"""Endpoint states in which a fleet answers: botocore's service model of sagemaker, DescribeEndpoint."""
+"""Endpoint states in which a fleet responds (botocore's service model of sagemaker: DescribeEndpoint)."""
 
 
 class EndpointStates:
@@ -82,13 +82,13 @@ class EndpointStates:
         now: Callable[[], float] = time.monotonic,
         seconds: float = STATE_SECONDS,
     ) -> None:
-        """Takes a function that gives the boto3 SageMaker client."""
+        """``sagemaker`` gives the boto3 client."""
         self._environment = environment
         self._sagemaker = sagemaker
         self._states: TimedCache[str, str] = TimedCache(seconds=seconds, now=now)
 
     def unready(self, endpoint: str) -> str:
-        """Why an endpoint cannot be called; empty where it can, or where nobody tells this caller."""
+        """Why an endpoint cannot be called; empty where it can, or where its state cannot be read."""
         return self._states.get(endpoint, lambda: self._read(endpoint))
 
     def _read(self, endpoint: str) -> str:
@@ -108,22 +108,22 @@ class EndpointStates:
 
 SERVER_NAME = "tritonstack-proxy"
 EXTENSIONS = ("classification", "schedule_policy", "model_configuration", "binary_tensor_data", "parameters")
-"""Those of Triton's that InvokeEndpoint carries. Without ``statistics`` perf_analyzer does not ask for any."""
+"""Triton's extensions that InvokeEndpoint carries. Without ``statistics`` perf_analyzer requests none."""
 
 
 def server_metadata() -> dict[str, Any]:
-    """What this server is."""
+    """The server metadata."""
     return {"name": SERVER_NAME, "version": VERSION, "extensions": list(EXTENSIONS)}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """A model whose description is asked for.
+    """A model to describe.
 
     Attributes:
         manifest: of its archive.
         name: ``[endpoint/]model`` as the client spells it.
-        step: the directory of an ensemble's step in the archive; empty for the model that requests reach.
+        step: directory of an ensemble's step in the archive; empty for the model itself.
     """
 
     manifest: Mapping[str, Any]
@@ -132,7 +132,7 @@ class Described:
 
     @property
     def address(self) -> str:
-        """The name under which it is described."""
+        """Its name in the description."""
         return step_address(self.name, self.step) if self.step else self.name
 
     def config(self) -> ModelConfig:
@@ -151,12 +151,12 @@ class Described:
 
 
 def step_address(ensemble: str, step: str) -> str:
-    """The name under which an ensemble's step is described; no model's name has a full stop."""
+    """The name of an ensemble's step in descriptions; no model's name has a full stop."""
     return f"{ensemble}.{step}"
 
 
 def split_address(name: str) -> tuple[str, str]:
-    """The model and the step that a name spells; the step is empty where it spells a model or an archive."""
+    """Model and step of a name; the step is empty for a model or an archive."""
     endpoint, slash, rest = name.rpartition("/")
     model, _, step = rest.partition(".")
     if not step or ArchiveName.parse(rest) is not None:
@@ -169,7 +169,7 @@ def model_metadata(model: Described) -> dict[str, Any]:
     config = model.config()
     return {
         "name": model.address,
-        "versions": [],  # InvokeEndpoint does not tell; each answer names its own
+        "versions": [],  # InvokeEndpoint does not report them; each response names its own
         "platform": config.node.text("platform") or config.backend,
         "inputs": [_tensor(tensor) for tensor in model.tensors("inputs")],
         "outputs": [_tensor(tensor) for tensor in model.tensors("outputs")],
@@ -177,10 +177,10 @@ def model_metadata(model: Described) -> dict[str, Any]:
 
 
 def model_config(model: Described) -> dict[str, Any]:
-    """A model's configuration as its archive has it, under the name that it is asked by.
+    """A model's configuration in its archive, under the requested name.
 
-    An ensemble's steps lie in its archive, where no call reaches them. Clients ask for their configurations by the
-    names that stand here (perf_analyzer does), so these are addresses that lead there: ``<ensemble>.<step>``.
+    An ensemble's steps are in its archive and cannot be called. Clients such as perf_analyzer request their
+    configurations by the names given here, so these are ``<ensemble>.<step>``.
 
     Raises KeyError, TypeError or ValueError for what is no manifest.
     """
@@ -197,12 +197,12 @@ def model_config(model: Described) -> dict[str, Any]:
 def repository_index(
     releases: Sequence[Release], *, unready: Callable[[Release], str], only_ready: bool
 ) -> list[dict[str, str]]:
-    """Every current release by the name that reaches it.
+    """Every current release, by the name that a client calls.
 
     Args:
-        releases: what the proxy serves.
-        unready: why an endpoint cannot be called; empty where it can, as far as that is known.
-        only_ready: leave out what cannot be called.
+        releases: served by the proxy.
+        unready: why an endpoint cannot be called; empty where it can, or where its state is unknown.
+        only_ready: only releases that can be called.
     """
     counts = Counter(release.model for release in releases)
     index = []

@@ -48,13 +48,22 @@ TIMED_OUT = "timed out"
 """In SageMaker's sentence about a container that did not answer in 60 s, which has no status of its own."""
 
 
+class HttpError(Exception):
+    """A request that the proxy itself refuses; ``status`` is HTTP's."""
+
+    def __init__(self, status: int, message: str) -> None:
+        """``message``: one sentence."""
+        self.status = status
+        super().__init__(message)
+
+
 def error_answer(status: int, message: str) -> Answer:
     """An error in KServe's form."""
     return Answer.of_json({"error": message}, status=status)
 
 
 def answer_of(error: TritonstackError) -> Answer:
-    """The answer for an error of the client."""
+    """The response for an error of the client."""
     if lacks_credentials(error):
         return error_answer(503, f"{one_line(error)}; {RENEW}")
     if isinstance(error, ModelFailedError):
@@ -63,7 +72,7 @@ def answer_of(error: TritonstackError) -> Answer:
 
 
 def one_line(error: TritonstackError) -> str:
-    """An error's words on one line, as a client's exception shows them."""
+    """An error's message on one line, as a client's exception shows it."""
     if not isinstance(error, InputError):
         return " ".join(str(error).split())
     problems = []
@@ -75,7 +84,7 @@ def one_line(error: TritonstackError) -> str:
 
 
 def lacks_credentials(error: BaseException) -> bool:
-    """Whether AWS was not asked, or refused, because of the credentials."""
+    """Whether a request failed for missing, wrong or expired credentials."""
     return any(
         isinstance(one, CREDENTIAL_ERRORS) or (isinstance(one, ClientError) and error_code(one) in CREDENTIAL_CODES)
         for one in causes(error)
@@ -83,7 +92,7 @@ def lacks_credentials(error: BaseException) -> bool:
 
 
 def is_denied(error: BaseException) -> bool:
-    """Whether AWS refused because this caller may not."""
+    """Whether AWS denied a permission."""
     return any(isinstance(one, ClientError) and error_code(one) in DENIED_CODES for one in causes(error))
 
 
@@ -101,7 +110,7 @@ def error_code(error: ClientError) -> str:
 
 
 def _models_own(error: ModelFailedError) -> Answer:
-    """What the container answered, as it answered it; 502 or 504 where it gave no HTTP error."""
+    """The container's own response; 502 or 504 where it gave no HTTP error."""
     if not 400 <= error.status <= 599:
         return error_answer(504 if TIMED_OUT in error.container_message else 502, one_line(error))
     try:

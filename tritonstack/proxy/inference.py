@@ -14,49 +14,41 @@ from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE, Body
 from tritonstack.client.errors import MalformedAnswerError
 from tritonstack.client.invocation import RawAnswer, Target
 from tritonstack.http_server import Answer, Headers
+from tritonstack.proxy.errors import HttpError
 
 Coding = Literal["identity", "gzip", "deflate"]
 
 _WBITS: dict[str, int] = {"gzip": 31, "deflate": 15}
 _LEVEL = 1
-"""Over loopback every byte saved costs more than it brings: the fastest level that still compresses."""
+"""The fastest level that compresses: over loopback, compression costs more than it saves."""
 _IsalError: Any = isal_zlib.error
 
 
-class CodingError(Exception):
-    """A body that cannot be decoded. ``status`` is HTTP's: 400, 413, 415."""
-
-    def __init__(self, status: int, message: str) -> None:
-        """Takes the status and a sentence."""
-        self.status = status
-        super().__init__(message)
-
-
 def decoded(body: bytes, coding: str, *, limit: int) -> bytes:
-    """A request's body without its Content-Encoding, at most ``limit`` bytes of it. Raises CodingError."""
+    """A request's body without its Content-Encoding, at most ``limit`` bytes of it. Raises HttpError."""
     coding = coding.strip().lower()
     if coding in ("", "identity"):
         return body
     if coding not in _WBITS:
-        raise CodingError(415, f"Content-Encoding {coding!r}; allowed: gzip, deflate, identity")
+        raise HttpError(415, f"Content-Encoding {coding!r}; allowed: gzip, deflate, identity")
     whole: bytes
     reader = isal_zlib.decompressobj(_WBITS[coding])
     try:
         whole = reader.decompress(body, limit + 1)
     except _IsalError as error:
-        raise CodingError(400, f"the body is no {coding}: {error}") from error
+        raise HttpError(400, f"the body is no {coding}: {error}") from error
     if len(whole) > limit:
-        raise CodingError(413, f"the body is more than {limit} bytes once it is decompressed")
+        raise HttpError(413, f"the body is more than {limit} bytes once it is decompressed")
     if not reader.eof or reader.unused_data:
-        raise CodingError(400, f"the body is no {coding}: {'it is cut off' if not reader.eof else 'more follows it'}")
+        raise HttpError(400, f"the body is no {coding}: {'it is cut off' if not reader.eof else 'more follows it'}")
     return whole
 
 
 def wanted_coding(accept_encoding: str) -> Coding:
-    """How an answer is to be encoded.
+    """The Content-Encoding of a response.
 
-    tritonclient names one coding where its caller asks for one. A list (``gzip, deflate, br``) is what HTTP libraries
-    send by themselves: it allows identity, which costs least over loopback.
+    tritonclient sends one coding where its caller chose it. A list (``gzip, deflate, br``) is the default of HTTP
+    libraries: it allows identity, which is cheapest over loopback.
     """
     codings = []
     for item in accept_encoding.lower().split(","):
@@ -69,7 +61,7 @@ def wanted_coding(accept_encoding: str) -> Coding:
 
 
 def encoded(body: bytes, coding: Coding) -> bytes:
-    """An answer's body in a coding."""
+    """A response's body in a coding."""
     if coding == "identity":
         return body
     compressor = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _WBITS[coding])
@@ -91,16 +83,12 @@ _HEAD = re.compile(
     % (_STRING, _STRING, _STRING),
     re.DOTALL,
 )
-"""How Triton's answers begin (``src/http_server.cc``, FinalizeResponse): what follows need not be read."""
-
-
-class BadRequestError(Exception):
-    """A request that is wrong before anybody is asked: 400."""
+"""Beginning of Triton's responses (``src/http_server.cc``, FinalizeResponse): the rest is not parsed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KServeAnswer:
-    """An answer in KServe's form: its body, the length of its JSON (None: all of it), the version that answered."""
+    """A response in KServe's form: body, length of its JSON (None: all of it), model version."""
 
     content: bytes
     header_length: int | None
@@ -108,11 +96,11 @@ class KServeAnswer:
 
 
 def request_body(headers: Headers, body: bytes, *, limit: int) -> Body:
-    """What InvokeEndpoint is given for a KServe request.
+    """The InvokeEndpoint body of a KServe request.
 
     Raises:
-        BadRequestError: the header's length does not fit the body.
-        CodingError: the body cannot be decompressed, or is larger than ``limit`` bytes then.
+        HttpError: the header's length does not fit the body, or the body cannot be decompressed, or is larger than
+            ``limit`` bytes then.
     """
     content = decoded(body, headers.get(b"content-encoding", b"").decode("latin-1"), limit=limit)
     length = headers.get(LENGTH_HEADER)
@@ -121,14 +109,14 @@ def request_body(headers: Headers, body: bytes, *, limit: int) -> Body:
     text = length.decode("latin-1").strip()
     if not (text.isascii() and text.isdigit()) or len(text) > 18 or int(text) > len(content):
         shown = text[:40]
-        raise BadRequestError(
-            f"Inference-Header-Content-Length is {shown!r}; allowed: 0 to the body's {len(content)} bytes"
+        raise HttpError(
+            400, f"Inference-Header-Content-Length is {shown!r}; allowed: 0 to the body's {len(content)} bytes"
         )
     return Body(content=content, content_type=f"{BINARY_PREFIX}{int(text)}")
 
 
 def kserve_answer(raw: RawAnswer, *, model: str) -> KServeAnswer:
-    """An answer of InvokeEndpoint in KServe's form, with ``model`` for the archive's name.
+    """A response of InvokeEndpoint in KServe's form, with ``model`` instead of the archive's name.
 
     Raises:
         MalformedAnswerError: no inference response, or one whose length does not fit.
@@ -143,7 +131,7 @@ def kserve_answer(raw: RawAnswer, *, model: str) -> KServeAnswer:
 
 
 def http_answer(answer: KServeAnswer, *, target: Target, raw: RawAnswer, accept_encoding: str) -> Answer:
-    """The HTTP answer, compressed where that is asked for. Who answered stands in headers of our own."""
+    """The HTTP response, compressed on request; endpoint, variant and attempts are in ``x-tritonstack-`` headers."""
     coding = wanted_coding(accept_encoding)
     headers: Headers = {
         b"content-type": JSON_TYPE.encode() if answer.header_length is None else BINARY_TYPE,
@@ -161,7 +149,7 @@ def http_answer(answer: KServeAnswer, *, target: Target, raw: RawAnswer, accept_
 
 
 def _json_length(raw: RawAnswer) -> int | None:
-    """How many bytes of an answer are JSON; None for all."""
+    """Bytes of JSON in a response; None for all."""
     if not raw.content_type.startswith(BINARY_PREFIX):
         return None
     text = raw.content_type.removeprefix(BINARY_PREFIX)
@@ -171,7 +159,7 @@ def _json_length(raw: RawAnswer) -> int | None:
 
 
 def _renamed(described: bytes, model: str) -> tuple[bytes, str]:
-    """An answer's JSON with another model name, and the version that it states."""
+    """A response's JSON with another model name, and its model version."""
     head = _HEAD.match(described)
     if head is not None:
         start, end = head.span("name")
@@ -186,5 +174,5 @@ def _renamed(described: bytes, model: str) -> tuple[bytes, str]:
 
 
 def _header_text(text: str) -> bytes:
-    """A header's value: what was answered may not end the line."""
+    """A header's value, without line breaks or other control characters."""
     return re.sub(r"[^\x20-\x7e]", "?", text).encode()

@@ -28,8 +28,8 @@ from tritonstack.errors import InputError, TritonstackError
 from tritonstack.http_server import Answer, Headers, InvokeError, Manner, Request, Sender, Server
 from tritonstack.proxy import descriptions
 from tritonstack.proxy.descriptions import EndpointStates, Manifest, Manifests
-from tritonstack.proxy.errors import answer_of, error_answer, is_denied
-from tritonstack.proxy.inference import BadRequestError, CodingError, http_answer, kserve_answer, request_body
+from tritonstack.proxy.errors import HttpError, answer_of, error_answer, is_denied
+from tritonstack.proxy.inference import http_answer, kserve_answer, request_body
 
 # Not ``concurrent.futures.ThreadPoolExecutor``: the interpreter's end waits for its threads, and an invocation may take
 # over a minute. These end with the process.
@@ -106,11 +106,11 @@ _NOT_HERE = {
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """What is asked for.
+    """A parsed method and path.
 
     Attributes:
-        what: the question.
-        model: ``[endpoint/]model`` as the client spells it; empty where the question is about no model.
+        what: the operation.
+        model: ``[endpoint/]model`` as the client spells it; empty for operations of the server.
         version: the model version in the path; empty where there is none.
     """
 
@@ -119,28 +119,19 @@ class Route:
     version: str = ""
 
 
-class NoRouteError(Exception):
-    """A path, or a method, that is nothing here."""
-
-    def __init__(self, status: int, message: str) -> None:
-        """``status`` is HTTP's: 404, 405, or 501 for what InvokeEndpoint has no way for."""
-        self.status = status
-        super().__init__(message)
-
-
 def read_route(method: bytes, path: bytes) -> Route:
-    """What a request asks for. Raises NoRouteError."""
+    """The route of a request. Raises HttpError."""
     text = path.split(b"?", 1)[0].decode("latin-1")
     segments = text.strip("/").split("/")
     if segments[0] != "v2":
-        raise NoRouteError(404, f"{_shown(text)} is no path of KServe's protocol v2; they begin with /v2")
+        raise HttpError(404, f"{_shown(text)} is no path of KServe's protocol v2; they begin with /v2")
     route = _route(tuple(segments[1:]))
     if route is None:
         raise _no_route(text, segments[1:])
     wanted = METHODS.get(route.what, "GET")
     given = method.decode("latin-1")
     if given != wanted:
-        raise NoRouteError(405, f"{_shown(text)} takes {wanted}, not {given}")
+        raise HttpError(405, f"{_shown(text)} takes {wanted}, not {given}")
     return route
 
 
@@ -161,12 +152,12 @@ def _route(segments: tuple[str, ...]) -> Route | None:
     return Route(what=what, model=model, version=version) if len(names) <= 2 and all(names) else None
 
 
-def _no_route(text: str, segments: list[str]) -> NoRouteError:
+def _no_route(text: str, segments: list[str]) -> HttpError:
     for segment in segments:
         if segment in _NOT_HERE:
             extension = _NOT_HERE[segment]
-            return NoRouteError(501, f"{_shown(text)}: InvokeEndpoint has no way for Triton's {extension} extension")
-    return NoRouteError(404, f"{_shown(text)} is no path of KServe's protocol v2 that this proxy knows")
+            return HttpError(501, f"{_shown(text)}: InvokeEndpoint has no way for Triton's {extension} extension")
+    return HttpError(404, f"{_shown(text)} is no path of KServe's protocol v2 that this proxy knows")
 
 
 def _shown(text: str) -> str:
@@ -176,9 +167,9 @@ def _shown(text: str) -> str:
 MAX_PAYLOAD_BYTES = 25 * 1024 * 1024
 """The largest request that InvokeEndpoint may take (SageMaker developer guide); older pages say 6 MB."""
 LOOKUP_THREADS = 4
-"""For everything but inference, so that a question about readiness does not wait behind models that load."""
+"""For everything but inference, so that readiness does not wait behind models that load."""
 NO_STATISTICS = (
-    "InvokeEndpoint tells no statistics of Triton's, and this proxy makes none up; see the endpoint's metrics in "
+    "InvokeEndpoint reports no statistics of Triton's, and this proxy makes none up; see the endpoint's metrics in "
     "CloudWatch (namespace AWS/SageMaker), or tritonstack local status for the local AWS"
 )
 NO_MANIFEST = "its manifest cannot be read: it takes s3:GetObject and s3:ListBucket on the bucket's manifests/"
@@ -187,18 +178,14 @@ log = logging.getLogger("tritonstack.proxy")
 
 
 class CallerGoneError(Exception):
-    """Nobody waits for the answer any more."""
-
-
-class WrongNameError(Exception):
-    """A model's name that can be none here: 404."""
+    """The client closed its connection before the response."""
 
 
 class Client(Protocol):
     """What the proxy needs of ModelClient."""
 
     def send_raw(self, name: str, body: Body) -> tuple[Target, RawAnswer]:
-        """Ask a model; the answer as it came."""
+        """Call a model; its response without decoding."""
 
     def resolve(self, name: str) -> Release:
         """A model's current archive."""
@@ -208,15 +195,15 @@ class Client(Protocol):
 
 
 class CallerWatch:
-    """Ends the tries for a caller that has gone away: its thread is for others. A try on its way is left alone."""
+    """Stops retries for a client that closed its connection, to free the thread. A running attempt goes on."""
 
     def __init__(self) -> None:
-        """Watches nobody yet."""
+        """No client yet."""
         self._current = threading.local()
 
     @contextmanager
     def of(self, sender: Sender) -> Iterator[None]:
-        """This thread works for ``sender`` while the block runs."""
+        """Bind this thread to ``sender`` while the block runs."""
         self._current.sender = sender
         try:
             yield
@@ -224,7 +211,7 @@ class CallerWatch:
             self._current.sender = None
 
     def on_wait(self, wait: Wait) -> None:
-        """For ModelClient: told of each pause before another try. Raises CallerGoneError."""
+        """Callback of ModelClient before each retry. Raises CallerGoneError."""
         sender: Sender | None = getattr(self._current, "sender", None)
         if sender is not None and sender.gone:
             raise CallerGoneError(f"{wait.target.endpoint_name}: nobody waits for the answer any more")
@@ -232,7 +219,7 @@ class CallerWatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What a proxy works with; ``watch`` is the one that ``client`` tells of its pauses."""
+    """Parts of a proxy; ``watch.on_wait`` is the callback of ``client``."""
 
     client: Client
     states: EndpointStates
@@ -241,7 +228,7 @@ class Parts:
 
 
 class Proxy:
-    """Answers KServe requests for the models of one environment, or of one of its endpoints."""
+    """Handles KServe requests for the models of one environment, or of one of its endpoints."""
 
     def __init__(
         self,
@@ -251,12 +238,12 @@ class Proxy:
         concurrency: int = 32,
         max_payload_bytes: int = MAX_PAYLOAD_BYTES,
     ) -> None:
-        """Calls nobody yet.
+        """Start the threads, without calling AWS.
 
         Args:
-            parts: what it works with.
-            endpoint: the one endpoint whose models have names here; None for all.
-            concurrency: how many invocations are on their way at once; more wait for their turn.
+            parts: client, endpoint states and manifests.
+            endpoint: the one endpoint that is served; None for all.
+            concurrency: concurrent invocations; further ones wait.
             max_payload_bytes: the largest request body, decompressed.
         """
         self._parts = parts
@@ -275,11 +262,11 @@ class Proxy:
         }
 
     async def handle(self, request: Request) -> Answer:
-        """Answer a request."""
+        """The response to a request."""
         try:
             refuse_browsers(request.headers)
             route = read_route(request.method, request.path)
-        except NoRouteError as error:
+        except HttpError as error:
             return error_answer(error.status, str(error))
         if route.what == "live":
             return Answer(200, {}, b"")
@@ -289,18 +276,14 @@ class Proxy:
         return await asyncio.wrap_future(threads.submit(lambda: self.answer(route, request)))
 
     def answer(self, route: Route, request: Request) -> Answer:
-        """The answer to a routed request; blocks."""
+        """The response to a routed request; blocks."""
         try:
             if route.version and not (route.version.isascii() and route.version.isdigit()):
                 return error_answer(400, f"model version {route.version[:40]!r} is no number")
             answer = self._answers[route.what](route, request)
         except TritonstackError as error:
             answer = answer_of(error)
-        except WrongNameError as error:
-            answer = error_answer(404, str(error))
-        except BadRequestError as error:
-            answer = error_answer(400, str(error))
-        except CodingError as error:
+        except HttpError as error:
             answer = error_answer(error.status, str(error))
         except CallerGoneError as error:
             return error_answer(503, str(error))
@@ -367,40 +350,38 @@ class Proxy:
         return Answer.of_json(index)
 
     def _named(self, model: str) -> str:
-        """The name as the client takes it, with the endpoint where only one is served. Raises WrongNameError."""
+        """The name as the client takes it, with the endpoint where only one is served. Raises HttpError."""
         name = model if self._endpoint is None or "/" in model else f"{self._endpoint}/{model}"
         try:
             reference = ModelReference.parse(name)
         except InputError as error:
             allowed = error.problems[0].allowed
-            raise WrongNameError(f"there can be no model {model[:200]!r}; allowed: {allowed}") from error
+            raise HttpError(404, f"there can be no model {model[:200]!r}; allowed: {allowed}") from error
         if self._endpoint is not None and reference.endpoint != self._endpoint:
-            raise WrongNameError(f"{model[:200]!r} is of another endpoint: this proxy serves {self._endpoint} alone")
+            raise HttpError(404, f"{model[:200]!r} is of another endpoint: this proxy serves {self._endpoint} alone")
         return name
 
 
 def refuse_browsers(headers: Headers) -> None:
-    """Refuse what a web page sends: it must not spend a person's credentials behind their back.
+    """Refuse requests of web pages, which must not use the user's credentials.
 
-    A page's requests carry Origin; one that has given its own name this machine's address carries that name in Host.
-    Raises NoRouteError.
+    A page's requests carry Origin; a page whose host name resolves to this machine carries that name in Host.
+    Raises HttpError.
     """
     host = headers.get(b"host", b"localhost").decode("latin-1").lower()
     name = host if host in _HOSTS else host.rpartition(":")[0]
     if b"origin" in headers or name not in _HOSTS:
-        raise NoRouteError(
-            403, "this proxy signs with a person's credentials: it answers programs on this machine alone"
-        )
+        raise HttpError(403, "this proxy signs with a person's credentials: it answers programs on this machine alone")
 
 
 def _only_ready(body: bytes) -> bool:
-    """Whether a request for the index asks for ready models alone. Raises BadRequestError."""
+    """Whether a request for the index is for ready models only. Raises HttpError."""
     if not body:
         return False
     try:
         asked = json.loads(body)
     except ValueError as error:
-        raise BadRequestError(f"the request is no JSON: {error}") from error
+        raise HttpError(400, f"the request is no JSON: {error}") from error
     return isinstance(asked, dict) and asked.get("ready") is True
 
 
@@ -409,7 +390,7 @@ def _number(version: str) -> int | None:
 
 
 LAST_REQUESTS_SECONDS = 5.0
-"""How long requests on their way may end once the proxy is interrupted."""
+"""How long running requests may take to end once the proxy is interrupted."""
 RECEIVE_SECONDS = 60.0
 
 
@@ -424,14 +405,14 @@ KSERVES = Manner(name="proxy", error_answer=_kserve_error, id_header=b"x-tritons
 def make_parts(
     *, environment: str, session: Session, concurrency: int, archives: Path | None, clock: Clock | None = None
 ) -> Parts:
-    """What a proxy works with: nothing is called yet.
+    """The parts of a proxy, without calling AWS.
 
     Args:
-        environment: whose models.
+        environment: its name.
         session: makes the AWS clients.
-        concurrency: how many invocations may be on their way: the size of the connection pool.
-        archives: where manifests are looked for that the bucket does not give.
-        clock: time and chance.
+        concurrency: size of the connection pool.
+        archives: folder of manifests that cannot be read from the bucket.
+        clock: time and randomness, for tests.
     """
     watch = CallerWatch()
     client = ModelClient(
@@ -454,7 +435,7 @@ def make_parts(
 
 
 def make_server(proxy: Proxy, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> Server:
-    """The HTTP server in front of a proxy; it listens nowhere yet. ``max_payload_bytes``: of a request's body."""
+    """The HTTP server of a proxy, not yet listening. ``max_payload_bytes``: of a request's body."""
     return Server(
         handle=proxy.handle,
         max_payload_bytes=max_payload_bytes,
@@ -468,12 +449,12 @@ async def serve(proxy: Proxy, *, port: int, listening: Callable[[int], None]) ->
     """Serve on 127.0.0.1 until SIGINT or SIGTERM.
 
     Args:
-        proxy: answers.
+        proxy: handles requests.
         port: 0 takes a free one.
-        listening: is told the port once it listens.
+        listening: called with the port once the server listens.
 
     Raises:
-        OSError: the port cannot be had.
+        OSError: the port is in use or not permitted.
     """
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.client.body import Array, Body, encode
-from tritonstack.client.inputs import InputFile, outputs_meant, read_inputs
+from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs
 from tritonstack.client.invocation import Target
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import Release
@@ -119,7 +119,7 @@ def payload_of(client: ModelClient, name: str, *, files: Sequence[str], outputs:
         source = f"the sample of the recipe ({sample.file})"
     if table is not None and (problems := table.problems(inputs, outputs)):
         raise InputError(problems)
-    wanted = outputs_meant(table, outputs)
+    wanted = requested_outputs(table, outputs)
     return Payload(inputs=inputs, outputs=None if wanted is None else tuple(wanted), source=source)
 
 

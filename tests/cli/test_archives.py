@@ -1,4 +1,4 @@
-"""``tritonstack build``: names, sizes and weights, and what it prints."""
+"""``tritonstack build``."""
 
 from __future__ import annotations
 

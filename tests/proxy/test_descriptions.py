@@ -1,4 +1,4 @@
-"""The proxy's small parts: threads, endpoint states, what is described."""
+"""Manifests, endpoint states, metadata and the repository index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What outputs mean: the best classes, a text, a vector."""
+"""Output tensors to classes, texts and vectors."""
 
 from __future__ import annotations
 

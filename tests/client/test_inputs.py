@@ -1,4 +1,4 @@
-"""Every kind of input file, and what is said of those that cannot be read."""
+"""Input arrays from JSON, .npy, .npz, images and texts, and each refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tritonstack verify``: what it says of endpoints and models that are well, and of each thing that is not."""
+"""``tritonstack verify``: sound endpoints and models, and each finding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a failed call is tried again, how often, and after which pauses."""
+"""Retries: which failures are retried, how often, after which pauses."""
 
 from __future__ import annotations
 

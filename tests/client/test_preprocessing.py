@@ -1,0 +1,302 @@
+"""Images and texts to input tensors, compared with the arithmetic of NumPy and the geometry of torchvision."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from tests.client.fake_triton import datatype_of
+from tests.client.tokenizers_for_tests import WORDS, write_tokenizer
+from tritonstack.adapters import ImageAdapter, TextAdapter
+from tritonstack.client.manifest import TensorSpec
+from tritonstack.client.preprocessing import as_png, pixels, rgb, text_from, to_arrays, tokens
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.models.manifest import TensorEntry
+
+PIXELS = ImageAdapter(input="x", encoding="pixels", crop=2)
+TOKENS = TextAdapter(encoding="tokens", tokenizer="t.json", ids="ids", mask="mask", length=5)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tokenizer's file."""
+    return write_tokenizer(tmp_path_factory.mktemp("tokenizer") / "t.json")
+
+
+def jpeg(width: int, height: int) -> bytes:
+    """A grey JPEG."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (width, height), "grey").save(buffer, format="JPEG")
+    return buffer.getvalue()
+
+
+def spec(name: str, datatype: str, *shape: int) -> TensorSpec:
+    """An input."""
+    return TensorSpec(name=name, datatype=datatype, shape=shape)
+
+
+@given(width=st.integers(1, 50), height=st.integers(1, 50))
+def test_a_jpeg_for_dali_is_its_bytes_in_a_batch_of_one(width: int, height: int) -> None:
+    content = jpeg(width, height)
+    adapter = ImageAdapter(input="x", encoding="file-bytes")
+    array = to_arrays(adapter, content, {}, inputs=[spec("x", "UINT8", -1, -1)])["x"]
+    assert (datatype_of(array), array.shape) == ("UINT8", (1, len(content)))
+    assert array.tobytes() == content
+
+
+@pytest.mark.parametrize(
+    ("datatype", "shape", "wanted"),
+    [("FP32", (-1, 3, 2, 2), (1, 3, 2, 2)), ("FP16", (3, 2, 2), (3, 2, 2)), ("FP32", (1, 3, 2, 2), (1, 3, 2, 2))],
+)
+def test_pixels_have_the_type_and_the_rank_of_the_input(
+    datatype: str, shape: tuple[int, ...], wanted: tuple[int, ...]
+) -> None:
+    array = to_arrays(PIXELS, jpeg(5, 4), {}, inputs=[spec("x", datatype, *shape)])["x"]
+    assert (datatype_of(array), array.shape) == (datatype, wanted)
+
+
+@pytest.mark.parametrize("datatype", ["INT32", "INT64"])
+def test_tokens_have_the_integer_type_of_the_input(tokenizer: Path, datatype: str) -> None:
+    inputs = [TensorEntry(name=name, datatype=datatype, shape=(-1, 5)) for name in ("ids", "mask")]
+    arrays = to_arrays(TOKENS, b"the house", {"t.json": tokenizer}, inputs=inputs)
+    assert {name: (datatype_of(array), array.tolist()) for name, array in arrays.items()} == {
+        "ids": (datatype, [[2, 4, 5, 3, 0]]),
+        "mask": (datatype, [[1, 1, 1, 1, 0]]),
+    }
+
+
+def test_a_file_is_named_in_what_is_wrong_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.jpg"
+    inputs = [spec("x", "FP32", -1, 3, 2, 2)]
+    for content, found in ((None, "No such file"), (b"junk", "not an image")):
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(InputError, match=found) as caught:
+            to_arrays(PIXELS, path, {}, inputs=inputs)
+        assert [problem.file for problem in caught.value.problems] == [str(path)]
+
+
+@pytest.mark.parametrize(
+    ("adapter", "inputs", "found"),
+    [
+        (PIXELS, [spec("y", "FP32", -1, 3, 2, 2)], "an adapter for x"),
+        (PIXELS, [spec("x", "BYTES", -1, 1)], "an adapter that makes FP16 or FP32 or FP64 for input x"),
+        (TOKENS, [spec("ids", "FP32", -1, 5), spec("mask", "INT32", -1, 5)], "for input ids"),
+        (TOKENS, [spec("ids", "INT32", -1, 5)], "an adapter for mask"),
+        (
+            TextAdapter(encoding="utf8", input="t"),
+            [spec("t", "INT8", -1, 1)],
+            "an adapter that makes BYTES for input t",
+        ),
+    ],
+)
+def test_an_adapter_that_does_not_fit_the_model_is_said_so(
+    tokenizer: Path, adapter: Any, inputs: list[TensorSpec], found: str
+) -> None:
+    with pytest.raises(InputError, match=found):
+        to_arrays(adapter, jpeg(3, 3) if adapter is PIXELS else b"the", {"t.json": tokenizer}, inputs=inputs)
+
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def adapter(**fields: Any) -> ImageAdapter:
+    """A pixels adapter."""
+    return ImageAdapter.model_validate({"input": "x", "encoding": "pixels", "crop": 4, **fields})
+
+
+def encoded(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
+    """The image's file."""
+    buffer = io.BytesIO()
+    image.save(buffer, format=form, **options)
+    return buffer.getvalue()
+
+
+def noise(width: int, height: int) -> Image.Image:
+    """Random colours."""
+    return Image.fromarray(np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8))
+
+
+@given(
+    width=st.integers(1, 90),
+    height=st.integers(1, 90),
+    crop=st.integers(1, 40),
+    more=st.integers(0, 20) | st.none(),
+    layout=st.sampled_from(["nchw", "nhwc"]),
+    resample=st.sampled_from(["bilinear", "bicubic"]),
+)
+def test_every_image_becomes_the_square_that_the_model_takes(
+    *, width: int, height: int, crop: int, more: int | None, layout: str, resample: str
+) -> None:
+    resize = None if more is None else crop + more
+    one = adapter(crop=crop, resize=resize, layout=layout, resample=resample)
+    array = pixels(encoded(noise(width, height)), one)
+    assert array.shape == ((3, crop, crop) if layout == "nchw" else (crop, crop, 3))
+    assert array.dtype == np.float32
+    assert array.flags.c_contiguous
+    assert array.min() >= 0
+    assert array.max() <= np.float32(1.0001)
+
+
+def test_the_middle_is_cut_out_and_normalised() -> None:
+    image = noise(9, 6)
+    array = pixels(encoded(image), adapter(resize=6, crop=4, mean=MEAN, std=STD))
+    middle = np.asarray(image, dtype=np.float64)[1:5, 2:6]  # (9 - 4) / 2 rounds to 2, as torchvision's CenterCrop
+    wanted = (middle / 255 - MEAN) / STD
+    np.testing.assert_allclose(array, wanted.transpose(2, 0, 1), atol=2e-6)
+
+
+def test_layouts_hold_the_same_values() -> None:
+    content = encoded(noise(20, 11))
+    first, last = (pixels(content, adapter(layout=layout, mean=MEAN)) for layout in ("nchw", "nhwc"))
+    np.testing.assert_array_equal(first, last.transpose(2, 0, 1))
+
+
+@pytest.mark.parametrize(("resample", "way"), [("bilinear", "BILINEAR"), ("bicubic", "BICUBIC")])
+def test_the_shorter_side_is_resized_as_the_recipe_says(resample: str, way: str) -> None:
+    image = noise(40, 30)
+    array = pixels(encoded(image), adapter(crop=8, resize=8, rescale=1.0, resample=resample))
+    small = image.resize((10, 8), Image.Resampling[way]).crop((1, 0, 9, 8))
+    np.testing.assert_array_equal(array, np.asarray(small, dtype=np.float32).transpose(2, 0, 1))
+
+
+def test_a_photo_that_lies_on_its_side_is_stood_up() -> None:
+    image = Image.new("RGB", (8, 4), "red")
+    image.paste("blue", (0, 0, 4, 4))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # EXIF's Orientation: turn by 90° clockwise to see it upright
+    upright = rgb(encoded(image, exif=exif))
+    assert upright.size == (4, 8)
+    assert (upright.getpixel((0, 0)), upright.getpixel((0, 7))) == ((0, 0, 255), (255, 0, 0))
+
+
+@pytest.mark.parametrize(
+    ("mode", "form"), [("L", "JPEG"), ("CMYK", "JPEG"), ("RGBA", "PNG"), ("P", "GIF"), ("1", "PNG")]
+)
+def test_every_kind_of_image_becomes_rgb(mode: str, form: str) -> None:
+    assert rgb(encoded(Image.new(mode, (5, 4)), form)).mode == "RGB"
+
+
+def test_16_bit_grey_keeps_its_brightness() -> None:
+    values = np.array([[0, 257 * 100, 65535]], dtype=np.uint16)
+    assert np.asarray(rgb(encoded(Image.fromarray(values))))[0, :, 0].tolist() == [0, 100, 255]
+
+
+@pytest.mark.parametrize("cut", [0, 3, 200])
+@pytest.mark.parametrize("form", ["PNG", "JPEG"])
+def test_what_is_no_whole_image_is_refused(form: str, cut: int) -> None:
+    content = encoded(noise(30, 30), form)[:cut]
+    with pytest.raises(InputError, match="image"):
+        pixels(content, adapter(), file="a.img")
+    with pytest.raises(InputError, match=r"a\.img"):
+        as_png(content, file="a.img")
+
+
+def test_a_line_of_an_image_is_refused_before_it_is_blown_up() -> None:
+    with pytest.raises(InputError, match="5000 by 2 pixels"):
+        pixels(encoded(noise(5000, 2)), adapter())
+
+
+def text_adapter(**fields: Any) -> TextAdapter:
+    """An adapter with ids and mask."""
+    return TextAdapter.model_validate(
+        {"encoding": "tokens", "tokenizer": "t.json", "ids": "ids", "mask": "mask", **fields}
+    )
+
+
+def columns(text: str, one: TextAdapter, tokenizer: Path) -> dict[str, list[int]]:
+    """The inputs as lists."""
+    return {name: array.tolist() for name, array in tokens(text, one, tokenizer).items()}
+
+
+def test_a_text_gets_as_many_tokens_as_it_has_whatever_the_tokenizer_s_file_says(tokenizer: Path) -> None:
+    assert columns("the house is wonderful\n", text_adapter(), tokenizer) == {
+        "ids": [2, 4, 5, 6, 7, 3],
+        "mask": [1, 1, 1, 1, 1, 1],
+    }
+
+
+def test_a_short_text_is_padded_and_the_mask_says_so(tokenizer: Path) -> None:
+    assert columns("the house", text_adapter(length=6), tokenizer) == {
+        "ids": [2, 4, 5, 3, 0, 0],
+        "mask": [1, 1, 1, 1, 0, 0],
+    }
+
+
+def test_a_long_text_is_cut_and_still_ends_as_the_model_expects(tokenizer: Path) -> None:
+    assert columns("the house is wonderful", text_adapter(length=4), tokenizer)["ids"] == [2, 4, 5, 3]
+
+
+def test_a_prefix_comes_first_and_a_mask_only_where_the_model_has_one(tokenizer: Path) -> None:
+    assert columns("house", text_adapter(prefix="say: ", mask=None), tokenizer) == {"ids": [2, 8, 9, 5, 3]}
+
+
+def test_the_pad_token_is_the_recipe_s_else_the_file_s_else_a_usual_one(tmp_path: Path) -> None:
+    own = write_tokenizer(tmp_path / "own.json", own_padding="[SEP]")
+    assert columns("the", text_adapter(length=4), own)["ids"] == [2, 4, 3, 3]
+    assert columns("the", text_adapter(length=4, pad="[UNK]"), own)["ids"] == [2, 4, 3, 1]
+    assert columns("the", text_adapter(length=4), write_tokenizer(tmp_path / "t5.json", pad="<pad>"))["ids"] == [
+        2,
+        4,
+        3,
+        0,
+    ]
+    with pytest.raises(WorkFailedError, match=r"no token \[PAD\] or <pad> to pad with"):
+        tokens("the", text_adapter(length=4), write_tokenizer(tmp_path / "none.json", pad="nothing"))
+    with pytest.raises(WorkFailedError, match="no token <fill> to pad with"):
+        tokens("the", text_adapter(length=4, pad="<fill>"), own)
+
+
+@given(words=st.lists(st.sampled_from(WORDS[4:]), max_size=12), length=st.integers(2, 16))
+def test_ids_and_mask_have_the_length_that_the_model_takes(tokenizer: Path, words: list[str], length: int) -> None:
+    found = tokens(" ".join(words), text_adapter(length=length), tokenizer)
+    assert {name: array.shape for name, array in found.items()} == {"ids": (length,), "mask": (length,)}
+    used = int(found["mask"].sum())
+    assert used == min(length, len(words) + 2)
+    assert not found["ids"][used:].any(), "what is not masked in is padding"
+
+
+@given(words=st.lists(st.sampled_from(WORDS[4:9]), min_size=1, max_size=12))
+def test_tokens_read_back_as_the_text(tokenizer: Path, words: list[str]) -> None:
+    text = " ".join(words)
+    assert text_from(tokens(text, text_adapter(length=16), tokenizer)["ids"].tolist(), tokenizer) == text
+
+
+def test_a_number_that_can_be_no_token_makes_no_text(tokenizer: Path) -> None:
+    for number in (-1, 2**40):
+        with pytest.raises(WorkFailedError, match=f"numbers from .*{number}.*: they are no tokens"):
+            text_from([0, number] if number > 0 else [number, 0], tokenizer)
+
+
+def test_room_for_tokens_that_the_tokenizer_does_not_make_stands_for_nothing(tokenizer: Path) -> None:
+    assert text_from([2, 4, len(WORDS), 999, 5, 3], tokenizer) == "the house"
+
+
+def test_an_empty_text_without_special_tokens_has_nothing_to_send(tmp_path: Path) -> None:
+    path = tmp_path / "bare.json"
+    text = write_tokenizer(path).read_text()
+    start, end = text.index('"post_processor"'), text.index('"decoder"')
+    path.write_text(text[:start] + '"post_processor": null, ' + text[end:])
+    for one in (text_adapter(), text_adapter(length=4)):
+        with pytest.raises(InputError, match="an empty text"):
+            tokens("\n", one, path)
+
+
+def test_a_tokenizer_s_file_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text("{}")
+    with pytest.raises(WorkFailedError, match=r"t\.json: no tokenizer that can be read"):
+        tokens("the", text_adapter(), tmp_path / "t.json")
+
+
+def test_a_tokenizer_that_has_changed_is_read_again(tmp_path: Path) -> None:
+    path = write_tokenizer(tmp_path / "t.json")
+    assert columns("the", text_adapter(length=4), path)["ids"] == [2, 4, 3, 0]
+    write_tokenizer(path, own_padding="[SEP]")
+    assert columns("the", text_adapter(length=4), path)["ids"] == [2, 4, 3, 3]
