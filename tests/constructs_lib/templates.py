@@ -35,9 +35,14 @@ def new_stack(app: cdk.App | None = None) -> cdk.Stack:
     return cdk.Stack(app or new_app(), "stack", env=cdk.Environment(account=ACCOUNT, region=REGION))
 
 
+_TEMPLATES: dict[cdk.Stack, str] = {}
+
+
 def template_of(stack: cdk.Stack) -> dict[str, Any]:
-    """The synthesised template."""
-    return dict(assertions.Template.from_stack(stack).to_json())
+    """The synthesised template. It is asked of the CDK once a stack: an app is synthesised once, whatever is added."""
+    if stack not in _TEMPLATES:
+        _TEMPLATES[stack] = json.dumps(assertions.Template.from_stack(stack).to_json())
+    return dict(json.loads(_TEMPLATES[stack]))
 
 
 def built(build: Callable[[cdk.Stack], object]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import pytest
 
 from constructs_lib.activation import Activation
 from constructs_lib.artifact_bucket import ArtifactBucket
-from constructs_lib.handler_function import handler_files
 from tests.constructs_lib.templates import ACCOUNT, PREFIX, REGION, flat, listed, new_app, only, properties, statements
 
 SET = {"bert": "0123456789abcdef", "resnet": "fedcba9876543210"}
@@ -142,17 +141,3 @@ def test_the_function_may_read_release_sets_and_list_archives_but_read_none(temp
     assert access["FindArchives"]["Condition"] == {"StringLike": {"s3:prefix": ["endpoints/digits/*"]}}
     reading = [each["Sid"] for each in access.values() if "s3:GetObject" in listed(each["Action"])]
     assert reading == ["ReadReleaseSets"]
-
-
-def test_the_functions_log_expires_and_goes_with_the_stack(template: dict[str, Any]) -> None:
-    log_id, log = only(template, "AWS::Logs::LogGroup")
-    assert log["Properties"]["RetentionInDays"] == 90
-    assert log["DeletionPolicy"] == "Delete"
-    assert properties(template, "AWS::Lambda::Function")["LoggingConfig"] == {"LogGroup": {"Ref": log_id}}
-
-
-def test_the_functions_code_is_its_folder_and_what_it_shares(folder: Path, template: dict[str, Any]) -> None:
-    key = properties(template, "AWS::Lambda::Function")["Code"]["S3Key"]
-    asset = folder / f"asset.{key.removesuffix('.zip')}"
-    files = {str(path.relative_to(asset / "lambda")) for path in asset.rglob("*") if path.is_file()}
-    assert files == set(handler_files("activation"))

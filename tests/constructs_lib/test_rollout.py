@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import aws_cdk as cdk
 import pytest
 
-import app
 from constructs_lib.endpoint import Endpoint, Fleet
-from stacks.stage import EnvironmentStage
-from tests.constructs_lib.templates import new_app, new_model, new_stack, of_type, properties, template_of
-from tests.stacks.environments import SINGLE, digests, environment
+from tests.constructs_lib.templates import new_model, new_stack, of_type, properties, template_of
 from tritonstack.config import Rollout, Timeouts
 from tritonstack.config.rollout import RollbackAlarms
 
@@ -205,17 +201,3 @@ def test_the_execution_role_may_read_these_alarms_alone() -> None:
     assert statement["Action"] == "cloudwatch:DescribeAlarms"
     assert "alarm:digits-5xx" in str(statement["Resource"])
     assert "*" not in str(statement["Resource"])
-
-
-def test_a_stage_with_a_rollout_has_no_finding_of_cdk_nag(monkeypatch: pytest.MonkeyPatch) -> None:
-    rollout = {"kind": "canary", "size_instances": 1, "wait_seconds": 600, "rollback_alarms": ["digits-5xx"]}
-    of = environment({**SINGLE, "initial_instance_count": 2, "rollout": rollout})
-    monkeypatch.setenv("CDK_VALIDATION", "true")
-    looked_at: cdk.App = new_app()
-    stage = EnvironmentStage(looked_at, environment=of, release_sets=digests(of))
-    app.check_with_nag(looked_at)
-    looked_at.synth()
-    endpoint = properties(template_of(stage.serving["single"]), "AWS::SageMaker::Endpoint")
-    alarms = endpoint["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"]
-    assert len(alarms) == 3
-    assert {"AlarmName": "digits-5xx"} in alarms

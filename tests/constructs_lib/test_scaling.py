@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aws_cdk import assertions
 
-from tests.constructs_lib.templates import flat, of_type, only, properties
+from tests.constructs_lib.templates import of_type, only, properties
 from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
 from tests.stacks.policy import Policy
 
@@ -320,11 +320,3 @@ def test_it_touches_the_alarms_of_its_endpoints_policies_alone(policy: Policy, a
     assert policy.allows(name, f"{ALARMS}/dev-digits/variant/g5-xlarge-AlarmHigh-0123")
     assert not policy.allows(name, f"{ALARMS}/dev-digits-two/variant/g5-xlarge-AlarmHigh-0123")
     assert not policy.allows(name, f"arn:aws:cloudwatch:{REGION}:alarm:dev-digits-5xx")
-
-
-def test_the_boundary_bounds_the_functions_role_too() -> None:
-    boundary = "arn:aws:iam::123456789012:policy/boundary"
-    made = serving_template(SCALED, permissions_boundary=boundary)
-    roles = of_type(made, "AWS::IAM::Role")
-    [role] = [each for name, each in roles.items() if name.startswith("EndpointScaling")]
-    assert flat(role["Properties"]["PermissionsBoundary"]) == boundary

@@ -29,9 +29,15 @@ def digests(of: Environment) -> dict[str, dict[str, str]]:
     return {each.name: {model: f"{len(model):016x}" for model in each.models} for each in of.endpoints}
 
 
+_STAGES: dict[str, EnvironmentStage] = {}
+
+
 def stage(of: Environment) -> EnvironmentStage:
-    """The stage of an environment in an app of its own."""
-    return EnvironmentStage(new_app(), environment=of, release_sets=digests(of))
+    """The stage of an environment in an app of its own; the same one for the same settings, so add nothing to it."""
+    text = of.model_dump_json()
+    if text not in _STAGES:
+        _STAGES[text] = EnvironmentStage(new_app(), environment=of, release_sets=digests(of))
+    return _STAGES[text]
 
 
 def serving_template(endpoint: dict[str, Any], **changes: Any) -> dict[str, Any]:

@@ -135,12 +135,6 @@ def test_artifacts_come_before_builds_and_builds_before_what_serves(mixed: Envir
     assert all({mixed.artifacts, mixed.builds} <= set(each.dependencies) for each in mixed.serving.values())
 
 
-def test_no_export_ties_the_stacks_together(mixed: EnvironmentStage, template: dict[str, Any]) -> None:
-    text = json.dumps([template, *(template_of(each) for each in mixed.serving.values())])
-    assert '"Export"' not in text
-    assert "Fn::ImportValue" not in text
-
-
 def test_a_build_makes_the_environments_that_it_lacks_and_carries_the_order_out(template: dict[str, Any]) -> None:
     spec = json.loads(project(template, CPU)["Source"]["BuildSpec"])
     [install] = spec["phases"]["install"]["commands"]
@@ -234,23 +228,6 @@ def test_without_a_network_no_builder_touches_ec2(template: dict[str, Any]) -> N
     assert "VpcConfig" not in json.dumps(template)
 
 
-def test_every_role_is_bounded_and_every_resource_tagged(tmp_path: Path) -> None:
-    arn = "arn:aws:iam::123456789012:policy/boundary"
-    header = f"permissions_boundary: {arn}\ntags: {{team: platform}}"
-    made = builds_template(engine_stage(tmp_path, A10G, T4, header=header))
-    roles = of_type(made, "AWS::IAM::Role")
-    assert len(roles) == 4
-    assert {each["Properties"].get("PermissionsBoundary") for each in roles.values()} == {arn}
-    untagged = {
-        "AWS::IAM::Policy", "AWS::Lambda::EventInvokeConfig", "AWS::Lambda::Permission", "AWS::SQS::QueuePolicy",
-    }  # fmt: skip
-    for name, resource in made["Resources"].items():
-        if resource["Type"] not in untagged:
-            tags = resource["Properties"]["Tags"]
-            pairs = tags.items() if isinstance(tags, dict) else [(each["Key"], each["Value"]) for each in tags]
-            assert {("team", "platform"), ("tritonstack:environment", "local")} <= set(pairs), name
-
-
 # The wait in front of an endpoint.
 
 
@@ -289,12 +266,6 @@ def test_handle_and_condition_carry_the_hash_of_the_build_set(tmp_path: Path) ->
     digits = hashlib.sha256(document.encode()).hexdigest()[:12]
     ids = sorted(waits(template_of(stage_of(served, tmp_path).serving["e0"])))
     assert [re.sub("[0-9A-F]{8}$", "", name) for name in ids] == [f"WaitCondition{digits}", f"WaitHandle{digits}"]
-
-
-def test_the_same_inputs_give_the_same_templates(tmp_path: Path) -> None:
-    made = [engine_stage(tmp_path, T4, A10G) for _ in range(2)]
-    first, second = ([builds_template(each), *map(template_of, each.serving.values())] for each in made)
-    assert json.dumps(first) == json.dumps(second)
 
 
 def test_a_changed_recipe_is_a_new_wait_for_the_endpoints_that_serve_it_alone(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -63,6 +64,13 @@ def test_every_log_group_has_a_retention_and_those_of_functions_the_one_that_is_
     named = [each["RetentionInDays"] for each in groups if "LogGroupName" in each]
     assert named
     assert min(named) >= 1
+
+
+def test_no_stack_exports_or_imports_a_value(templates: dict[str, dict[str, Any]]) -> None:
+    tied = [
+        stack for stack, template in templates.items() if re.search('"Export"|Fn::ImportValue', json.dumps(template))
+    ]
+    assert tied == []
 
 
 def takes_tags(kind: str) -> bool:

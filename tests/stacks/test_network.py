@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stacks.stage import EnvironmentStage
-from tests.constructs_lib.templates import flat, of_type, only, properties, some, template_of
+from tests.constructs_lib.templates import flat, of_type, properties, some, template_of
 from tests.engines.engine_environments import A10G, T4, served_engines, write_models
 from tests.stacks.engine_stages import stage_of
 from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
@@ -379,21 +379,3 @@ def test_functions_stay_outside_the_network(created: EnvironmentStage) -> None:
         functions = of_type(template_of(stack), "AWS::Lambda::Function").values()
         assert functions
         assert not any("VpcConfig" in each["Properties"] for each in functions)
-
-
-def test_every_tagged_type_of_the_network_carries_the_environments_tags(template: dict[str, Any]) -> None:
-    untagged = {
-        "AWS::EC2::Route", "AWS::EC2::SubnetRouteTableAssociation", "AWS::EC2::SecurityGroupEgress",
-        "AWS::EC2::VPCGatewayAttachment", "AWS::IAM::Policy",
-    }  # fmt: skip
-    for name, resource in template["Resources"].items():
-        if resource["Type"] not in untagged:
-            tags = resource["Properties"]["Tags"]
-            pairs = tags.items() if isinstance(tags, dict) else [(each["Key"], each["Value"]) for each in tags]
-            assert ("tritonstack:environment", "dev") in set(pairs), name
-
-
-def test_the_same_settings_make_the_same_bytes(template: dict[str, Any]) -> None:
-    again = stage(environment({**DIGITS, "network_isolation": True}, SINGLE, network=CREATED))
-    assert json.dumps(network_template(again)) == json.dumps(template)
-    assert only(template, "AWS::EC2::VPC")[1]["Properties"]["CidrBlock"] == "10.20.0.0/16"

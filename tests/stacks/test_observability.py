@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
-import cdk_nag
 import pytest
 
 from stacks.observability import ObservabilityStack
@@ -70,11 +69,6 @@ def test_it_is_deployed_after_all_that_it_watches(tmp_path: Path) -> None:
     body = flat(properties(template_of(made.observability), "AWS::CloudWatch::Dashboard")["DashboardBody"])
     assert '"AWS/CodeBuild","FailedBuilds","ProjectName","${ProjectName}"' in body
     assert '"AWS/CodeBuild","FailedBuilds","ProjectName","${EngineProjectName}"' in body
-
-
-def test_nothing_is_exported_and_other_stacks_are_named_not_referred_to(template: dict[str, Any]) -> None:
-    assert "Fn::ImportValue" not in json.dumps(template)
-    assert '"Export"' not in json.dumps(template)
 
 
 def test_the_dashboard_s_body_is_valid_json(template: dict[str, Any]) -> None:
@@ -265,13 +259,3 @@ def test_an_endpoint_s_own_thresholds_stand_in_the_place_of_the_environment_s() 
     other = {**DIGITS, "name": "other"}
     found = alarms(observability(own, other, alarms={"thresholds": {"p99_latency_ms": 700.0}}))
     assert (found["dev-digits-latency"]["Threshold"], found["dev-other-latency"]["Threshold"]) == (50.0, 700.0)
-
-
-@pytest.mark.parametrize("pack", [cdk_nag.AwsSolutionsChecks, cdk_nag.NIST80053R5Checks])
-def test_nag_finds_nothing(monkeypatch: pytest.MonkeyPatch, pack: Any) -> None:
-    monkeypatch.setenv("CDK_VALIDATION", "true")
-    made = environment(SCALED, SINGLE, **EVERYTHING)
-    scope = cdk.App(analytics_reporting=False)
-    ObservabilityStack(scope, "observability", environment=made, builds=True, engines=True)
-    cdk.Validations.of(scope).add_plugins(pack(scope))
-    scope.synth()

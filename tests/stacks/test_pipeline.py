@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.constructs_lib.templates import flat, listed
-from tests.stacks.app_process import ROOT, files_under, run_app
+from tests.stacks.app_process import ROOT, run_app
 from tests.stacks.pipeline_templates import (
     Synthesised,
     committed_pipeline,
@@ -19,7 +19,6 @@ from tests.stacks.pipeline_templates import (
     other_pipeline,
     settings,
     statements,
-    synthesised,
 )
 from tests.stacks.test_cfn_lint import linter, passed_over, said
 from tritonstack.errors import InputError
@@ -165,11 +164,6 @@ def test_builds_take_their_tools_from_the_lock_files(committed: Synthesised) -> 
     assert len(fetching) == 1, "self-mutation alone, whose command line is pinned"
     pinned = json.loads((ROOT / "package.json").read_text())["devDependencies"]["aws-cdk"]
     assert f"aws-cdk@{pinned}" in fetching[0]
-
-
-@pytest.mark.long
-def test_the_same_commit_gives_the_same_bytes(committed: Synthesised, tmp_path: Path) -> None:
-    assert files_under(synthesised(tmp_path).folder) == files_under(committed.folder)
 
 
 @pytest.mark.long

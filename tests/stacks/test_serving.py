@@ -32,12 +32,6 @@ def test_the_container_is_told_what_the_settings_render(digits: dict[str, Any]) 
     assert container(digits)["Environment"] == settings.container_environment()
 
 
-def test_verbose_logging_is_off_and_ping_is_live_in_multi_model_mode_unless_set(digits: dict[str, Any]) -> None:
-    rendered = container(digits)["Environment"]
-    assert rendered["SAGEMAKER_TRITON_LOG_VERBOSE"] == "false"
-    assert rendered["SAGEMAKER_TRITON_PING_MODE"] == "live"
-
-
 def test_the_image_is_that_of_the_release_and_the_role_may_pull_it(digits: dict[str, Any]) -> None:
     uri = container(digits)["Image"]
     assert uri.endswith(":24.09-py3")
@@ -73,11 +67,6 @@ def test_a_multi_model_endpoint_serves_its_platforms_prefix(digits: dict[str, An
     assert container(digits)["MultiModelConfig"] == {"ModelCacheSetting": "Enabled"}
 
 
-def test_the_model_cache_can_be_switched_off() -> None:
-    template = serving_template({**DIGITS, "model_cache": "disabled"})
-    assert container(template)["MultiModelConfig"] == {"ModelCacheSetting": "Disabled"}
-
-
 def test_a_single_model_endpoint_serves_the_archive_of_its_digest() -> None:
     template = serving_template(SINGLE)
     assert container(template)["Mode"] == "SingleModel"
@@ -85,22 +74,11 @@ def test_a_single_model_endpoint_serves_the_archive_of_its_digest() -> None:
     assert key == "endpoints/single/24.09-a10g/bert.0000000000000004.tar.gz"
 
 
-def test_a_single_models_new_digest_is_a_new_model_data_url(digits: dict[str, Any]) -> None:
-    """Nothing else in the Model would change, and SageMaker would keep the old archive."""
-    url = flat(container(serving_template({**SINGLE, "models": ["bertha"]}))["ModelDataUrl"])
-    assert url.endswith("bertha.0000000000000006.tar.gz")
-
-
 def test_the_host_ami_is_the_releases_proposal_unless_set() -> None:
     proposed = environment(DIGITS).endpoints[0].inference_ami_version
     assert variant(serving_template(DIGITS)).get("InferenceAmiVersion") == proposed
     left = serving_template({**DIGITS, "host_ami": "sagemaker-default"})
     assert "InferenceAmiVersion" not in variant(left)
-
-
-def test_names_are_ours_where_callers_need_them(digits: dict[str, Any]) -> None:
-    assert properties(digits, "AWS::SageMaker::Endpoint")["EndpointName"] == "dev-digits"
-    assert variant(digits)["VariantName"] == "g4dn-xlarge"
 
 
 def test_the_role_is_ready_before_the_model_and_the_archives_before_the_endpoint(digits: dict[str, Any]) -> None:
@@ -112,18 +90,19 @@ def test_the_role_is_ready_before_the_model_and_the_archives_before_the_endpoint
     assert endpoint_id in only(digits, "Custom::ReleaseRecords")[1]["DependsOn"]
 
 
-def test_the_local_limit_is_a_tag_on_the_endpoint_only_if_set(digits: dict[str, Any]) -> None:
-    limited = serving_template({**DIGITS, "local": {"max_loaded_models": 8}})
-    tag = {"Key": "tritonstack:local-max-loaded-models", "Value": "8"}
-    assert tag in properties(limited, "AWS::SageMaker::Endpoint")["Tags"]
-    assert "local-max-loaded-models" not in str(digits)
-
-
-def test_the_description_is_a_tag_on_the_endpoint_only_if_set(digits: dict[str, Any]) -> None:
-    described = serving_template({**DIGITS, "description": "digits demo - team a"})
-    tag = {"Key": "description", "Value": "digits demo - team a"}
-    assert tag in properties(described, "AWS::SageMaker::Endpoint")["Tags"]
-    assert tag["Key"] not in {each["Key"] for each in properties(digits, "AWS::SageMaker::Endpoint")["Tags"]}
+@pytest.mark.parametrize(
+    ("setting", "key", "value"),
+    [
+        ({"local": {"max_loaded_models": 8}}, "tritonstack:local-max-loaded-models", "8"),
+        ({"description": "digits demo - team a"}, "description", "digits demo - team a"),
+    ],
+)
+def test_local_limit_and_description_are_tags_on_the_endpoint_only_if_set(
+    digits: dict[str, Any], setting: dict[str, Any], key: str, value: str
+) -> None:
+    tags = properties(serving_template({**DIGITS, **setting}), "AWS::SageMaker::Endpoint")["Tags"]
+    assert {"Key": key, "Value": value} in tags
+    assert key not in {each["Key"] for each in properties(digits, "AWS::SageMaker::Endpoint")["Tags"]}
 
 
 def test_outputs_say_what_a_pipeline_needs(digits: dict[str, Any]) -> None:
@@ -140,7 +119,3 @@ def test_an_image_of_ones_own_is_pulled_from_its_own_repository() -> None:
     template = serving_template({**DIGITS, "image": image})
     assert container(template)["Image"] == image
     assert "arn:aws:ecr:us-east-1:210987654321:repository/team/triton" in str(template)
-
-
-def test_two_instances_are_two_instances() -> None:
-    assert variant(serving_template({**DIGITS, "initial_instance_count": 2}))["InitialInstanceCount"] == 2
