@@ -80,10 +80,7 @@ class Activation(Construct):
             {"platform": platform, "models": dict(release_set), "commits": dict(commits or {})}
         )
         self.function = HandlerFunction(
-            self,
-            "Handler",
-            handler="activation",
-            description=f"Writes the release records of {environment}/{endpoint}",
+            self, "Handler", handler="activation", description=f"Writes the release records of {environment}/{endpoint}"
         )
         self._allow_reading(asset, artifacts=artifacts, endpoint=endpoint)
         self._allow_records(record_path)

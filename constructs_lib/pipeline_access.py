@@ -14,10 +14,7 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.codebuild_project import acknowledge_role_path
-from constructs_lib.model_build import (
-    allow_engine_builds,
-    allow_parameters,
-)
+from constructs_lib.model_build import allow_engine_builds, allow_parameters
 from constructs_lib.permission import allow, allow_listing, arn, staging_bucket_name
 from tritonstack import naming
 
@@ -65,11 +62,8 @@ def allow_engines_by_codebuild(policy: iam.Policy, *, environment: str, project_
     log = arn(policy, "logs", "log-group", f"{naming.log_group(environment=environment, of='engines')}:*")
     project = arn(policy, "codebuild", "project", project_name)
     allow_engine_builds(policy, project_arn=project, log_arn=log)
-    acknowledge_wildcard(
-        policy,
-        resource=log,
-        reason="The streams of one log group, which CodeBuild names after builds that are to come.",
-    )
+    reason = "The streams of one log group, which CodeBuild names after builds that are to come."
+    acknowledge_wildcard(policy, resource=log, reason=reason)
 
 
 def allow_verifying(

@@ -128,10 +128,7 @@ class PipelineStack(cdk.Stack):
             self, "PipelineName", value=self.pipeline.pipeline.pipeline_name, description="Name of the pipeline"
         )
         cdk.CfnOutput(
-            self,
-            "TopicArn",
-            value=self._topic.topic.topic_arn,
-            description="Topic of failures and pending approvals",
+            self, "TopicArn", value=self._topic.topic.topic_arn, description="Topic of failures and pending approvals"
         )
 
     def _pipeline(self, file: str, cli_version: str) -> pipelines.CodePipeline:

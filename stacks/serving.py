@@ -185,10 +185,7 @@ class ServingStack(cdk.Stack):
             "EndpointName": (self.endpoint.endpoint_name, "Endpoint to invoke"),
             "EndpointArn": (self.endpoint.endpoint.ref, "ARN of the endpoint, for permissions to invoke it"),
             "VariantName": (self.endpoint.variant_name, "Production variant of the endpoint"),
-            "ModelDataUrl": (
-                self.model.data_url,
-                "S3 URL of the archives: a prefix, or one archive",
-            ),
+            "ModelDataUrl": (self.model.data_url, "S3 URL of the archives: a prefix, or one archive"),
             "ArchivePrefix": (prefix, "Key prefix of this endpoint's archives in the bucket"),
             "ArtifactBucket": (self.artifacts.bucket_name, "Bucket of the archives"),
             "ExecutionRoleArn": (self.role.role_arn, "Execution role of the containers"),
