@@ -1,14 +1,17 @@
-"""The local AWS is an optional package."""
+"""Which addresses are a local AWS's, and messages where none is installed or runs."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
+import boto3
 import pytest
 
 from tritonstack import extensions, local_aws
 from tritonstack.errors import InputError
+from tritonstack.local_aws import LOCAL_POLL_SECONDS, POLL_SECONDS, is_local, poll_seconds
 
 
 @pytest.fixture
@@ -32,3 +35,49 @@ def test_without_it_none_runs_and_what_needs_one_says_how_to_install_it(not_inst
     assert local_aws.find_local_aws() is None
     with pytest.raises(InputError, match=r"pip install 'tritonstack\[local\]'"):
         local_aws.require_local_aws()
+
+
+HERE, THERE = "http://127.0.0.1:4566", "https://ssm.example.com"
+CONFIG = """
+[default]
+region = us-east-1
+[profile here]
+endpoint_url = http://[::1]:4566
+[profile one-service]
+services = local
+[services local]
+ssm =
+  endpoint_url = http://127.0.0.2:4566
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "local"),
+    [
+        ({}, False),
+        ({"AWS_ENDPOINT_URL": HERE}, True),
+        ({"AWS_ENDPOINT_URL": "http://localhost:4566"}, True),
+        ({"AWS_ENDPOINT_URL": "http://aws.localhost:4566"}, True),
+        ({"AWS_ENDPOINT_URL": THERE}, False),
+        ({"AWS_ENDPOINT_URL": "https://localhost.example.com"}, False),
+        ({"AWS_ENDPOINT_URL": "http://10.0.0.1:4566"}, False),
+        ({"AWS_ENDPOINT_URL_SSM": HERE}, True),
+        ({"AWS_ENDPOINT_URL_S3": HERE}, False),
+        ({"AWS_ENDPOINT_URL": HERE, "AWS_ENDPOINT_URL_SSM": THERE}, False),
+        ({"AWS_ENDPOINT_URL": HERE, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}, False),
+        ({"AWS_PROFILE": "here"}, True),
+        ({"AWS_PROFILE": "one-service"}, True),
+        ({"AWS_PROFILE": "here", "AWS_ENDPOINT_URL_SSM": THERE}, False),
+    ],
+)
+def test_the_endpoint_url_decides(
+    variables: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, local: bool
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(CONFIG)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    client = boto3.Session(region_name="us-east-1").client("ssm")
+    assert is_local(client) is local
+    assert poll_seconds(client) == (LOCAL_POLL_SECONDS if local else POLL_SECONDS)

@@ -1,1 +1,1 @@
-"""One module a command of the command line; each defines ``command``."""
+"""The command line: a file a group of commands, with their arguments, calls and output."""

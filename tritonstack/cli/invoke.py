@@ -91,11 +91,7 @@ def command(
 
 def _inputs(client: ModelClient, table: TensorTable | None, files: Sequence[InputFile], text: str | None) -> Any:
     """The inputs of all files and of the text together. Raises InputError."""
-    from tritonstack.client.inputs import (  # noqa: PLC0415
-        NO_MANIFEST,
-        adapted_inputs,
-        read_inputs,
-    )
+    from tritonstack.client.inputs import NO_MANIFEST, adapted_inputs, read_inputs  # noqa: PLC0415
 
     inputs = read_inputs(files, table, fetch=client.client_files)
     if text is None:

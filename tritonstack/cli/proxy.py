@@ -48,11 +48,7 @@ def command(*, environment: str, endpoint: str | None, port: int, concurrency: i
     import uvloop  # noqa: PLC0415
 
     from tritonstack.paths import LocalPaths  # noqa: PLC0415
-    from tritonstack.proxy.server import (  # noqa: PLC0415
-        Proxy,
-        make_parts,
-        serve,
-    )
+    from tritonstack.proxy.server import Proxy, make_parts, serve  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
     session = calling_session(environment, local=local)

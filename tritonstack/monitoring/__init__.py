@@ -1,4 +1,4 @@
-"""What is watched of an environment: the graphs of its dashboard and its alarms, as data that needs no CDK.
+"""Graphs and alarms of an environment as data, without the CDK.
 
-The CDK constructs render these definitions for CloudWatch, ``tritonstack dashboard`` draws the same ones as a page.
+Constructs render them for CloudWatch; ``tritonstack dashboard`` draws the same graphs as a page.
 """
