@@ -65,10 +65,10 @@ class HostingProduct:
 
 
 class UnclearProductError(Exception):
-    """A product whose price cannot be told without a guess.
+    """A product without one clear price.
 
     Attributes:
-        instance_type: as far as the document tells.
+        instance_type: if the document has one.
         why: in words.
     """
 

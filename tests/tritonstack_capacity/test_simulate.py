@@ -88,12 +88,11 @@ def test_places_that_cannot_be_written_are_told_with_the_scenarios_problems_befo
 
 
 def test_a_failed_write_names_the_file_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Path, _: str, **__: object) -> int:
-        self.touch()
+    def full(self: Path, _: Path) -> Path:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
 
     written(tmp_path)
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(Path, "replace", full)
     result = CliRunner().invoke(simulate.command, [str(tmp_path / "scenario.yaml"), "--json", str(tmp_path / "a.json")])
     assert isinstance(result.exception, WorkFailedError)
     assert str(result.exception) == f"{tmp_path / 'a.json'} cannot be written: No space left on device"

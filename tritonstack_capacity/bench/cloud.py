@@ -115,7 +115,7 @@ class ExecutionRun:
         except ClientError as error:
             if error.response["Error"]["Code"] != "ExecutionAlreadyExists":
                 raise
-            # It has ended meanwhile, and Step Functions tells no ARN then.
+            # It has ended meanwhile, and the error has no ARN.
             self.identity = f"{self._machine.replace(':stateMachine:', ':execution:', 1)}:{test}"
 
     def look(self) -> RunState:
@@ -147,7 +147,7 @@ class ExecutionRun:
 Progress = Callable[[str], None]
 CLEAN_UP_SECONDS = 20 * 60.0
 """How long a stopped test's clean-up is waited for: a run of its function, and one more try."""
-TOLD_AGAIN_SECONDS = 5 * 60.0
+REPORT_SECONDS = 5 * 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,24 +269,24 @@ class CloudTests:
         return ExecutionRun(*clients, machine=machine, plan=plan)
 
     def _follow(self, run: RemoteRun) -> str:
-        """Until its end; why it came to nothing, or "". Each change is told once, and now and then what has not."""
-        told: tuple[str, ...] = ()
+        """Wait for its end; returns why it failed, or "". Reports each change once, and the state now and then."""
+        reported: tuple[str, ...] = ()
         waited = 0.0
         while True:
             state = run.look()
             for line in state.at:
-                if line not in told:
+                if line not in reported:
                     self._progress(line)
-            told = state.at
+            reported = state.at
             if state.ended:
                 return state.failed
             self._wait(self._poll_seconds)
             before, waited = waited, waited + self._poll_seconds
-            if before // TOLD_AGAIN_SECONDS < waited // TOLD_AGAIN_SECONDS:
+            if before // REPORT_SECONDS < waited // REPORT_SECONDS:
                 self._progress(f"{waited / 60:.0f} min: {', '.join(state.at)}")
 
     def _interrupted(self, test: str, run: RemoteRun, objects: TestObjects) -> None:
-        """Stop the test, and wait until it is cleaned up. Where that is refused, it is told what goes on."""
+        """Stop the test, and wait until it is cleaned up. Where that fails, report what goes on."""
         self._progress(f"stopping load test {test}; again Ctrl-C leaves it to the cloud to clean up")
         stopped = False
         try:
@@ -324,7 +324,7 @@ class CloudTests:
 
 
 def _lost(test: str, run: RemoteRun, objects: TestObjects, error: BotoCoreError | ClientError) -> str:
-    """What is told where a test cannot be started or followed."""
+    """Message for a test that cannot be started or followed."""
     if run.identity:
         return (
             f"load test {test} is followed no longer: {error}\n  it goes on, and cleans up after itself: "
@@ -339,7 +339,7 @@ def _lost(test: str, run: RemoteRun, objects: TestObjects, error: BotoCoreError 
 
 
 def _left(test: str, run: RemoteRun, objects: TestObjects, *, stopped: bool, why: str) -> str:
-    """What is told where a test cannot be stopped, or its clean-up not be waited for."""
+    """Message for a test that cannot be stopped, or whose clean-up is not waited for."""
     if stopped:
         return (
             f"load test {test} was stopped, and its clean-up is followed no longer: {why}\n"

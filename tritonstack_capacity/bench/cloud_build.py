@@ -1,4 +1,4 @@
-"""What a load test's build runs: ``capacity bench`` as its plan says, results put into the bucket as they come.
+"""Program of a load test's build: runs ``capacity bench`` by its plan, uploads results as they come.
 
 ``python -m tritonstack_capacity.bench.cloud_build BUCKET TEST``. Each load's results are there before the next: a build
 that is stopped leaves what it had measured.

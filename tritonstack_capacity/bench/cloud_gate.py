@@ -17,11 +17,11 @@ LIMITS = StopConditions()
 MILLION = 1_000_000
 MINUTES = 60
 UsdPerHour = Callable[[str], float | None]
-"""Instance type → price of an instance; None where nobody gives it."""
+"""Instance type → price of an instance; None where it is unknown."""
 DeployedOn = Callable[[str], str | None]
 """A model's name, ``[endpoint/]model`` → the instance type of its endpoint; None where it is not known."""
 Verdict = Literal["passed", "failed", "unknown", "beside"]
-"""``beside``: of an instance type that is not deployed, so that it is told and not held."""
+"""``beside``: of an instance type that is not deployed: reported, not held against the gate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def hold(
 
 
 def passes(lines: Iterable[GateLine], gate: GateSettings) -> bool:
-    """Whether nothing failed; an unknown price fails only where the gate says so."""
+    """Whether nothing failed; an unknown price fails only with ``unknown_price_fails``."""
     return not any(
         line.verdict == "failed" or (line.verdict == "unknown" and gate.unknown_price_fails) for line in lines
     )

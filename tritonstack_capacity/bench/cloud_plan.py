@@ -404,12 +404,12 @@ def _mark_local(folder: Path, document: BenchDocument) -> BenchDocument:
     table = _called_constructed(folder / CSV) if recommended else measurements_csv(document)
     _put(folder / CSV, table.encode())
     if not recommended:
-        _put(folder / PAGE, bench_page(document).encode())  # the build's own says that it called AWS
+        _put(folder / PAGE, bench_page(document).encode())  # the build's own page is of AWS
     return document
 
 
 def _called_constructed(file: Path) -> str:
-    """The table with names that say what its figures are: nobody sizes a fleet by them unawares."""
+    """The table with "(constructed)" in its names, so that no fleet is sized by it unawares."""
     with file.open(newline="") as lines:
         reader = csv.DictReader(lines)
         rows = [{**row, CONFIGURATION: f"{row[CONFIGURATION]} (constructed)"} for row in reader]

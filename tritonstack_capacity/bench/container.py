@@ -48,7 +48,7 @@ if libc.setns(os.pidfd_open(int(sys.argv[1])), NEW_USER | NEW_NETWORK):
     sys.exit(f"the network of process {sys.argv[1]} cannot be entered: {os.strerror(ctypes.get_errno())}")
 os.execv(sys.argv[2], sys.argv[2:])
 """
-"""Becomes the program that it is told, files and user as outside, in the network of a process."""
+"""Runs a program in the network of a process, with files and user as outside."""
 
 
 class Entrance:
@@ -281,7 +281,7 @@ def serving_fleet(status: Mapping[str, Any], endpoint: str) -> Mapping[str, Any]
 
 
 def name_hash_of(fleet: Mapping[str, Any], target_model: str) -> str:
-    """Under which name the container knows a loaded archive. Raises WorkFailedError."""
+    """The container's name of a loaded archive. Raises WorkFailedError."""
     for model in fleet["models"]:
         if model["target_model"] == target_model:
             return str(model["hash"])
@@ -317,7 +317,7 @@ class ServerCounters:
         return between(before, after)
 
     def _read(self) -> Counters:
-        """None where the metrics are off, as SageMaker's script has them unless told; that is said once."""
+        """Empty where the metrics are off, which SageMaker's script does by default; noted once."""
         if self._container is None:
             return {}
         try:

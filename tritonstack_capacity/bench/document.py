@@ -232,7 +232,7 @@ COLUMNS = (
     GPUS,
     RATE,
     LATENCY,
-    # what the published table does not say of its own
+    # not in the published table
     "latency_percentile",
     "load",
     "stable",
@@ -274,9 +274,9 @@ def best_point(result: ResultPart, *, percentile: str, limit_ms: float | None) -
 
 def _row(result: ResultPart, point: PointPart, *, name: str, percentile: str) -> Iterator[tuple[str, str]]:
     instance = load_catalogue().instance(result.instance_type)
-    told = _told(addressed_config(result.config, result.name))
+    columns = _config_columns(addressed_config(result.config, result.name))
     yield CONFIGURATION, name
-    yield from told.items()
+    yield from columns.items()
     yield INSTANCE_TYPE, result.instance_type
     yield "vcpus", ABSENT if instance is None else str(instance.vcpu)
     yield GPUS, ABSENT if instance is None else str(instance.gpu_count)
@@ -294,8 +294,8 @@ def addressed_config(config: Mapping[str, str], name: str) -> str:
     return config.get(name.rpartition("/")[2], next(iter(config.values()), ""))
 
 
-def _told(config: str) -> dict[str, str]:
-    """What a ``config.pbtxt`` says of backend, batching and instances."""
+def _config_columns(config: str) -> dict[str, str]:
+    """Backend, batching and instances of a ``config.pbtxt``."""
     try:
         message = parse(config)
     except PbtxtError:
@@ -326,8 +326,8 @@ def title(result: ResultPart) -> str:
 
 def where(document: BenchDocument) -> str:
     """On which machine a test ran."""
-    told = document.machine
-    machine = f"{told['processor']}, {told['cores']} cores, {told['memory']}, load before {told['load_before']}"
+    host = document.machine
+    machine = f"{host['processor']}, {host['cores']} cores, {host['memory']}, load before {host['load_before']}"
     if document.local:
         return f"This machine serves and calls: {machine}. No figure of a GPU."
     return f"Called from {machine}."

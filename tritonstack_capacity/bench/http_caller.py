@@ -90,7 +90,7 @@ PAUSE_SECONDS = 1.0
 SHOWN = 160
 """Characters of an answer that is none."""
 _HASH = re.compile(r"([0-9a-f]{6})[0-9a-f]{10,}")
-"""Of an archive or its folder: too long to leave room for what is said of it."""
+"""Digest of an archive or its folder: cut, to leave room for the message."""
 
 
 class HttpCaller:
@@ -175,7 +175,7 @@ def _nonblocking(open_socket: OpenSocket) -> socket.socket:
 
 
 def _words(content: bytes) -> str:
-    """What an answer that is none says: SageMaker's message, and of a model's failure the container's."""
+    """Message of an error response: SageMaker's, or of a model's failure the container's."""
     text = content.decode(errors="replace")
     for name in ("OriginalMessage", "Message", "message", "error"):
         try:

@@ -101,7 +101,7 @@ def figures(
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A mean and half the width of its confidence interval; None where one value alone says nothing of it."""
+    """A mean and half the width of its confidence interval; None of a single value."""
 
     mean: float
     half_width: float | None
@@ -295,7 +295,7 @@ class Measuring:
         now: Callable[[], float],
         on_round: OnRound = lambda *_: None,
     ) -> None:
-        """``ask`` makes one call; ``now``: seconds of a monotonic clock; ``on_round``: told each round of a level."""
+        """``ask`` makes one call; ``now``: seconds of a monotonic clock; ``on_round``: called after each round."""
         self._ask = ask
         self._on_round = on_round
         self._timing = timing

@@ -59,7 +59,7 @@ class Callers:
         return self._caller(lambda: requests.make(target, self.body))
 
     def straight(self, container: LocalContainer, *, name_hash: str | None) -> Caller:
-        """At SageMaker's port of a local container; ``name_hash``: under which name that knows the archive."""
+        """At SageMaker's port of a local container; ``name_hash``: the container's name of the archive."""
         target = self._subject.target
         return self._caller(lambda: container.request(target, self.body, name_hash=name_hash), container)
 
@@ -349,7 +349,7 @@ class OneModel:
             yield container
 
     def _runtime_status(self) -> dict[str, Any]:
-        """What the runtime says of its fleets. Raises WorkFailedError where another local AWS than ours is called."""
+        """Fleets of the local runtime. Raises WorkFailedError where another local AWS than ours is called."""
         aws = self._session.aws if isinstance(self._session, LocalSession) else find_local_aws()
         url = self._sagemaker.meta.endpoint_url
         if aws is None or aws.emulator_url != url:
@@ -361,7 +361,7 @@ class OneModel:
         return status
 
     def _name_hash(self) -> str | None:
-        """Under which name the container knows the archive; None: it has one model."""
+        """The container's name of the archive; None: it has one model."""
         call = self._subject.target.call
         if call.target_model is None:
             return None

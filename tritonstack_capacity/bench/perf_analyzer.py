@@ -77,7 +77,7 @@ class Analysed:
 
 
 def find_program() -> Path:
-    """Where perf_analyzer lies. Raises WorkFailedError that says how to get it."""
+    """Path of perf_analyzer. Raises WorkFailedError with how to install it."""
     named = os.environ.get(VARIABLE)
     places = [named, shutil.which("perf_analyzer"), str(machine_folder() / FOLDER / "bin" / "perf_analyzer")]
     found = next((Path(place) for place in places if place and Path(place).is_file()), None)
@@ -94,7 +94,7 @@ def find_program() -> Path:
 def arguments(
     load: Load, settings: BenchSettings, *, data: Path, export: Path, whatever_comes: bool = False
 ) -> list[str]:
-    """What it is told of one load, in its own options; its rounds are windows of the same length.
+    """Its options for one load; its rounds are windows of the same length.
 
     At a rate its calls do not wait for each other (``--async``): by itself it has four threads for them.
     ``whatever_comes``: it takes the first windows, whether they agree or not, where else it would tell nothing.
@@ -141,7 +141,7 @@ def read_export(text: str) -> Analysed:
 
 
 async def run(command: Sequence[str], *, seconds: float) -> str:
-    """Run it. Returns what it says of an error, else its last words; the export alone says whether it measured.
+    """Run it. Returns its error message, else its last line; the export alone says whether it measured.
 
     Raises:
         WorkFailedError: it does not end within ``seconds``.
@@ -181,7 +181,7 @@ def libraries() -> Iterator[Path]:
 
 
 # Straight at a container nothing listens that speaks KServe's protocol: SageMaker's ``serve`` script switches it off.
-# What perf_analyzer knows as an OpenAI service is a POST of JSON to any path of any server, and that is what
+# What perf_analyzer calls an OpenAI service is a POST of JSON to any path of any server, and that is what
 # SageMaker's front end takes. So it goes there, as JSON, in the container's own network.
 ADDRESS = "KServe v2 at http://"
 """How the proxy's first line begins."""

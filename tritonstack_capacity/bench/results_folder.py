@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.paths import write_text
 from tritonstack_capacity.bench.document import BenchDocument, measurements_csv
 from tritonstack_capacity.bench.page import bench_page
 
@@ -41,20 +42,13 @@ class ResultsFolder:
             WorkFailedError: they cannot be written, as on a full disk; what was written before is still there.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._put(JSON, json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
-            self._put(CSV, measurements_csv(document))
-            self._put(PAGE, bench_page(document))
+            write_text(
+                self.folder / JSON, json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+            )
+            write_text(self.folder / CSV, measurements_csv(document))
+            write_text(self.folder / PAGE, bench_page(document))
         except OSError as error:
             raise WorkFailedError(f"{self.folder}: results cannot be written: {error.strerror}") from error
-
-    def _put(self, name: str, text: str) -> None:
-        temporary = self.folder / f".{name}.{os.getpid()}"
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(self.folder / name)
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 def results_file(named: Path) -> Path:

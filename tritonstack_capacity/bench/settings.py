@@ -78,7 +78,7 @@ _PHASE = re.compile(r"(\d+)(?:\+(\d+(?:\.\d+)?))?:(\d+(?:\.\d+)?)")
 
 
 class OptionReader:
-    """Reads what options say and keeps what is wrong with them."""
+    """Reads options and collects their problems."""
 
     def __init__(self, problems: Sequence[Problem] = ()) -> None:
         """``problems``: what was found before."""

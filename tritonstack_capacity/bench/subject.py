@@ -55,7 +55,7 @@ def find_target(client: ModelClient, session: Any, *, name: str) -> BenchTarget:
 
 
 def describe_fleet(sagemaker: Any, endpoint: str) -> Fleet:
-    """What SageMaker says of an endpoint."""
+    """Variant, instances and image of an endpoint."""
     try:
         described = sagemaker.describe_endpoint(EndpointName=endpoint)
         config = sagemaker.describe_endpoint_config(EndpointConfigName=described["EndpointConfigName"])

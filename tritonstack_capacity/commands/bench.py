@@ -106,7 +106,7 @@ def run_bench(
     as_json: bool,
     problems: Sequence[Problem],
 ) -> int:
-    """Measure what the options say, and print it; 1 where some of it came to nothing.
+    """Measure and print; returns 1 where a result failed.
 
     ``problems``: what was found wrong with the options before.
 
@@ -231,7 +231,7 @@ _OTHERS = {
     "cloud": ({"names", "local", "folder", "as_json"}, "the environment's load_test says what is done"),
     "gate": ({"names"}, "nothing is measured"),
 }
-"""Options that need no other ones: what may be said beside them all the same, and why nothing else."""
+"""Modes: the other options that they allow, and why no more."""
 _OF_ROUNDS = ("seconds", "rounds", "max_rounds", "stable_within")
 """A ramp has steps instead."""
 _OF_CLIENT = ("warm_up", "rounds", "timeout", "seed")
@@ -341,7 +341,7 @@ def command(context: click.Context, /, *, names: Sequence[str], cloud: str | Non
 
 
 def _ignored(context: click.Context) -> list[Problem]:
-    """Options that say nothing beside others that were given."""
+    """Problems of options that have no effect with others that were given."""
     given = {
         name: parameter.opts[0] if isinstance(parameter, click.Option) else "NAME"
         for parameter in context.command.params

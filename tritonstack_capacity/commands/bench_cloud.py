@@ -42,7 +42,7 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
     settings = _environment(environment)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     target = folder or LocalPaths.from_environment().root / "bench" / f"{environment}-cloud-{stamp}"
-    # What is wrong with files is told before AWS is asked, and not at the end of a test of hours.
+    # Problems of files are reported before AWS is called, not at the end of a test of hours.
     require_load_test(settings)
     for kind in by_kind(chosen_endpoints(settings, endpoints)):
         ResultsFolder(target / kind).make()

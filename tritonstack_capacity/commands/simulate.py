@@ -14,6 +14,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tritonstack import paths
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack_capacity.simulation.answer import PERCENTILES, Answer, Latencies, answer
 from tritonstack_capacity.simulation.report import about, answer_document, sentences
@@ -101,27 +102,17 @@ def _obstacle(file: Path) -> str | None:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Writes to a temporary name beside ``file``, then moves; to a device (/dev/stdout) as it is.
-
-    Raises:
-        WorkFailedError: it cannot be written. Nothing is left of it then.
-    """
+    """Write a file in one step; a device or a pipe (/dev/stdout) as it is. Raises WorkFailedError."""
     with failures_of(file):
         if file.exists() and not file.is_file():
             file.write_text(text, encoding="utf-8")
-            return
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_name(f".{file.name}.{os.getpid()}")
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(file)
-        finally:
-            temporary.unlink(missing_ok=True)
+        else:
+            paths.write_text(file, text)
 
 
 @contextmanager
 def failures_of(file: Path) -> Iterator[None]:
-    """What the system says of writing ``file``, with that name and not a temporary one."""
+    """Raise WorkFailedError with the name of ``file``, not of a temporary one."""
     try:
         yield
     except OSError as error:

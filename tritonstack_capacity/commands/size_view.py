@@ -19,7 +19,7 @@ from tritonstack_capacity.sizing.scaling_advice import ScalingAdvice, ScalingCha
 
 
 def size_document(table: CapacityTable, *, advice: ScalingAdvice | None, region: str) -> dict[str, Any]:
-    """Numbers as JSON numbers, money in USD; what is unknown is null and said in ``unpriced``."""
+    """Numbers as JSON numbers, money in USD; what is unknown is null, and listed in ``unpriced``."""
     chosen, at_load = table.recommended, table.cheapest_at_load
     return {
         "schema": 1,

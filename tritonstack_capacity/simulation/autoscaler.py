@@ -17,8 +17,8 @@ from tritonstack_capacity.simulation.instance import Instance
 from tritonstack_capacity.simulation.scenario import Autoscaling
 
 # A scheduled action sets the limits from its time on, and what lies outside of them is brought in at once (Application
-# Auto Scaling user guide, "How scheduled scaling works"). ``tritonstack.config.scaling`` says what times look
-# like, and has checked them.
+# Auto Scaling user guide, "How scheduled scaling works"). ``tritonstack.config.scaling`` defines and checks
+# the form of times.
 SATURDAY, SUNDAY = 6, 7
 """As ``isoweekday`` counts."""
 
@@ -33,7 +33,7 @@ class LimitChange:
 
 
 def limit_changes(schedules: Sequence[Schedule], *, starts: dt.datetime, seconds: float) -> tuple[LimitChange, ...]:
-    """What the schedules change from ``starts`` (which knows its time zone) for ``seconds``, in the order of time."""
+    """Limit changes by schedules from ``starts`` (with a time zone) for ``seconds``, in the order of time."""
     found = [
         LimitChange(seconds=moment, minimum=each.minimum, maximum=each.maximum)
         for each in schedules

@@ -33,7 +33,7 @@ ROUTING_ASSUMPTIONS: dict[Routing, str] = {
     "least_outstanding": "each call goes to the instance with the fewest calls in progress, whatever model it is of",
     "random": "each call goes to any instance with equal probability, whatever model it is of",
 }
-"""What the output says of the assumption."""
+"""Routing → its assumption, in the output."""
 
 
 class Router:

@@ -294,7 +294,7 @@ class Instance:
         self._line: deque[HeldModel] = deque()
         self._disk_line: deque[HeldModel] = deque()  # loads that wait for disk
         self._loads: deque[HeldModel] = deque()  # those that wait for their turn in the container
-        self._turns = machine.parallel_loads  # that nobody has
+        self._turns = machine.parallel_loads  # that are free
         self._memory_line: deque[HeldModel] = deque()  # those whose turn it is, and that wait for memory or a place
         self._patient = False  # whether the end of the patience is planned
         self._leaving = 0  # models on their way out

@@ -29,7 +29,7 @@ MOMENT_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}$"
 
 
 def _not_required(schema: dict[str, Any], field: str) -> None:
-    """In the JSON schema: an environment may tell the field."""
+    """In the JSON schema: an environment may fill in the field."""
     schema["required"].remove(field)
 
 

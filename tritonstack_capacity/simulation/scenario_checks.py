@@ -86,7 +86,7 @@ def memory_for_models(instance: Instance) -> int | None:
 
 
 def disk_for_models(instance: Instance) -> int | None:
-    """Bytes; None where neither the file nor the catalogue tells it."""
+    """Bytes; None where neither the file nor the catalogue has it."""
     if instance.disk_mib is not None:
         return round(instance.disk_mib * MIB)
     found = load_catalogue().instance(instance.type)
@@ -94,7 +94,7 @@ def disk_for_models(instance: Instance) -> int | None:
 
 
 def start_of(arrivals: Arrivals) -> dt.datetime | None:
-    """When minute 0 is, in UTC; None where that is not said, or is no moment."""
+    """Minute 0 in UTC; None where it is not set, or not a moment."""
     try:
         return None if arrivals.starts is None else dt.datetime.fromisoformat(arrivals.starts).replace(tzinfo=dt.UTC)
     except ValueError:
@@ -102,7 +102,7 @@ def start_of(arrivals: Arrivals) -> dt.datetime | None:
 
 
 def check_instance(instance: Instance) -> Iterator[Problem]:
-    """The type, its region, and what the catalogue does not know of it."""
+    """Type, region, and what the catalogue does not have of the type."""
     for check in (_check_type, _check_region, _check_disk, _check_memory):
         yield from as_far_as_readable(check(instance))
 
@@ -237,7 +237,7 @@ def _check_disk_of(place: int, group: ModelGroup, *, instance: Instance) -> Iter
 
 
 def check_arrivals(arrivals: Arrivals, *, traced: bool) -> Iterator[Problem]:
-    """One source of calls, in order, with calls in it. ``traced``: a trace was named beside the file."""
+    """One source of calls, in order, with calls in it. ``traced``: --trace was given."""
     for check in (_check_starts,) if traced else (_check_starts, _check_source, _check_curve, _check_number):
         yield from as_far_as_readable(check(arrivals))
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tritonstack_capacity.bench.document import BenchDocument, ResultPart
 
 
-# What the scenario says itself stands; the other files fill in what it leaves out. Each value that was filled in has
-# an origin, so that an answer can say what it rests on.
+# What the scenario has stands; other files fill in what it leaves out. Each value that was filled in has an origin,
+# which the answer lists.
 @dataclass(kw_only=True)
 class Filled:
     """A scenario's values, not checked yet.
@@ -95,7 +95,7 @@ def read_archive_facts(manifest: Path) -> dict[str, float] | str:
 
 
 def archive_facts(manifest: Mapping[str, Any]) -> dict[str, float]:
-    """Fields of a scenario's group: ``disk_mib``, ``download_mib``, and what the configuration says.
+    """Fields of a scenario's group: ``disk_mib``, ``download_mib``, dynamic batching and instances.
 
     Raises:
         ValueError, KeyError, TypeError, AttributeError: it is no manifest.
@@ -146,7 +146,7 @@ def fill_from_manifests(filled: Filled, folder: Path) -> None:
 
 
 def fill_facts(filled: Filled, place: int, facts: dict[str, float], *, origin: str) -> None:
-    """What a manifest tells of a group. Who sets the batches sets their delay, too."""
+    """Fill in facts of a manifest. A group with its own ``max_batch`` keeps its own delay."""
     if "max_batch" in filled.get("models", place):
         facts = {name: value for name, value in facts.items() if name != "max_queue_delay_ms"}
     filled.fill(("models", place), facts, origin=origin)
@@ -347,17 +347,17 @@ def _strangers(groups: Mapping[str, int], served: Mapping[str, list[str]], endpo
 
 
 Price = tuple[float | None, str]
-"""USD an hour of one instance, and who says so; None and the reason where nobody does."""
+"""USD an hour of one instance, and its source; None and the reason where there is none."""
 
 
-def instance_price(instance: Instance, *, said_by: str) -> Price:
-    """What one instance costs. ``said_by``: whose price ``instance`` has, if it has one.
+def instance_price(instance: Instance, *, origin: str) -> Price:
+    """What one instance costs. ``origin``: source of the price that ``instance`` has itself.
 
     Raises:
         InputError: the project's own prices cannot be read.
     """
     if instance.usd_per_hour is not None:
-        return instance.usd_per_hour, said_by
+        return instance.usd_per_hour, origin
     listed = hosting_price(instance_type=instance.type, region=instance.region, project=project_folder())
     if listed is None:
         return None, (
@@ -371,13 +371,13 @@ def instance_price(instance: Instance, *, said_by: str) -> Price:
 SCENARIO = "assumed: the scenario"
 DEFAULT = "assumed: the default"
 CATALOGUE = "the catalogue"
-SaidBy = Callable[..., str]
-"""Who says what stands at a place of the scenario."""
+OriginOf = Callable[..., str]
+"""Location in the scenario → origin of its value."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A figure, its value in words, and who says it."""
+    """A figure of the scenario, its value, and its origin, in words."""
 
     figure: str
     value: str
@@ -385,43 +385,43 @@ class Source:
 
 
 def sources(scenario: Scenario, *, filled: Filled, written: Any, trace: Path | None) -> tuple[Source, ...]:
-    """Of a sound scenario. ``written``: what its file says itself; ``trace``: where recorded calls come from."""
+    """Origins of a checked scenario. ``written``: the values of its own file; ``trace``: recorded requests."""
     own = Filled(value=written)
 
-    def said_by(*location: str | int) -> str:
+    def origin_of(*location: str | int) -> str:
         if location in filled.origins:
             return filled.origins[location]
         return DEFAULT if own.get(*location) is None else SCENARIO
 
-    found = [*_fleet(scenario, said_by), _calls(scenario, trace)]
+    found = [*_fleet(scenario, origin_of), _calls(scenario, trace)]
     for place, group in enumerate(scenario.models):
-        found += _group(group, scenario, ("models", place), said_by)
+        found += _group(group, scenario, ("models", place), origin_of)
     return tuple(found)
 
 
-def _fleet(scenario: Scenario, said_by: SaidBy) -> Iterator[Source]:
+def _fleet(scenario: Scenario, origin_of: OriginOf) -> Iterator[Source]:
     instance, scaling = scenario.instance, scenario.scaling
     memory, disk = memory_for_models(instance) or 0, disk_for_models(instance) or 0
-    yield Source(figure="instance type", value=instance.type, origin=said_by("instance", "type"))
+    yield Source(figure="instance type", value=instance.type, origin=origin_of("instance", "type"))
     reserved = f", {instance.reserved_gpu_memory_mib:g} MiB reserved" if instance.reserved_gpu_memory_mib else ""
     yield Source(
         figure="GPU memory for models",
         value=f"{memory / MIB:,.0f} MiB",
-        origin=(CATALOGUE if instance.gpu_memory_mib is None else said_by("instance", "gpu_memory_mib")) + reserved,
+        origin=(CATALOGUE if instance.gpu_memory_mib is None else origin_of("instance", "gpu_memory_mib")) + reserved,
     )
     yield Source(
         figure="disk for models",
         value=f"{disk / MIB:,.0f} MiB",
-        origin=CATALOGUE if instance.disk_mib is None else said_by("instance", "disk_mib"),
+        origin=CATALOGUE if instance.disk_mib is None else origin_of("instance", "disk_mib"),
     )
-    yield Source(figure="instances at first", value=str(instance.count), origin=said_by("instance", "count"))
+    yield Source(figure="instances at first", value=str(instance.count), origin=origin_of("instance", "count"))
     if scaling is not None:
         targets = [f"{name} {value:g}" for name, value in scaling.targets.items()]
         schedules = [f"{len(scaling.schedules)} schedules"] if scaling.schedules else []
         value = ", ".join([f"{scaling.minimum} to {scaling.maximum}", *targets, *schedules])
-        yield Source(figure="scaling", value=value, origin=said_by("scaling"))
-    yield Source(figure="routing", value=scenario.routing, origin=said_by("routing"))
-    yield Source(figure="model cache", value=scenario.model_cache, origin=said_by("model_cache"))
+        yield Source(figure="scaling", value=value, origin=origin_of("scaling"))
+    yield Source(figure="routing", value=scenario.routing, origin=origin_of("routing"))
+    yield Source(figure="model cache", value=scenario.model_cache, origin=origin_of("model_cache"))
 
 
 def _calls(scenario: Scenario, trace: Path | None) -> Source:
@@ -430,30 +430,32 @@ def _calls(scenario: Scenario, trace: Path | None) -> Source:
     return Source(figure="calls", value=f"a curve, {scenario.arrivals.process}", origin=SCENARIO)
 
 
-def _group(group: ModelGroup, scenario: Scenario, at: Location, said_by: SaidBy) -> Iterator[Source]:
+def _group(group: ModelGroup, scenario: Scenario, at: Location, origin_of: OriginOf) -> Iterator[Source]:
     cold, service = scenario.cold_start, group.service
     name = group.name if group.count == 1 else f"{group.name} (each of {group.count:,})"
-    yield Source(figure=f"{name}: GPU memory", value=_mib(group.gpu_memory_mib), origin=said_by(*at, "gpu_memory_mib"))
+    yield Source(
+        figure=f"{name}: GPU memory", value=_mib(group.gpu_memory_mib), origin=origin_of(*at, "gpu_memory_mib")
+    )
     disk = group.disk_mib or 0.0
     download = disk if group.download_mib is None else group.download_mib
     yield Source(
         figure=f"{name}: files",
         value=f"{_mib(disk)}, {_mib(download)} to download",
-        origin=said_by(*at, "disk_mib"),
+        origin=origin_of(*at, "disk_mib"),
     )
     if group.cold_seconds is not None:
-        value, origin = f"{group.cold_seconds:.2f} s with its download", said_by(*at, "cold_seconds")
+        value, origin = f"{group.cold_seconds:.2f} s with its download", origin_of(*at, "cold_seconds")
     else:
         load = cold.load_seconds if group.load_seconds is None else group.load_seconds
         value = f"{download / cold.download_mib_per_second:.2f} s of download and {load:.2f} s of loading"
-        origin = said_by(*(("cold_start",) if group.load_seconds is None else at), "load_seconds")
+        origin = origin_of(*(("cold_start",) if group.load_seconds is None else at), "load_seconds")
     yield Source(figure=f"{name}: cold start", value=value, origin=origin)
     value = f"{service.fixed_ms:g} ms + {service.per_item_ms:g} ms a request, {service.distribution}"
-    yield Source(figure=f"{name}: execution", value=value, origin=said_by(*at, "service"))
+    yield Source(figure=f"{name}: execution", value=value, origin=origin_of(*at, "service"))
     held = f", held for at most {group.max_queue_delay_ms:g} ms" if group.max_batch > 1 else ""
     batches = f"at most {group.max_batch}{held}" if group.max_batch > 1 else "none"
     yield Source(
-        figure=f"{name}: batches, instances", value=f"{batches}; {group.instances}", origin=said_by(*at, "max_batch")
+        figure=f"{name}: batches, instances", value=f"{batches}; {group.instances}", origin=origin_of(*at, "max_batch")
     )
 
 

@@ -221,8 +221,8 @@ def _price(filled: Filled, problems: list[Problem]) -> Price | None:
     instance = whole(Instance, filled.value.get("instance")) if isinstance(filled.value, dict) else None
     if instance is None:
         return None
-    said_by = filled.origins.get(("instance", "usd_per_hour"), "the scenario")
-    return _unless_wrong(problems, partial(instance_price, instance, said_by=said_by))
+    origin = filled.origins.get(("instance", "usd_per_hour"), "the scenario")
+    return _unless_wrong(problems, partial(instance_price, instance, origin=origin))
 
 
 def _read(

@@ -19,7 +19,7 @@ TARGET_DIGITS = 9
 LEAST_DIGITS = 4
 """Of a rate in seconds; more only where 60 times these is another rate in minutes."""
 ANOTHER_RATE = Decimal("1e-6")
-"""Of the measured rate: no load test tells as little."""
+"""Share of the measured rate, below what a load test can measure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,12 +206,12 @@ def scaling_change(
     return ScalingChange(
         endpoint=endpoint,
         advice=advice,
-        settings=(*limits, *_target(advice, scaling=scaling, told=factor is not None), *count),
+        settings=(*limits, *_target(advice, scaling=scaling, from_option=factor is not None), *count),
     )
 
 
 def factor_of(scaling: Scaling | None) -> Decimal:
-    """The safety factor that holds where none is told."""
+    """Safety factor without --safety-factor."""
     return DEFAULT_FACTOR if scaling is None else Decimal(str(scaling.factor))
 
 
@@ -240,7 +240,7 @@ def _maximum(advice: ScalingAdvice, *, scaling: Scaling | None, curve: DailyCurv
     return _setting("maximum", None if scaling is None else scaling.maximum, Decimal(advice.maximum), why)
 
 
-def _target(advice: ScalingAdvice, *, scaling: Scaling | None, told: bool) -> tuple[SettingChange, ...]:
+def _target(advice: ScalingAdvice, *, scaling: Scaling | None, from_option: bool) -> tuple[SettingChange, ...]:
     """In the form that the file has; where it has none, what was measured and the factor, each for itself."""
     row = advice.row.measurement
     measured = f"measured: {plain(row.invocations_per_minute)} calls a minute, {row.name}"
@@ -250,7 +250,7 @@ def _target(advice: ScalingAdvice, *, scaling: Scaling | None, told: bool) -> tu
         return (_setting("invocations_per_instance", before, advice.invocations_per_instance, why),)
     rate = None if scaling is None else scaling.requests_per_second
     factor = None if scaling is None or rate is None else scaling.factor
-    why = "--safety-factor" if told else "the file's" if factor is not None else "what AWS advises to start with"
+    why = "--safety-factor" if from_option else "the file's" if factor is not None else "what AWS advises to start with"
     return (
         _setting("requests_per_second", rate, advice.requests_per_second, measured),
         _setting("safety_factor", factor, advice.safety_factor, f"share of the measured rate to aim at: {why}"),
@@ -258,7 +258,7 @@ def _target(advice: ScalingAdvice, *, scaling: Scaling | None, told: bool) -> tu
 
 
 def _count(endpoint: Endpoint, advice: ScalingAdvice) -> tuple[SettingChange, ...]:
-    """The number to start with, where the file says one outside the limits; else the settings take the minimum."""
+    """initial_instance_count where the file has one outside the limits; else the settings take the minimum."""
     count = endpoint.initial_instance_count
     if COUNT not in endpoint.model_fields_set or advice.minimum <= count <= advice.maximum:
         return ()

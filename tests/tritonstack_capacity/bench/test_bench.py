@@ -196,14 +196,14 @@ def test_a_disk_that_is_full_ends_it_with_what_was_written(tmp_path: Path, monke
         one = bench(found, settings, tmp_path)
         subjects = one.subjects()
         results = ResultsFolder(tmp_path / "results")
-        write, room = Path.write_text, iter(range(3 * 2))  # three files: the beginning, and the first load
+        replace_file, room = Path.replace, iter(range(3 * 2))  # three files: the beginning, and the first load
 
-        def until_full(file: Path, text: str, encoding: str) -> int:
+        def until_full(file: Path, target: Path) -> Path:
             if next(room, None) is None:
                 raise OSError(28, "No space left on device")
-            return write(file, text, encoding=encoding)
+            return replace_file(file, target)
 
-        monkeypatch.setattr(Path, "write_text", until_full)
+        monkeypatch.setattr(Path, "replace", until_full)
         with pytest.raises(WorkFailedError, match="No space"):
             asyncio.run(one.run(subjects, results, command=COMMAND, progress=Told()))
 

@@ -63,7 +63,6 @@ def test_a_local_endpoint_is_no_instance_type_of_sagemakers(tmp_path: Path) -> N
     [row] = read(tmp_path, document(result("plain", SLOW_AND_FAST[0], instance_type="this-machine"))).rows
 
     assert row.instance_type == "this-machine"
-    assert row.gpus is None
 
 
 @pytest.mark.parametrize(

@@ -46,11 +46,10 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
     folder.write(FOUND)
     before = (tmp_path / "results.json").read_bytes()
 
-    def broken(file: Path, text: str, encoding: str) -> int:
-        file.write_bytes(text[:10].encode(encoding))
-        raise OSError(28, "No space left on device")
+    def broken(file: Path, _: Path) -> Path:
+        raise OSError(28, "No space left on device", str(file))
 
-    monkeypatch.setattr(Path, "write_text", broken)
+    monkeypatch.setattr(Path, "replace", broken)
     with pytest.raises(WorkFailedError, match="No space"):
         folder.write(FOUND.model_copy(update={"complete": False}))
 
