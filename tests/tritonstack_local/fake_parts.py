@@ -1,4 +1,4 @@
-"""Small processes in the place of the emulator and the runtime: they answer /_tritonstack/…, or misbehave as told."""
+"""Small processes in the place of the emulator and the runtime: they answer /_tritonstack/…, or misbehave on request."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ class FakeParts:
         return LocalPaths(self.home)
 
     def tell(self, part: str, behaviour: str) -> None:
-        """Say how ``emulator`` or ``runtime`` behaves: ``die``, ``say nothing``, ``ignore SIGTERM``, ``serve``."""
+        """Set how ``emulator`` or ``runtime`` behaves: ``die``, ``say nothing``, ``ignore SIGTERM``, ``serve``."""
         (self._told / part).write_text(behaviour)
 
     def set_status(self, status: dict[str, Any]) -> None:
-        """What the runtime says of itself."""
+        """The runtime's status response."""
         (self._told / "status.json").write_text(json.dumps(status))
 
     def up(self, report: Callable[[str], None] = lambda _step: None) -> LocalAws:
@@ -99,7 +99,7 @@ class FakeParts:
         return mine
 
     def stop(self) -> None:
-        """End them, and forget what the record says."""
+        """End them, and remove the record."""
         with contextlib.suppress(InputError):  # a test may have damaged the record
             stop_local_aws()
         for process in self.processes():

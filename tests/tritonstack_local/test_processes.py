@@ -28,7 +28,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def run(code: str, folder: Path) -> ProcessRecord:
-    """Start a piece of Python; wait until it says ``ready``."""
+    """Start a piece of Python; wait until it prints ``ready``."""
     log = folder / "logs" / "process.log"
     record = start_process(
         [sys.executable, "-S", "-c", code], environment={"PATH": os.environ["PATH"]}, folder=folder, log=log

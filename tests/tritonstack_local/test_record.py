@@ -19,7 +19,7 @@ WHOLE = RunningRecord(emulator_port=4566, runtime_port=4567, emulator=EMULATOR, 
 
 
 def ignore(_step: str) -> None:
-    """A report that nobody reads."""
+    """A report that is discarded."""
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:

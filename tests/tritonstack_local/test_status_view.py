@@ -1,4 +1,4 @@
-"""The status as text: whole names, no line cut, nothing said twice."""
+"""The status as text: whole names, no line cut, nothing repeated."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def make_service_role(emulator: Emulator, name: str = "builder", service: str = 
 
 
 def make_project(emulator: Emulator, name: str, buildspec: Any, **more: Any) -> None:
-    """A project without source, unless ``source`` says another; the buildspec as JSON, which is YAML too."""
+    """A project without source, unless ``source`` is given; the buildspec as JSON, which is YAML too."""
     make_service_role(emulator)
     text = buildspec if isinstance(buildspec, str) else json.dumps(buildspec)
     settings = {

@@ -89,12 +89,12 @@ class ScaledEndpoint:
             self.stacks.update_stack(**request)
 
     def deploy(self, *outcomes: str, **changes: Any) -> str:
-        """Deploy, the endpoint's deployments ending as told in turn; the stack's status."""
+        """Deploy, the endpoint's deployments ending with the given outcomes in turn; the stack's status."""
         self.start(**changes)
         return self.finish(*outcomes)
 
     def finish(self, *outcomes: str) -> str:
-        """The endpoint's deployments end as told in turn; the stack's status then."""
+        """End the endpoint's deployments with the given outcomes in turn; the stack's status then."""
         for outcome in outcomes:
             self.emulator.report(self.name, self.pending(), outcome, "the container did not start")
         return str(self.emulator.settled(self.name)["StackStatus"])

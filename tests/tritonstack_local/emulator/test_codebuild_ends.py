@@ -61,7 +61,7 @@ def _gone(pids: list[int]) -> bool:
 
 
 def _alive(pid: int) -> bool:
-    """Whether it runs; what nobody has reaped yet does not."""
+    """Whether it runs; an unreaped process does not."""
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

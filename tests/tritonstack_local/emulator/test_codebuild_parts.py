@@ -111,7 +111,7 @@ def test_only_the_right_to_execute_is_taken_over(tmp_path: Path) -> None:
 
 
 class Session:
-    """A shell and what its commands said."""
+    """A shell and the output of its commands."""
 
     def __init__(self, folder: Path, program: str) -> None:
         self.lines: list[str] = []

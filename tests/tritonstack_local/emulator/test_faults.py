@@ -1,4 +1,4 @@
-"""Faults that a test asks for befall the requests it names, as often as it says."""
+"""Faults on request: for the named requests, as often as given."""
 
 from __future__ import annotations
 

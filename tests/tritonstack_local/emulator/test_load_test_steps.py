@@ -281,7 +281,7 @@ class Overtaken:
 def test_what_a_step_makes_while_the_test_is_cleaned_up_is_removed_by_the_step(
     aws: Emulator, planned: str, clients: Any, place: Any, *, step: str, before: str
 ) -> None:
-    """The clean-up sees nothing of it, and nobody calls it again."""
+    """The clean-up sees nothing of it, and does not call it again."""
     event: dict[str, Any] = {"do": step, "id": planned}
     if step == "start":
         job = steps.register({"id": planned}, clients, place)["jobs"][0]

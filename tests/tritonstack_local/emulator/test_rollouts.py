@@ -67,7 +67,7 @@ class Rollout:
         return self.emulator._http("POST", f"/_tritonstack/endpoints/{self.name}/report", body)
 
     def shifted(self, instances: int) -> None:
-        """Wait until so many instances are to take calls, and say that they do."""
+        """Wait until so many instances are to take calls, and report that they do."""
         wait_until(self.stage, lambda stage: stage[:2] == ("ActivatingTraffic", instances))
         assert self.report("shifted", instances=instances) == (200, {"deployment": "in_progress"})
 
@@ -78,7 +78,7 @@ class Rollout:
 
 
 def put_alarm(emulator: Emulator, name: str, *, state: str = "OK") -> None:
-    """An alarm on a metric that nobody writes, in this state."""
+    """An alarm on a metric without data, in this state."""
     emulator.client("cloudwatch").put_metric_alarm(
         AlarmName=name,
         Namespace="Nobody",

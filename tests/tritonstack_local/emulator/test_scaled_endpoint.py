@@ -87,7 +87,7 @@ def test_other_targets_that_fail_later_leave_the_old_ones(endpoint: ScaledEndpoi
 def test_a_cancelled_change_of_type_leaves_the_old_variant_scaled(
     outcomes: tuple[str, ...], endpoint: ScaledEndpoint
 ) -> None:
-    """SageMaker cannot be told to stop: the endpoint may have the new type when the rollback begins."""
+    """SageMaker has no call to cancel an update: the endpoint may have the new type when the rollback begins."""
     endpoint.start(instance_type=G5, scaling={"schedules": SCHEDULES})
     endpoint.pending()
     endpoint.stacks.cancel_update_stack(StackName=endpoint.name)

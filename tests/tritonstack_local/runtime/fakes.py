@@ -73,7 +73,7 @@ def archive(text: str = "a model", *, name: str = "model.txt") -> bytes:
 
 
 class FakeObjects:
-    """A bucket. Every ``<letter>.tar.gz`` below ``prefix/`` exists unless ``missing`` says otherwise."""
+    """A bucket. Every ``<letter>.tar.gz`` below ``prefix/`` exists unless ``missing`` names it."""
 
     def __init__(self) -> None:
         """Full."""

@@ -1,4 +1,4 @@
-"""Deployments: a fleet for each config, traffic moved without a failed call, failures told, restarts survived."""
+"""Deployments: a fleet for each config, traffic moved without a failed request, failures reported, restarts survived."""
 
 from __future__ import annotations
 

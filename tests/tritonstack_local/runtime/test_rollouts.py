@@ -98,7 +98,7 @@ async def test_the_status_shows_both_fleets_with_their_shares(tmp_path: Path) ->
 
 
 class Callers:
-    """Eight callers who call until they are told to stop; a failed call raises there."""
+    """Eight callers that send requests until ``stop``; a failed request raises there."""
 
     def __init__(self, at: Stage) -> None:
         self._at, self._stop, self.answered = at, asyncio.Event(), 0

@@ -207,7 +207,7 @@ async def test_stopping_lets_a_request_end() -> None:
 
 
 class AtOnce:
-    """Takes every request whose path does not say ``/long``; the test answers it."""
+    """Takes every request whose path is not ``/long``; the test answers it."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[Request, Done]] = []

@@ -1,4 +1,4 @@
-"""What trtexec-stand-in writes is served by the local Triton's tensorrt backend, and the log says what it is."""
+"""What trtexec-stand-in writes is served by the local Triton's tensorrt backend, and the log names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""trtexec-stand-in takes what its TensorRT version takes, and says in every line that it is one."""
+"""trtexec-stand-in takes what its TensorRT version takes, and names itself in every line."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class Watching:
 
 
 class Inbox:
-    """A queue, what it is told by, and what came in."""
+    """A queue, its sources, and the messages that came in."""
 
     def __init__(self, emulator: Emulator, name: str) -> None:
         """A queue of that name."""
