@@ -1,4 +1,4 @@
-"""Deployments: a fleet for each config, traffic moved without a failed request, failures reported, restarts survived."""
+"""Deployments: a fleet per config, traffic moved with no failed request, failures reported, restarts survived."""
 
 from __future__ import annotations
 
