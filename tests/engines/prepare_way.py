@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,11 +21,12 @@ from tests.engines.tiny_engine import write_tiny
 from tests.models.folders import write_double
 from tests.tritonstack_local.emulator.building import make_project, make_service_role
 from tests.tritonstack_local.emulator.running import Emulator
+from tritonstack.engines.gpu_step import KEPT_LINES, EngineStoppedError, engine_failure, require_built
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.plan import Builder
 from tritonstack.engines.prepare import Preparation, RunnerFor
 from tritonstack.engines.prepare_plan import PrepareSummary
-from tritonstack.engines.runners import HereRunner
+from tritonstack.engines.remote_job import set_output
 from tritonstack.engines.stored_archives import Place, source_of_digest, stored_manifest
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.inputs import model_digest
@@ -39,6 +44,62 @@ ENGINE_BUILDSPEC = {
     "phases": {"build": {"commands": ["python3 engine_step.py job.json"]}},
     "artifacts": {"base-directory": "output", "files": ["**/*"]},
 }
+
+
+_LOOK_SECONDS = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class HereRunner:
+    """Runs the engine step as a process of this machine.
+
+    Attributes:
+        stop: set to give up a running step.
+        variables: further environment variables of the step (``TRITONSTACK_TRTEXEC`` …).
+        python: the interpreter.
+    """
+
+    stop: threading.Event
+    variables: Mapping[str, str] = field(default_factory=dict)
+    python: str = sys.executable
+
+    def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
+        """Build one engine; see ``EngineRunner``."""
+        output.mkdir(parents=True, exist_ok=True)
+        set_output(job, str(output.resolve()))
+        last: deque[str] = deque(maxlen=KEPT_LINES)
+        with subprocess.Popen(
+            [self.python, "engine_step.py", "job.json"],
+            cwd=job,
+            env={**os.environ, **self.variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as step:
+            watcher = threading.Thread(target=self._terminate_on_stop, args=(step,), name=f"stop {name}", daemon=True)
+            watcher.start()
+            try:
+                for line in step.stdout or ():
+                    last.append(line.rstrip())
+                    report(last[-1])
+            except BaseException:
+                step.terminate()  # the step ends trtexec itself
+                raise
+        watcher.join()
+        if (self.stop.is_set() and step.returncode < 0) or step.returncode > 128:
+            raise EngineStoppedError
+        if step.returncode:
+            otherwise = f"the engine step ended with exit code {step.returncode}"
+            raise engine_failure(output, otherwise=otherwise, log_tail=last)
+        require_built(output, log_tail=last)
+
+    def _terminate_on_stop(self, step: subprocess.Popen[str]) -> None:
+        while step.poll() is None:
+            if self.stop.wait(_LOOK_SECONDS):
+                step.terminate()
+                return
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch, *, tensorrt: str = 
 def outcomes(folder: Path) -> dict[str, tuple[str, str]]:
     work = folder / "work"
     work.mkdir()
-    return {check.name: (check.outcome, check.said) for check in gpu_check.checks(work)}
+    return {check.name: (check.outcome, check.detail) for check in gpu_check.checks(work)}
 
 
 def test_every_precision_is_built_and_compared_and_a_job_for_another_gpu_refused(

@@ -21,7 +21,6 @@ from tritonstack.engines import engine_step
 from tritonstack.engines.trtexec import (
     EngineJob,
     Target,
-    command,
     engine_options,
     engine_problems,
     tensorrt_versions,
@@ -54,10 +53,6 @@ def engine(**fields: Any) -> Engine:
     return Engine.model_validate({"shapes": SHAPES, **fields})
 
 
-def built(which: Engine, *, release: str, gpu: str = "A10G", cache: str | None = "timing.cache") -> tuple[str, ...]:
-    return command(which, release=release, gpu=gpu, onnx="m.onnx", plan="m.plan", timing_cache=cache)
-
-
 def found(which: Engine, *, release: str, gpu: str = "A10G", own_image: bool = False) -> list[tuple[str, str]]:
     return [
         (problem.field, problem.found)
@@ -75,12 +70,12 @@ def test_every_option_is_known_to_every_tensorrt_of_the_release_or_the_engine_is
     problems = engine_problems(which, release=release, gpu=gpu, own_image=True)
     if problems:
         with pytest.raises(InputError) as refused:
-            built(which, release=release, gpu=gpu)
+            engine_options(which, release=release, gpu=gpu)
         assert refused.value.problems == problems
         return
     row = CATALOGUE.releases[release]
     for version in tensorrt_candidates(row, releases=tuple(CATALOGUE.releases.values())):
-        names = {option.partition("=")[0] for option in built(which, release=release, gpu=gpu)}
+        names = {option.partition("=")[0] for option in engine_options(which, release=release, gpu=gpu)}
         assert names <= trtexec_options(version)
 
 
@@ -90,17 +85,14 @@ def test_an_fp32_engine_without_wishes_can_be_built_on_every_gpu_of_every_releas
     assert not engine_problems(engine(precision="fp32"), release=release, gpu=gpu, own_image=True)
 
 
-def test_the_command_for_triton_24_09() -> None:
-    assert built(engine(workspace_mib=4096), release="24.09", gpu="t4") == (
-        "--onnx=m.onnx",
-        "--saveEngine=m.plan",
+def test_the_options_for_triton_24_09() -> None:
+    assert engine_options(engine(workspace_mib=4096), release="24.09", gpu="t4") == (
         "--minShapes=x:1x3",
         "--optShapes=x:8x3",
         "--maxShapes=x:16x3",
         "--fp16",
         "--memPoolSize=workspace:4096",
         "--skipInference",
-        "--timingCacheFile=timing.cache",
     )
 
 
@@ -156,11 +148,6 @@ def test_a_name_with_a_colon_is_quoted() -> None:
 def test_a_name_that_trtexec_cannot_read_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="without comma"):
         engine(shapes={name: SHAPES["x"]})
-
-
-def test_no_cache_is_named_where_the_recipe_or_the_caller_wants_none() -> None:
-    assert "--timingCacheFile=timing.cache" not in built(engine(timing_cache=False), release="24.09")
-    assert not [option for option in built(engine(), release="24.09", cache=None) if "imingCache" in option]
 
 
 @pytest.mark.parametrize(

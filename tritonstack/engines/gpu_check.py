@@ -46,12 +46,12 @@ class Check:
 
     name: str
     outcome: Outcome
-    said: str
+    detail: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gpu:
-    """This machine's first GPU, as nvidia-smi tells it; the compute capability is None with old drivers."""
+    """This machine's first GPU, from nvidia-smi; the compute capability is None with old drivers."""
 
     name: str
     compute_capability: str | None
@@ -76,7 +76,7 @@ def main() -> int:
     for column in ("check", "outcome", "what was seen"):
         table.add_column(column, overflow="fold")
     for check in done:
-        table.add_row(check.name, check.outcome, check.said)
+        table.add_row(check.name, check.outcome, check.detail)
     Console(highlight=False).print(table)
     if all(check.outcome == "not run" for check in done):
         return NO_GPU
@@ -88,18 +88,18 @@ def checks(folder: Path) -> Iterator[Check]:
     try:
         gpu = find_gpu()
     except engine_step.StepError as error:
-        yield Check(name="NVIDIA GPU", outcome="not run", said=error.reason)
+        yield Check(name="NVIDIA GPU", outcome="not run", detail=error.reason)
         return
-    shown = f"{gpu.name}, compute capability {gpu.compute_capability or 'not told'}, driver {gpu.driver}"
-    yield Check(name="NVIDIA GPU", outcome="passed", said=shown)
+    shown = f"{gpu.name}, compute capability {gpu.compute_capability or 'unknown'}, driver {gpu.driver}"
+    yield Check(name="NVIDIA GPU", outcome="passed", detail=shown)
     yield catalogue_check(gpu)
     try:
         builder = find_builder()
     except (engine_step.StepError, LookupError) as error:
-        yield Check(name="trtexec", outcome="not run", said=str(error))
+        yield Check(name="trtexec", outcome="not run", detail=str(error))
         return
     named = f"{builder.program}, TensorRT {builder.tensorrt}, options as of release {builder.release}"
-    yield Check(name="trtexec", outcome="passed", said=named + (" (a stand-in)" if builder.is_stand_in else ""))
+    yield Check(name="trtexec", outcome="passed", detail=named + (" (a stand-in)" if builder.is_stand_in else ""))
     for fields in ({"precision": "fp32"}, {"precision": "fp16"}, {"precision": "graph", "graph_precision": "fp16"}):
         yield engine_check(folder / "-".join(fields.values()), fields=fields, gpu=gpu, builder=builder)
     yield other_gpu_check(folder / "fp32", gpu=gpu)
@@ -137,12 +137,14 @@ def catalogue_check(gpu: Gpu) -> Check:
     words = set(gpu.name.lower().replace("-", " ").split())
     rows = [row for row in load_catalogue().instances.values() if set(row.gpu.lower().split("-")) <= words]
     if not rows:
-        return Check(name=name, outcome="not run", said=f"no instance type of the catalogue has a {gpu.name}")
-    told, known = gpu.compute_capability, rows[0].compute_capability
+        return Check(name=name, outcome="not run", detail=f"no instance type of the catalogue has a {gpu.name}")
+    found, known = gpu.compute_capability, rows[0].compute_capability
     families = ", ".join(dict.fromkeys(row.family for row in rows))
-    said = f"{rows[0].gpu} of {families}: compute capability {known}"
-    agrees = told in (None, known)
-    return Check(name=name, outcome="passed" if agrees else "failed", said=said + ("" if agrees else f", here {told}"))
+    detail = f"{rows[0].gpu} of {families}: compute capability {known}"
+    agrees = found in (None, known)
+    return Check(
+        name=name, outcome="passed" if agrees else "failed", detail=detail + ("" if agrees else f", here {found}")
+    )
 
 
 def engine_check(folder: Path, *, fields: dict[str, str], gpu: Gpu, builder: Builder) -> Check:
@@ -151,21 +153,21 @@ def engine_check(folder: Path, *, fields: dict[str, str], gpu: Gpu, builder: Bui
     engine = Engine.model_validate({**fields, "shapes": {"x": {"min": [1, 64], "opt": [4, 64], "max": [8, 64]}}})
     problems = engine_problems(engine, release=builder.release, gpu=FULL_GPU, own_image=True)
     if problems:
-        return Check(name=name, outcome="not run", said=problems[0].found)
+        return Check(name=name, outcome="not run", detail=problems[0].found)
     try:
         answer = make_job(folder, engine=engine, gpu=gpu, builder=builder)
     except (WorkFailedError, InputError) as error:
-        return Check(name=name, outcome="failed", said=str(error))
-    status, said = run_step(folder)
+        return Check(name=name, outcome="failed", detail=str(error))
+    status, detail = run_step(folder)
     if status != 0:
-        return Check(name=name, outcome="failed", said=said)
+        return Check(name=name, outcome="failed", detail=detail)
     (output,) = json.loads((folder / "output" / "outputs.json").read_text())
     found = np.array(output["values"], np.float32).reshape(output["shape"])
     difference = float(np.abs(found - answer).max())
     within = difference <= TOLERANCES[engine.precision]
     seconds = json.loads((folder / "output" / "result.json").read_text())["durations"]["build_seconds"]
-    said = f"built in {seconds:.1f} s; largest difference from ONNX Runtime {difference:.2g}"
-    return Check(name=name, outcome="passed" if within else "failed", said=said)
+    detail = f"built in {seconds:.1f} s; largest difference from ONNX Runtime {difference:.2g}"
+    return Check(name=name, outcome="passed" if within else "failed", detail=detail)
 
 
 def make_job(folder: Path, *, engine: Engine, gpu: Gpu, builder: Builder) -> np.ndarray[Any, Any]:
@@ -195,7 +197,7 @@ def run_step(folder: Path) -> tuple[int, str]:
     """The engine step's exit status and last line."""
     command = [sys.executable, str(engine_step.__file__), str(folder / "job.json")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, (done.stdout.strip() or "nothing said").splitlines()[-1]
+    return done.returncode, (done.stdout.strip() or "no output").splitlines()[-1]
 
 
 def other_gpu_check(folder: Path, *, gpu: Gpu) -> Check:
@@ -203,12 +205,12 @@ def other_gpu_check(folder: Path, *, gpu: Gpu) -> Check:
     name = "job for another GPU"
     job = folder / "job.json"
     if not job.is_file():
-        return Check(name=name, outcome="not run", said="there is no job")
+        return Check(name=name, outcome="not run", detail="there is no job")
     other = "A10G" if "T4" in gpu.name else "T4"
     planned = {"name": other, "compute_capability": "8.6" if other == "A10G" else "7.5"}
     job.write_text(json.dumps({**json.loads(job.read_text()), "gpu": planned}))
-    status, said = run_step(folder)
-    return Check(name=name, outcome="passed" if status == engine_step.MACHINE else "failed", said=said)
+    status, detail = run_step(folder)
+    return Check(name=name, outcome="passed" if status == engine_step.MACHINE else "failed", detail=detail)
 
 
 if __name__ == "__main__":

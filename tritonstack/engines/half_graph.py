@@ -20,7 +20,7 @@ import onnx
 from onnxruntime.transformers.float16 import convert_float_to_float16
 
 LARGEST_MESSAGE = 2**31 - 1
-"""Bytes of the largest protobuf message: a larger graph keeps its weights in a file beside it."""
+"""Bytes of the largest protobuf message: a larger graph has its weights in a second file."""
 
 
 def main(source: str, target: str) -> int:

@@ -1,16 +1,12 @@
-"""Where the GPU step runs: this machine, a build of CodeBuild, or a job of SageMaker Processing."""
+"""Where the GPU step runs: a build of CodeBuild, or a job of SageMaker Processing."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 import threading
-from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -20,7 +16,6 @@ from tritonstack import aws_names
 from tritonstack.aws_session import Session
 from tritonstack.catalogue import load_catalogue
 from tritonstack.engines.gpu_step import (
-    KEPT_LINES,
     EngineFailedError,
     EngineRunner,
     EngineStoppedError,
@@ -47,62 +42,6 @@ from tritonstack.models.bucket import ArtifactBucket, code_of
 from tritonstack.models.programs import Report
 from tritonstack.models.source import files_below
 from tritonstack.naming import artifact_parameter, builds_parameter
-
-_LOOK_SECONDS = 0.1
-
-
-@dataclass(frozen=True, kw_only=True)
-class HereRunner:
-    """Runs the engine step as a process of this machine.
-
-    Attributes:
-        stop: set to give up a running step.
-        variables: further environment variables of the step (``TRITONSTACK_TRTEXEC`` …).
-        python: the interpreter.
-    """
-
-    stop: threading.Event
-    variables: Mapping[str, str] = field(default_factory=dict)
-    python: str = sys.executable
-
-    def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
-        """Build one engine; see ``EngineRunner``."""
-        output.mkdir(parents=True, exist_ok=True)
-        set_output(job, str(output.resolve()))
-        last: deque[str] = deque(maxlen=KEPT_LINES)
-        with subprocess.Popen(
-            [self.python, "engine_step.py", "job.json"],
-            cwd=job,
-            env={**os.environ, **self.variables},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        ) as step:
-            watcher = threading.Thread(target=self._terminate_on_stop, args=(step,), name=f"stop {name}", daemon=True)
-            watcher.start()
-            try:
-                for line in step.stdout or ():
-                    last.append(line.rstrip())
-                    report(last[-1])
-            except BaseException:
-                step.terminate()  # the step ends trtexec itself
-                raise
-        watcher.join()
-        if (self.stop.is_set() and step.returncode < 0) or step.returncode > 128:
-            raise EngineStoppedError
-        if step.returncode:
-            otherwise = f"the engine step ended with exit code {step.returncode}"
-            raise engine_failure(output, otherwise=otherwise, log_tail=last)
-        require_built(output, log_tail=last)
-
-    def _terminate_on_stop(self, step: subprocess.Popen[str]) -> None:
-        while step.poll() is None:
-            if self.stop.wait(_LOOK_SECONDS):
-                step.terminate()
-                return
-
 
 # A job of a service, staged in the bucket.
 

@@ -49,7 +49,7 @@ class Target:
         return all(takes_value(version=version, option=option, value=value) for version in self.tensorrt)
 
     def lacks(self, option: str, value: str = "") -> str:
-        """How a message says that ``takes`` is False."""
+        """The words of a message where ``takes`` is False."""
         known = [takes_value(version=version, option=option, value=value) for version in self.tensorrt]
         return "may not have" if any(known) else "does not have"
 
@@ -96,31 +96,6 @@ def engine_options(engine: Engine, *, release: str, gpu: str) -> tuple[str, ...]
     if refusals:
         raise InputError(refusals)
     return tuple(_options(engine, target))
-
-
-def command(
-    engine: Engine, *, release: str, gpu: str, onnx: str, plan: str, timing_cache: str | None
-) -> tuple[str, ...]:
-    """trtexec's arguments that build an engine, without the program.
-
-    Args:
-        engine: of a recipe.
-        release: the Triton release whose image builds (``24.09``).
-        gpu: the GPU that builds and serves (``t4``, in any case).
-        onnx: path of the graph.
-        plan: path of the plan that is made.
-        timing_cache: path of the cache, read where it exists and written; None, or a recipe that wants none: no cache.
-
-    Raises:
-        InputError: the release and the GPU have no engine of this kind; every reason at once.
-    """
-    cache = (f"--timingCacheFile={timing_cache}",) if timing_cache and engine.timing_cache else ()
-    return (
-        f"--onnx={onnx}",
-        f"--saveEngine={plan}",
-        *engine_options(engine, release=release, gpu=gpu),
-        *cache,
-    )
 
 
 def _target(*, release: str, gpu: str, own_image: bool) -> tuple[Target | None, tuple[Problem, ...]]:
@@ -287,7 +262,7 @@ def _shapes(engine: Engine) -> Iterator[str]:
 
 
 def _spelt(name: str, shape: Shape) -> str:
-    """``name:1x128``; a name with a colon in single quotes, as trtexec's help says."""
+    """``name:1x128``; a name with a colon in single quotes (trtexec --help)."""
     quoted = f"'{name}'" if ":" in name else name
     return f"{quoted}:{'x'.join(map(str, shape))}"
 
