@@ -85,9 +85,6 @@ CASES = {
         endpoint=SINGLE + "accept_unlisted_instance_type: true",
     ),
     # volume
-    "description that is no tag value": Bad(
-        "endpoints[0].description", ("letters, digits, blanks", "team <a>"), endpoint="description: team <a>"
-    ),
     "volume size on NVMe": Bad("endpoints[0].volume_size_gb", ("125 GB", "NVMe"), endpoint="volume_size_gb: 30"),
     "volume size out of range": Bad("endpoints[0].volume_size_gb", ("513", "512"), endpoint="volume_size_gb: 513"),
     "key on NVMe": Bad("endpoints[0].volume_key_arn", ("KMS key", "NVMe"), endpoint=f"volume_key_arn: {KEY}"),
@@ -416,4 +413,38 @@ CASES = {
     ),
     "value that YAML reads as a truth value": Bad("endpoints[0].name", ("on", "quotes"), endpoint="name: on"),
     "container is a list": Bad("endpoints[0].container", ("a mapping",), endpoint="container: []"),
+    "description that is no tag value": Bad(
+        "endpoints[0].description", ("letters, digits, blanks", "team <a>"), endpoint="description: team <a>"
+    ),
+    # keys, logs, data capture
+    "artifacts' key of another region": Bad(
+        "artifacts.key_arn",
+        ("eu-west-1", "us-east-1"),
+        header=f"artifacts: {{key_arn: {KEY.replace('us-east-1', 'eu-west-1')}}}",
+    ),
+    "artifacts' key that is no ARN": Bad("artifacts.key_arn", ("arn:aws",), header="artifacts: {key_arn: alias/mine}"),
+    "role path without slashes": Bad("role_path", ("/team/",), header="role_path: team"),
+    "retention that CloudWatch lacks": Bad("logs.endpoint_days", ("30", "60"), header="logs: {endpoint_days: 31}"),
+    "retention of no day": Bad("logs.function_days", ("1",), header="logs: {function_days: 0}"),
+    "data capture in multi-model mode": Bad(
+        "endpoints[0].data_capture", ("multi-model", "captures no data"), endpoint="data_capture: {percentage: 20}"
+    ),
+    "data capture of nothing": Bad(
+        "endpoints[0].data_capture.percentage", ("1 or more",), endpoint=SINGLE + "data_capture: {percentage: 0}"
+    ),
+    "data capture in a folder of builds": Bad(
+        "endpoints[0].data_capture.folder",
+        ("archives",),
+        endpoint=SINGLE + "data_capture: {percentage: 1, folder: staging}",
+    ),
+    "data capture of one side twice": Bad(
+        "endpoints[0].data_capture.capture",
+        ("twice",),
+        endpoint=SINGLE + "data_capture: {percentage: 1, capture: [input, input]}",
+    ),
+    "data capture of no side": Bad(
+        "endpoints[0].data_capture.capture",
+        ("at least 1",),
+        endpoint=SINGLE + "data_capture: {percentage: 1, capture: []}",
+    ),
 }

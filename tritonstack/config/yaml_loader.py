@@ -27,8 +27,6 @@ from tritonstack.config.fields import PATTERNS, nearest
 from tritonstack.errors import InputError, Location, Problem
 
 Model = TypeVar("Model", bound=BaseModel)
-Finding = Problem
-"""The older name, for the simulation's scenarios."""
 LARGEST_FILE = 1_000_000
 MOST_VALUES = 100_000
 

@@ -1,4 +1,4 @@
-"""KMS keys of your own: state, policy, and a DryRun."""
+"""KMS keys of your own."""
 
 from __future__ import annotations
 
