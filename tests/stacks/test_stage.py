@@ -1,8 +1,19 @@
-"""One stage per environment: its stacks, their names, order and tags."""
+"""One stage per environment: its stacks, their names and order; a stage from a file; commits in release sets."""
 
 from __future__ import annotations
 
-from tests.stacks.environments import DIGITS, SINGLE, environment, stage
+import json
+from pathlib import Path
+
+import pytest
+
+import stacks
+import tritonstack_stacks
+from stacks.stage import EnvironmentStage
+from tests.constructs_lib.templates import new_app, properties, template_of
+from tests.stacks.app_process import ROOT, files_under, run_app
+from tests.stacks.environments import DIGITS, SINGLE, digests, environment, stage
+from tritonstack.errors import InputError
 
 
 def test_an_environment_is_one_stage_with_an_artifacts_stack_and_a_serving_stack_an_endpoint() -> None:
@@ -25,3 +36,45 @@ def test_account_and_region_are_those_of_the_settings() -> None:
     made = stage(environment(DIGITS, account="210987654321", region="eu-west-1"))
     for stack in [made.artifacts, *made.serving.values()]:
         assert (stack.account, stack.region) == ("210987654321", "eu-west-1")
+
+
+def test_it_is_what_the_app_makes_of_the_file(tmp_path: Path) -> None:
+    ran = run_app(tmp_path / "app", context={"environments": "local"})
+    assert (ran.returncode, ran.stderr) == (0, "")
+    app = new_app(outdir=str(tmp_path / "own"))
+    EnvironmentStage.from_file(app, file=ROOT / "environments" / "local.yaml", models=ROOT / "model_repos")
+    app.synth()
+    one, other = (
+        {name: content for name, content in files_under(tmp_path / folder).items() if name.endswith(".template.json")}
+        for folder in ("app", "own")
+    )
+    assert one
+    assert one == other
+
+
+def test_a_wrong_file_is_told_with_every_problem(tmp_path: Path) -> None:
+    file = tmp_path / "broken.yaml"
+    file.write_text("environment: other\nregion: mars\n")
+    with pytest.raises(InputError) as raised:
+        EnvironmentStage.from_file(new_app(), file=file, models=ROOT / "model_repos")
+    assert {"account", "region"} <= {problem.field for problem in raised.value.problems}
+
+
+def test_a_checkout_has_the_name_that_a_wheel_gives_the_stacks() -> None:
+    assert tritonstack_stacks.__all__ == stacks.__all__
+    assert tritonstack_stacks.EnvironmentStage is EnvironmentStage
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        getattr(stacks, "Nothing")  # noqa: B009 - the attribute does not exist
+
+
+def test_a_release_set_tells_the_commit_of_each_of_its_models_and_of_no_other(tmp_path: Path) -> None:
+    settings = environment(DIGITS)
+    [(endpoint, models)] = digests(settings).items()
+    app = new_app(outdir=str(tmp_path))
+    known = dict.fromkeys([*sorted(models)[1:], "of-another-endpoint"], "1" * 40)
+    made = EnvironmentStage(app, environment=settings, release_sets=digests(settings), commits=known)
+    key = properties(template_of(made.serving[endpoint]), "Custom::ReleaseRecords")["ReleaseSetKey"]
+    [asset] = tmp_path.rglob(f"asset.{key}")
+    told = json.loads(asset.read_text())
+    assert told["commits"] == {**dict.fromkeys(models, "1" * 40), sorted(models)[0]: "unknown"}
+    assert told["models"] == models
