@@ -35,9 +35,6 @@ Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 """Lower-case letters, digits and hyphens, no hyphen at either end."""
 
 
-# A recipe states it, the manifest carries it, and :mod:`tritonstack.client` does it.
-
-
 ImageEncoding = Literal["png-bytes", "file-bytes", "pixels"]
 TextEncoding = Literal["utf8", "tokens"]
 Kind = Literal["image", "text"]

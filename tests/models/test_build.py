@@ -9,8 +9,7 @@ import pytest
 
 from tests.models.folders import make_endpoint, make_environment, places_in, tensor, write, write_double
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models import programs
-from tritonstack.models import staging as building
+from tritonstack.models import programs, staging
 from tritonstack.models.build import build_environment, build_models
 from tritonstack.models.manifest import Places, read_manifest
 from tritonstack.models.recipe import Size
@@ -161,7 +160,7 @@ def test_an_interrupted_build_leaves_nothing_and_does_not_export_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(building, "pack", interrupted)
+        patch.setattr(staging, "pack_reporting", interrupted)
         with pytest.raises(KeyboardInterrupt):
             build_models(["double"], places=places)
     assert _left(places) == []

@@ -8,7 +8,7 @@ import pytest
 
 from tests.models.folders import T4, make_endpoint, make_environment, places_in, source_of, write_double
 from tritonstack.errors import InputError
-from tritonstack.models import staging as building
+from tritonstack.models import staging
 from tritonstack.models.build import build_environment, build_models
 from tritonstack.models.execution_environment import PackedEnvironment
 from tritonstack.models.programs import Spent
@@ -160,8 +160,8 @@ def test_the_environment_is_packed_for_a_platform_and_the_local_one_stands_in_he
 
     spent = Spent(step="proof of double", seconds=1.0, peak_bytes=2**30)
     proven = Proven(sample_difference=0.0, tools={}, stand_ins=("a stand-in",), spent=spent)
-    monkeypatch.setattr(building, "kept_environment", kept)
-    monkeypatch.setattr(building, "prove_sample", lambda *_arguments, **_more: proven)
+    monkeypatch.setattr(staging, "kept_environment", kept)
+    monkeypatch.setattr(staging, "prove_sample", lambda *_arguments, **_more: proven)
     places = places_in(tmp_path)
     environment = make_environment(make_endpoint("one", ("double",)))
     (here,) = build_environment(environment, local=True, places=places).built

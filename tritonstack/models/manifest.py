@@ -207,7 +207,7 @@ def tensor_entry(tensor: Tensor, max_batch_size: int) -> TensorEntry:
 class Places:
     """The folders that a build works with.
 
-    ``target``: what an archive was built for where its bytes depend on it (see ``targets``); such archives lie in a
+    ``target``: what an archive was built for where its bytes depend on it (see ``target_of``); such archives lie in a
     folder of their own, since their names are the same for every target. None for all others.
     """
 

@@ -90,8 +90,8 @@ class Engine(RecipePart):
 
 
 # Sources: triton-inference-server/onnxruntime_backend README.md and src/onnxruntime.cc (ModelState::ModelState,
-# ModelState::LoadModel); microsoft/onnxruntime where a value has no effect there. ``onnxruntime_config`` renders them.
-
+# ModelState::LoadModel); microsoft/onnxruntime where a value has no effect there.
+# lint/onnxruntime.py holds the forms that config.pbtxt has them in.
 
 GraphOptimization = Literal["all", "extended", "basic", "disabled"]
 
