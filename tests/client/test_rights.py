@@ -17,7 +17,7 @@ from botocore.config import Config
 from tests.client.fakes import FakeEndpoint, FakeTime, Reply, Request, echo, error_reply, serving_outputs
 from tests.client.rights import Caller, documented
 from tests.constructs_lib.templates import of_type, template_of
-from tests.stacks.environments import DIGITS, environment, stage
+from tests.stacks.environments import DIGITS, environment, new_stage
 from tritonstack.client import ModelClient, RequestRefusedError
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.client.releases import CONTRACT, MODE_SECONDS
@@ -103,7 +103,7 @@ def test_models_of_both_modes_are_called_by_name_without_a_refusal(
 @pytest.mark.parametrize("mode", MODES)
 def test_what_grant_invoke_grants_is_enough_for_a_model_of_the_endpoint(endpoint: FakeEndpoint, mode: str) -> None:
     world = aws(endpoint, mode)
-    stack = stage(environment({**DIGITS, "mode": mode, "models": ["bert"]}, environment="local")).serving["digits"]
+    stack = new_stage(environment({**DIGITS, "mode": mode, "models": ["bert"]}, environment="local")).serving["digits"]
     role = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
     stack.endpoint.grant_invoke(role, models=["bert"] if mode == "multi-model" else None)
     policies = of_type(template_of(stack), "AWS::IAM::Policy")

@@ -8,7 +8,7 @@ import pytest
 from aws_cdk import aws_iam as iam
 
 from tests.constructs_lib.templates import of_type, template_of
-from tests.stacks.environments import DIGITS, environment, stage
+from tests.stacks.environments import DIGITS, environment, new_stage
 from tritonstack.iam_policies import Request, Verdict, evaluate
 
 ENDPOINT = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/dev-digits"
@@ -19,7 +19,7 @@ BERT = "bert.0123456789abcdef.tar.gz"
 def granted(request: pytest.FixtureRequest) -> tuple[list[str] | None, list[dict[str, Any]]]:
     """The models, and the statements of a caller who is granted them."""
     models = ["bert", "bert-large", "resnet"]
-    stack = stage(environment({**DIGITS, "models": models})).serving["digits"]
+    stack = new_stage(environment({**DIGITS, "models": models})).serving["digits"]
     caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("ecs-tasks.amazonaws.com"))
     stack.endpoint.grant_invoke(caller, models=request.param)
     policies = of_type(template_of(stack), "AWS::IAM::Policy")

@@ -9,7 +9,7 @@ from tests.constructs_lib.templates import new_app, template_of
 from tests.monitoring.settings_of import DIGITS, SINGLE
 from tritonstack.config import Environment
 
-__all__ = ["DIGITS", "SINGLE", "digests", "environment", "serving_template", "stage"]
+__all__ = ["DIGITS", "SINGLE", "digests", "environment", "new_stage", "serving_template", "stage"]
 
 
 def environment(*endpoints: dict[str, Any], **changes: Any) -> Environment:
@@ -32,11 +32,16 @@ def digests(of: Environment) -> dict[str, dict[str, str]]:
 _STAGES: dict[str, EnvironmentStage] = {}
 
 
+def new_stage(of: Environment) -> EnvironmentStage:
+    """The stage of an environment in an app of its own, for a test that adds to it."""
+    return EnvironmentStage(new_app(), environment=of, release_sets=digests(of))
+
+
 def stage(of: Environment) -> EnvironmentStage:
-    """The stage of an environment in an app of its own; the same one for the same settings, so add nothing to it."""
+    """The stage of an environment; the same one for the same settings, so add nothing to it."""
     text = of.model_dump_json()
     if text not in _STAGES:
-        _STAGES[text] = EnvironmentStage(new_app(), environment=of, release_sets=digests(of))
+        _STAGES[text] = new_stage(of)
     return _STAGES[text]
 
 
