@@ -13,14 +13,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack_capacity.sizing.capacity import CapacityRow, CapacityTable
+from tritonstack_capacity.sizing.capacity import CapacityRow, CapacityTable, Cases, sensitivity
 from tritonstack_capacity.sizing.measurements import plain
 from tritonstack_capacity.sizing.scaling_advice import ScalingAdvice, ScalingChange, SettingChange
 
 
 def size_document(table: CapacityTable, *, advice: ScalingAdvice | None, region: str) -> dict[str, Any]:
     """Numbers as JSON numbers, money in USD; what is unknown is null, and listed in ``unpriced``."""
-    chosen, at_load = table.recommended, table.cheapest_at_load
+    chosen, at_load, cases = table.recommended, table.cheapest_at_load, sensitivity(table)
     return {
         "schema": 1,
         "region": region,
@@ -32,6 +32,11 @@ def size_document(table: CapacityTable, *, advice: ScalingAdvice | None, region:
         "cheapest_at_load": None if at_load is None else _named(at_load),
         "unpriced": [_named(row) for row in table.unpriced],
         "scaling": None if advice is None else _advice(advice),
+        "sensitivity": {
+            "load_factor": _cases(cases.loads),
+            "measured_rate_factor": _cases(cases.rates),
+            "latency_limit_from_ms": _cases(cases.limits),
+        },
     }
 
 
@@ -71,6 +76,18 @@ def _advice(advice: ScalingAdvice) -> dict[str, Any]:
     }
 
 
+def _cases(cases: Cases) -> list[dict[str, Any]]:
+    return [
+        {
+            "value": _number(value),
+            "recommended": None if row is None else _named(row),
+            "instances": None if row is None else row.instances,
+            "cost_per_hour": None if row is None else _number(row.cost_per_hour),
+        }
+        for value, row in cases.items()
+    ]
+
+
 def _number(value: Decimal | None, *, digits: int | None = None) -> float | int | None:
     if value is None:
         return None
@@ -83,12 +100,12 @@ CENT = Decimal("0.01")
 
 
 def size_view(table: CapacityTable, *, advice: ScalingAdvice | None) -> RenderableType:
-    """The table, the recommendation in a sentence, and its scaling."""
+    """The table, the recommendation in a sentence, its scaling, and how far it holds."""
     parts: list[RenderableType] = [_capacity(table)]
     parts += [Text(line) for line in (*_sentences(table), *_unpriced(table))]
     if advice is not None:
         parts += ["", *(Text(line) for line in _scaling(advice))]
-    return Group(*parts)
+    return Group(*parts, "", _sensitivity(table))
 
 
 def _capacity(table: CapacityTable) -> Table:
@@ -190,6 +207,25 @@ def _scaling(advice: ScalingAdvice) -> list[str]:
         day, whole = advice.usd_per_day
         lines.append(f"a day: {_money(day)} USD scaled, {_money(whole)} USD at the maximum all day")
     return lines
+
+
+def _sensitivity(table: CapacityTable) -> Table:
+    title = "how far this holds" if table.usd_per_day is None else "how far this holds, by the cost at the load"
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    view.add_column("if")
+    view.add_column("then the cheapest is")
+    view.add_column("instances", justify="right")
+    view.add_column("USD/h", justify="right")
+    found = sensitivity(table)
+    cases = [
+        *((f"load x {factor}", row) for factor, row in found.loads.items()),
+        *((f"measured rates x {factor}", row) for factor, row in found.rates.items()),
+        *((f"limit from {plain(limit)} ms", row) for limit, row in found.limits.items()),
+    ]
+    for case, row in cases:
+        best = () if row is None else (Text(row.measurement.name), str(row.instances), _money(row.cost_per_hour))
+        view.add_row(case, *(best or ("none", "", "")))
+    return view
 
 
 def _money(value: Decimal | None) -> str:

@@ -1,10 +1,10 @@
-"""The capacity table: instances that each measured configuration needs for a load, what they cost, which to take."""
+"""The capacity table: instances that each measured configuration needs for a load, which to take, how far it holds."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 
@@ -220,3 +220,53 @@ def cheapest(rows: tuple[CapacityRow, ...]) -> CapacityRow | None:
     if not fit:
         return None
     return min(fit, key=lambda each: (each[0], each[1].measurement.latency_ms, each[1].measurement.line))[1]
+
+
+LOADS = tuple(Decimal(text) for text in ("0.25", "0.5", "0.8", "0.9", "1", "1.1", "1.25", "1.5", "2", "4"))
+RATES = tuple(Decimal(text) for text in ("0.7", "0.8", "0.9", "1"))
+Cases = dict[Decimal, CapacityRow | None]
+"""Changed value → the cheapest row then; None where none keeps the limit and has a price."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """The cheapest row at the load under other assumptions, one changed at a time.
+
+    Attributes:
+        loads: by factor of the load; without factors that take the load out of the allowed range.
+        rates: by factor of all measured rates.
+        limits: by latency limit in milliseconds, from the strictest that a row keeps; each holds up to the next.
+    """
+
+    loads: Cases
+    rates: Cases
+    limits: Cases
+
+
+def sensitivity(table: CapacityTable) -> Sensitivity:
+    """How far the recommendation by the cost at the load holds."""
+    load = table.demand.invocations_per_minute
+    limits: Cases = {}
+    last = None
+    for limit in sorted({row.measurement.latency_ms for row in table.rows}):
+        best = _cheapest_at(table, limit=limit)
+        if best is not None and (last is None or best.measurement != last.measurement):
+            limits[limit] = last = best
+    return Sensitivity(
+        loads={each: _cheapest_at(table, load=load * each) for each in LOADS if is_above_zero(load * each)},
+        rates={each: _cheapest_at(table, rate=each) for each in RATES},
+        limits=limits,
+    )
+
+
+def _cheapest_at(
+    table: CapacityTable, *, load: Decimal | None = None, limit: Decimal | None = None, rate: Decimal = Decimal(1)
+) -> CapacityRow | None:
+    demand = Demand(
+        invocations_per_minute=load or table.demand.invocations_per_minute, latency_ms=limit or table.demand.latency_ms
+    )
+    measured = [
+        (replace(row.measurement, invocations_per_minute=row.measurement.invocations_per_minute * rate), row.price)
+        for row in table.rows
+    ]
+    return cheapest(tuple(capacity_row(each, demand=demand, price=price) for each, price in measured))

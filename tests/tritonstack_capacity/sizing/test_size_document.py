@@ -68,3 +68,22 @@ def test_the_scaling_names_its_row_and_each_hour_of_the_day() -> None:
         "usd_per_day_at_maximum": 480,
         "note": "",
     }
+
+
+def test_the_sensitivity_has_a_case_for_each_factor_and_each_limit_that_changes_the_answer() -> None:
+    found = document(published())["sensitivity"]
+    assert [case["value"] for case in found["load_factor"]] == [0.25, 0.5, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 4]
+    assert [case["value"] for case in found["measured_rate_factor"]] == [0.7, 0.8, 0.9, 1]
+    assert found["measured_rate_factor"][0] == {
+        "value": 0.7,
+        "recommended": {"configuration": "trt-db", "instance_type": "ml.g4dn.2xlarge"},
+        "instances": 33,
+        "cost_per_hour": 31.02,
+    }
+    assert [(case["value"], case["instances"]) for case in found["latency_limit_from_ms"]] == [
+        (278, 6),
+        (499, 23),
+        (783, 10),
+    ]
+    nothing = document(table_of(measurement(name="slow", latency="900", usd="1")))["sensitivity"]["load_factor"][0]
+    assert nothing == {"value": 0.25, "recommended": None, "instances": None, "cost_per_hour": None}
