@@ -246,6 +246,11 @@ def set_alarm_state(request: Request) -> None:
     make(set_state)
 
 
+def describe_alarms_for_metric(_request: Request) -> dict[str, Any]:
+    """DescribeAlarmsForMetric is refused: MiniStack's would ignore the dimensions."""
+    raise refused("DescribeAlarmsForMetric", "DescribeAlarmsForMetric is not in the local AWS: use DescribeAlarms")
+
+
 def describe_alarms(request: Request) -> dict[str, Any]:
     """DescribeAlarms, by name; without AlarmTypes metric alarms alone."""
     unsupported = {"ChildrenOfAlarmName", "ParentsOfAlarmName"} & request.keys()

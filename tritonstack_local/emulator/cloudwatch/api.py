@@ -108,6 +108,7 @@ _OPERATIONS: dict[str, Operation] = {
     "DeleteAlarms": alarms.delete_alarms,
     "DescribeAlarmHistory": alarms.describe_alarm_history,
     "DescribeAlarms": alarms.describe_alarms,
+    "DescribeAlarmsForMetric": alarms.describe_alarms_for_metric,
     "GetMetricData": metrics.get_metric_data,
     "GetMetricStatistics": metrics.get_metric_statistics,
     "ListMetrics": metrics.list_metrics,
