@@ -84,7 +84,7 @@ def pipeline_app(app: cdk.App, *, asked: str, models: Path, folder: Path) -> int
 
 
 def refuse_both(names: object) -> None:
-    """Raise InputError where ``-c environments`` stands beside ``-c pipeline``."""
+    """Raise InputError where ``-c environments`` is given with ``-c pipeline``."""
     if names is not None:
         problem = Problem(
             field="-c environments",
@@ -124,7 +124,7 @@ def chosen_environments(*, folder: Path, names: str | None) -> tuple[Environment
 def check_with_nag(app: cdk.App, *, nist: bool = True) -> None:
     """Have cdk-nag check every template by AwsSolutions and NIST 800-53 R5, as validation plug-ins: a finding fails.
 
-    Called when all stages are made: what of NIST's findings is accepted is told to each construct that is there. Apps
+    Called when all stages are made: acknowledges the accepted NIST findings on each construct that exists. Apps
     without a production environment are not checked by NIST (``nist=False``), which takes half a second: the tests
     check every committed environment by it.
 

@@ -1,6 +1,6 @@
 """What a wheel carries besides its packages; all else about it stands in pyproject.toml.
 
-In a checkout, Lambda functions, schemas and the like lie beside the packages. A wheel has them in
+In a checkout, Lambda functions, schemas and the like lie next to the packages. A wheel has them in
 ``tritonstack/_repository``, where ``tritonstack/paths.py`` finds them. And it has ``stacks`` under a name that no
 app gives to a folder of its own. See docs/decisions/0016-one-wheel.md.
 """

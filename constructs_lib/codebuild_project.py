@@ -125,7 +125,7 @@ class BuildSource(Construct):
 def source_files(models: Path | None) -> Iterator[tuple[str, Path]]:
     """Name in the asset → file, in the order of the names. Links and compiled Python are left out.
 
-    Lock files that lie beside ``models`` take the place of this repository's: digests cover them.
+    Lock files that lie next to ``models`` take the place of this repository's: digests cover them.
     """
     found = {name: repository_path(name) for name in FILES}
     found |= _below(repository_path(REQUIREMENTS), REQUIREMENTS)

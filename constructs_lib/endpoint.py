@@ -238,7 +238,7 @@ class CallableEndpoint(VariantMetrics, Construct):
     def grant_invoke(self, grantee: iam.IGrantable, *, models: Sequence[str] | None = None) -> iam.Grant:
         """Grant permission to invoke this endpoint.
 
-        Where it has release records, also read those of the models, and the endpoint's mode beside them: that is all
+        Where it has release records, also read those of the models, and the endpoint's mode: that is all
         that ``tritonstack.client`` needs for ``endpoint/model``.
 
         Args:

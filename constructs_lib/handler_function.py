@@ -146,7 +146,7 @@ class HandlerFunction(Construct):
         """A custom resource that this function responds to.
 
         Args:
-            resource_type: ``Custom::…``, which tells the handler what to do.
+            resource_type: ``Custom::…``, which selects the handler's action.
             properties: properties that the handler reads; a change of any is an update.
             after: resources that must exist before it and outlive it, besides the function and its policy.
             answer_minutes: how long CloudFormation waits for the response: longer than the function may run, because a

@@ -355,7 +355,7 @@ class Network(Construct):
         return NetworkReference(scope, construct_id, environment=environment, settings=settings)
 
     def _take(self, imported: ImportedNetwork) -> Vpc:
-        """An imported VPC. What is made in it has a scope of its own: it may stand beside a created one."""
+        """An imported VPC. What is made in it has a scope of its own: it may exist with a created one."""
         scope = Construct(self, "Imported")
         subnets = dict(sorted(imported.subnets.items()))
         made = {} if imported.security_group_ids else self._closed_groups(scope, vpc_id=imported.vpc_id, nat=False)

@@ -104,7 +104,7 @@ def apply_house_rules(
         role_path: path of every role; None leaves ``/``.
         permissions_boundary_arn: managed policy that bounds every role; None: none does.
         function_log_days: retention of every log group with a generated name, which are those of functions.
-            Default: None, what the constructs say.
+            Default: None, the constructs' own.
     """
     if role_path is not None or function_log_days is not None:
         cdk.Aspects.of(scope).add(_HouseRules(role_path, function_log_days))

@@ -158,7 +158,7 @@ def traffic_routing(rollout: Rollout) -> dict[str, Any]:
     """The traffic routing configuration as the API spells it, with the size of its own type alone.
 
     Source: API reference, TrafficRoutingConfig. ``CanarySize`` is for CANARY, ``LinearStepSize`` for LINEAR;
-    ``WaitIntervalInSeconds`` is required for every type, though CloudFormation's schema does not say so.
+    ``WaitIntervalInSeconds`` is required for every type, though CloudFormation's schema does not require it.
     """
     routing: dict[str, Any] = {"Type": _ROUTING_TYPES[rollout.kind], "WaitIntervalInSeconds": rollout.wait_seconds or 0}
     size = _size(rollout.size_instances, rollout.size_percent)

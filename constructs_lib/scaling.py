@@ -232,7 +232,7 @@ class ScalingSteps(Construct):
         The six actions are those of the guide's policy for SageMaker endpoints, DescribeEndpointConfig above included
         (Application Auto Scaling user guide, "Identity-based policy examples": all on ``*``). What they are called with
         (the same, "Permissions validation for … API calls on target resources"): PutMetricAlarm and DeleteAlarms with
-        no parameters, DescribeAlarms with a maximum of 1; the guide says it of Aurora, where actions of the target
+        no parameters, DescribeAlarms with a maximum of 1; the guide states it for Aurora, where actions of the target
         service are called with empty and invented names. IAM takes a call without a name for ``alarm:`` or ``alarm:*``.
         What SageMaker's two are called with is UNVERIFIED: so every name, but no endpoint of another stack.
         """

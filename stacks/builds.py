@@ -37,7 +37,7 @@ class BuildsStack(cdk.Stack):
     def __init__(
         self, scope: Construct, construct_id: str, *, environment: Environment, builds: DeployedBuilds
     ) -> None:
-        """Make the stack for one environment, and what ``builds`` says that its deployments build."""
+        """Make the stack for one environment, and what its deployments build (``builds``)."""
         super().__init__(
             scope,
             construct_id,

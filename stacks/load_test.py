@@ -33,7 +33,7 @@ class LoadTestStack(cdk.Stack):
     def __init__(
         self, scope: Construct, construct_id: str, *, environment: Environment, settings: LoadTestSettings
     ) -> None:
-        """Make the stack for one environment, and what its ``load_test`` says."""
+        """Make the stack for one environment, and the tests of its ``load_test``."""
         super().__init__(
             scope,
             construct_id,

@@ -39,7 +39,7 @@ class DeployedStage:
     """One environment of a pipeline, with its stage of the app.
 
     Attributes:
-        loaded: what the settings say.
+        loaded: the settings.
         stage: its stacks.
         environments: the Python environments that making its archives takes.
         weights: URLs of the objects in S3 that its recipes take weights from.
@@ -322,7 +322,7 @@ def add_pipeline(app: Construct, *, asked: str, root: Path, models: Path, folder
 
     Args:
         app: the app. The stages are its children, under the same ids as without a pipeline.
-        asked: what ``-c pipeline`` says: ``true`` for ``pipeline.yaml``, else a file; relative to ``root``.
+        asked: the value of ``-c pipeline``: ``true`` for ``pipeline.yaml``, else a file; relative to ``root``.
         root: the folder with ``cdk.json`` and ``package.json``.
         models: the folder of the model folders.
         folder: the folder of the environments.

@@ -152,7 +152,7 @@ Adapter = ImageAdapter | TextAdapter
 
 
 class Adapters(RecipePart):
-    """The kinds of file that a client may be given beside JSON and NumPy files."""
+    """The kinds of file that a client may be given besides JSON and NumPy files."""
 
     image: ImageAdapter | None = Field(None, description="For image files.")
     text: TextAdapter | None = Field(None, description="For text files.")

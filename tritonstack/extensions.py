@@ -1,4 +1,4 @@
-"""Parts that packages beside this one register by entry points: groups of commands, schemas, the local AWS.
+"""Parts that packages next to this one register by entry points: groups of commands, schemas, the local AWS.
 
 One wheel carries all of them; what they depend on comes with its extras (``tritonstack[local]`` and ``[capacity]``).
 """

@@ -35,7 +35,7 @@ _TOKENS = re.compile(r"\$\{[^}]*\}|.", re.DOTALL)
 def covers(wide: str, narrow: str) -> bool:
     """Whether every text that ``narrow`` matches is matched by ``wide``; also for a ``narrow`` that is plain text.
 
-    Never True without being so; False for some patterns with ``?`` beside ``*`` that are covered.
+    Never True without being so; False for some patterns with ``?`` and ``*`` that are covered.
     """
     if wide in (narrow, "*"):
         return True

@@ -38,7 +38,7 @@ PROJECT_VARIABLE = "TRITONSTACK_PROJECT"
 
 @dataclass(frozen=True)
 class LocalPaths:
-    """The folders of one local AWS. ``root`` is ``.local`` in the repository unless TRITONSTACK_HOME says otherwise."""
+    """The folders of one local AWS. ``root`` is ``.local`` in the repository unless TRITONSTACK_HOME is set."""
 
     root: Path
 
@@ -105,7 +105,7 @@ def environment_file(name: str) -> Path:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file under a temporary name beside it, then move it: readers see the old file or the new one."""
+    """Write a file under a temporary name next to it, then move it: readers see the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

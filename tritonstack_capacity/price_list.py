@@ -209,10 +209,10 @@ def hosting_documents(
     """The documents of every hosting product in ``region``, as the API gives them.
 
     Args:
-        calls: makes the clients, waits where it is throttled, and tells refusals apart.
+        calls: makes the clients, waits where it is throttled, and distinguishes refusals.
         region: whose prices.
         api_region: one of ``API_REGIONS``, which is asked.
-        say: shows how far it is.
+        say: reports progress.
 
     Raises:
         NotKnownError: no permission, no credentials, no network, throttled to the last.
@@ -255,7 +255,7 @@ class Use:
         endpoint: its name in the environment.
         region: the environment's.
         instance_type: ``ml.g4dn.xlarge``.
-        price: of the environment's file, else of ``prices.json``, else of the catalogue; None: nobody gives it.
+        price: of the environment's file, else of ``prices.json``, else of the catalogue; None: unknown.
     """
 
     environment: str
@@ -313,7 +313,7 @@ class Update:
     Attributes:
         prices: all of them.
         changes: by region and type; none of types that neither the list nor anybody else knows a price of.
-        unreadable: documents that do not even tell what they are of, each with its region and the reason.
+        unreadable: documents of an unknown product, each with its region and the reason.
     """
 
     prices: PriceFile
@@ -330,7 +330,7 @@ def updated(old: PriceFile | None, answers: Mapping[str, Sequence[str]], *, type
     Args:
         old: the file's prices; None where there is no file.
         answers: region → documents.
-        types: instance types that are looked for, beside those that the file has.
+        types: instance types to look up, besides those that the file has.
 
     Raises:
         WorkFailedError: no product of a region is one that its endpoints' instances are clearly billed by.

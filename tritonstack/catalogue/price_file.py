@@ -54,7 +54,7 @@ class ListedPrice(_Part):
 
 
 class RegionPrices(_Part):
-    """One region's prices, all of one Price List but where they say otherwise."""
+    """One region's prices, all of one Price List unless they state another."""
 
     published: Time = Field(description="When AWS published the Price List that was read.")
     version: Text = Field(description="The version of that Price List.")

@@ -70,7 +70,7 @@ def loaded_pipeline(file: str) -> LoadedPipeline:
 def outputs_command(*, environment: str, as_json: bool, as_variables: bool, output: Path | None, local: bool) -> None:
     """Print what other pipelines need of ENVIRONMENT: endpoints, bucket, key, roles, release records, alarms.
 
-    Reads the SSM parameters of the deployed stacks and the current release records; the environment's file only says
+    Reads the SSM parameters of the deployed stacks and the current release records; the environment's file only states
     which must exist. The JSON document is a fixed contract (docs/outputs.md).
     """
     if as_json and as_variables:

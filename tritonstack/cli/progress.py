@@ -27,7 +27,7 @@ class Step:
     Attributes:
         name: what it does.
         started: when it began, in monotonic seconds.
-        detail: what it is at, shown beside its name.
+        detail: what it is at, shown next to its name.
         final: the detail is the step's outcome, and stays.
     """
 

@@ -146,7 +146,7 @@ class RootGroup(LazyGroup):
 
 @cache
 def groups() -> dict[str, LazyGroup]:
-    """Groups of commands by name, of the packages that are installed beside this one."""
+    """Groups of commands by name, of the packages that are installed next to this one."""
     return extensions(GROUPS)
 
 

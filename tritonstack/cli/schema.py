@@ -44,7 +44,7 @@ def schema_text(name: str) -> str:
 
 
 def schema_names() -> list[str]:
-    """The names of all schemas, those of installed packages beside this one included."""
+    """The names of all schemas, those of installed packages next to this one included."""
     return [*SCHEMAS, *extensions(GROUP)]
 
 

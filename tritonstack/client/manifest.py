@@ -1,4 +1,4 @@
-"""Manifests of archives: a model's tensor table, and the client files (tokenizers, labels) that lie beside it."""
+"""Manifests of archives: a model's tensor table, and the client files (tokenizers, labels) that lie next to it."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ class ManifestReader:
         self._lock = threading.Lock()
 
     def table(self, release: Release) -> TensorTable | None:
-        """The tensor table of an archive, or None where it cannot be read; the log says why."""
+        """The tensor table of an archive, or None where it cannot be read; the reason is logged."""
         with self._lock:
             if release in self._tables:
                 return self._tables[release]
@@ -293,7 +293,7 @@ class ManifestReader:
         return table
 
     def manifest(self, release: Release) -> Mapping[str, Any] | None:
-        """The whole manifest of an archive as JSON reads it, or None where it cannot be read; the log says why."""
+        """The whole manifest of an archive as JSON reads it, or None where it cannot be read; the reason is logged."""
         try:
             manifest, _, _ = self._read(release)
         except _UNREADABLE as error:

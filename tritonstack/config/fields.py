@@ -35,7 +35,7 @@ class SettingsModel(BaseModel):
     """Settings are typed strictly (``"1"`` is no number, ``1`` is no text), closed to unknown fields, and immutable.
 
     Every number is finite and not beyond ``GREATEST_NUMBER``, unless its field has a bound of its own; no text and no
-    key has a character that nobody sees (the values of a mapping may: a container's variables are its own affair).
+    key has an invisible character (the values of a mapping may: a container's variables are its own affair).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)

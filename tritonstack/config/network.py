@@ -339,7 +339,7 @@ ELSEWHERE = ("://", "redis", "host=")
 def check_isolation(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
     """An isolated container can reach no host; multi-model mode works all the same, for SageMaker brings the archives.
 
-    Sources: developer guide, "Model Deployment Feature Matrix" (network isolation beside multi-model endpoints) and
+    Sources: developer guide, "Model Deployment Feature Matrix" (network isolation with multi-model endpoints) and
     "Run Training and Inference Containers in Internet-Free Mode".
     """
     if not endpoint.network_isolation:

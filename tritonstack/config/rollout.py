@@ -61,7 +61,7 @@ class RollbackAlarms(SettingsModel):
 class Rollout(SettingsModel):
     """How an update moves traffic to a new fleet: blue/green, or rolling: in place, batch by batch.
 
-    Limits: API reference, DeploymentConfig and its parts (botocore's service model says the same), and developer
+    Limits: API reference, DeploymentConfig and its parts (botocore's service model agrees), and developer
     guide, "Blue/Green Deployments" and "Use rolling deployments". How SageMaker rounds a percentage to instances is
     UNVERIFIED; whatever it does, a size that is accepted here is one instance or more.
     """

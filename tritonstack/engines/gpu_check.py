@@ -1,7 +1,7 @@
 """``make gpu-check``: what of an engine's build this machine can try, tried and reported.
 
 Everything else of this project runs without a GPU, with stand-ins; this is where a machine with one shows what they
-cannot: that ``nvidia-smi`` and ``trtexec`` say what the engine step reads, that the options of the catalogue are those
+cannot: that ``nvidia-smi`` and ``trtexec`` print what the engine step reads, that the catalogue has the options
 that this TensorRT takes, that a plan is built and answers as ONNX Runtime does.
 """
 

@@ -369,7 +369,7 @@ def kept_environment(
 ) -> PackedEnvironment:
     """The packed environment of a Python model, made now or by an earlier build.
 
-    ``work`` keeps it as ``<folder>.python-<version>.<digest>.tar.gz``, and what it holds beside it. Raises as
+    ``work`` keeps it as ``<folder>.python-<version>.<digest>.tar.gz``, and what it holds next to it. Raises as
     :func:`make_execution_environment`.
     """
     requirements = folder / part.requirements

@@ -184,7 +184,7 @@ class Exported:
 
 @dataclass(frozen=True, kw_only=True)
 class _Given:
-    """What a script gets beside the recipe: the sample's arrays and the weights that were downloaded, or None."""
+    """What a script gets besides the recipe: the sample's arrays and the weights that were downloaded, or None."""
 
     sample: Path | None
     weights: Path | None
@@ -283,7 +283,7 @@ def _keep(partial: Path, finished: Path) -> None:
 
 
 def _add_report(path: Path, before: Path | None) -> None:
-    """Check what the script reported, and put what the exports before it reported beside it."""
+    """Check what the script reported, and put what the exports before it reported next to it."""
     own = _read_report(path)
     earlier = _read_report(before) if before else {}
     content = {name: earlier.get(name, {}) | part for name, part in own.items()}

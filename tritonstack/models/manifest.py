@@ -127,7 +127,7 @@ class EngineEntry(_Part):
 
 
 def engine_manifest_name(plan: str) -> str:
-    """The name of the file beside a plan that holds its :class:`EngineEntry`."""
+    """The name of the file next to a plan that holds its :class:`EngineEntry`."""
     return f"{plan}.json"
 
 
@@ -225,7 +225,7 @@ class Places:
 
     @property
     def sources(self) -> Path:
-        """The folder of downloaded weights, each by its SHA-256: beside the exports, which read them."""
+        """The folder of downloaded weights, each by its SHA-256: next to the exports, which read them."""
         return self.exports.with_name("sources")
 
     def folder(self, model: str) -> Path:
@@ -377,7 +377,7 @@ class Sizes:
         )
 
     def dependency(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> str | None:
-        """What the archive's bytes depend on beside its inputs: none, python or engine; None without a manifest."""
+        """What the archive's bytes depend on besides its inputs: none, python or engine; None without a manifest."""
         for store in self._stores:
             found = store.manifest(model, digest, endpoint=endpoint, platform=platform)
             if found is not None:

@@ -276,7 +276,7 @@ def map_fields() -> frozenset[str]:
 
 
 def rivals(name: str) -> frozenset[str]:
-    """The fields of a configuration of which none may stand beside ``name``."""
+    """The fields of a configuration of which none may stand with ``name``."""
     specs = _definitions()[0]["ModelConfig"]
     group = specs[name].group if name in specs else ""
     return frozenset(other for other, spec in specs.items() if group and spec.group == group and other != name)

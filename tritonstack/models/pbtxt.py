@@ -52,7 +52,7 @@ class PbtxtError(ValueError):
 
 @dataclass(frozen=True)
 class Scalar:
-    """One value: ``kind`` says how it was written; ``word`` covers enumeration values and ``true``/``false``.
+    """One value: ``kind`` is how it was written; ``word`` covers enumeration values and ``true``/``false``.
 
     ``base``: the base that an integer was written in, which a fraction's field takes in decimal only. ``start`` and
     ``end`` of this and of the classes below: place in the text, in characters.

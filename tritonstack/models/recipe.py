@@ -1,4 +1,4 @@
-"""``recipe.yaml``: a model folder's archives, beside ``config.pbtxt``: weights, exports, sample, overlays."""
+"""``recipe.yaml``: a model folder's archives, next to ``config.pbtxt``: weights, exports, sample, overlays."""
 
 from __future__ import annotations
 

@@ -471,5 +471,5 @@ def in_sources(text: str, repository: Path) -> str:
 
 
 def sources_file(repository: Path) -> Path:
-    """The file beside a staged repository that notes where each of its files comes from."""
+    """The file next to a staged repository that notes where each of its files comes from."""
     return repository.with_name(f"{repository.name}.sources.json")

@@ -64,7 +64,7 @@ def stage_repository(
     Args:
         source: the archive's; its overlay and copy are carried out here.
         exports: folder name → the files of its exports, for this folder and for those it uses.
-        target: made here. Files are linked where the file system can, so that weights are not copied. A file beside it
+        target: made here. Files are linked where the file system can, so that weights are not copied. A file next to it
             notes where each file comes from, for :func:`tritonstack.models.sample.in_sources`.
         added: further files of the addressed model: name below its directory → file.
 

@@ -272,7 +272,7 @@ def make_server(draw: Callable[[], str], *, port: int) -> http.server.ThreadingH
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the base class's name
-            """Nothing: one line a minute says nothing."""
+            """Nothing: one line a minute is noise."""
 
     server = http.server.ThreadingHTTPServer((HOST, port), Handler)
     server.daemon_threads = True

@@ -118,7 +118,7 @@ def value_text(value: float) -> str:
 
 
 def mark_text(value: float) -> str:
-    """A value short enough for the space beside an axis: ``20k``, ``1.5M``."""
+    """A value short enough for the space next to an axis: ``20k``, ``1.5M``."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if value >= size:
             return f"{value / (1e3 if letter == 'k' else size):g}{letter}"

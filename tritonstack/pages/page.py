@@ -70,7 +70,7 @@ class Badge:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """``lines`` stand beside the title; a browser loads the page again after ``refresh_seconds``."""
+    """``lines`` stand next to the title; a browser loads the page again after ``refresh_seconds``."""
 
     title: str
     lines: Sequence[str]

@@ -1,6 +1,6 @@
 """What each account needs before a pipeline deploys into it: the CDK's bootstrap, trusting the pipeline's account.
 
-The bootstrap makes the roles that a deployment goes through. Whoever may use its deploy role may do, through
+The bootstrap makes the roles that a deployment goes through. Principals that may use its deploy role may do, through
 CloudFormation, what its execution role may: by default everything (CDK guide: "Customize CDK bootstrapping",
 ``--cloudformation-execution-policies``). The policies here allow what the stacks of an environment are made of.
 """

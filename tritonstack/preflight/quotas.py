@@ -27,7 +27,7 @@ class InstanceNeed:
 
     Attributes:
         highest: the sum of the endpoints' greatest numbers.
-        second_fleet: the most that one endpoint's update adds: the new fleet starts beside the old one, a rolling
+        second_fleet: the most that one endpoint's update adds: the new fleet starts next to the old one, a rolling
             one a batch at a time. Endpoints are updated one after the other, as `cdk deploy` does.
         others: instances of other endpoints of the account now.
     """
@@ -49,7 +49,7 @@ class InstanceNeed:
 
 
 def instance_need(endpoints: Sequence[Endpoint], *, others: int) -> InstanceNeed:
-    """Instances that these endpoints need beside ``others``."""
+    """Instances that these endpoints need besides ``others``."""
     return InstanceNeed(
         highest=sum(highest_count(endpoint) for endpoint in endpoints),
         second_fleet=max((update_count(endpoint) for endpoint in endpoints), default=0),

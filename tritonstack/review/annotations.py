@@ -53,7 +53,7 @@ Places = Mapping[str, tuple[tuple[int, int], ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class Annotation:
-    """A message beside lines of a file.
+    """A message next to lines of a file.
 
     Attributes:
         level: how closely to look.
@@ -139,7 +139,7 @@ def _at(file: str, place: tuple[int, int], level: Level, title: str, message: st
 
 
 def _settings(environment: EnvironmentEntry, places: Places, project: Path) -> Iterator[Annotation]:
-    """Beside the changed lines of an environment file."""
+    """Next to the changed lines of an environment file."""
     file = f"{SETTINGS}/{environment.name}.yaml"
     lines: dict[str, int] = {}
     for place in places.get(file, ()):
@@ -170,7 +170,7 @@ def _stacks_of(file: Path, line: int) -> Iterator[str]:
 
 
 def _pipeline(changing: Sequence[EnvironmentEntry], places: Places) -> Iterator[Annotation]:
-    """Beside the first changed line of the pipeline's settings."""
+    """Next to the first changed line of the pipeline's settings."""
     moved = [each for each in changing if each.name == PIPELINE or any(one.name == ACCESS for one in each.stacks)]
     if moved and PIPELINE_SETTINGS in places:
         lines = (
@@ -180,7 +180,7 @@ def _pipeline(changing: Sequence[EnvironmentEntry], places: Places) -> Iterator[
 
 
 def _models(changing: Sequence[EnvironmentEntry], places: Places, folders: Mapping[str, str]) -> Iterator[Annotation]:
-    """Beside the first changed line of each model's folder."""
+    """Next to the first changed line of each model's folder."""
     sentences: dict[str, dict[str, None]] = {}
     for environment in changing:
         for each in environment.models:
@@ -193,7 +193,7 @@ def _models(changing: Sequence[EnvironmentEntry], places: Places, folders: Mappi
 
 
 def _code(changing: Sequence[EnvironmentEntry], places: Places) -> Iterator[Annotation]:
-    """Beside the first changed line of a file that functions run."""
+    """Next to the first changed line of a file that functions run."""
     users: dict[str, list[str]] = {}
     for environment in changing:
         for stack in environment.stacks:
@@ -207,7 +207,7 @@ def _code(changing: Sequence[EnvironmentEntry], places: Places) -> Iterator[Anno
 
 
 def _constructs(changing: Sequence[EnvironmentEntry], places: Places) -> Iterator[Annotation]:
-    """Beside the first changed line of each file that templates are made from: the verdict of every environment."""
+    """Next to the first changed line of each file that templates are made from: the verdict of every environment."""
     moved = [each for each in changing if each.resources]
     message = "\n".join(f"{each.name}: {_verdict(each)}" for each in moved)
     for name, lines in places.items() if moved else ():

@@ -34,13 +34,13 @@ def synthesise(
 ) -> None:
     """Synthesise every environment into ``outdir``.
 
-    Open policy findings are no failure here: the report of them lies in ``outdir``, beside the templates.
+    Open policy findings are no failure here: the report of them lies in ``outdir``, next to the templates.
 
     Args:
         project: the folder with ``cdk.json``.
         outdir: the cloud assembly's folder; created where it is missing.
         validation: whether policy findings are looked for, which takes most of the time.
-        context: context values beside those of ``cdk.json``.
+        context: context values besides those of ``cdk.json``.
 
     Raises:
         InputError: ``project`` has no ``cdk.json`` that names an app, or the app rejected its input.

@@ -86,7 +86,7 @@ class CostTable:
 
     Attributes:
         endpoints: a row each; none of an environment that is not there.
-        beside: what stands beside them.
+        beside: the rows besides the endpoints.
     """
 
     endpoints: tuple[CostLine, ...] = ()
@@ -205,7 +205,7 @@ class _Found:
 
 @dataclass(frozen=True, kw_only=True)
 class _Kind:
-    """A row beside the endpoints.
+    """A row besides the endpoints.
 
     ``read``: what a resource of the types is billed for; None for a free one. ``billed``: by what, if several times.
     """

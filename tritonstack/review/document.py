@@ -104,7 +104,7 @@ class DocumentEntry(Part):
 
 
 class StackEntry(Part):
-    """What changes in a stack beside its resources."""
+    """What changes in a stack besides its resources."""
 
     name: str = Field(description="Its name in the environment.")
     stack_name: str = Field(description="Its name in CloudFormation.")
@@ -215,7 +215,7 @@ class CostEntry(Part):
 
 
 class CostRowEntry(Part):
-    """One row of what an environment costs: an endpoint, or what stands beside the endpoints."""
+    """One row of what an environment costs: an endpoint, or what stands besides the endpoints."""
 
     name: str = Field(description="endpoint prod-digits, NAT gateways.")
     quantity_before: str | None = Field(description="How many, in words; null where there was none.")

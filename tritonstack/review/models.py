@@ -347,7 +347,7 @@ class Total:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointSizes:
-    """All archives of one endpoint, beside what an instance holds.
+    """All archives of one endpoint, against what an instance holds.
 
     Attributes:
         stack: the stack's name in the environment.

@@ -472,7 +472,7 @@ class _StackFacts:
             yield self._fact(resource, "internet", "", comes, goes, counts=Counts.WITHOUT_OWNER)
 
     def _public_access(self, resource: Resource) -> Iterator[Fact]:
-        """The public access block. A new bucket has all of it unless the template says otherwise (S3 user guide)."""
+        """The public access block. A new bucket has all of it unless the template sets another (S3 user guide)."""
         given = resource.properties.get("PublicAccessBlockConfiguration")
         for flag in _BLOCKS:
             if isinstance(given, dict) and _is_on(given.get(flag)):

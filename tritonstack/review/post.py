@@ -110,7 +110,7 @@ class PullRequest:
 
 
 def pull_request_of(variables: Mapping[str, str]) -> PullRequest:
-    """Where the variables of a CI system say that the comment goes.
+    """Where the comment goes, by the variables of a CI system.
 
     Raises:
         InputError: every variable that is missing or wrong.

@@ -82,7 +82,7 @@ class Base:
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known beside the templates; callables take the environment's name.
+    """What is known besides the templates; callables take the environment's name.
 
     Attributes:
         prices: at the base and now.
@@ -109,7 +109,7 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What is reported of one environment beside its resources.
+    """What is reported of one environment besides its resources.
 
     Attributes:
         models: those that change.

@@ -62,7 +62,7 @@ class Resource:
 
 @dataclass(frozen=True, kw_only=True)
 class Asset:
-    """Files that a stack deploys beside its template.
+    """Files that a stack deploys next to its template.
 
     Attributes:
         path: construct path in the stack: ``Activation/Handler/Code``.

@@ -109,7 +109,7 @@ def _openings(environment: EnvironmentEntry, kind: str) -> Iterator[str]:
 
 
 def _cost(environment: EnvironmentEntry) -> Iterator[str]:
-    """Sentences beside the table of ``cost_rows``, which has the amounts."""
+    """Sentences next to the table of ``cost_rows``, which has the amounts."""
     for each in environment.costs:
         yield from (sentence for sentence in each.sentences if not sentence.startswith(str(each.endpoint)))
     yield from cost_notes(environment.cost_table)

@@ -104,13 +104,13 @@ class Bench:
     ) -> BenchDocument:
         """Measure them. What is measured so far lies in ``folder`` at any time.
 
-        A subject that fails is a result without a load, or with those that it had, which says why; the others follow.
+        A subject that fails is a result without a load, or with those that it had, with the reason; the others follow.
 
         Args:
             subjects: in their order.
             folder: of the results.
             command: the words of the command line, kept with the results.
-            progress: told what is done.
+            progress: called with each step.
 
         Raises:
             WorkFailedError: results cannot be written.

@@ -208,7 +208,7 @@ class CloudTests:
         Raises:
             InputError: no such endpoint.
             WorkFailedError: the stack is not deployed, or a test cannot be started, followed, stopped or fetched; the
-                message says where its results will be, wherever it goes on.
+                message states where its results will be, wherever it goes on.
             KeyboardInterrupt: once all is stopped.
         """
         chosen = by_kind(chosen_endpoints(self._environment, names))

@@ -38,7 +38,7 @@ def hold(
     """Each result against each limit that is set. Without a result there is nothing that could pass: that fails.
 
     So does a test that did not come to its end, and a result that is marked as failed, whatever figures they have.
-    What was measured on the instance type that is deployed is held; what was measured beside it is told alone.
+    What was measured on the instance type that is deployed is held; what was measured on other types is reported only.
 
     Args:
         document: the results.

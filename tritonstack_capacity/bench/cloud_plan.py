@@ -268,7 +268,7 @@ def configuration_of(
 
     Raises:
         ReleaseLookupError: it is not deployed.
-        InputError: its sample cannot be read, or cannot be said in this format.
+        InputError: its sample cannot be read, or cannot be written in this format.
     """
     client = ModelClient(environment=environment.environment, session=session)
     name = f"{endpoint.name}/{endpoint.models[0]}"
@@ -350,7 +350,7 @@ class TestObjects:
         """Write the results into ``folder``; whether there were any.
 
         Those of Inference Recommender get their page here: what gathers them writes document and table alone.
-        ``local``: they are of the local AWS. Then the document says so, and what was measured here bears the name of no
+        ``local``: they are of the local AWS. Then the document states it, and a measurement here has the name of no
         instance type of SageMaker's.
 
         Raises:

@@ -246,7 +246,7 @@ def measurements_csv(document: BenchDocument) -> str:
     """A row for each model and format that was measured: the load that answered most, among those within the limit.
 
     Where a stop latency was set, only loads within it count, and a result without one has the row of its lowest
-    latency: `tritonstack capacity size` then says that it misses the limit.
+    latency: `tritonstack capacity size` then reports that it misses the limit.
     """
     stop = document.settings["stop"]
     percentile = f"{document.settings['rule']['percentile']:g}"

@@ -100,7 +100,7 @@ async def cold_starts(session: Any, target: BenchTarget, *, count: int, ask: Ask
 
 @contextmanager
 def copies(s3: Any, target: BenchTarget, *, model_data_url: str, count: int) -> Iterator[list[str]]:
-    """So many copies of a model's archive beside it, for as long as the block lasts.
+    """So many copies of a model's archive in its folder, for as long as the block lasts.
 
     Raises:
         WorkFailedError: this caller may not write there, or the archive is not there.

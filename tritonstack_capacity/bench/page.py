@@ -94,7 +94,7 @@ def _figures(document: BenchDocument) -> Iterator[Figure]:
 
 
 class _Named:
-    """Names and looks of results beside each other."""
+    """Names and looks of results next to each other."""
 
     def __init__(self, results: Sequence[ResultPart]) -> None:
         self._several = len({each.payload_format for each in results}) > 1
@@ -275,7 +275,7 @@ def _rate(result: ResultPart) -> float:
 
 
 def _latency(result: ResultPart) -> float | None:
-    """Milliseconds as Inference Recommender gives them; it does not say of which percentile."""
+    """Milliseconds as Inference Recommender gives them; the percentile is not stated."""
     found = result.points[0].latency_ms if result.points else None
     return None if found is None else found.mean
 

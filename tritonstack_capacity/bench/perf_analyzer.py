@@ -97,7 +97,7 @@ def arguments(
     """Its options for one load; its rounds are windows of the same length.
 
     At a rate its calls do not wait for each other (``--async``): by itself it has four threads for them.
-    ``whatever_comes``: it takes the first windows, whether they agree or not, where else it would tell nothing.
+    ``whatever_comes``: it takes the first windows, whether they agree or not, where else it would report nothing.
     """
     rule = settings.rule
     within = ANYTHING if whatever_comes else rule.within * 100
@@ -141,7 +141,7 @@ def read_export(text: str) -> Analysed:
 
 
 async def run(command: Sequence[str], *, seconds: float) -> str:
-    """Run it. Returns its error message, else its last line; the export alone says whether it measured.
+    """Run it. Returns its error message, else its last line; only the export shows whether it measured.
 
     Raises:
         WorkFailedError: it does not end within ``seconds``.
@@ -193,7 +193,7 @@ class AnalyserWay:
     """A way to one model.
 
     Attributes:
-        options: what it is told of the way.
+        options: how to measure.
         data: the request, as its ``--input-data`` has it.
         enter: what stands before its command.
     """
@@ -252,7 +252,7 @@ def at_container(request: ReadyRequest, *, model: str, enter: tuple[str, ...]) -
 def kserve_data(payload: Payload, manifest: Mapping[str, Any] | None) -> str:
     """A request as its ``--input-data`` has it: values in a row, shapes without the batch dimension.
 
-    ``manifest``: of the archive; it says whether the model batches.
+    ``manifest``: of the archive; it states whether the model batches.
 
     Raises:
         InputError: several inputs in one request, or bytes, which its JSON has in another form.
@@ -298,7 +298,7 @@ class Analyser:
     async def level(self, load: Load) -> Point | None:
         """One load; its rounds are perf_analyzer's last measurements. None where the budget is spent.
 
-        Where its measurements never agree, three are taken as they come: the point then says that it is not stable.
+        Where its measurements never agree, three are taken as they come: the point is then marked unstable.
 
         Raises:
             WorkFailedError: it measured nothing, or time is over.

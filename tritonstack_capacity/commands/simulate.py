@@ -133,7 +133,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 def command(
     *, scenario: Path, seed: int, trace: Path | None, json_file: Path | None, html: Path | None, png: Path | None
 ) -> None:
-    """Say what a fleet would do, before it exists: hits, cold starts, latency, instances, cost.
+    """Predict what a fleet would do: hits, cold starts, latency, instances, cost.
 
     SCENARIO is a YAML or JSON file (schemas/scenario.schema.json). Reads files alone. Exit code 2 where the scenario's
     latency limit is not kept: the answer is given all the same.

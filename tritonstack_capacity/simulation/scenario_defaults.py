@@ -30,8 +30,8 @@ class Filled:
 
     Attributes:
         value: as YAML gives it; the rest does nothing where it is no mapping.
-        origins: location of a value that was filled in → who says it, in words.
-        findings: what is wrong with what the scenario says of other files.
+        origins: location of a value that was filled in → its source, in words.
+        findings: problems with the scenario's statements about other files.
         problems: what is wrong with those files.
     """
 

@@ -204,7 +204,7 @@ def read_trace(file: Path, *, names: Sequence[str] | None) -> Trace:
 
     Raises:
         InputError: unreadable, not the two columns, a time that is no number, earlier than the one before or too late,
-            a model that nobody knows, no call, too many. Of many such lines the first are told, and how many more there
+            an unknown model, no call, too many. Of many such lines the first are listed, and how many more there
             are.
     """
     try:

@@ -66,7 +66,7 @@ class Measurement:
         instance_type: where it ran (``ml.g4dn.2xlarge``).
         invocations_per_minute: what one instance answered in a minute.
         latency_ms: the model's latency at that rate, milliseconds, as the test states it (its percentile with it).
-        usd_per_hour: of one instance, where the file says it; None where it does not.
+        usd_per_hour: of one instance, as in the file; None where it is missing.
         line: of the file, counted from 1; the header is line 1.
     """
 
@@ -237,7 +237,7 @@ class InstancePrice:
 
     Attributes:
         usd_per_hour: of one instance.
-        source: who says so, with the date where one is known.
+        source: of the price, with its date where known.
     """
 
     usd_per_hour: Decimal

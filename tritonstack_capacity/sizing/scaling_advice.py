@@ -167,7 +167,7 @@ class ScalingChange:
     Attributes:
         endpoint: as the file has it now.
         advice: its scaling.
-        settings: every setting that the advice has a say in.
+        settings: every setting that the advice affects.
     """
 
     endpoint: Endpoint

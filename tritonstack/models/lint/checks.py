@@ -178,7 +178,7 @@ def view_source(source: ArchiveSource, base: RepositoryView) -> RepositoryView:
 
 
 def _unmerged(problem: Problem, folder: Path) -> Finding:
-    """A fragment that is missing, or no text format: then its file is said with the line."""
+    """A fragment that is missing, or no text format: then its file is named with the line."""
     if problem.field:
         found = f"{problem.field}: {problem.found}"
         return Finding(file=folder / RECIPE, rule="recipe-file", found=found, allowed=problem.allowed)

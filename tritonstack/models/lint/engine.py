@@ -96,7 +96,7 @@ RULE = "engine-manifest"
 
 
 def check_engine_manifest(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What differs between a configuration and the plans that lie beside their manifests."""
+    """What differs between a configuration and the plans that lie next to their manifests."""
     if model.backend != "tensorrt":
         return
     for version in model.served_versions:

@@ -170,7 +170,7 @@ def _optional(model: ModelView, done: Completion, graph: OnnxGraph, where: str) 
 
 
 def _controls(model: ModelView) -> Mapping[str, str]:
-    """The inputs of a graph that the sequence batcher fills: name → type, empty where that is not said."""
+    """The inputs of a graph that the sequence batcher fills: name → type, empty where it is unknown."""
     batching = model.config.node.node("sequence_batching")
     found = {}
     for message in batching.nodes("control_input") if batching else ():

@@ -1,4 +1,4 @@
-"""Rules about a recipe against the folder it stands in and the configurations beside it."""
+"""Rules about a recipe against the folder it stands in and the configurations next to it."""
 
 from __future__ import annotations
 

@@ -332,7 +332,7 @@ def report_of(folders: Sequence[Path], findings: Sequence[Finding]) -> LintRepor
 
 
 def annotation(finding: Finding) -> str:
-    """A finding as a workflow command of GitHub Actions, which shows it beside the line in a pull request.
+    """A finding as a workflow command of GitHub Actions, which shows it next to the line in a pull request.
 
     Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands (setting an error or
     warning message).

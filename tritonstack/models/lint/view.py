@@ -177,7 +177,7 @@ class ModelView:
 
     @property
     def is_readable(self) -> bool:
-        """Whether the configuration could be read at all; of one that could not, nothing more is said."""
+        """Whether the configuration could be read at all; of one that could not, nothing more is reported."""
         node = self.config.node
         return bool(node.scalars or node.messages or not self.config.complaints)
 
@@ -302,7 +302,7 @@ def view_repository(
 
 
 def used_models(recipe: Recipe, folder: Path) -> dict[str, ModelView]:
-    """The models that a recipe takes from folders beside its own; what is not there is another rule's matter."""
+    """The models that a recipe takes from folders next to its own; what is not there is another rule's matter."""
     models: dict[str, ModelView] = {}
     for used in recipe.uses:
         other = folder.parent / used.folder
