@@ -39,7 +39,9 @@ def test_the_answer_is_printed_with_what_it_assumes(tmp_path: Path) -> None:
         "the limit of 900 ms is kept",
         "instances: 1 to",
         "USD for",
-        "models on an instance",
+        "in the long run, by Che's approximation (all models fit)",
+        "do not split the models over two endpoints",
+        "hit ratio by size of an instance",
         "routing (SageMaker does not publish it in full): a model's calls go to an instance that has it loaded",
     ):
         assert part in words
@@ -64,7 +66,7 @@ def test_the_files_hold_the_answer_and_a_page_that_needs_nothing_else(tmp_path: 
     assert json.loads((tmp_path / "out" / "a.json").read_text())["models"] == 4
     page = (tmp_path / "a.html").read_text()
     HTMLParser().feed(page)
-    assert page.count('role="img"') == page.count("<figure") == 6
+    assert page.count('role="img"') == page.count("<figure") == 8
     assert not re.findall(r"(?:src|href)=|url\(|https?://", page)
     assert "nan" not in page
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.html", "out", "scenario.yaml"]
@@ -121,6 +123,7 @@ def test_a_trace_takes_the_place_of_the_curve(tmp_path: Path) -> None:
     document = json.loads(run(tmp_path, "--trace", str(trace), "--json", "-").output)
     assert document["calls"]["simulated"] == 2
     assert document["calls"]["hits"] == 0
+    assert document["split"] is None
 
 
 def test_a_limit_that_is_missed_is_wrong_input_after_the_answer(tmp_path: Path) -> None:
@@ -158,5 +161,6 @@ def test_the_documented_scenario_and_commands_run_as_they_stand(
         assert (program, group, name) == ("tritonstack", "capacity", "simulate")
         result = CliRunner().invoke(simulate.command, arguments)
         assert result.exit_code == 0, result.output
-    assert json.loads((tmp_path / "answer.json").read_text())["latency_limit"]["kept"] is True
+    document = json.loads((tmp_path / "answer.json").read_text())
+    assert (document["latency_limit"]["kept"], document["split"]["worth_while"]) == (True, False)
     assert (tmp_path / "answer.html").is_file()

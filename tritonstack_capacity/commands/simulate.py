@@ -17,6 +17,7 @@ from rich.text import Text
 from tritonstack import paths
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack_capacity.simulation.answer import PERCENTILES, Answer, Latencies, answer
+from tritonstack_capacity.simulation.hit_ratio import SteadyState
 from tritonstack_capacity.simulation.report import about, answer_document, sentences
 from tritonstack_capacity.simulation.scenario_defaults import Source
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario, prepare
@@ -30,6 +31,8 @@ def simulate_view(found: Answer) -> RenderableType:
     """Tables of requests and latencies, the rest in sentences, then sources and assumptions."""
     parts: list[RenderableType] = [Text(about(found)), _calls(found), _latencies(found)]
     parts += [*(Text(line) for line in sentences(found)), ""]
+    if found.steady is not None:
+        parts.append(_sizes(found.steady))
     parts += [_sources(found.sources), Text("assumed:"), *(Text(f"- {line}") for line in found.assumptions)]
     return Group(*parts)
 
@@ -64,6 +67,16 @@ def _latencies(found: Answer) -> Table:
 def _cells(each: Latencies) -> list[str]:
     values = [each.mean, *(each.percentiles.get(percent) for percent in PERCENTILES), each.greatest]
     return [NONE if value is None else f"{value:,.1f}" for value in values]
+
+
+def _sizes(found: SteadyState) -> Table:
+    title = "hit ratio by size of an instance (GPU memory, disk, max_loaded_models), by Che's approximation"
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    view.add_column("size")
+    for size, _ in found.by_size:
+        view.add_column(f"x {size:g}", justify="right")
+    view.add_row("hit ratio", *(f"{100 * ratio:.2f} %" for _, ratio in found.by_size))
+    return view
 
 
 def _sources(found: Sequence[Source]) -> Table:

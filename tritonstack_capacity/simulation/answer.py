@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tritonstack_capacity.simulation.fleet import ROUTING_ASSUMPTIONS, FleetPlan, simulate
+from tritonstack_capacity.simulation.hit_ratio import SteadyState, steady_state
 from tritonstack_capacity.simulation.instance import (
     DOWNLOADED,
     EVICTION,
@@ -22,6 +23,7 @@ from tritonstack_capacity.simulation.instance import (
 from tritonstack_capacity.simulation.scenario import Scenario
 from tritonstack_capacity.simulation.scenario_defaults import Price, Source
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario
+from tritonstack_capacity.simulation.split import SplitAdvice, estimated_splits, simulated_split
 from tritonstack_capacity.simulation.trace import MINUTE, Floats, Integers, ModelTable, Trace
 
 HOUR = 3600.0
@@ -271,6 +273,12 @@ def _percentile(latencies: Floats, edges: Integers, middles: Floats, percent: in
     return found
 
 
+ESTIMATE_ERROR = 0.01
+"""Of Che's hit ratio where its assumptions hold (tests/tritonstack_capacity/simulation/test_hit_ratio.py)."""
+ENOUGH_TO_COMPARE = 10_000
+"""Requests from which on a simulated hit ratio is as exact, but for one time in twenty (two standard errors)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """What a fleet would do.
@@ -282,6 +290,8 @@ class Answer:
         held: models loaded on an instance after the warm-up, on average and at most; None below a minute.
         busiest: share of what the GPUs can execute that the requests of the busiest minute take, with the mean number
             of instances.
+        steady: estimate of an instance in the long run, with the mean number of instances; None without a model cache.
+        split: one endpoint or two; None without a model cache, and below two requested models.
         assumptions: sentences.
         sources: origin of each figure of the scenario.
     """
@@ -298,6 +308,8 @@ class Answer:
     instances: tuple[int, float, int]
     held: tuple[float, float] | None
     busiest: float
+    steady: SteadyState | None
+    split: SplitAdvice | None
     assumptions: tuple[str, ...]
     sources: tuple[Source, ...]
 
@@ -306,6 +318,13 @@ class Answer:
         """Whether the 95th percentile of all latencies is within the limit; None without a limit or requests."""
         limit = self.scenario.latency_limit_ms
         return None if limit is None or not self.calls.calls else self.calls.everyone.percentiles[95] <= limit
+
+    @property
+    def estimate_agrees(self) -> bool | None:
+        """Whether the estimated hit ratio is the simulated one; None without an estimate or with too few requests."""
+        if self.steady is None or self.calls.hit_ratio is None or self.calls.calls < ENOUGH_TO_COMPARE:
+            return None
+        return abs(self.steady.hit_ratio - self.calls.hit_ratio) <= ESTIMATE_ERROR
 
 
 def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
@@ -316,7 +335,13 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
     instances = _instances(happening)
     thrash = thrash_times(happening, within=scenario.thrash_seconds)
     executions = float((models.popularity * models.of_each("least_seconds_each")).sum())
-    paid = happening.instance_seconds()
+    paid, peak_rate = happening.instance_seconds(), _peak_rate(trace)
+    steady, split = None, None
+    if plan.machine.cached:
+        typical = replace(plan, count=max(1, round(instances[1])))
+        steady = steady_state(typical, models)
+        split = estimated_splits(typical, models, peak_rate=peak_rate)
+        split = None if split is None else simulated_split(split, prepared, after=after, seed=seed)
     return Answer(
         scenario=scenario,
         models=models,
@@ -329,8 +354,10 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
         cost=fleet_cost(prepared.price, instance_seconds=paid, seconds=trace.seconds, calls=len(trace)),
         instances=instances,
         held=_held(happening, after=after),
-        busiest=executions * _peak_rate(trace) / (plan.machine.executions * instances[1]),
-        assumptions=tuple(_assumptions(scenario, plan)),
+        busiest=executions * peak_rate / (plan.machine.executions * instances[1]),
+        steady=steady,
+        split=split,
+        assumptions=tuple(_assumptions(scenario, plan, split=split is not None)),
         sources=prepared.sources,
     )
 
@@ -357,9 +384,10 @@ def _held(happening: Happening, *, after: float) -> tuple[float, float] | None:
     return (sum(counts) / len(counts), max(counts)) if counts else None
 
 
-def _assumptions(scenario: Scenario, plan: FleetPlan) -> Iterator[str]:
+def _assumptions(scenario: Scenario, plan: FleetPlan, *, split: bool) -> Iterator[str]:
+    """``split``: whether two endpoints are compared with one, which has several instances then."""
     machine, cold = plan.machine, scenario.cold_start
-    if plan.count > 1 or (plan.scaling is not None and plan.scaling.maximum > 1):
+    if split or plan.count > 1 or (plan.scaling is not None and plan.scaling.maximum > 1):
         how = ROUTING_ASSUMPTIONS[plan.routing].format(spill_calls=plan.spill_calls)
         yield f"routing (SageMaker does not publish it in full): {how}"
     executions = "one execution" if machine.executions == 1 else f"{machine.executions} executions"

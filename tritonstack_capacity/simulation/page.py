@@ -58,6 +58,22 @@ def _figures(found: Answer) -> Iterator[Figure]:
     again = f"of models evicted in the last {found.loads.thrash_seconds:g} s"
     yield _figure("loads", "Loads and thrash", "a minute", {"loads": course.loads, again: course.thrash})
     yield _figure("held", "Models on an instance (LoadedModelCount)", "mean", {"loaded": course.held})
+    if found.steady is not None:
+        by_size = [(size, 100 * ratio) for size, ratio in found.steady.by_size]
+        title = "Hits by size of an instance"
+        yield _figure("sizes", title, "percent, estimated", {"hits": by_size}, across="times its size", top=100.0)
+    if found.split is not None:
+        one = 100 * found.split.one
+        yield _figure(
+            "split",
+            "Hits of two endpoints",
+            "percent, estimated",
+            {"hits": [(float(each.hot_models), 100 * each.hit_ratio) for each in found.split.splits]},
+            across="hot models",
+            log_x=len(found.models) > 20,
+            top=100.0,
+            limit=(one, f"one endpoint {one:.1f} %"),
+        )
 
 
 def _figure(
@@ -66,24 +82,28 @@ def _figure(
     unit: str,
     lines: Mapping[str, Points],
     *,
+    across: str = "minutes",
     top: float | None = None,
+    log_x: bool = False,
     log_y: bool = False,
     limit: tuple[float, str] | None = None,
 ) -> Figure:
-    """Over time, in minutes; lines without points are left out."""
+    """Lines without points are left out. Points over time have seconds, and are shown in minutes."""
+    unit_of_x = 60 if across == "minutes" else 1
     drawn = [
-        Line(label=label, points=[(seconds / 60, value) for seconds, value in points], colour=number)
+        Line(label=label, points=[(x / unit_of_x, y) for x, y in points], colour=number)
         for number, (label, points) in enumerate(lines.items())
         if points
     ]
     if not drawn:
         return Figure(title=title, unit=unit, key=key, points=0)
     values = [y for line in drawn for _, y in line.points] + ([] if limit is None else [limit[0]])
+    places = [x for line in drawn for x, _ in line.points]
     chart = Chart(
         title=title,
         unit=unit,
         lines=drawn,
-        x=linear_axis([], top=max(x for line in drawn for x, _ in line.points), most=8, label="minutes"),
+        x=log_axis(places, label=across) if log_x else linear_axis([], top=max(places), most=8, label=across),
         y=log_axis(values) if log_y else linear_axis(values, top=top),
         limits=() if limit is None else (limit,),
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tritonstack_capacity.simulation.answer import Answer, Latencies
+from tritonstack_capacity.simulation.hit_ratio import SteadyState
+from tritonstack_capacity.simulation.split import BUSIEST, MOST_SIMULATED, SplitAdvice
 
 FORMAT = 2
 
@@ -18,7 +20,7 @@ def about(found: Answer) -> str:
 
 
 def sentences(found: Answer) -> list[str]:
-    """Limit, instances, cost, loads."""
+    """Limit, instances, cost, loads, models on an instance, and whether to split."""
     loads, calls = found.loads, found.calls
     least, mean, greatest = found.instances
     cached = found.scenario.model_cache == "enabled"
@@ -41,9 +43,54 @@ def sentences(found: Answer) -> list[str]:
     rate = f"{loads.loads_per_minute:,.1f} a minute (at most {loads.peak_loads_per_minute:,})"
     thrash = " (thrash)" if cached else ""
     lines.append(f"{loads.loads:,} loads, {rate}, {loads.evictions:,} {gone[0]}; {again}{thrash}")
-    if cached and found.held is not None:
-        lines.append(f"models on an instance: {found.held[0]:,.1f} on average, at most {found.held[1]:,.1f}")
+    if found.steady is not None:
+        lines += _steady(found, found.steady)
+    if cached:
+        lines.append(_split(found))
     return lines
+
+
+def _steady(found: Answer, steady: SteadyState) -> list[str]:
+    held = "" if found.held is None else f"{found.held[0]:,.1f} on average, at most {found.held[1]:,.1f}; "
+    limit = "all models fit" if steady.limited_by is None else f"limited by {steady.limited_by}"
+    simulated = "" if found.calls.hit_ratio is None else f", {100 * found.calls.hit_ratio:.2f} % simulated"
+    most, once = ("at most ", ", as if no model were loaded twice") if steady.is_upper_bound else ("", "")
+    lines = [
+        f"models on an instance: {held}{steady.models:,.1f} in the long run, by Che's approximation ({limit})",
+        f"hit ratio: {most}{100 * steady.hit_ratio:.2f} % in the long run{once}{simulated}",
+    ]
+    if found.estimate_agrees is False:
+        lines.append(
+            "the two hit ratios differ: the approximation takes loads for done at once, caches for full, requests for "
+            "independent and the number of instances for fixed"
+        )
+    return lines
+
+
+def _split(found: Answer) -> str:
+    advice = found.split
+    if advice is None:
+        return "two endpoints: one model is requested, there is nothing to split"
+    best = advice.best
+    if best is None:
+        return (
+            f"two endpoints: not with {_instances(advice.instances)}: however they are divided, one side is more than "
+            f"{100 * BUSIEST:.0f} % busy"
+        )
+    verdict = "split" if advice.worth_while else "do not split"
+    one, both = advice.simulated or (advice.one, best.hit_ratio)
+    how = "simulated" if advice.simulated else f"estimated only: more than {MOST_SIMULATED:,} requests"
+    price = found.cost.usd_per_hour
+    cost = "price unknown" if price is None else f"{price * advice.instances:,.2f} USD an hour"
+    return (
+        f"{verdict} the models over two endpoints: the hottest {best.hot_models:,} on {_instances(best.hot_instances)} "
+        f"and the others on {_instances(best.cold_instances)} have {100 * both:.2f} % hits, one endpoint has "
+        f"{100 * one:.2f} % ({how}); both with {_instances(advice.instances)}, {cost}"
+    )
+
+
+def _instances(count: int) -> str:
+    return "1 instance" if count == 1 else f"{count:,} instances"
 
 
 def _cost(found: Answer) -> str:
@@ -105,6 +152,8 @@ def answer_document(found: Answer) -> dict[str, Any]:
             "per_million_calls": cost.per_million,
         },
         "models_on_an_instance": None if found.held is None else dict(zip(("mean", "most"), found.held, strict=True)),
+        "steady_state": None if found.steady is None else _steady_document(found, found.steady),
+        "split": None if found.split is None else _split_document(found.split),
         "assumptions": list(found.assumptions),
         "sources": [{"figure": each.figure, "value": each.value, "origin": each.origin} for each in found.sources],
         "over_time": {
@@ -124,3 +173,40 @@ def answer_document(found: Answer) -> dict[str, Any]:
 def _latencies(each: Latencies) -> dict[str, Any]:
     values = {f"p{percent}": value for percent, value in each.percentiles.items()}
     return {"calls": each.count, "mean": each.mean, **values, "greatest": each.greatest}
+
+
+def _steady_document(found: Answer, steady: SteadyState) -> dict[str, Any]:
+    """By Che's approximation."""
+    return {
+        "models": steady.models,
+        "hit_ratio": steady.hit_ratio,
+        "is_upper_bound": steady.is_upper_bound,
+        "limited_by": steady.limited_by,
+        "agrees_with_simulation": found.estimate_agrees,
+        "hit_ratio_by_size": [{"times": size, "hit_ratio": ratio} for size, ratio in steady.by_size],
+    }
+
+
+def _split_document(advice: SplitAdvice) -> dict[str, Any]:
+    best = advice.best
+    simulated = None
+    if advice.simulated is not None:
+        simulated = dict(zip(("one_endpoint_hit_ratio", "split_hit_ratio"), advice.simulated, strict=True))
+    return {
+        "worth_while": advice.worth_while,
+        "decided_by": "estimate" if simulated is None else "simulation",
+        "instances": advice.instances,
+        "one_endpoint_hit_ratio": advice.one,
+        "best": None
+        if best is None
+        else {
+            "hot_models": best.hot_models,
+            "hot_instances": best.hot_instances,
+            "cold_instances": best.cold_instances,
+            "hit_ratio": best.hit_ratio,
+        },
+        "simulated": simulated,
+        "hit_ratio_by_hot_models": [
+            {"hot_models": each.hot_models, "hit_ratio": each.hit_ratio} for each in advice.splits
+        ],
+    }

@@ -75,15 +75,17 @@ def test_more_requests_than_the_gpus_can_execute_are_reported_as_too_much(tmp_pa
     assert not any("too much" in line for line in sentences(answered(tmp_path)))
 
 
-def test_the_routing_assumption_is_stated_where_several_instances_are_simulated(tmp_path: Path) -> None:
+def test_the_routing_assumption_is_stated_where_several_instances_are_simulated_or_compared(tmp_path: Path) -> None:
     def stated(*changes: tuple[str, str]) -> str:
         assumed = answered(tmp_path, *changes).assumptions
         return " ".join(each for each in assumed if "SageMaker does not publish" in each)
 
-    assert stated() == ""
-    assert "an instance that has it loaded" in stated(("xlarge}", "xlarge, count: 2}"))
+    alone = ("  - {name: small, count: 3,", "  # {name: small, count: 3,")
+    assert stated(alone) == ""
+    assert "an instance that has it loaded" in stated()  # two endpoints are compared with one of two instances
+    assert "an instance that has it loaded" in stated(alone, ("xlarge}", "xlarge, count: 2}"))
     scaled = "scaling: {minimum: 1, maximum: 2, concurrency: 1}\nrouting: random\narrivals:"
-    assert "to any instance with equal probability" in stated(("arrivals:", scaled))
+    assert "to any instance with equal probability" in stated(alone, ("arrivals:", scaled))
 
 
 def test_without_a_model_cache_models_are_unloaded_and_not_evicted(tmp_path: Path) -> None:
@@ -91,5 +93,8 @@ def test_without_a_model_cache_models_are_unloaded_and_not_evicted(tmp_path: Pat
     cached = answered(tmp_path)
     assert found.calls.hit_ratio is not None and cached.calls.hit_ratio is not None
     assert found.calls.hit_ratio < 0.5 < cached.calls.hit_ratio
-    assert "evict" not in " ".join([*sentences(found), *found.assumptions])
+    assert (found.steady, found.split) == (None, None)
+    words = " ".join([*sentences(found), *found.assumptions])
+    assert "evict" not in words
+    assert "endpoints" not in words
     assert "models on an instance" in " ".join(sentences(cached))

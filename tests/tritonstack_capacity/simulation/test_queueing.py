@@ -1,17 +1,15 @@
-"""The simulation against formulas: queues (Erlang, Pollaczek and Khinchine), hit ratios of an LRU cache (Che)."""
+"""The simulation against the queues that have a formula (Erlang, Pollaczek and Khinchine)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import pytest
 
-from tests.tritonstack_capacity.simulation.plans import KIND, calls, drawn, equal_models, hits, plan, poisson, table
+from tests.tritonstack_capacity.simulation.plans import KIND, calls, plan, poisson, table
 from tritonstack_capacity.simulation.fleet import simulate
-from tritonstack_capacity.simulation.trace import Floats, ModelKind, ModelTable
+from tritonstack_capacity.simulation.trace import ModelKind
 
 
 def erlang_c(*, servers: int, load: float) -> float:
@@ -100,57 +98,3 @@ def test_a_model_in_line_does_not_get_in_line_again() -> None:
     trace = calls((1.0, 0), (1.0, 1), (1.0, 0), (1.0, 0), (1.25, 2))
     happening = simulate(plan(executions=2), table(quick, slow, quick), trace, seed=0)
     assert list(happening.calls.latencies) == pytest.approx([0.1, 1.0, 0.2, 0.3, 0.15])
-
-
-def che(popularity: Floats, sizes: Floats, room: float) -> float:
-    """Hit ratio of an LRU cache (Che, Tung and Wang, "Hierarchical Web Caching Systems", IEEE JSAC 20(7), 2002).
-
-    Each model stays for the same time T after its last request, and T is what fills the cache.
-    """
-    low, high = 0.0, 1e9
-    for _ in range(100):
-        middle = (low + high) / 2
-        filled = float((sizes * -np.expm1(-popularity * middle)).sum())
-        low, high = (middle, high) if filled < room else (low, middle)
-    return float((popularity * -np.expm1(-popularity * low)).sum() / popularity.sum())
-
-
-def replayed(models: ModelTable, *, requests: int = 120_000, **how: Any) -> float:
-    """Hit ratio of the second half of independent requests; in the first the cache fills."""
-    happening = simulate(plan(**how), models, drawn(models, count=requests, apart=1.0, seed=7), seed=7)
-    found = hits(happening)[requests // 2 :]
-    return sum(found) / len(found)
-
-
-@pytest.mark.parametrize(("zipf", "places"), [(0.6, 100), (0.9, 20), (0.9, 200), (1.2, 50)])
-def test_equal_models_hit_as_often_as_che_says(zipf: float, places: int) -> None:
-    models = equal_models(1000, zipf=zipf)
-    expected = che(models.popularity, np.ones(1000), places)
-    assert replayed(models, most_models=places) == pytest.approx(expected, abs=0.01)
-
-
-def test_unequal_models_hit_as_often_as_che_says() -> None:
-    """Sizes from 10 to 100, in an order that has nothing to do with how often models are called."""
-    count, draw = 800, np.random.default_rng(3)
-    weights = np.arange(1, count + 1, dtype=np.float64) ** -0.8
-    models = ModelTable(
-        kinds=tuple(replace(KIND, memory=size, disk=size) for size in range(10, 101)),
-        kind_of=draw.integers(0, 91, count),
-        popularity=weights / weights.sum(),
-        names=tuple(f"m{number}" for number in range(count)),
-    )
-    expected = che(models.popularity, models.of_each("memory"), 6000.0)
-    assert replayed(models, memory=6000) == pytest.approx(expected, abs=0.01)
-
-
-def test_random_routing_makes_each_instance_a_cache_of_all_models() -> None:
-    models = equal_models(300, zipf=0.8)
-    expected = che(models.popularity, np.ones(300), 40)
-    assert replayed(models, most_models=40, count=4, routing="random") == pytest.approx(expected, abs=0.01)
-
-
-@pytest.mark.long
-def test_ten_thousand_models_hit_as_often_as_che_says() -> None:
-    models = equal_models(10_000, zipf=0.9)
-    expected = che(models.popularity, np.ones(10_000), 1000)
-    assert replayed(models, requests=1_000_000, most_models=1000) == pytest.approx(expected, abs=0.01)
