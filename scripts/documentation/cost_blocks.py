@@ -12,7 +12,7 @@ from tritonstack.review.cost import Amount, prices_of
 from tritonstack.review.cost_table import CostTable, table_of
 from tritonstack.review.document import cost_table_entry
 from tritonstack.review.stored import read_snapshots
-from tritonstack.review.wording import COST_COLUMNS, cost_rows
+from tritonstack.review.views.wording import COST_COLUMNS, cost_rows
 
 LOCAL = "local"
 """The environment of the local AWS, which bills nobody."""

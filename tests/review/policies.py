@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.review.small import Template, of, resource, stack
-from tritonstack.review.permissions import Direction, PermissionChange, permission_changes
+from tritonstack.review.access.permissions import Direction, PermissionChange, permission_changes
 from tritonstack.review.snapshot import EnvironmentSnapshot, Findings
 
 Statement = Mapping[str, Any]

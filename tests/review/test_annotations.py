@@ -9,11 +9,11 @@ import pytest
 from tests.review.projects import SETTINGS, git, make_project
 from tests.review.reports import PRICES, after, before
 from tests.review.small import code, of, stack
-from tritonstack.review.annotations import MOST, Annotation, annotations_of, commands_of
 from tritonstack.review.document import ReviewDocument, document_of
 from tritonstack.review.report import Base, Level, report_of
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import changed_lines
+from tritonstack.review.views.annotations import MOST, Annotation, annotations_of, commands_of
 
 
 @pytest.fixture

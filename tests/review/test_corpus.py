@@ -17,9 +17,9 @@ from tritonstack.cloudformation.resource_schemas import replacement_rules
 from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.change import Effect, Replaces
 from tritonstack.review.document import document_of
-from tritonstack.review.markdown import markdown
-from tritonstack.review.pages import page
 from tritonstack.review.report import Base, report_of
+from tritonstack.review.views.markdown import markdown
+from tritonstack.review.views.pages import page
 
 ANEW = "where that is meant: python -m tests.review.corpus.write, and read what it changes"
 NAMES = [each.name for each in cases()]

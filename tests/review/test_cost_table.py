@@ -23,7 +23,7 @@ from tritonstack.review.document import cost_table_entry
 from tritonstack.review.report import Level
 from tritonstack.review.snapshot import EnvironmentSnapshot
 from tritonstack.review.stored import read_snapshots
-from tritonstack.review.wording import COST_COLUMNS, cost_notes, cost_rows
+from tritonstack.review.views.wording import COST_COLUMNS, cost_notes, cost_rows
 
 REGION = "us-east-1"
 NOWHERE = "xx-nowhere-1"

@@ -8,9 +8,9 @@ import pytest
 
 from tests.review.reports import before, document, report
 from tests.review.small import resource
-from tritonstack.review.markdown import LIMIT, code, markdown, text
 from tritonstack.review.post import MARKER
-from tritonstack.review.wording import part_lists
+from tritonstack.review.views.markdown import LIMIT, code, markdown, text
+from tritonstack.review.views.wording import part_lists
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from tritonstack.review.models import CommittedReleases, ModelChange, ModelKind,
 from tritonstack.review.report import Known, report_of
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import write_snapshots
-from tritonstack.review.wording import part_lists
+from tritonstack.review.views.wording import part_lists
 
 NOTHING = Sizes()
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.review.policies import allow, bucket, deny, environment
 from tests.review.small import MODEL, Template, resource
-from tritonstack.review.openings import OpeningKind, opening_changes
+from tritonstack.review.access.openings import OpeningKind, opening_changes
 
 OPENED, CLOSED, OTHER = OpeningKind.OPENED, OpeningKind.CLOSED, OpeningKind.OTHER
 Told = list[tuple[OpeningKind, str, str]]

@@ -13,7 +13,7 @@ from tests.review.reports import before, document, report
 from tests.review.small import resource
 from tritonstack.pages import chromium
 from tritonstack.pages.chromium import find_chromium
-from tritonstack.review.pages import page
+from tritonstack.review.views.pages import page
 
 needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")
 

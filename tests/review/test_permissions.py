@@ -21,7 +21,7 @@ from tests.review.policies import (
 )
 from tests.review.small import Template, resource
 from tests.stacks.app_process import ROOT
-from tritonstack.review.permissions import permission_changes
+from tritonstack.review.access.permissions import permission_changes
 from tritonstack.review.snapshot import Finding, Findings
 from tritonstack.review.stored import read_snapshots
 

@@ -13,8 +13,8 @@ from tests.review.policies import NARROWER, OTHER, WIDER, changes, environment, 
 from tests.review.small import Template, resource
 from tests.review.values import stacks
 from tritonstack.iam_policies import Request, Verdict, covers, evaluate, may_meet
-from tritonstack.review.openings import OpeningKind, opening_changes
-from tritonstack.review.permissions import permission_changes
+from tritonstack.review.access.openings import OpeningKind, opening_changes
+from tritonstack.review.access.permissions import permission_changes
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 ACTIONS = ("s3:GetObject", "s3:GetAcl", "s3:PutObject", "sns:Publish")

@@ -10,8 +10,8 @@ import pytest
 from tests.review.github import TOKEN, StandIn, stand_in
 from tests.review.reports import document
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.review.markdown import markdown
 from tritonstack.review.post import MARKER, PullRequest, main, pull_request_of
+from tritonstack.review.views.markdown import markdown
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from rich.console import Console
 from tests.review.reports import before, document, report
 from tests.review.small import resource, serving
 from tritonstack.review.document import ReviewDocument
-from tritonstack.review.pages import MOST_LINES, WHERE, show
+from tritonstack.review.views.pages import MOST_LINES, WHERE, show
 
 
 def shown(given: ReviewDocument, *, verbose: bool = False) -> list[str]:

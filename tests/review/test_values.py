@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tritonstack.review.change import ABSENT
 from tritonstack.review.document import texts_of
-from tritonstack.review.wording import diff_lines
+from tritonstack.review.views.wording import diff_lines
 
 
 def signed(before: str | None, after: str | None) -> list[str]:

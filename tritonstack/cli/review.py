@@ -18,18 +18,18 @@ from tritonstack.models.inputs import resolved_models
 from tritonstack.models.manifest import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.paths import LocalPaths, project_folder, write_text
 from tritonstack.pipeline.snapshot import CONTEXT, FOLDER, SETTINGS, added_by_pipeline
-from tritonstack.review.annotations import annotations_of, commands_of
 from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.cost import prices_of
 from tritonstack.review.cost_table import table_of
 from tritonstack.review.document import ReviewDocument, cost_table_entry, document_of
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
-from tritonstack.review.markdown import LIMIT, WHOLE, markdown
-from tritonstack.review.pages import show, show_costs
 from tritonstack.review.report import Base, Known, report_of
 from tritonstack.review.snapshot import NOTHING, Snapshots, joined, without
 from tritonstack.review.stored import read_snapshots_at, snapshots_at
-from tritonstack.review.wording import match_groups
+from tritonstack.review.views.annotations import annotations_of, commands_of
+from tritonstack.review.views.markdown import LIMIT, WHOLE, markdown
+from tritonstack.review.views.pages import show, show_costs
+from tritonstack.review.views.wording import match_groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +206,7 @@ def command(
     if as_markdown is not None:
         write_text(as_markdown, markdown(document, limit=LIMIT, whole=whole))
     if as_html is not None:
-        from tritonstack.review.pages import page  # noqa: PLC0415 - Jinja is loaded for a page alone
+        from tritonstack.review.views.pages import page  # noqa: PLC0415 - Jinja is loaded for a page alone
 
         write_text(as_html, page(document))
     if annotations:

@@ -9,10 +9,10 @@ from decimal import Decimal
 from fnmatch import fnmatchcase
 
 from tritonstack.errors import InputError, Problem
+from tritonstack.review.access.openings import OpeningKind
+from tritonstack.review.access.permissions import Direction, PermissionChange
 from tritonstack.review.change import Effect, ResourceChange
 from tritonstack.review.models import ModelKind
-from tritonstack.review.openings import OpeningKind
-from tritonstack.review.permissions import Direction, PermissionChange
 from tritonstack.review.report import EnvironmentReport, Report, broad_without_reason, standing
 
 

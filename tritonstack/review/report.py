@@ -11,6 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from tritonstack.models.manifest import ManifestStore, Sizes
+from tritonstack.review.access.openings import OpeningChange, OpeningKind, opening_changes
+from tritonstack.review.access.permissions import Direction, PermissionChange, permission_changes
 from tritonstack.review.change import Effect, EnvironmentChange, StackChange, TrafficChange, Update
 from tritonstack.review.compare import compare
 from tritonstack.review.cost import (
@@ -37,8 +39,6 @@ from tritonstack.review.models import (
     served_sets,
     sets_of,
 )
-from tritonstack.review.openings import OpeningChange, OpeningKind, opening_changes
-from tritonstack.review.permissions import Direction, PermissionChange, permission_changes
 from tritonstack.review.snapshot import PIPELINE, EnvironmentSnapshot, Snapshots, StackSnapshot
 from tritonstack.review.traffic import ENDPOINT, endpoint_name
 

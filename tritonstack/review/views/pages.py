@@ -19,7 +19,7 @@ from rich.text import Text
 from tritonstack.review.change import Effect
 from tritonstack.review.document import CostTableEntry, EnvironmentEntry, PropertyEntry, ResourceEntry, ReviewDocument
 from tritonstack.review.report import Level
-from tritonstack.review.wording import (
+from tritonstack.review.views.wording import (
     COST,
     COST_COLUMNS,
     cost_notes,

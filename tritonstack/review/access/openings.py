@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from tritonstack.iam_policies import cidr_covers, listed
+from tritonstack.review.access.permissions import Direction, PermissionChange, permission_changes
+from tritonstack.review.access.policies import SubjectKind
 from tritonstack.review.intrinsics import StackValues
-from tritonstack.review.permissions import Direction, PermissionChange, permission_changes
-from tritonstack.review.policies import SubjectKind
 from tritonstack.review.resource_changes import renames
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 

@@ -12,7 +12,7 @@ from tritonstack.review.change import Effect
 from tritonstack.review.document import EnvironmentEntry, PropertyEntry, ReviewDocument, StackEntry
 from tritonstack.review.post import MARKER
 from tritonstack.review.report import Level
-from tritonstack.review.wording import (
+from tritonstack.review.views.wording import (
     COST,
     COST_COLUMNS,
     MatchGroup,

@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from tritonstack.iam_policies import stricter
-from tritonstack.review.intrinsics import StackValues
-from tritonstack.review.policies import (
+from tritonstack.review.access.policies import (
     PRINCIPALS,
     Element,
     Grant,
@@ -22,6 +21,7 @@ from tritonstack.review.policies import (
     subjects_of,
     wildcards,
 )
+from tritonstack.review.intrinsics import StackValues
 from tritonstack.review.resource_changes import renames
 from tritonstack.review.snapshot import EnvironmentSnapshot, Findings, Json, StackSnapshot
 
