@@ -166,14 +166,17 @@ class TargetTracking:
         if clock.now() < self._failed_at.get(policy["PolicyARN"], -math.inf) + _AGAIN_SECONDS:
             return
         _, endpoint, _, variant = policy["ResourceId"].split("/")
-        before, measured = self._count(endpoint, variant), _measured(alarm)
-        if before is None or measured is None:
+        before, newest = self._count(endpoint, variant), _newest(alarm)
+        if before is None or newest is None:
+            return
+        measured_at, measured = newest
+        cooldowns = self._cooldowns[policy["PolicyARN"]]
+        if measured_at < cooldowns.scaled_out:  # measured with fewer instances
             return
         target = self._target(policy)
         wanted = desired_instances(before, value=measured, target=configuration["TargetValue"])
         after = min(wanted, target["MaxCapacity"])
         cooldown = configuration.get("ScaleOutCooldown", DEFAULT_COOLDOWN_SECONDS)
-        cooldowns = self._cooldowns[policy["PolicyARN"]]
         if after > before and cooldowns.allow_scale_out(clock.now(), added=after - before, cooldown=cooldown):
             self._scale_out(policy, target=target, before=before, after=after)
 
@@ -217,13 +220,13 @@ class TargetTracking:
             _emit_scaled_to_max(of, target=target, before=before, began=began)
 
 
-def _measured(alarm: Mapping[str, Any]) -> float | None:
-    """The newest value of an alarm's metric within what the alarm looks at."""
+def _newest(alarm: Mapping[str, Any]) -> tuple[float, float] | None:
+    """The newest value of an alarm's metric within its evaluation periods, after the start of its period in seconds."""
     period = int(alarm["Period"])
     end = int(clock.now() // period * period)
     span = Span(start=end - HIGH_PERIODS * period, end=end, period=period)
     series = metrics.series(metric_of(dict(alarm)), span, statistic(alarm["Statistic"]), label="")
-    return series.points[max(series.points)] if series.points else None
+    return max(series.points.items(), default=None)
 
 
 def _emit_scaled_to_max(of: dict[str, str], *, target: Mapping[str, Any], before: int, began: float) -> None:

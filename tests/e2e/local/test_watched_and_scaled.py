@@ -104,7 +104,7 @@ def test_the_deployment_asked_its_models_and_a_picture_whose_request_lies_ready_
     [name] = [group["logGroupName"] for group in groups if "Verification" in group["logGroupName"]]
     lines = [event["message"] for event in logs.filter_log_events(logGroupName=name)["events"]]
     [told] = [json.loads(line) for line in lines if line.startswith('{"began"')]
-    assert [archive.partition(".")[0] for archive in told["answered"]] == ["digits-ensemble", "digits-onnx"]
+    assert [archive.partition(".")[0] for archive in told["verified"]] == ["digits-ensemble", "digits-onnx"]
     assert told["left"] == []
 
 
