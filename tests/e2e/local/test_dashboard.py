@@ -72,8 +72,8 @@ def test_every_graph_of_an_endpoint_under_load_has_data_or_says_why_it_cannot(
 
 
 def highest_share_of_errors(figure: str) -> float:
-    """Of the container's own answers, percent; 0 where the graph has no data."""
-    found = re.search(r"own answers</th><td>[^<]*</td><td>[^<]*</td><td>([^<]*)</td>", figure)
+    """Of InvocationModelErrors, percent; 0 where the graph has no data."""
+    found = re.search(r"InvocationModelErrors</th><td>[^<]*</td><td>[^<]*</td><td>([^<]*)</td>", figure)
     return 0.0 if found is None else float(found[1])
 
 
