@@ -253,8 +253,12 @@ class TritonContainer:
         return last_lines(self.log_path, lines)
 
     def stop(self, *, seconds: float = 10.0) -> int:
-        """End the server: SIGTERM, and SIGKILL after ``seconds``. Returns the exit code when all of it is gone."""
-        self._enclosure.signal(signal.SIGTERM)
+        """End the server: SIGTERM, and SIGKILL after ``seconds``, or at once where those are 0.
+
+        Returns the exit code when all of it is gone.
+        """
+        if seconds:
+            self._enclosure.signal(signal.SIGTERM)
         try:
             self.exited.result(timeout=seconds)
         except NotYetError:
