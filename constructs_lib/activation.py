@@ -11,11 +11,11 @@ import aws_cdk as cdk
 from aws_cdk import aws_s3_assets as s3_assets
 from constructs import Construct, IConstruct
 
-from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
+from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.endpoint import Endpoint
 from constructs_lib.handler_function import HandlerFunction
-from constructs_lib.permission import allow, arn
+from constructs_lib.permission import allow, allow_metrics, arn
 from constructs_lib.triton_model import MultiModelData, TritonImage
 from tritonstack import naming
 from tritonstack.config.endpoint import VerificationSettings
@@ -231,13 +231,7 @@ class Verification(Construct):
         policy, arn = self.function.policy, endpoint.endpoint_arn
         allow(policy, "SeeEndpoint", ["sagemaker:DescribeEndpoint"], [arn])
         allow(policy, "SendSampleRequests", ["sagemaker:InvokeEndpoint"], [arn])
-        allow(policy, "SeeUnloads", ["cloudwatch:GetMetricStatistics"], ["*"])
-        acknowledge(
-            policy,
-            finding="AwsSolutions-IAM5[Resource::*]",
-            reason="cloudwatch:GetMetricStatistics has no resource type and no condition key (service authorization "
-            "reference, CloudWatch); it reads figures and changes nothing.",
-        )
+        allow_metrics(policy, "SeeUnloads", "cloudwatch:GetMetricStatistics")
 
     def _allow_reading(
         self, release_set: s3_assets.Asset, *, artifacts: ArtifactBucketReference, manifest_prefix: str

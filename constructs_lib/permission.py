@@ -48,6 +48,15 @@ def allow(
                 acknowledge_wildcard(policy, resource=resource, reason=wildcard)
 
 
+def allow_metrics(policy: iam.Policy, sid: str, action: str) -> None:
+    """Let a policy read CloudWatch's metrics by one action (``cloudwatch:GetMetricData``), which takes no resource."""
+    reason = (
+        f"{action} has no resource type and no condition key (service authorization reference, CloudWatch); "
+        "it reads figures and changes nothing."
+    )
+    allow(policy, sid, [action], ["*"], wildcard=reason)
+
+
 _COLON_SERVICES = frozenset({"cloudwatch", "lambda", "logs", "states"})
 """Services whose ARNs separate resource type and name by a colon; the others by a slash."""
 

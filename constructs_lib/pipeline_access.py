@@ -15,7 +15,7 @@ from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.codebuild_project import acknowledge_role_path
 from constructs_lib.model_build import allow_engine_builds, allow_parameters
-from constructs_lib.permission import allow, allow_listing, arn, staging_bucket_name
+from constructs_lib.permission import allow, allow_listing, allow_metrics, arn, staging_bucket_name
 from tritonstack import naming
 
 SESSION_HOURS = 1
@@ -110,13 +110,7 @@ def _allow_endpoints(policy: iam.Policy, *, environment: str, endpoints: Sequenc
         stacks,
         wildcard="A stack's ARN ends in an id that CloudFormation gives; the name before it is whole.",
     )
-    allow(policy, "SeeLoads", ["cloudwatch:GetMetricData"], ["*"])
-    acknowledge(
-        policy,
-        finding="AwsSolutions-IAM5[Resource::*]",
-        reason="cloudwatch:GetMetricData has no resource type and no condition key (service authorization reference, "
-        "CloudWatch); it reads figures and changes nothing.",
-    )
+    allow_metrics(policy, "SeeLoads", "cloudwatch:GetMetricData")
 
 
 # The CDK attaches its statements where no setting reaches: to the roles of its own builds. They are known by their

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +60,7 @@ class _Job(RemoteJob, Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RemoteRunner:
+class RemoteRunner(ABC):
     """Builds engines, each as a job of a service.
 
     Attributes:
@@ -88,8 +89,9 @@ class RemoteRunner:
             state = await_job(running, stop=self.stop, interval=poll_seconds(client), report=report, what=self.service)
             self._collect(running, state, staged, output, report)
 
+    @abstractmethod
     def _start(self, client: Any, staged: StagedJob, job: Path) -> _Job:
-        raise NotImplementedError
+        """Start the service's job for a staged build."""
 
     def _check(self) -> None:
         if self.stop.is_set():
