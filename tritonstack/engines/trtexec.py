@@ -6,16 +6,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
 from tritonstack.catalogue.options import minor_version, takes_value, tensorrt_candidates
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.runtime_options import Engine, Shape
 from tritonstack.naming import Platform
+
+if TYPE_CHECKING:  # synthesis imports this module, and NumPy alone is a twentieth of it
+    from numpy.typing import NDArray
 
 # Only options are given that every TensorRT knows which the release may have: see ``tritonstack.catalogue.options``.
 BF16_SINCE = (8, 0)
@@ -351,10 +351,10 @@ def write_job(job: EngineJob, folder: Path, *, plan: str = "model.plan", output:
 
 def _engine_array(name: str, array: NDArray[Any], *, narrow: bool) -> NDArray[Any]:
     """An input as the engine's tensor holds it. Raises InputError for a number that INT32 does not hold."""
-    if not narrow or array.dtype != np.int64:
-        return np.ascontiguousarray(array)
-    narrowed = array.astype(np.int32)
-    if not np.array_equal(narrowed, array):
+    if not narrow or array.dtype != "int64":
+        return array
+    narrowed = array.astype("int32")
+    if (narrowed != array).any():
         advice = "give the recipe's sample smaller numbers: before TensorRT 10 an engine takes INT32"
         raise InputError([Problem(field=f"inputs.{name}", found="a number of 64 bits", allowed="INT32", advice=advice)])
     return narrowed
