@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.differential.repository import Base
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 MODEL = """\
 import triton_python_backend_utils as pb_utils
@@ -18,7 +19,15 @@ class TritonPythonModel:
 """
 
 
-def _python(name: str, *, more: str = "") -> str:
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """A sound repository; requests reach ``model``, and its configuration is what changes are made to."""
+
+    model: str
+    files: Mapping[str, str]
+
+
+def python_config(name: str, *, more: str = "") -> str:
     """A configuration with one input x and one output y."""
     return f"""\
 name: "{name}"
@@ -31,13 +40,11 @@ instance_group [ {{ kind: KIND_CPU }} ]
 
 
 DOUBLE = Base(
-    name="one Python model",
     model="double",
-    files={"double/config.pbtxt": _python("double"), "double/1/model.py": MODEL},
+    files={"double/config.pbtxt": python_config("double"), "double/1/model.py": MODEL},
 )
 
 CHAIN = Base(
-    name="ensemble of two Python models",
     model="chain",
     files={
         "chain/config.pbtxt": """\
@@ -56,15 +63,14 @@ ensemble_scheduling {
 }
 """,
         "chain/1/": "",
-        "one/config.pbtxt": _python("one"),
+        "one/config.pbtxt": python_config("one"),
         "one/1/model.py": MODEL,
-        "two/config.pbtxt": _python("two"),
+        "two/config.pbtxt": python_config("two"),
         "two/1/model.py": MODEL,
     },
 )
 
 BRANCHES = Base(
-    name="ensemble that splits and joins",
     model="branches",
     files={
         "branches/config.pbtxt": """\
@@ -89,7 +95,7 @@ ensemble_scheduling {
 }
 """,
         "branches/1/": "",
-        "one/config.pbtxt": _python("one"),
+        "one/config.pbtxt": python_config("one"),
         "one/1/model.py": MODEL,
         "join/config.pbtxt": """\
 name: "join"
@@ -107,7 +113,6 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ 4 ] }, { name: "debug" data_ty
 )
 
 RESHAPED = Base(
-    name="Python model with reshaped tensors",
     model="reshaped",
     files={
         "reshaped/config.pbtxt": """\
@@ -122,16 +127,14 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ 4, 3 ] reshape { shape: [ 2, 6
 )
 
 VERSIONS = Base(
-    name="Python model in three versions",
     model="versions",
     files={
-        "versions/config.pbtxt": _python("versions", more="version_policy { specific { versions: [ 1, 3 ] } }\n"),
+        "versions/config.pbtxt": python_config("versions", more="version_policy { specific { versions: [ 1, 3 ] } }\n"),
         **{f"versions/{number}/model.py": MODEL for number in (1, 2, 3)},
     },
 )
 
 BATCHED = Base(
-    name="Python model with dynamic batching, warm-up, labels and parameters",
     model="batched",
     files={
         "batched/config.pbtxt": """\
@@ -165,10 +168,9 @@ version_policy { latest { num_versions: 1 } }
 )
 
 SEQUENCE = Base(
-    name="Python model with sequence batching",
     model="sequence",
     files={
-        "sequence/config.pbtxt": _python(
+        "sequence/config.pbtxt": python_config(
             "sequence",
             more="""\
 sequence_batching {
@@ -188,7 +190,6 @@ sequence_batching {
 )
 
 RAGGED = Base(
-    name="Python model with ragged batching",
     model="ragged",
     files={
         "ragged/config.pbtxt": """\
@@ -208,7 +209,6 @@ dynamic_batching { }
 )
 
 OPTIONAL = Base(
-    name="Python model with an optional input",
     model="optional",
     files={
         "optional/config.pbtxt": """\
@@ -224,3 +224,6 @@ output [ { name: "y" data_type: TYPE_FP32 dims: [ 4 ] } ]
         "optional/1/model.py": MODEL,
     },
 )
+
+_ALL = (DOUBLE, CHAIN, BRANCHES, RESHAPED, VERSIONS, BATCHED, SEQUENCE, RAGGED, OPTIONAL)
+BASES = {base.model: base for base in _ALL}

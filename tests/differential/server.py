@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.differential.repository import Mutation
+from tests.differential.tables import Mutation
 from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer
 
 _ENVIRONMENT = {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
@@ -69,7 +69,7 @@ class Server:
     def load(self, mutation: Mutation, *, seconds: float = LOAD_SECONDS) -> Answer:
         """Lay out the repository where SageMaker unpacks archives, untouched, and load it."""
         answer, name = self.load_laid_out(mutation.write, seconds=seconds)
-        if answer.accepted and mutation.base.has_steps:
+        if answer.accepted and sum(path.endswith("/config.pbtxt") for path in mutation.base.files) > 1:  # an ensemble
             self.unload(name, seconds=seconds)
         return answer
 

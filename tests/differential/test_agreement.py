@@ -1,28 +1,48 @@
-"""The linter against the real Triton: each mutated repository is loaded, and both must judge alike, for one reason."""
+"""The linter against the real Triton: each mutated repository is loaded, and both must judge alike, for one reason.
+
+The quick tests hold the linter to what the tables say of the server.
+"""
 
 from __future__ import annotations
 
 import os
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.differential.linter import refusals
-from tests.differential.repository import Mutation
 from tests.differential.server import Answer, Server, start_single
-from tests.differential.tables import ANSWERED
-from tests.differential.tables.running import RUNNING
-from tests.differential.tables.single import SINGLE
-from tests.differential.tables.stuck import ENDED, STUCK
+from tests.differential.tables import ANSWERED, ENDED, RUNNING, SINGLE, STUCK, Mutation, refusals
 
 SAMPLE = 25
 FIXED = "0024"
 """The seed without one: a run of the suite must not depend on luck; the long test compares all."""
 SEED = "TRITONSTACK_DIFFERENTIAL_SEED"
 """The environment variable that repeats a sample."""
+
+
+ALL = [*ANSWERED, *STUCK]
+
+
+def test_there_are_many_mutations_of_both_kinds_each_with_a_name_of_its_own_and_reasons_for_refusals() -> None:
+    assert [name for name, count in Counter(one.name for one in ALL).items() if count > 1] == []
+    assert sum(one.accepted for one in ANSWERED) >= 50
+    assert sum(not one.accepted for one in ANSWERED) >= 100
+    assert [one.name for one in (*ALL, *SINGLE) if one.accepted == bool(one.server_says)] == []
+
+
+@pytest.mark.parametrize("mutation", ALL, ids=lambda mutation: mutation.name)
+def test_the_linter_refuses_what_the_server_does_not_load_and_nothing_else(mutation: Mutation, tmp_path: Path) -> None:
+    found = refusals(mutation, tmp_path / "repository")
+    assert mutation.rule in found if mutation.rule else found == frozenset()
+
+
+@pytest.mark.parametrize("mutation", SINGLE, ids=lambda mutation: mutation.name)
+def test_the_linter_judges_a_single_models_repository_as_the_server_does(mutation: Mutation, tmp_path: Path) -> None:
+    found = refusals(mutation, tmp_path / "repository", multi_model=False)
+    assert mutation.rule in found if mutation.rule else found == frozenset()
 
 
 def _disagreement(mutation: Mutation, answer: Answer, found: frozenset[str]) -> str:
@@ -80,16 +100,16 @@ def test_linter_and_triton_agree_on_every_mutation(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mutation", [pytest.param(mutation, id=mutation.name) for mutation in SINGLE])
+@pytest.mark.parametrize("mutation", SINGLE, ids=lambda mutation: mutation.name)
 def test_linter_and_triton_agree_where_the_model_is_named_at_the_start(mutation: Mutation, tmp_path: Path) -> None:
     repository = tmp_path / "repository"
-    found = refusals(mutation, repository, single_model=True)
+    found = refusals(mutation, repository, multi_model=False)
     answer = start_single(repository, tmp_path / "container", default_model=mutation.base.model)
     assert _disagreement(mutation, answer, found) == ""
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mutation", [pytest.param(mutation, id=mutation.name) for mutation in STUCK])
+@pytest.mark.parametrize("mutation", STUCK, ids=lambda mutation: mutation.name)
 def test_what_triton_never_answers_for_is_not_loaded_and_refused_by_the_linter(
     mutation: Mutation, tmp_path: Path
 ) -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.differential.corpus import Case, corpus
-from tests.differential.linter import BACKENDS, RELEASE
 from tests.differential.server import Answer, Server
+from tests.differential.tables import lint_errors
 from tests.differential.test_agreement import SEED
-from tritonstack.models.lint import Target, lint_folder
 
 HELD_OUT = "held out"
 """The seed of the cases that count: no rule was changed for one of them."""
@@ -24,13 +23,6 @@ SECONDS = 40.0
 
 LEAST = 0.95
 LEAST_LOADED = 120
-
-
-def lint_errors(folder: Path) -> list[str]:
-    """The rules by which the linter refuses a repository for a multi-model endpoint."""
-    target = Target(release=RELEASE, backends=frozenset(BACKENDS), multi_model=True)
-    found = lint_folder(folder, target=target)
-    return sorted({each.rule for each in found if each.level == "error"})
 
 
 def judged(cases: Sequence[Case], folder: Path) -> list[tuple[Case, bool, list[str], str]]:
@@ -45,7 +37,7 @@ def judged(cases: Sequence[Case], folder: Path) -> list[tuple[Case, bool, list[s
                     answer, _ = server.load_laid_out(case.write, seconds=SECONDS)
                 except (TimeoutError, ConnectionError):
                     answer = Answer(accepted=False, told="no answer")
-                verdicts.append((case, answer.accepted, lint_errors(folder / f"case-{index}"), answer.told))
+                verdicts.append((case, answer.accepted, sorted(lint_errors(folder / f"case-{index}")), answer.told))
                 if answer.told == "no answer":
                     break
     return verdicts

@@ -9,11 +9,11 @@ from typing import cast
 import pytest
 
 from tests.differential.bases import CHAIN
-from tests.differential.repository import Mutation
 from tests.differential.server import Answer, Server
+from tests.differential.tables import Mutation
 from tritonstack_local.container import TritonContainer
 
-SOUND = Mutation("sound", CHAIN, ())
+SOUND = Mutation("sound", CHAIN)
 
 
 class Ended:
