@@ -1,4 +1,4 @@
-"""One local AWS for the tests of this folder that need one, and the exports that they share."""
+"""What the tests of this folder share: one local AWS, exports, and proofs without a Triton."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.engines.prepare_way import Way
+from tests.engines.tiny_engine import PROVEN
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.models.staging import Proofs
+from tritonstack.models.sample import prove_sample
+
+PROVE = "tritonstack.models.staging.prove_sample"
 
 
 @pytest.fixture(scope="session")
@@ -27,10 +30,18 @@ def exports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("exports")
 
 
-@pytest.fixture(scope="session")
-def proofs() -> Proofs:
-    """Proofs by the local Triton, each by the digest of what it covers."""
-    return {}
+@pytest.fixture(scope="module", autouse=True)
+def proof_without_triton() -> Iterator[None]:
+    """Each archive counts as proven: what a proof finds, ``tests/models/test_proof.py`` shows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PROVE, lambda *_, **__: PROVEN)
+        yield
+
+
+@pytest.fixture
+def proof_by_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proof is that of a build: the local Triton answers the sample."""
+    monkeypatch.setattr(PROVE, prove_sample)
 
 
 @pytest.fixture
@@ -40,6 +51,6 @@ def environment() -> str:
 
 
 @pytest.fixture
-def way(tmp_path: Path, emulator: Emulator, exports: Path, proofs: Proofs, environment: str) -> Way:
+def way(tmp_path: Path, emulator: Emulator, exports: Path, environment: str) -> Way:
     """A project, and an environment of its own on the local AWS."""
-    return Way.make(tmp_path / "project", emulator, environment, exports=exports, proofs=proofs)
+    return Way.make(tmp_path / "project", emulator, environment, exports=exports)

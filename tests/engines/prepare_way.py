@@ -33,7 +33,6 @@ from tritonstack.models.inputs import model_digest
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
-from tritonstack.models.staging import Proofs
 from tritonstack.naming import ArchiveName, Platform, artifact_parameter, builds_parameter
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
@@ -145,7 +144,6 @@ class Way:
         emulator: the local AWS.
         name: the environment's, and the bucket's.
         exports: where finished exports are kept.
-        proofs: of archives that were proven before, so that the local Triton starts for the first test alone.
         said: what the preparations said, as (archive, text).
         stop: what their runners listen to.
         runs: the engines that :meth:`here` began.
@@ -156,16 +154,15 @@ class Way:
     emulator: Emulator
     name: str
     exports: Path
-    proofs: Proofs = field(default_factory=dict)
     said: list[tuple[str, str]] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
     runs: list[str] = field(default_factory=list)
     before_run: Callable[[str], None] = lambda _name: None
 
     @classmethod
-    def make(cls, root: Path, emulator: Emulator, name: str, *, exports: Path, proofs: Proofs) -> Way:
+    def make(cls, root: Path, emulator: Emulator, name: str, *, exports: Path) -> Way:
         """Make the project and the environment's bucket; :meth:`make_builds` makes the rest."""
-        way = cls(root, emulator, name, exports, proofs)
+        way = cls(root, emulator, name, exports)
         root.mkdir(parents=True, exist_ok=True)
         write_tiny(root)
         write_double(root)
@@ -257,7 +254,6 @@ class Way:
             watch=lambda archive, text: self.said.append((archive, text)),
             stop=self.stop,
             runner_for=runner_for,
-            proofs=self.proofs,
         )
 
     def here(self, builder: Builder, _order: Order) -> CountingRunner:

@@ -29,10 +29,17 @@ def left(step: Step) -> list[str]:
     return sorted(path.name for path in step.output.iterdir())
 
 
-def test_a_plan_is_built_and_answers_the_proof(tmp_path: Path) -> None:
-    step = Step.make(tmp_path)
-    status, log = step.run()
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Step, str]:
+    """A step that was run on the planned machine in the planned image, and its log."""
+    step = Step.make(tmp_path_factory.mktemp("built"))
+    status, log = step.run(CUDA_VERSION="12.6.1", NVIDIA_TRITON_SERVER_VERSION="24.09")
     assert status == 0, log
+    return step, log
+
+
+def test_a_plan_is_built_and_answers_the_proof(built: tuple[Step, str]) -> None:
+    step, _ = built
     assert left(step) == LEFT
     answered = json.loads((step.output / "outputs.json").read_text())
     assert answered == [
@@ -41,16 +48,20 @@ def test_a_plan_is_built_and_answers_the_proof(tmp_path: Path) -> None:
     ]
     assert read_graph(step.output / "model.plan") == doubling_graph()
     assert read_header(step.output / "model.plan")["options"]["--fp16"] == ""
+    lines = (step.output / "trtexec.log").read_text().splitlines()
+    assert lines
+    assert all("trtexec-stand-in" in line for line in lines)
 
 
-def test_the_result_says_what_built_it_and_the_files_digests(tmp_path: Path) -> None:
-    step = Step.make(tmp_path)
-    assert step.run(CUDA_VERSION="12.6.1")[0] == 0
+def test_the_result_says_what_built_it_and_the_files_digests(built: tuple[Step, str]) -> None:
+    step, log = built
     result = step.result
     assert (result["outcome"], result["release"], result["image"]) == ("built", "24.09", {"CUDA_VERSION": "12.6.1"})
     assert result["trtexec"]["tensorrt"] == "10.4.0"
     assert result["trtexec"]["stand_in"] is True
     assert result["gpu"]["compute_capability"] == "8.6"
+    assert (result["cuda"]["by"], result["cuda"]["driver"]) == ("driver", result["gpu"]["driver"])
+    assert "by: driver" in log
     assert set(result["durations"]) == {"build_seconds", "proof_seconds"}
     assert set(OPTIONS) <= set(result["command"])
     for one in result["files"].values():
@@ -58,25 +69,24 @@ def test_the_result_says_what_built_it_and_the_files_digests(tmp_path: Path) -> 
         assert (one["bytes"], one["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
 
 
-def test_the_log_says_that_a_stand_in_is_at_work(tmp_path: Path) -> None:
-    step = Step.make(tmp_path)
-    step.run()
-    lines = (step.output / "trtexec.log").read_text().splitlines()
-    assert lines
-    assert all("trtexec-stand-in" in line for line in lines)
+def test_the_step_starts_itself_once_through_nvidias_entrypoint_where_there_is_one(built: tuple[Step, str]) -> None:
+    step, log = built
+    assert log.count("== nvidia_entrypoint-stand-in ==") == 1
+    assert step.result["cuda"]["entrypoint"] == str(step.programs.entrypoint)
 
 
 @pytest.mark.parametrize(
     ("machine", "said"),
     [
         ({"tensorrt": "10.3.0"}, ["Triton 24.09 with TensorRT 10.4", "is TensorRT 10.3.0"]),
+        ({"tensorrt": "10.13.3", "planned": ["10.1"]}, ["TensorRT 10.1,", "is TensorRT 10.13.3"]),
         ({"gpu": "T4", "compute_capability": "7.5"}, ["A10G (compute capability 8.6)", "NVIDIA T4", "7.5"]),
         ({"gpu": "A10"}, ["planned for A10G", "NVIDIA A10 "]),
         ({"compute_capability": "8.9"}, ["compute capability 8.6", "compute capability 8.9"]),
     ],
 )
 def test_another_machine_than_planned_is_refused_before_anything_is_built(
-    tmp_path: Path, machine: dict[str, str], said: list[str]
+    tmp_path: Path, machine: dict[str, Any], said: list[str]
 ) -> None:
     step = Step.make(tmp_path, **machine)
     status, log = step.run()
@@ -93,85 +103,92 @@ OLD = {"driver": "470.256.02", "supports": "11.4"}
 UNAVAILABLE = "CUDA Driver UNAVAILABLE (cuInit(0) returned 803)"
 
 
+def driver_of(step: Step, monkeypatch: pytest.MonkeyPatch, **image: str) -> dict[str, Any]:
+    """What the step finds of the driver, in an image with these variables."""
+    for name, value in {**step.programs.environment(), engine_step.THROUGH: "", **image}.items():
+        monkeypatch.setenv(name, value)
+    job = engine_step.read_job(step.folder / "job.json")
+    return engine_step.check_driver(job, engine_step.check_gpus(job)["driver"])
+
+
 @pytest.mark.parametrize(
     ("machine", "by"),
     [
-        ({}, "driver"),
         ({"driver": "535.161.08", "supports": "12.2"}, "minor version compatibility"),
-        ({**OLD, "compat": "CUDA Driver OK"}, "forward compatibility"),
         ({"driver": "580.82.07", "supports": "13.0"}, "driver"),
         ({**OLD, "cuda": None}, "not known"),
         ({"driver": "580.82.07", "supports": ""}, "minor version compatibility"),
     ],
 )
 def test_a_driver_that_runs_the_images_cuda_is_told_with_what_makes_it(
-    tmp_path: Path, machine: dict[str, Any], by: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: dict[str, Any], by: str
 ) -> None:
-    step = Step.make(tmp_path, **machine)
+    assert driver_of(Step.make(tmp_path, **machine), monkeypatch)["by"] == by
+
+
+def test_forward_compatibility_that_the_entrypoint_sets_up_runs_the_images_cuda(tmp_path: Path) -> None:
+    step = Step.make(tmp_path, **OLD, compat="CUDA Driver OK")
     status, log = step.run()
     assert status == 0, log
-    assert step.result["cuda"]["by"] == by
-    assert step.result["gpu"]["driver"] == step.result["cuda"]["driver"]
-    assert f"by: {by}" in log
+    assert step.result["cuda"]["by"] == "forward compatibility"
+
+
+ADVICE = ["builds.engine_builder", "release with an older CUDA"]
 
 
 @pytest.mark.parametrize(
     ("machine", "image", "said"),
     [
         (OLD, {}, ["470.256.02 supports CUDA 11.4", "has CUDA 12.6.1", "driver 525 or newer"]),
-        ({**OLD, "compat": UNAVAILABLE}, {}, [UNAVAILABLE, "nvidia_entrypoint-stand-in.sh reports"]),
         ({}, {"CUDA_VERSION": "13.0.1.012"}, ["560.35.03 supports CUDA 12.6", "CUDA 13.0.1.012", "driver 580"]),
         ({**OLD, "supports": ""}, {}, ["in a version that it does not tell"]),
-        (OLD, {"TRITONSTACK_NVIDIA_ENTRYPOINT": ""}, ["without NVIDIA's entrypoint (/opt/nvidia/nvidia_entrypoint.sh"]),
     ],
 )
 def test_a_driver_too_old_for_the_images_cuda_is_refused_with_what_is_needed_and_what_to_do(
-    tmp_path: Path, machine: dict[str, Any], image: dict[str, str], said: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: dict[str, Any], image: dict[str, str], said: list[str]
 ) -> None:
-    step = Step.make(tmp_path, **machine)
+    with pytest.raises(StepError) as refused:
+        driver_of(Step.make(tmp_path, **machine), monkeypatch, **image)
+    assert refused.value.status == engine_step.MACHINE
+    assert all(words in refused.value.reason for words in [*said, *ADVICE])
+
+
+@pytest.mark.parametrize(
+    ("compat", "image", "said"),
+    [
+        (UNAVAILABLE, {}, [UNAVAILABLE, "nvidia_entrypoint-stand-in.sh reports"]),
+        ("", {"TRITONSTACK_NVIDIA_ENTRYPOINT": ""}, ["without NVIDIA's entrypoint (/opt/nvidia/nvidia_entrypoint.sh"]),
+    ],
+)
+def test_nothing_is_built_where_the_entrypoint_makes_no_old_driver_run(
+    tmp_path: Path, compat: str, image: dict[str, str], said: list[str]
+) -> None:
+    step = Step.make(tmp_path, **OLD, compat=compat)
     status, log = step.run(**image)
     assert status == 3, log
-    assert left(step) == ["result.json"], "nothing was built"
+    assert left(step) == ["result.json"]
     assert step.result["phase"] == "machine"
-    for words in [*said, "builds.engine_builder", "release with an older CUDA"]:
-        assert words in step.result["reason"]
+    assert all(words in step.result["reason"] for words in [*said, *ADVICE])
+    assert ("starts without NVIDIA's entrypoint" in log) == bool(image)
 
 
-def test_the_step_starts_itself_once_through_nvidias_entrypoint_where_there_is_one(tmp_path: Path) -> None:
-    step = Step.make(tmp_path)
-    status, log = step.run()
-    assert (status, log.count("== nvidia_entrypoint-stand-in ==")) == (0, 1)
-    assert step.result["cuda"]["entrypoint"] == str(step.programs.entrypoint)
-
-
-@pytest.mark.parametrize("program", ["", "no-such-program"])
-def test_an_image_without_an_entrypoint_is_no_failure(tmp_path: Path, program: str) -> None:
-    step = Step.make(tmp_path)
-    named = str(tmp_path / program) if program else ""
-    status, log = step.run(TRITONSTACK_NVIDIA_ENTRYPOINT=named)
+def test_an_entrypoint_that_does_not_run_is_no_failure(tmp_path: Path) -> None:
+    step = Step.make(tmp_path, tensorrt="10.13.3", planned=["10.9", "10.13"])
+    status, log = step.run(TRITONSTACK_NVIDIA_ENTRYPOINT=str(tmp_path / "no-such-program"))
     assert status == 0, log
     assert step.result["cuda"]["entrypoint"] is None
-    assert ("does not run here" if program else "starts without NVIDIA's entrypoint") in log
+    assert "does not run here" in log
+    assert step.result["trtexec"]["tensorrt"] == "10.13.3", "any of several planned versions will do"
 
 
-def test_another_release_of_the_image_is_refused(tmp_path: Path) -> None:
+def test_another_release_of_the_image_is_refused_and_what_an_earlier_run_left_does_not_count(tmp_path: Path) -> None:
     step = Step.make(tmp_path)
-    assert step.run(NVIDIA_TRITON_SERVER_VERSION="24.09")[0] == 0
+    step.output.mkdir()
+    for name in LEFT:
+        (step.output / name).touch()
     assert step.run(NVIDIA_TRITON_SERVER_VERSION="25.04")[0] == 3
     assert "this image is Triton 25.04" in step.result["reason"]
-    assert left(step) == ["result.json"], "what an earlier run left does not count any more"
-
-
-def test_any_of_several_planned_versions_will_do(tmp_path: Path) -> None:
-    step = Step.make(tmp_path, tensorrt="10.13.3", planned=["10.9", "10.13"])
-    status, log = step.run()
-    assert status == 0, log
-    assert step.result["trtexec"]["tensorrt"] == "10.13.3"
-
-
-def test_a_version_is_compared_number_by_number(tmp_path: Path) -> None:
-    step = Step.make(tmp_path, tensorrt="10.13.3", planned=["10.1"])
-    assert step.run()[0] == 3
+    assert left(step) == ["result.json"]
 
 
 def test_a_wrong_job_is_refused_with_every_mistake_at_once(tmp_path: Path) -> None:
@@ -190,9 +207,10 @@ def test_a_wrong_job_is_refused_with_every_mistake_at_once(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("content", ["", "[1]", "3", "{"])
 def test_a_job_that_is_no_object_is_refused(tmp_path: Path, content: str) -> None:
-    step = Step.make(tmp_path)
     (tmp_path / "job.json").write_text(content)
-    assert step.run()[0] == 2
+    with pytest.raises(StepError) as refused:
+        engine_step.read_job(tmp_path / "job.json")
+    assert refused.value.status == engine_step.JOB
 
 
 def test_a_job_whose_files_are_missing_is_refused_with_their_names(tmp_path: Path) -> None:
@@ -360,7 +378,9 @@ def interpreter(version: str) -> str:
     pytest.skip(f"no Python {version} on this machine")
 
 
-@pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12"])
+@pytest.mark.parametrize(
+    "version", ["3.8", *(pytest.param(f"3.{minor}", marks=pytest.mark.long) for minor in (9, 10, 11)), "3.12"]
+)
 def test_it_runs_with_the_python_of_every_triton_image(tmp_path: Path, version: str) -> None:
     step = Step.make(tmp_path)
     status, log = step.run(interpreter(version))

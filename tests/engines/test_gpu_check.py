@@ -38,20 +38,30 @@ def test_a_precision_that_the_tensorrt_lacks_is_not_run_and_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_ins(tmp_path, monkeypatch, tensorrt="8.6.1")
-    outcome, said = outcomes(tmp_path)["engine, precision: graph, graph_precision: fp16"]
-    assert outcome == "not run"
-    assert "--stronglyTyped" in said
+    fields = {"precision": "graph", "graph_precision": "fp16"}
+    found = gpu_check.engine_check(
+        tmp_path / "work", fields=fields, gpu=gpu_check.find_gpu(), builder=gpu_check.find_builder()
+    )
+    assert found.outcome == "not run"
+    assert "--stronglyTyped" in found.detail
 
 
 def test_a_gpu_whose_capability_is_not_the_catalogues_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_ins(tmp_path, monkeypatch, gpu="A10G")
-    assert outcomes(tmp_path)["GPU in the catalogue"] == ("failed", "A10G of g5: compute capability 8.6, here 8.9")
+    found = gpu_check.catalogue_check(gpu_check.find_gpu())
+    assert (found.outcome, found.detail) == ("failed", "A10G of g5: compute capability 8.6, here 8.9")
 
 
 def test_a_plan_that_answers_something_else_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_ins(tmp_path, monkeypatch)
     monkeypatch.setattr(gpu_check, "TOLERANCES", dict.fromkeys(gpu_check.TOLERANCES, -1.0))
-    assert outcomes(tmp_path)["engine, precision: fp32"][0] == "failed"
+    found = gpu_check.engine_check(
+        tmp_path / "work",
+        fields={"precision": "fp32"},
+        gpu=gpu_check.find_gpu(),
+        builder=gpu_check.find_builder(),
+    )
+    assert found.outcome == "failed"
 
 
 def test_a_machine_without_a_gpu_runs_nothing_and_exits_with_2(

@@ -44,27 +44,17 @@ def test_a_second_run_builds_and_exports_nothing(way: Way) -> None:
     assert (way.said, way.keys(), len(way.runs)) == ([], there, 1)
 
 
-def test_the_built_archive_holds_the_plan_that_the_stand_in_marked(way: Way) -> None:
-    way.run_here(way.order("tiny-engine"))
-    manifest = way.manifest("tiny-engine", ONE)
-    assert manifest.target == "24.09-a10g"
-    assert manifest.engines["tiny-engine"].stand_in
-    assert manifest.engines["tiny-engine"].gpu.startswith("NVIDIA A10G")
-    assert way.keys("staging/") == []
-
-
-def test_an_engine_is_built_once_for_a_platform_and_copied_to_its_other_endpoints(way: Way) -> None:
+def test_an_engine_is_built_once_for_a_platform_copied_to_its_other_endpoints_and_built_for_another(way: Way) -> None:
     summary = way.run_here(way.order("tiny-engine"), way.order("tiny-engine", endpoint="two"))
     assert [(item.place, item.outcome) for item in summary.archives] == [(ONE, "built"), (TWO, "copied")]
     assert len(way.runs) == 1
-    assert way.manifest("tiny-engine", ONE) == way.manifest("tiny-engine", TWO)
-
-
-def test_an_engine_that_an_earlier_run_built_is_copied_within_the_platform_and_built_for_another(way: Way) -> None:
-    way.run_here(way.order("tiny-engine"))
+    manifest = way.manifest("tiny-engine", ONE)
+    assert (manifest, manifest.target) == (way.manifest("tiny-engine", TWO), "24.09-a10g")
+    assert manifest.engines["tiny-engine"].stand_in
+    assert manifest.engines["tiny-engine"].gpu.startswith("NVIDIA A10G")
+    assert way.keys("staging/") == []
     way.said.clear()
-    summary = way.run_here(way.order("tiny-engine", endpoint="two"))
-    assert str(summary) == "1 copied"
+    assert str(way.run_here(way.order("tiny-engine", endpoint="three"))) == "1 copied"
     assert not any("export" in text for _, text in way.said)
     assert str(way.run_here(way.order("tiny-engine", platform=T4))).startswith("1 built (engine")
     assert way.manifest("tiny-engine", ONE_T4).target == "24.09-t4"
@@ -176,8 +166,8 @@ def test_what_was_built_and_not_committed_is_committed_without_another_build(way
     assert len(way.runs) == 1
 
 
+@pytest.mark.usefixtures("proof_by_triton")
 def test_a_wrong_folder_fails_in_export_and_nothing_of_it_is_visible(way: Way) -> None:
-    order = way.order("double", "tiny-engine")
     script = way.places.folder("double") / "double/1/model.py"
     script.write_text(script.read_text().replace("2 * item", "3 * item"))
     order = way.order("double", "tiny-engine")
@@ -234,7 +224,7 @@ def test_a_digest_that_nobody_kept_is_refused_by_its_name(way: Way) -> None:
 def test_two_runs_at_once_leave_one_archive_whose_manifest_is_its_own(
     way: Way, emulator: Emulator, tmp_path: Path
 ) -> None:
-    rival = Way(tmp_path / "rival", emulator, way.name, way.exports, way.proofs)
+    rival = Way(tmp_path / "rival", emulator, way.name, way.exports)
     write_tiny(rival.root)
     write_double(rival.root)
     meet = threading.Barrier(2)
@@ -255,6 +245,7 @@ def test_two_runs_at_once_leave_one_archive_whose_manifest_is_its_own(
         thread.join(60)
     assert [re.sub(r" \(.*", "", outcome) for outcome in sorted(outcomes)] == ["1 another was first", "1 built"]
     assert way.manifest("tiny-engine", ONE).engines
+    assert way.keys("endpoints/") == [ONE.archive(way.archive("tiny-engine"))]
 
 
 def test_an_interruption_stops_what_runs_and_leaves_nothing_partial(way: Way) -> None:

@@ -14,10 +14,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.config.environment_file import environment_text
-from tests.engines.prepare_way import A10G, Way
+from tests.engines.prepare_way import Way
 from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
 from tritonstack.cli.root import root
-from tritonstack.engines.stored_archives import Place
 from tritonstack.models.inputs import zip_inputs
 from tritonstack.naming import release_parameter
 
@@ -35,6 +34,8 @@ def variables(way: Way) -> dict[str, str]:
     (way.root / f"environments/{way.name}.yaml").write_text(
         environment_text(header=f"environment: {way.name}", endpoint=ENDPOINT)
     )
+    (way.root / ".local").mkdir()
+    (way.root / ".local/exports").symlink_to(way.exports)
     return {
         "TRITONSTACK_PROJECT": str(way.root),
         "TRITONSTACK_HOME": str(way.root / ".local"),
@@ -68,29 +69,18 @@ def put_order(way: Way, *models: str) -> str:
 
 
 @pytest.mark.usefixtures("shell")
-def test_an_environment_is_prepared_and_prepared_again(way: Way) -> None:
+def test_json_tells_every_archive_with_its_outcome_and_engines_and_a_second_run_finds_them(way: Way) -> None:
     way.make_builds()
-    done = prepare(way.name)
+    done = prepare(way.name, "--json")
     assert done.exit_code == 0, done.output + str(done.exception)
-    lines = done.stdout.splitlines()
-    place = Place(endpoint="one", platform=A10G)
-    assert [f"s3://{way.name}/{place.archive(way.archive(model))}  built" for model in ("double", "tiny-engine")] == (
-        lines[:2]
-    )
-    assert lines[2].startswith("2 built (engine ")
-    assert "tiny-engine  CodeBuild: " in done.stderr
-    assert prepare(way.name, "one").stdout.splitlines()[-1] == "2 there already"
-
-
-@pytest.mark.usefixtures("shell")
-def test_json_tells_every_archive_with_its_outcome_and_its_engines(way: Way) -> None:
-    way.make_builds()
-    document = json.loads(prepare(way.name, "--json").stdout)
+    document = json.loads(done.stdout)
     (double, tiny) = document["archives"]
     assert (double["outcome"], double["engines"]) == ("built", [])
     assert (tiny["endpoint"], tiny["platform"], tiny["model"]) == ("one", "24.09-a10g", "tiny-engine")
     assert [engine["machine"] for engine in tiny["engines"]] == ["BUILD_GENERAL1_SMALL"]
     assert document["failed"] == []
+    assert "tiny-engine  CodeBuild: " in done.stderr
+    assert prepare(way.name, "one").stdout.splitlines()[-1] == "2 there already"
 
 
 @pytest.mark.usefixtures("shell")
@@ -123,7 +113,11 @@ def test_a_recorded_digest_is_prepared_beside_the_sets_own(way: Way) -> None:
     way.make_builds()
     done = prepare(way.name)
     assert done.exit_code == 0, done.output
-    assert "3 built" in done.stdout
+    *places, last = done.stdout.splitlines()
+    prefix = f"s3://{way.name}/endpoints/one/24.09-a10g/"
+    built = (old, way.archive("double"), way.archive("tiny-engine"))
+    assert set(places) == {f"{prefix}{name}  built" for name in built}
+    assert last.startswith("3 built (engine ")
     assert way.bucket.look(f"endpoints/one/24.09-a10g/{old}") is not None
 
 
@@ -188,28 +182,6 @@ def test_another_account_is_left_alone(way: Way) -> None:
     assert way.keys() == []
 
 
-def test_two_processes_at_once_both_succeed_and_leave_one_archive(way: Way, variables: dict[str, str]) -> None:
-    way.make_builds()
-    url = put_order(way, "tiny-engine")
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tritonstack", "prepare", "--order", url],
-            env={**os.environ, **variables, "TRITONSTACK_HOME": str(way.root / home), "PYTHONPATH": str(REPOSITORY)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for home in ("one", "two")
-    ]
-    said = [process.communicate(timeout=120) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], said
-    name = way.archive("tiny-engine")
-    assert way.keys("endpoints/") == [f"endpoints/one/24.09-a10g/{name}"]
-    assert way.manifest("tiny-engine", Place(endpoint="one", platform=A10G)).target == "24.09-a10g"
-    assert sum("1 built" in stdout for stdout, _ in said) == 1
-    assert way.keys("staging/jobs/") == []
-
-
 HANGING = """\
 import signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -219,8 +191,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("machine", ["g5", "g4dn"])
+@pytest.mark.parametrize(("number", "machine"), [(signal.SIGTERM, "g5"), (signal.SIGINT, "g4dn")])
 def test_a_signal_stops_the_engines_job_and_leaves_nothing(
     way: Way, variables: dict[str, str], number: int, machine: str
 ) -> None:
@@ -268,10 +239,13 @@ def _ended(way: Way) -> set[str]:
 
 
 SITTING = """\
-# The command, with a step that never ends in the place of the engine step.
+# The command, with a step that never ends in the place of the engine step, and without a Triton for the proof.
 import pathlib, sys
+from tests.engines.tiny_engine import PROVEN
 from tritonstack.cli.root import main
 from tritonstack.engines import export_step
+from tritonstack.models import staging
+staging.prove_sample = lambda *_, **__: PROVEN
 export_step.STEP = pathlib.Path(sys.argv.pop(1)).rename(pathlib.Path(sys.argv[0]).with_name("engine_step.py"))
 main()
 """

@@ -60,38 +60,31 @@ def place(platform: Platform) -> Place:
     return Place(endpoint="one", platform=platform)
 
 
-@pytest.mark.parametrize("platform", [A10G, T4], ids=str)
-def test_an_order_becomes_an_archive_with_a_marked_plan(built: Way, platform: Platform) -> None:
-    summary = built.run(built.order("tiny-engine", platform=platform))
-    machine = "BUILD_GENERAL1_SMALL" if platform == A10G else "ml.g4dn.xlarge"
-    assert machine in str(summary)
-    assert (len(built.builds()), len(built.jobs())) == ((1, 0) if platform == A10G else (0, 1))
-    name = built.archive("tiny-engine")
-    archive = built.root / "archive.tar.gz"
-    archive.write_bytes(built.bucket.read(place(platform).archive(name)) or b"")
-    unpack(archive, built.root / "unpacked")
-    assert is_marked(built.root / "unpacked/tiny-engine/1/model.plan")
-    assert not (built.root / "unpacked/tiny-engine/1/model.onnx").exists()
-    assert built.manifest("tiny-engine", place(platform)).plan is False
-    assert built.keys("staging/") == []
-    assert built.keys("timing-caches/") == [f"timing-caches/{platform.gpu}/10.4.0/timing.cache"]
-
-
-def test_a_second_run_starts_no_build_and_no_job(built: Way) -> None:
+@pytest.mark.usefixtures("proof_by_triton")
+def test_orders_become_archives_with_marked_plans_each_built_once_on_its_own_gpu(built: Way) -> None:
     orders = [built.order("tiny-engine"), built.order("tiny-engine", platform=T4)]
-    built.run(*orders)
+    summary = str(built.run(*orders))
+    assert "BUILD_GENERAL1_SMALL" in summary
+    assert "ml.g4dn.xlarge" in summary
+    name = built.archive("tiny-engine")
+    for platform in (A10G, T4):
+        archive, unpacked = built.root / f"{platform}.tar.gz", built.root / str(platform)
+        archive.write_bytes(built.bucket.read(place(platform).archive(name)) or b"")
+        unpack(archive, unpacked)
+        assert is_marked(unpacked / "tiny-engine/1/model.plan")
+        assert not (unpacked / "tiny-engine/1/model.onnx").exists()
+        assert built.manifest("tiny-engine", place(platform)).plan is False
+    assert built.keys("staging/") == []
+    assert built.keys("timing-caches/") == [f"timing-caches/{gpu}/10.4.0/timing.cache" for gpu in ("a10g", "t4")]
     assert str(built.run(*orders)) == "2 there already"
     assert (len(built.builds()), len(built.jobs())) == (1, 1)
 
 
-@pytest.mark.parametrize("platform", [A10G, T4], ids=str)
-def test_an_engine_that_trtexec_does_not_build_fails_in_phase_engine_with_trtexecs_words(
-    built: Way, platform: Platform
-) -> None:
+def test_an_engine_that_trtexec_does_not_build_fails_in_phase_engine_with_trtexecs_words(built: Way) -> None:
     recipe = built.places.folder("tiny-engine") / "recipe.yaml"
     recipe.write_text(recipe.read_text().replace("x: {min: [1, 4], opt: [4, 4]", "x: {min: [1, 3], opt: [4, 4]"))
     with pytest.raises(PrepareFailedError) as failed:
-        built.run(built.order("tiny-engine", platform=platform))
+        built.run(built.order("tiny-engine"))
     *_, last = str(failed.value).splitlines()
     assert last.startswith(f"FAILED in phase engine of {built.archive('tiny-engine')}: ")
     assert "(phase build of the engine step)" in last

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.engines.prepare_way import A10G, IMAGE, T4, Clients, Way
+from tritonstack.engines import remote_job
 from tritonstack.engines.gpu_step import EngineFailedError, EngineRunner, EngineStoppedError, run_name
 from tritonstack.engines.order import JobNetwork
 from tritonstack.engines.plan import builder_for
@@ -208,6 +209,7 @@ def test_a_job_is_not_uploaded_to_its_end_once_it_is_given_up(remote: Remote) ->
 def test_a_service_that_does_not_answer_any_more_fails_the_engine_after_its_retries(
     remote: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(remote_job, "LOST_LOOKS", 3)
     port = remote.way.emulator.port
 
     class Losing(Clients):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,21 @@ def work(project: TinyProject, tmp_path: Path) -> EngineWork:
     return project.export_step(tmp_path / "work")
 
 
+@pytest.fixture(scope="module")
+def exported(project: TinyProject, tmp_path_factory: pytest.TempPathFactory) -> EngineWork:
+    """It, for tests that pack nothing."""
+    return project.export_step(tmp_path_factory.mktemp("exported") / "work")
+
+
+@pytest.fixture
+def refused(exported: EngineWork, project: TinyProject) -> Iterator[EngineWork]:
+    """It, without an output of the GPU step yet; at the end nothing of it was packed or taken away."""
+    yield exported
+    shutil.rmtree(output_of(_job(exported)), ignore_errors=True)
+    assert not project.places.archives.exists()
+    assert (exported.staged.repository / "tiny-engine/1/model.onnx").is_file()
+
+
 def _job(work: EngineWork) -> PlannedEngine:
     (job,) = work.jobs
     return job
@@ -46,8 +62,8 @@ def _members(archive: Path) -> dict[str, int]:
         return {member.name: member.size for member in opened if member.isfile()}
 
 
-def test_the_job_s_folder_holds_all_that_the_step_needs(work: EngineWork) -> None:
-    job = _job(work)
+def test_the_job_s_folder_holds_all_that_the_step_needs(exported: EngineWork) -> None:
+    job = _job(exported)
     assert sorted(path.name for path in job.folder.iterdir()) == [
         "engine_step.py",
         "input0.raw",
@@ -120,15 +136,13 @@ def test_a_plan_of_another_graph_is_refused_with_tensor_difference_and_place(
 
 
 def test_a_machine_with_another_gpu_builds_nothing_and_says_what_it_is(
-    project: TinyProject, work: EngineWork, tmp_path: Path
+    project: TinyProject, refused: EngineWork, tmp_path: Path
 ) -> None:
     other = TinyProject.make(tmp_path / "other", gpu="T4", capability="7.5")
-    assert other.phase_two(_job(work))[0] == 3
-    with pytest.raises(
-        WorkFailedError, match=r"failed in its phase machine: planned for A10G .*this machine has NVIDIA T4"
-    ):
-        project.pack_step(work, archives=tmp_path / "archives")
-    assert not (tmp_path / "archives").exists()
+    assert other.phase_two(_job(refused))[0] == 3
+    said = r"failed in its phase machine: planned for A10G .*this machine has NVIDIA T4"
+    with pytest.raises(WorkFailedError, match=said):
+        project.pack_step(refused)
 
 
 def _told(output: Path, **changes: Any) -> None:
@@ -195,28 +209,25 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize(("change", "said"), CHANGES.values(), ids=CHANGES)
 def test_an_output_that_is_not_the_step_s_is_refused_and_nothing_is_packed(
-    project: TinyProject, work: EngineWork, tmp_path: Path, what: str
+    project: TinyProject, refused: EngineWork, change: Callable[[Path], None], said: str
 ) -> None:
-    change, said = CHANGES[what]
-    change(write_real_output(_job(work)))
+    change(write_real_output(_job(refused)))
     with pytest.raises(WorkFailedError, match=said):
-        project.pack_step(work, archives=tmp_path / "archives")
-    assert not (tmp_path / "archives").exists()
-    assert (work.staged.repository / "tiny-engine/1/model.onnx").is_file()
+        project.pack_step(refused)
 
 
-def test_a_marked_plan_that_the_result_calls_real_is_refused(project: TinyProject, work: EngineWork) -> None:
-    assert project.phase_two(_job(work))[0] == 0
-    _told(output_of(_job(work)), trtexec={"stand_in": False})
+def test_a_marked_plan_that_the_result_calls_real_is_refused(project: TinyProject, refused: EngineWork) -> None:
+    assert project.phase_two(_job(refused))[0] == 0
+    _told(output_of(_job(refused)), trtexec={"stand_in": False})
     with pytest.raises(WorkFailedError, match="the plan has a stand-in's mark"):
-        project.pack_step(work)
+        project.pack_step(refused)
 
 
-def test_a_model_without_an_output_is_named(project: TinyProject, work: EngineWork) -> None:
+def test_a_model_without_an_output_is_named(project: TinyProject, refused: EngineWork) -> None:
     with pytest.raises(WorkFailedError, match="no engine was built for tiny-engine"):
-        finish_archive(work, {}, project.places, print)
+        finish_archive(refused, {}, project.places, print)
 
 
 def test_engine_tolerance_replaces_the_samples_and_changes_no_export(tmp_path: Path, project: TinyProject) -> None:
@@ -235,12 +246,8 @@ def _edit(project: TinyProject, old: str, new: str) -> None:
 
 
 @pytest.fixture
-def fresh(project: TinyProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TinyProject:
-    """A project of its own for tests that change the folder; the proof with the container is left out."""
-    if not project.proofs:
-        project.export_step(tmp_path / "first")
-    proven = next(iter(project.proofs.values()))
-    monkeypatch.setattr("tritonstack.models.staging.prove_sample", lambda *_, **__: proven)
+def fresh(project: TinyProject, tmp_path: Path) -> TinyProject:
+    """A project of its own for tests that change the folder."""
     return TinyProject(tmp_path, write_tiny(tmp_path), project.programs)
 
 

@@ -61,7 +61,7 @@ def found(which: Engine, *, release: str, gpu: str = "A10G", own_image: bool = F
 
 
 @pytest.mark.parametrize("release", CATALOGUE.releases)
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(fields=FIELDS, gpu=st.sampled_from(GPUS))
 def test_every_option_is_known_to_every_tensorrt_of_the_release_or_the_engine_is_refused(
     release: str, fields: dict[str, Any], gpu: str

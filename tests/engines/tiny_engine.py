@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,16 @@ from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_e
 from tritonstack.engines.pack_step import finish_archive
 from tritonstack.models.inputs import model_digest
 from tritonstack.models.manifest import Manifest, Places
-from tritonstack.models.staging import Proofs, Task
+from tritonstack.models.programs import Spent
+from tritonstack.models.sample import Proven
+from tritonstack.models.staging import Task
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FOLDER = Path(__file__).with_name("model_repos") / "tiny-engine"
 A10G = Platform(release="24.09", gpu="a10g")
+PROVEN = Proven(sample_difference=0.0, tools={}, stand_ins=(), spent=Spent(step="proof", seconds=0, peak_bytes=0))
 
 
 def write_tiny(root: Path, name: str = "tiny-engine") -> Places:
@@ -42,12 +45,11 @@ def task_of(places: Places, name: str = "tiny-engine", platform: Platform = A10G
 
 @dataclass(frozen=True)
 class TinyProject:
-    """The project, the programs that the engine step runs with, and the proofs that its phases one made already."""
+    """The project, and the programs that the engine step runs with."""
 
     root: Path
     places: Places
     programs: StandIns
-    proofs: Proofs = field(default_factory=dict)
 
     @classmethod
     def make(cls, root: Path, *, tensorrt: str = "10.4.0", gpu: str = "A10G", capability: str = "8.6") -> TinyProject:
@@ -56,11 +58,9 @@ class TinyProject:
         return cls(root, write_tiny(root), make_stand_ins(root / "programs", machine))
 
     def export_step(self, work: Path, task: Task | None = None) -> EngineWork:
-        """Export, prove, write the job; ``work`` is made. Only the first proof of an archive starts a container."""
+        """Export, prove, write the job; ``work`` is made."""
         work.mkdir(parents=True)
-        return prepare_engines(
-            task or task_of(self.places), work, self.places, print, timeout_seconds=120, proofs=self.proofs
-        )
+        return prepare_engines(task or task_of(self.places), work, self.places, print, timeout_seconds=120)
 
     def phase_two(self, job: PlannedEngine) -> tuple[int, str]:
         """Run the step as the image does: exit status and log; its output goes beside the job's folder."""

@@ -96,7 +96,6 @@ class Preparation:
         watch: called with the progress.
         stop: set to give up running engines.
         runner_for: makes the runners; None: those that the orders' settings choose.
-        proofs: of archives that were proven before on this machine.
     """
 
     orders: Sequence[Order]
@@ -107,10 +106,10 @@ class Preparation:
     watch: Watch = lambda _archive, _text: None
     stop: threading.Event = field(default_factory=threading.Event)
     runner_for: RunnerFor | None = None
-    proofs: Proofs = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._local = is_local(self.bucket.s3)
+        self._proofs: Proofs = {}
         self._done: list[Prepared] = []
         self._failures: list[Failure] = []
         self._left: list[ArchiveName] = []
@@ -276,9 +275,9 @@ class Preparation:
             self._linted.add(build.source.folder)
         if build.builder is None:
             refuse_unservable([build.source], platform=build.platform)
-            return make_archive(task, work, self.places, report, self.proofs)
+            return make_archive(task, work, self.places, report, self._proofs)
         seconds = 60.0 * build.order.engine_timeout_minutes
-        return prepare_engines(task, work, self.places, report, timeout_seconds=seconds, proofs=self.proofs)
+        return prepare_engines(task, work, self.places, report, timeout_seconds=seconds, proofs=self._proofs)
 
     def _submit(self, build: Build, job: PlannedEngine, pool: EnginePool) -> Future[Path]:
         builder = build.builder
