@@ -6,21 +6,19 @@ asynchronous client calls both, in turns.
 
 from __future__ import annotations
 
-import functools
 import http.client
 import json
 import statistics
-import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
-from benchmarks.load_client import Target, connect_loopback, http_request, latencies, open_connections, throughput
+from benchmarks.load_client import Round, Target, connect_loopback, http_request, in_turns, measured
 from benchmarks.local_stack import local_stack
 from benchmarks.results import Figure, machine, tell
 from tritonstack.client.releases import Release, ReleaseRecords
@@ -42,16 +40,6 @@ ADDED_MS = 1.0
 KEPT = 0.70
 
 
-@dataclass(frozen=True, kw_only=True)
-class Round:
-    """One round: the median latency in ms and the answers a second of each way."""
-
-    direct_ms: float
-    runtime_ms: float
-    direct_rate: float
-    runtime_rate: float
-
-
 def main() -> int:
     """Measure. Returns 0 where both bounds are kept, 1 where one is missed; raises where it could not run."""
     stated = machine()
@@ -59,9 +47,13 @@ def main() -> int:
         body = (REPOSITORY / "model_repos" / MODEL / "sample" / "request.json").read_bytes()
         expected = (REPOSITORY / "model_repos" / MODEL / "sample" / "answer.json").read_bytes()
         ways = targets(container, release, runtime_port=aws.runtime_port, body=body, label=label_of(expected))
-        rounds = uvloop.run(measure(*ways))
+        rounds = in_turns(*(partial(_measured, way) for way in ways), rounds=ROUNDS)
         versions = {"triton": container.server_version or "unknown", "isolation": container.isolation}
     return tell("invoke-overhead", figures(rounds), machine=stated, versions=versions)
+
+
+def _measured(way: Target) -> tuple[float, float]:
+    return uvloop.run(measured(way, callers=CALLERS, calls=CALLS, seconds=SECONDS))
 
 
 def targets(
@@ -70,7 +62,7 @@ def targets(
     """The same request straight at the container and through the runtime."""
     headers = {"Content-Type": "application/json", TARGET_MODEL: str(release.archive)}
     name = endpoint_name(environment=ENVIRONMENT, endpoint=ENDPOINT)
-    right = functools.partial(has_label, label=label)
+    right = partial(has_label, label=label)
     return (
         Target(
             name="the container",
@@ -98,52 +90,20 @@ def has_label(answer: bytes, *, label: int) -> bool:
     return label_of(answer) == label
 
 
-async def measure(direct: Target, runtime: Target) -> list[Round]:
-    """All rounds, the two ways in turns; which one comes first changes from round to round."""
-    ways = {way.name: (way, await open_connections(way, CALLERS)) for way in (direct, runtime)}
-    rounds = []
-    for number in range(ROUNDS):
-        order = [direct.name, runtime.name] if number % 2 == 0 else [runtime.name, direct.name]
-        medians, rates = {}, {}
-        for name in order:
-            way, connections = ways[name]
-            medians[name] = statistics.median(await latencies(way, connections[0], calls=CALLS))
-        for name in order:
-            way, connections = ways[name]
-            rates[name] = await throughput(way, connections, seconds=SECONDS)
-        rounds.append(
-            Round(
-                direct_ms=medians[direct.name],
-                runtime_ms=medians[runtime.name],
-                direct_rate=rates[direct.name],
-                runtime_rate=rates[runtime.name],
-            )
-        )
-    for _, connections in ways.values():
-        for connection in connections:
-            connection.close()
-    return rounds
-
-
 def figures(rounds: list[Round]) -> list[Figure]:
     """The medians over the rounds of each round's difference and ratio."""
-    added = statistics.median(one.runtime_ms - one.direct_ms for one in rounds)
-    kept = statistics.median(one.runtime_rate / one.direct_rate for one in rounds)
-    direct_ms = statistics.median(one.direct_ms for one in rounds)
-    runtime_ms = statistics.median(one.runtime_ms for one in rounds)
+
+    def median(of: Callable[[Round], float]) -> float:
+        return statistics.median(map(of, rounds))
+
+    kept = median(lambda one: one.through_rate / one.direct_rate)
     return [
-        Figure(what="median call straight to the container", value=direct_ms, unit="ms"),
-        Figure(what="median call through the runtime", value=runtime_ms, unit="ms"),
-        Figure(what="the runtime adds", value=added, unit="ms", bound=ADDED_MS),
-        Figure(
-            what=f"straight, {CALLERS} callers", value=statistics.median(one.direct_rate for one in rounds), unit="/s"
-        ),
-        Figure(
-            what=f"through the runtime, {CALLERS} callers",
-            value=statistics.median(one.runtime_rate for one in rounds),
-            unit="/s",
-        ),
-        Figure(what="throughput kept, times that straight", value=kept, unit="times", bound=KEPT, at_least=True),
+        Figure("median call straight to the container", median(lambda one: one.direct_ms), "ms"),
+        Figure("median call through the runtime", median(lambda one: one.through_ms), "ms"),
+        Figure("the runtime adds", median(lambda one: one.through_ms - one.direct_ms), "ms", ADDED_MS),
+        Figure(f"straight, {CALLERS} callers", median(lambda one: one.direct_rate), "/s"),
+        Figure(f"through the runtime, {CALLERS} callers", median(lambda one: one.through_rate), "/s"),
+        Figure("throughput kept, times that straight", kept, "times", KEPT, at_least=True),
     ]
 
 
@@ -190,7 +150,3 @@ def load(container: TritonContainer, release: Release, archive: Path) -> None:
     connection.close()
     if answer.status != 200:
         raise WorkFailedError(f"the container did not load {release.archive}: {answer.status} {text}")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -136,3 +137,39 @@ async def throughput(target: Target, connections: Sequence[Connection], *, secon
 
     await asyncio.gather(*(caller(connection) for connection in connections))
     return answered / (time.perf_counter() - started)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """One round: the median latency in ms and the answers a second, directly and through what is measured."""
+
+    direct_ms: float
+    through_ms: float
+    direct_rate: float
+    through_rate: float
+
+
+Measured = Callable[[], tuple[float, float]]
+"""The median latency of one caller in ms, and the answers a second of several."""
+
+
+def in_turns(direct: Measured, through: Measured, *, rounds: int) -> list[Round]:
+    """So many rounds of both ways; which one comes first changes from round to round."""
+    found = []
+    for number in range(rounds):
+        if number % 2:
+            second, first = through(), direct()
+        else:
+            first, second = direct(), through()
+        found.append(Round(direct_ms=first[0], through_ms=second[0], direct_rate=first[1], through_rate=second[1]))
+    return found
+
+
+async def measured(target: Target, *, callers: int, calls: int, seconds: float) -> tuple[float, float]:
+    """The median of so many calls of one caller in ms, and the answers a second of several."""
+    connections = await open_connections(target, callers)
+    median = statistics.median(await latencies(target, connections[0], calls=calls))
+    rate = await throughput(target, connections, seconds=seconds)
+    for connection in connections:
+        connection.close()
+    return median, rate

@@ -1,6 +1,6 @@
 """Packing and unpacking against ``tar czf``, in one run on one tree: 400 MB of random FP16 and FP32 weights.
 
-    python benchmarks/packing.py
+    python -m benchmarks packing
 
 Prints ratios and returns 1 where one misses its target. Each time is the best of several runs, taken in turns, because
 the machine may be shared; peak memory is that of a process of its own that packs and does nothing else.
@@ -62,10 +62,10 @@ def main() -> int:
     )
     speed, slowness = min(tarring) / min(packing), min(unpack_ours) / min(unpack_theirs)
     figures = [
-        Figure(what="packing, as fast as tar czf", value=speed, unit="times", bound=SPEED, at_least=True),
-        Figure(what="size, of tar czf's", value=sizes, unit="times", bound=LARGER),
-        Figure(what="unpacking, of the time for tar czf's", value=slowness, unit="times", bound=UNPACKING),
-        Figure(what="peak memory of packing", value=memory, unit="MiB", bound=MEMORY_MIB),
+        Figure("packing, as fast as tar czf", speed, "times", SPEED, at_least=True),
+        Figure("size, of tar czf's", sizes, "times", LARGER),
+        Figure("unpacking, of the time for tar czf's", slowness, "times", UNPACKING),
+        Figure("peak memory of packing", memory, "MiB", MEMORY_MIB),
     ]
     return tell("packing", figures, machine=stated)
 
@@ -113,7 +113,3 @@ def timed(work: Callable[[], None]) -> float:
 def run(*command: str) -> None:
     """A command that must succeed."""
     subprocess.run(command, check=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

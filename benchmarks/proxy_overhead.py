@@ -15,23 +15,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import uvloop
 
 from benchmarks.invoke_overhead import ENDPOINT, ENVIRONMENT, MODEL, has_label, label_of
-from benchmarks.load_client import (
-    Target,
-    WrongAnswerError,
-    connect_loopback,
-    http_request,
-    latencies,
-    open_connections,
-    throughput,
-)
+from benchmarks.load_client import Round, Target, WrongAnswerError, connect_loopback, http_request, in_turns, measured
 from benchmarks.local_stack import local_stack
 from benchmarks.results import Figure, machine, tell
 from tritonstack.client.model_client import READ_TIMEOUT_SECONDS
@@ -50,16 +41,6 @@ LATENCY_RATIO = 2.0
 KEPT = 0.6
 """Of boto3's throughput."""
 START_SECONDS = 30.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Round:
-    """One round: the median latency in ms and the answers a second of each way."""
-
-    boto3_ms: float
-    proxy_ms: float
-    boto3_rate: float
-    proxy_rate: float
 
 
 class Direct:
@@ -92,17 +73,17 @@ class Direct:
         if not has_label(answer, label=self._label):
             raise WrongAnswerError(f"boto3 was answered {answer[:300]!r}")
 
-    def latencies(self, *, calls: int) -> list[float]:
-        """Milliseconds of each of so many calls, one after the other."""
+    def measured(self) -> tuple[float, float]:
+        """The median latency of one caller in ms, and the answers a second of several threads."""
         times = []
-        for _ in range(calls):
+        for _ in range(CALLS):
             started = time.perf_counter()
             self.call()
             times.append((time.perf_counter() - started) * 1000)
-        return times
+        return statistics.median(times), self._throughput(callers=CALLERS, seconds=SECONDS)
 
-    def throughput(self, *, callers: int, seconds: float) -> float:
-        """Answers a second with so many threads, each calling again as soon as it is answered."""
+    def _throughput(self, *, callers: int, seconds: float) -> float:
+        """Each caller calls again as soon as it is answered."""
         counts = [0] * callers
         failures: list[Exception] = []
         started = time.perf_counter()
@@ -137,65 +118,31 @@ def main() -> int:
             request=http_request(f"/v2/models/{MODEL}/infer", body, {"Content-Type": "application/json"}),
             right=functools.partial(has_label, label=label),
         )
-        rounds = measure(Direct(aws, body=body, label=label), through)
-    return tell("proxy-overhead", figures(rounds), machine=stated)
-
-
-def measure(direct: Direct, through: Target) -> list[Round]:
-    """All rounds, the two ways in turns; which one comes first changes from round to round."""
-    direct.call()
-    rounds = []
-    for number in range(ROUNDS):
-        found: dict[str, tuple[float, float]] = {}
-        ways = {
-            "boto3": lambda: (
-                statistics.median(direct.latencies(calls=CALLS)),
-                direct.throughput(callers=CALLERS, seconds=SECONDS),
-            ),
-            "proxy": lambda: uvloop.run(_through(through)),
-        }
-        for name in sorted(ways, reverse=number % 2 == 1):
-            found[name] = ways[name]()
-        rounds.append(
-            Round(
-                boto3_ms=found["boto3"][0],
-                proxy_ms=found["proxy"][0],
-                boto3_rate=found["boto3"][1],
-                proxy_rate=found["proxy"][1],
-            )
+        direct = Direct(aws, body=body, label=label)
+        direct.call()
+        rounds = in_turns(
+            direct.measured,
+            lambda: uvloop.run(measured(through, callers=CALLERS, calls=CALLS, seconds=SECONDS)),
+            rounds=ROUNDS,
         )
-    return rounds
-
-
-async def _through(target: Target) -> tuple[float, float]:
-    """The median latency of one caller, and the throughput of several."""
-    connections = await open_connections(target, CALLERS)
-    median = statistics.median(await latencies(target, connections[0], calls=CALLS))
-    rate = await throughput(target, connections, seconds=SECONDS)
-    for connection in connections:
-        connection.close()
-    return median, rate
+    return tell("proxy-overhead", figures(rounds), machine=stated)
 
 
 def figures(rounds: list[Round]) -> list[Figure]:
     """The medians over the rounds of each round's ratios."""
-    slower = statistics.median(one.proxy_ms / one.boto3_ms for one in rounds)
-    kept = statistics.median(one.proxy_rate / one.boto3_rate for one in rounds)
+
+    def median(of: Callable[[Round], float]) -> float:
+        return statistics.median(map(of, rounds))
+
+    slower = median(lambda one: one.through_ms / one.direct_ms)
+    kept = median(lambda one: one.through_rate / one.direct_rate)
     return [
-        Figure(what="median call by boto3", value=statistics.median(one.boto3_ms for one in rounds), unit="ms"),
-        Figure(
-            what="median call through the proxy", value=statistics.median(one.proxy_ms for one in rounds), unit="ms"
-        ),
-        Figure(what="a call through the proxy, times one by boto3", value=slower, unit="times", bound=LATENCY_RATIO),
-        Figure(
-            what=f"by boto3, {CALLERS} threads", value=statistics.median(one.boto3_rate for one in rounds), unit="/s"
-        ),
-        Figure(
-            what=f"through the proxy, {CALLERS} callers",
-            value=statistics.median(one.proxy_rate for one in rounds),
-            unit="/s",
-        ),
-        Figure(what="throughput kept, times boto3's", value=kept, unit="times", bound=KEPT, at_least=True),
+        Figure("median call by boto3", median(lambda one: one.direct_ms), "ms"),
+        Figure("median call through the proxy", median(lambda one: one.through_ms), "ms"),
+        Figure("a call through the proxy, times one by boto3", slower, "times", LATENCY_RATIO),
+        Figure(f"by boto3, {CALLERS} threads", median(lambda one: one.direct_rate), "/s"),
+        Figure(f"through the proxy, {CALLERS} callers", median(lambda one: one.through_rate), "/s"),
+        Figure("throughput kept, times boto3's", kept, "times", KEPT, at_least=True),
     ]
 
 
@@ -215,7 +162,3 @@ def running_proxy() -> Iterator[int]:
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(timeout=START_SECONDS)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

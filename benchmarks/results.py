@@ -6,7 +6,7 @@ import json
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psutil
@@ -18,40 +18,22 @@ from tritonstack.paths import REPOSITORY
 RESULTS = REPOSITORY / ".local" / "bench"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Figure:
-    """One figure.
-
-    Attributes:
-        what: what was measured, in words.
-        value: the figure, in ``unit``.
-        unit: ``ms``, ``s``, ``/s``, ``times``.
-        bound: what it must keep; None for a figure that is only told.
-        at_least: whether the bound is a least value, not a most.
-    """
+    """What was measured, in words and in ``unit``, and the most (or least) that it must keep; None: no bound."""
 
     what: str
     value: float
     unit: str
     bound: float | None = None
-    at_least: bool = False
-
-    @property
-    def kept(self) -> bool | None:
-        """Whether the bound is kept; None where there is none."""
-        if self.bound is None:
-            return None
-        return self.value >= self.bound if self.at_least else self.value <= self.bound
+    at_least: bool = field(default=False, kw_only=True)
 
     @property
     def verdict(self) -> str:
-        """``PASS``, ``FAIL``, or nothing."""
-        return {True: "PASS", False: "FAIL", None: ""}[self.kept]
-
-    @property
-    def bound_text(self) -> str:
-        """``≤ 1 ms``."""
-        return "" if self.bound is None else f"{'≥' if self.at_least else '≤'} {self.bound:g} {self.unit}"
+        """``PASS``, ``FAIL``, or nothing without a bound."""
+        if self.bound is None:
+            return ""
+        return "PASS" if (self.value >= self.bound if self.at_least else self.value <= self.bound) else "FAIL"
 
 
 def machine() -> dict[str, str]:
@@ -81,7 +63,8 @@ def tell(
     for figure in figures:
         colour = {"PASS": "green", "FAIL": "red", "": ""}[figure.verdict]
         value = f"{figure.value:,.0f} {figure.unit}" if figure.value >= 1000 else f"{figure.value:.3g} {figure.unit}"
-        table.add_row(figure.what, value, figure.bound_text, figure.verdict, style=colour)
+        bound = "" if figure.bound is None else f"{'≥' if figure.at_least else '≤'} {figure.bound:g} {figure.unit}"
+        table.add_row(figure.what, value, bound, figure.verdict, style=colour)
     console = Console(highlight=False)
     console.print(table)
     console.print(", ".join(f"{key} {value}" for key, value in stated.items()), soft_wrap=True)
@@ -90,7 +73,7 @@ def tell(
     temporary = folder / f"{name}.json.new"
     temporary.write_text(json.dumps({"benchmark": name, "stated": stated, "figures": rows}, indent=2) + "\n")
     temporary.replace(folder / f"{name}.json")
-    return 1 if any(figure.kept is False for figure in figures) else 0
+    return 1 if any(figure.verdict == "FAIL" for figure in figures) else 0
 
 
 def _processor() -> str:

@@ -57,13 +57,13 @@ def main() -> int:
                 into.append(synthesis(REPOSITORY, folder / f"copies-{count}-{number}", context))
     environments = len(list((REPOSITORY / "environments").glob("*.yaml")))
     figures = [
-        Figure(what=f"one synthesis of {environments} environments", value=median(all_of_them), unit="s"),
-        Figure(what="review of a one-line change over them", value=median(reviews), unit="s"),
-        Figure(what="ratio", value=ratio(reviews, all_of_them), unit="times", bound=REVIEW_RATIO),
-        Figure(what=f"one synthesis of {EXAMPLE} alone", value=median(one), unit="s"),
-        Figure(what=f"one synthesis of {MANY} copies of it, in one process", value=median(many), unit="s"),
-        Figure(what="ratio", value=ratio(many, one), unit="times", bound=MANY_RATIO),
-        Figure(what="peak memory of the review and all that it starts", value=max(memory) / 2**20, unit="MiB"),
+        Figure(f"one synthesis of {environments} environments", median(all_of_them), "s"),
+        Figure("review of a one-line change over them", median(reviews), "s"),
+        Figure("ratio", ratio(reviews, all_of_them), "times", REVIEW_RATIO),
+        Figure(f"one synthesis of {EXAMPLE} alone", median(one), "s"),
+        Figure(f"one synthesis of {MANY} copies of it, in one process", median(many), "s"),
+        Figure("ratio", ratio(many, one), "times", MANY_RATIO),
+        Figure("peak memory of the review and all that it starts", max(memory) / 2**20, "MiB"),
     ]
     return tell("review", figures, machine=stated)
 
@@ -182,7 +182,3 @@ def held(process: psutil.Process) -> int:
         return int(process.memory_info().rss)
     except psutil.NoSuchProcess:
         return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -50,12 +50,10 @@ def main() -> int:
             app.append(synthesise(REPOSITORY / "app.py", folder / f"app-{number}", context=context, cli=False))
             empty_app.append(synthesise(script, folder / f"empty-app-{number}", context={}, cli=False))
     figures = [
-        Figure(what="cdk synth of an empty CDK Python app", value=statistics.median(empty[1:]), unit="s"),
-        Figure(what=f"cdk synth of environment {ENVIRONMENT}", value=statistics.median(ours[1:]), unit="s"),
-        Figure(what="ratio", value=ratio(ours[1:], empty[1:]), unit="times", bound=RATIO),
-        Figure(
-            what="ratio of the apps alone, without the command line", value=ratio(app[1:], empty_app[1:]), unit="times"
-        ),
+        Figure("cdk synth of an empty CDK Python app", statistics.median(empty[1:]), "s"),
+        Figure(f"cdk synth of environment {ENVIRONMENT}", statistics.median(ours[1:]), "s"),
+        Figure("ratio", ratio(ours[1:], empty[1:]), "times", RATIO),
+        Figure("ratio of the apps alone, without the command line", ratio(app[1:], empty_app[1:]), "times"),
     ]
     versions = {"aws-cdk-lib": importlib.metadata.version("aws-cdk-lib")}
     return tell("synthesis", figures, machine=stated, versions=versions)
@@ -108,7 +106,3 @@ def synthesise(script: Path, target: Path, *, context: dict[str, object], cli: b
     if not any(target.rglob("*.template.json")):
         raise WorkFailedError(f"{script} synthesised nothing")
     return seconds
-
-
-if __name__ == "__main__":
-    sys.exit(main())

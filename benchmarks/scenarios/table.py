@@ -101,6 +101,10 @@ NO_PATTERN = _roberta("extended, no memory pattern", graph(1), parameter("enable
 NO_ARENA = _roberta("extended, no memory arena", graph(1), parameter("enable_mem_arena", 0))
 
 
+def _claim(said: str, better: Way, than: Way, times: float = 1.0, by: Figure = Figure.RATE) -> Claim:
+    return Claim(said=said, better=better.name, than=than.name, by=by, times=times)
+
+
 SCENARIOS: Mapping[str, Scenario] = {
     "batching": Scenario(
         title="Dynamic batching and instances: a model bound by memory traffic, 16 callers",
@@ -110,34 +114,11 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(PLAIN, DYNAMIC, DELAY, INSTANCES, BOTH),
         repeats=Repeats(turns=TURNS, users=16),
         claims=(
-            Claim(
-                said="dynamic batching at least doubles throughput (bound by memory traffic)",
-                better=DYNAMIC.name,
-                than=PLAIN.name,
-                by=Figure.RATE,
-                times=2,
-            ),
-            Claim(
-                said=f"dynamic batching that waits {DELAY_US} µs at least doubles it, too",
-                better=DELAY.name,
-                than=PLAIN.name,
-                by=Figure.RATE,
-                times=2,
-            ),
-            Claim(said="two instances add throughput", better=INSTANCES.name, than=PLAIN.name, by=Figure.RATE),
-            Claim(
-                said="two instances add 80 % to it (here they share the memory's bandwidth)",
-                better=INSTANCES.name,
-                than=PLAIN.name,
-                by=Figure.RATE,
-                times=1.8,
-            ),
-            Claim(
-                said="both together have more throughput than dynamic batching alone",
-                better=BOTH.name,
-                than=DYNAMIC.name,
-                by=Figure.RATE,
-            ),
+            _claim("dynamic batching at least doubles throughput (bound by memory traffic)", DYNAMIC, PLAIN, 2),
+            _claim(f"dynamic batching that waits {DELAY_US} µs at least doubles it, too", DELAY, PLAIN, 2),
+            _claim("two instances add throughput", INSTANCES, PLAIN),
+            _claim("two instances add 80 % to it (here they share the memory's bandwidth)", INSTANCES, PLAIN, 1.8),
+            _claim("both together have more throughput than dynamic batching alone", BOTH, DYNAMIC),
         ),
         seconds=140,
     ),
@@ -147,20 +128,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(PLAIN, DYNAMIC, DELAY),
         repeats=Repeats(turns=TURNS),
         claims=(
-            Claim(
-                said="dynamic batching costs one caller less than a tenth",
-                better=DYNAMIC.name,
-                than=PLAIN.name,
-                by=Figure.RATE,
-                times=0.9,
-            ),
-            Claim(
-                said=f"dynamic batching that waits {DELAY_US} µs costs one caller less than a tenth",
-                better=DELAY.name,
-                than=PLAIN.name,
-                by=Figure.RATE,
-                times=0.9,
-            ),
+            _claim("dynamic batching costs one caller less than a tenth", DYNAMIC, PLAIN, 0.9),
+            _claim(f"dynamic batching that waits {DELAY_US} µs costs one caller less than a tenth", DELAY, PLAIN, 0.9),
         ),
         seconds=85,
     ),
@@ -170,13 +139,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(PYTORCH, ONNX),
         repeats=Repeats(cold_starts=COLD, turns=TURNS, users=2),
         claims=(
-            Claim(said="ONNX Runtime is faster than PyTorch", better=ONNX.name, than=PYTORCH.name, by=Figure.RATE),
-            Claim(
-                said="ONNX Runtime starts faster than PyTorch",
-                better=ONNX.name,
-                than=PYTORCH.name,
-                by=Figure.COLD_START,
-            ),
+            _claim("ONNX Runtime is faster than PyTorch", ONNX, PYTORCH),
+            _claim("ONNX Runtime starts faster than PyTorch", ONNX, PYTORCH, by=Figure.COLD_START),
         ),
         seconds=130,
     ),
@@ -186,30 +150,15 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(DEFAULT, EXTENDED, UNOPTIMISED, PARALLEL),
         repeats=Repeats(cold_starts=COLD, turns=TURNS),
         claims=(
-            Claim(
-                said="extended graph optimisations, parallel execution: shorter cold start",
-                better=PARALLEL.name,
-                than=DEFAULT.name,
+            _claim(
+                "extended graph optimisations, parallel execution: shorter cold start",
+                PARALLEL,
+                DEFAULT,
                 by=Figure.COLD_START,
             ),
-            Claim(
-                said="extended graph optimisations alone: shorter cold start",
-                better=EXTENDED.name,
-                than=DEFAULT.name,
-                by=Figure.COLD_START,
-            ),
-            Claim(
-                said="extended graph optimisations, parallel execution: faster in steady state",
-                better=PARALLEL.name,
-                than=DEFAULT.name,
-                by=Figure.RATE,
-            ),
-            Claim(
-                said="extended graph optimisations are faster than none in steady state",
-                better=EXTENDED.name,
-                than=UNOPTIMISED.name,
-                by=Figure.RATE,
-            ),
+            _claim("extended graph optimisations alone: shorter cold start", EXTENDED, DEFAULT, by=Figure.COLD_START),
+            _claim("extended graph optimisations, parallel execution: faster in steady state", PARALLEL, DEFAULT),
+            _claim("extended graph optimisations are faster than none in steady state", EXTENDED, UNOPTIMISED),
         ),
         not_here=(
             "`cudnn_conv_algo_search`, `arena_extend_strategy`, `gpu_mem_limit`, `do_copy_in_default_stream`: CUDA",
@@ -223,18 +172,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(EXTENDED, NO_PATTERN, NO_ARENA),
         repeats=Repeats(turns=TURNS),
         claims=(
-            Claim(
-                said="the memory pattern is worth having in steady state",
-                better=EXTENDED.name,
-                than=NO_PATTERN.name,
-                by=Figure.RATE,
-            ),
-            Claim(
-                said="the memory arena is worth having in steady state",
-                better=EXTENDED.name,
-                than=NO_ARENA.name,
-                by=Figure.RATE,
-            ),
+            _claim("the memory pattern is worth having in steady state", EXTENDED, NO_PATTERN),
+            _claim("the memory arena is worth having in steady state", EXTENDED, NO_ARENA),
         ),
         seconds=110,
     ),
@@ -243,7 +182,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         published="binary is recommended; the figures were taken with JSON.",
         ways=(JSON, BINARY),
         repeats=Repeats(turns=TURNS, users=4),
-        claims=(Claim(said="binary has more throughput than JSON", better="binary", than="JSON", by=Figure.RATE),),
+        claims=(_claim("binary has more throughput than JSON", BINARY, JSON),),
         seconds=60,
     ),
     "payload-alone": Scenario(
@@ -251,14 +190,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         published="as above; here the format is most of the work.",
         ways=(TINY_JSON, TINY_BINARY),
         repeats=Repeats(turns=TURNS, users=4),
-        claims=(
-            Claim(
-                said="binary has more throughput than JSON where little is computed",
-                better="binary",
-                than="JSON",
-                by=Figure.RATE,
-            ),
-        ),
+        claims=(_claim("binary has more throughput than JSON where little is computed", TINY_BINARY, TINY_JSON),),
         seconds=60,
     ),
     "archives": Scenario(
@@ -267,13 +199,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(COMPRESSED, STORED),
         repeats=Repeats(cold_starts=COLD),
         claims=(
-            Claim(said="a stored archive unpacks faster", better=STORED.name, than=COMPRESSED.name, by=Figure.UNPACK),
-            Claim(
-                said="the cold start from a stored archive is shorter",
-                better=STORED.name,
-                than=COMPRESSED.name,
-                by=Figure.COLD_START,
-            ),
+            _claim("a stored archive unpacks faster", STORED, COMPRESSED, by=Figure.UNPACK),
+            _claim("the cold start from a stored archive is shorter", STORED, COMPRESSED, by=Figure.COLD_START),
         ),
         seconds=55,
     ),
@@ -282,9 +209,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         published="an answer that is known need not be computed. Every request the same is the most that it can give.",
         ways=(UNCACHED, CACHED),
         repeats=Repeats(turns=TURNS, users=4),
-        claims=(
-            Claim(said="a response cache adds throughput", better=CACHED.name, than=UNCACHED.name, by=Figure.RATE),
-        ),
+        claims=(_claim("a response cache adds throughput", CACHED, UNCACHED),),
         seconds=60,
     ),
     "warm-up": Scenario(
@@ -293,19 +218,8 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(COLD_MODEL, WARMED),
         repeats=Repeats(cold_starts=COLD),
         claims=(
-            Claim(
-                said="the first call after a warmed load is shorter",
-                better=WARMED.name,
-                than=COLD_MODEL.name,
-                by=Figure.FIRST_CALL,
-            ),
-            Claim(
-                said="the whole cold start is less than a tenth longer",
-                better=WARMED.name,
-                than=COLD_MODEL.name,
-                by=Figure.COLD_START,
-                times=0.9,
-            ),
+            _claim("the first call after a warmed load is shorter", WARMED, COLD_MODEL, by=Figure.FIRST_CALL),
+            _claim("the whole cold start is less than a tenth longer", WARMED, COLD_MODEL, 0.9, by=Figure.COLD_START),
         ),
         seconds=50,
     ),

@@ -1,59 +1,124 @@
-"""What each benchmark makes of its measurements, without the hours of measuring."""
+"""What each benchmark makes of its measurements, without the hours of measuring; bounds; the run of all."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import types
 from pathlib import Path
 
 import pytest
 
-from benchmarks import proxy_overhead
-from benchmarks.invoke_overhead import ADDED_MS, KEPT, Round, figures, has_label
-from benchmarks.synthesis import context_of, synthesise
+from benchmarks import __main__ as run
+from benchmarks import invoke_overhead, proxy_overhead
+from benchmarks.load_client import Round
+from benchmarks.results import Figure, tell
+from benchmarks.review import Sampler
+from benchmarks.synthesis import synthesise
 from tritonstack.errors import WorkFailedError
 
 
-def test_the_overhead_is_the_median_of_each_round_s_difference_and_ratio() -> None:
+def test_overheads_are_the_medians_of_each_rounds_difference_and_ratios() -> None:
     rounds = [
-        Round(direct_ms=1.0, runtime_ms=1.2, direct_rate=1000, runtime_rate=800),
-        Round(direct_ms=5.0, runtime_ms=5.4, direct_rate=100, runtime_rate=90),
-        Round(direct_ms=1.0, runtime_ms=9.0, direct_rate=1000, runtime_rate=100),
+        Round(direct_ms=1.0, through_ms=1.2, direct_rate=1000, through_rate=800),
+        Round(direct_ms=4.0, through_ms=5.0, direct_rate=100, through_rate=90),
+        Round(direct_ms=1.0, through_ms=9.0, direct_rate=1000, through_rate=100),
     ]
-    bounded = {figure.bound: figure.value for figure in figures(rounds) if figure.bound is not None}
-    assert bounded == {ADDED_MS: pytest.approx(0.4), KEPT: pytest.approx(0.8)}
-
-
-def test_the_proxy_s_overhead_is_the_median_of_each_round_s_ratios() -> None:
-    rounds = [
-        proxy_overhead.Round(boto3_ms=1.0, proxy_ms=1.5, boto3_rate=1000, proxy_rate=800),
-        proxy_overhead.Round(boto3_ms=4.0, proxy_ms=5.0, boto3_rate=100, proxy_rate=90),
-        proxy_overhead.Round(boto3_ms=1.0, proxy_ms=9.0, boto3_rate=1000, proxy_rate=100),
-    ]
-    bounded = {one.bound: one.value for one in proxy_overhead.figures(rounds) if one.bound is not None}
-    assert bounded == {proxy_overhead.LATENCY_RATIO: pytest.approx(1.5), proxy_overhead.KEPT: pytest.approx(0.8)}
+    runtime, proxy = (
+        {one.bound: one.value for one in figures(rounds) if one.bound is not None}
+        for figures in (invoke_overhead.figures, proxy_overhead.figures)
+    )
+    assert runtime == {invoke_overhead.ADDED_MS: pytest.approx(1.0), invoke_overhead.KEPT: pytest.approx(0.8)}
+    assert proxy == {proxy_overhead.LATENCY_RATIO: pytest.approx(1.25), proxy_overhead.KEPT: pytest.approx(0.8)}
 
 
 def test_an_answer_counts_only_with_the_right_digit() -> None:
     body = json.dumps({"outputs": [{"name": "label", "data": [3]}, {"name": "probabilities", "data": [0.5]}]}).encode()
-    assert has_label(body, label=3)
-    assert not has_label(body, label=4)
+    assert invoke_overhead.has_label(body, label=3)
+    assert not invoke_overhead.has_label(body, label=4)
 
 
-def test_an_app_that_fails_is_no_measurement(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("app", "said"), [("raise SystemExit('no stack today')", "no stack today"), ("", "synthesised nothing")]
+)
+def test_an_app_that_fails_or_synthesises_nothing_is_no_measurement(app: str, said: str, tmp_path: Path) -> None:
     script = tmp_path / "app.py"
-    script.write_text("raise SystemExit('no stack today')")
-    with pytest.raises(WorkFailedError, match="no stack today"):
+    script.write_text(app)
+    with pytest.raises(WorkFailedError, match=said):
         synthesise(script, tmp_path / "out", context={}, cli=False)
 
 
-def test_an_app_that_synthesises_nothing_is_no_measurement(tmp_path: Path) -> None:
-    script = tmp_path / "app.py"
-    script.write_text("")
-    with pytest.raises(WorkFailedError, match="synthesised nothing"):
-        synthesise(script, tmp_path / "out", context={}, cli=False)
+def test_a_reviews_memory_is_that_of_its_process_and_of_what_that_starts() -> None:
+    child = "import sys; held = bytearray(60 << 20); print('up', flush=True); sys.stdin.read()"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    with subprocess.Popen(
+        [sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        sampler = Sampler(process.pid)
+        first = sampler._held()
+        process.communicate("")
+        sampler.end()
+    assert first > 60 << 20
 
 
-def test_the_context_is_that_of_cdk_json(tmp_path: Path) -> None:
-    file = tmp_path / "cdk.json"
-    file.write_text('{"app": "x", "context": {"flag": true}}')
-    assert context_of(file) == {"flag": True}
+@pytest.mark.parametrize(
+    ("value", "bound", "at_least", "verdict"),
+    [
+        (1.0, 1.0, False, "PASS"),
+        (1.1, 1.0, False, "FAIL"),
+        (1.0, 1.0, True, "PASS"),
+        (0.9, 1.0, True, "FAIL"),
+        (9.0, None, True, ""),
+        (float("nan"), 1.0, False, "FAIL"),
+    ],
+)
+def test_a_bound_is_kept_or_missed(value: float, bound: float | None, at_least: bool, verdict: str) -> None:
+    assert Figure("x", value, "s", bound, at_least=at_least).verdict == verdict
+
+
+def test_figures_are_printed_and_written_with_what_they_are_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = [Figure("rate", 12_345.6, "/s"), Figure("ratio", 2, "times", 1.5)]
+    assert tell("mine", figures, machine={"cores": "2"}, versions={"triton": "2.51.0"}, folder=tmp_path) == 1
+    printed = capsys.readouterr().out
+    assert "12,346 /s" in printed
+    assert "cores 2, triton 2.51.0" in printed
+    written = json.loads((tmp_path / "mine.json").read_text())
+    assert [figure["verdict"] for figure in written["figures"]] == ["", "FAIL"]
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.json"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "said"),
+    [
+        (0, 0, "PASS"),
+        (1, 1, "a bound is missed"),
+        (WorkFailedError("no Triton"), 1, "could not run: no Triton"),
+        (KeyboardInterrupt(), 130, "one: interrupted"),
+    ],
+)
+def test_a_missed_bound_and_a_benchmark_that_could_not_run_fail_the_run(
+    outcome: int | BaseException,
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def main() -> int:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    monkeypatch.setattr(run, "BENCHMARKS", {"one": ("module", "what")})
+    monkeypatch.setattr("importlib.import_module", lambda _: types.SimpleNamespace(main=main))
+    assert run.main([]) == code
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_name_that_is_no_benchmark_is_refused_before_any_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main(["packing", "speed"]) == 2
+    assert "no benchmark is called speed" in capsys.readouterr().out

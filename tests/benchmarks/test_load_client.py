@@ -78,12 +78,6 @@ def test_each_call_is_timed_on_one_kept_alive_connection() -> None:
     assert set(server.requests) == {REQUEST}
 
 
-def test_each_caller_has_a_connection_of_its_own() -> None:
-    server = TinyServer(lambda _: answer("200 OK", b"right"))
-    run_against(server, calls=1, callers=5)
-    assert server.connections == 5
-
-
 @pytest.mark.parametrize(
     "wrong",
     [answer("200 OK", b"wrong"), answer("500 Internal Server Error", b"right"), None],
@@ -93,7 +87,3 @@ def test_a_wrong_answer_ends_the_measurement(wrong: bytes | None) -> None:
     server = TinyServer(lambda number: answer("200 OK", b"right") if number < 5 else wrong)
     with pytest.raises(WrongAnswerError):
         run_against(server, calls=20)
-
-
-def test_a_request_is_whole() -> None:
-    assert REQUEST == b"POST /path HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nX-Name: value\r\n\r\nbody"

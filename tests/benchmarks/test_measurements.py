@@ -13,9 +13,9 @@ import pytest
 
 from benchmarks import measurements
 from benchmarks.scenarios.measuring import Measured, Repeats, Step, measure
-from benchmarks.scenarios.outcome import code_now, keep, kept
+from benchmarks.scenarios.outcome import keep, kept
 from benchmarks.scenarios.picture import AXIS, MARKS, picture
-from benchmarks.scenarios.report import Section, page, section_lines
+from benchmarks.scenarios.report import Section, page
 from benchmarks.scenarios.served import Way
 from benchmarks.scenarios.table import DYNAMIC, PLAIN, SCENARIOS
 from tests.benchmarks.measured import outcome_of
@@ -79,17 +79,6 @@ def test_all_scenarios_are_measured_and_written_between_the_marks(fake: Fake, tm
     assert measurements.machine_here("no GPU") in text
 
 
-def test_without_write_the_docs_stay_as_they_are(
-    fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert measurements.main() == 0
-    assert len(fake.measured) == len(SCENARIOS)
-    assert docs(tmp_path) == {"measurements.md": PAGE}
-    printed = capsys.readouterr().out
-    assert "10 scenarios, about 18 min" in printed
-    assert "warm-up, 10 of 10; about 1 min remain" in printed
-
-
 def test_ctrl_c_keeps_what_is_measured_and_the_next_run_goes_on_there(
     fake: Fake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,13 +91,6 @@ def test_ctrl_c_keeps_what_is_measured_and_the_next_run_goes_on_there(
     assert measurements.command(["--write"]) == 0
     assert fake.measured == list(SCENARIOS)
     assert "3 are kept in" in " ".join(capsys.readouterr().out.split())
-
-
-def test_again_measures_what_is_kept(fake: Fake) -> None:
-    assert measurements.command(["batching"]) == 0
-    assert measurements.command(["batching"]) == 0
-    assert measurements.command(["batching", "--again"]) == 0
-    assert fake.measured == ["batching", "batching"]
 
 
 @pytest.mark.parametrize("error", [WorkFailedError("JSON was not loaded: 507"), ConnectionResetError("it ended")])
@@ -131,30 +113,12 @@ def test_a_page_is_not_written_from_some_scenarios(
     assert docs(tmp_path) == {"measurements.md": PAGE}
 
 
-def test_a_page_without_the_marks_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "measurements.md").write_text("# Measurements\n<!-- measured -->\n")
-    with pytest.raises(WorkFailedError, match="has no place between <!-- measured --> and <!-- /measured -->"):
-        measurements.write(measurements.series_on_cpu(), OUTCOMES, docs=tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["measurements.md"]
-
-
 def test_a_name_that_is_no_scenario_is_refused_before_any_runs(fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         measurements.command(["batching", "speed"])
     assert ended.value.code == 2
     assert "no scenario is called speed; there are batching, one-caller" in capsys.readouterr().err
     assert fake.measured == []
-
-
-def test_without_a_local_triton_nothing_is_tried(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(measurements, "ENVIRONMENTS", tmp_path)
-    monkeypatch.setattr(measurements, "measure", lambda *_, **__: pytest.fail("something was tried"))
-    assert measurements.command([]) == 1
-    said = capsys.readouterr()
-    assert "is missing. Install it: python3 scripts/setup.py triton backends" in said.err
-    assert said.out == ""
 
 
 def test_what_is_kept_counts_for_the_same_code_machine_and_ways_alone(tmp_path: Path) -> None:
@@ -169,12 +133,6 @@ def test_what_is_kept_counts_for_the_same_code_machine_and_ways_alone(tmp_path: 
     assert kept(tmp_path, "payload", code="abc1234", machine="a machine", ways=["JSON", "binary"]) is None
 
 
-def test_the_code_is_the_commit_and_what_differs_from_it() -> None:
-    git = ["git", "-C", str(REPOSITORY), "rev-parse", "--short", "HEAD"]
-    head = subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
-    assert code_now().partition("-")[0] == head
-
-
 def test_the_table_of_claims_says_what_is_claimed_what_is_here_and_the_verdict() -> None:
     text = page(SECTIONS, picture="pictures/measurements.svg")
     said = "dynamic batching at least doubles throughput (bound by memory traffic)"
@@ -186,20 +144,6 @@ def test_the_table_of_claims_says_what_is_claimed_what_is_here_and_the_verdict()
     assert text.count("| cannot be tried here |") == len(SCENARIOS["onnxruntime"].not_here)
     assert "](pictures/measurements.svg)" in text
     assert "Taken beside other load" not in text
-
-
-def test_figures_that_something_else_ran_beside_are_marked() -> None:
-    busy = replace(SECTIONS[0], outcome=replace(SECTIONS[0].outcome, others=1.5))
-    assert "**Taken beside other load** (1.5 cores busy with it)" in page([busy, *SECTIONS[1:]], picture="x.svg")
-
-
-def test_sizes_stand_where_ways_differ_in_them() -> None:
-    [alike] = [one for one in SECTIONS if one.scenario.title == SCENARIOS["payload"].title]
-    json, binary = alike.outcome.found
-    differing = replace(alike, outcome=replace(alike.outcome, found=(replace(json, request_bytes=2_900_000), binary)))
-    assert "| configuration | answers/s |" in "\n".join(section_lines(alike))
-    assert "| configuration | request KB | answers/s |" in "\n".join(section_lines(differing))
-    assert "| JSON | 2,900 |" in "\n".join(section_lines(differing))
 
 
 def test_the_picture_is_the_same_for_the_same_figures_and_shows_every_claim() -> None:

@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from scripts.documentation.architecture_page import access, mermaid, packages_picture, serving_picture, stacks_picture
-from scripts.documentation.import_graph import OUTBUILDINGS, SINGLE, direct, import_graph, joined, reachable
+from scripts.documentation.architecture_page import access, packages_picture, serving_picture, stacks_picture
+from scripts.documentation.import_graph import OUTBUILDINGS, SINGLE, import_graph, joined, reachable
 from scripts.documentation.markdown import MARK
-from scripts.documentation.stack_graph import SHOWN, SHOWN_SERVING, construct_of, shown_environment, stack_graph
+from scripts.documentation.stack_graph import SHOWN, SHOWN_SERVING, shown_environment, stack_graph
 from tests.e2e.project import REPOSITORY
 
 
@@ -32,13 +32,6 @@ def test_an_endpoint_reads_bucket_key_and_network() -> None:
     assert outer[SHOWN_SERVING, "artifacts"] == {"bucket-name", "key-arn"}
     assert "security-group-0" in outer[SHOWN_SERVING, "network"]
     assert not [pair for pair in outer if pair[0] == "artifacts"], "the artifacts stack reads of no other"
-
-
-def test_what_has_a_function_of_its_own_is_a_construct_of_its_own() -> None:
-    stack = shown_environment().stacks[SHOWN_SERVING]
-    assert construct_of(stack, "Endpoint/Scaling/Target") == "Endpoint/Scaling"
-    assert construct_of(stack, "Endpoint/Endpoint") == "Endpoint"
-    assert construct_of(stack, "Verification") == "Verification"
 
 
 def test_only_the_verification_may_invoke_and_only_the_activation_moves_records() -> None:
@@ -76,11 +69,6 @@ def test_the_graph_of_imports_is_that_of_python_itself() -> None:
     assert SINGLE in known
 
 
-def test_imports_that_follow_from_others_are_left_out_and_a_circle_is_one() -> None:
-    graph = {"a": frozenset("bc"), "b": frozenset("c"), "c": frozenset("d"), "d": frozenset("c")}
-    assert sorted(direct(joined(graph))) == [("a", "b"), ("b", "c, d")]
-
-
 def test_every_package_is_drawn() -> None:
     shown = packages_picture()
     for name in import_graph():
@@ -96,11 +84,6 @@ def test_a_picture_has_only_arrows_between_its_nodes(picture: object) -> None:
     assert len(lines) == len(nodes) + len(arrows) + 3
     assert arrows
     assert {each for found in arrows for each in found.groups()} <= nodes
-
-
-def test_mermaid_labels_an_arrow_only_where_it_has_a_text() -> None:
-    drawn = mermaid("TD", {"a": "A", "b": "B"}, iter([("a", "b", ""), ("b", "a", "reads")]))
-    assert drawn == '```mermaid\nflowchart TD\n    n0["A"]\n    n1["B"]\n    n0 --> n1\n    n1 -->|reads| n0\n```\n'
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.docs.pages import SHELL, CodeBlock, code_blocks, pages, tokens
-from tests.docs.registry import DATA, Entry, blocks_that, entries, entries_of, every_block, is_a_test, reads
+from tests.docs.registry import DATA, blocks_that, entries, entries_of, every_block, is_a_test, reads
 from tests.docs.shell_commands import commands, filled, problem
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError
@@ -40,13 +40,6 @@ def test_every_named_test_is_there_and_reads_the_page() -> None:
     assert [pair for pair in named if not reads(pair[1], pair[0])] == [], (
         "a test that does not name the page runs no block"
     )
-
-
-def test_a_test_that_does_not_name_a_page_does_not_read_it() -> None:
-    assert reads("tests/client/test_documentation.py::test_no_block_is_left_out", "docs/clients.md")
-    assert not reads("tests/client/test_documentation.py::test_no_block_is_left_out", "docs/outputs.md")
-    assert not is_a_test("tests/client/test_documentation.py::test_nothing")
-    assert not is_a_test("tests/client/nothing.py::test_no_block_is_left_out")
 
 
 @pytest.mark.parametrize("block", [block for block in EVERY if block.language in SHELL], ids=str)
@@ -123,19 +116,6 @@ def environment_file(block: CodeBlock, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({}, "exactly one of"),
-        ({"run": "quick", "checked": "a reason that is long enough"}, "exactly one of"),
-        ({"checked": "no reason"}, "at least 10 characters"),
-    ],
-)
-def test_an_entry_without_a_way_with_two_or_without_a_reason_is_refused(given: dict[str, str], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Entry.model_validate(given)
-
-
-@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("tritonstack verfy dev", "no command"),
@@ -156,17 +136,3 @@ def test_an_entry_without_a_way_with_two_or_without_a_reason_is_refused(given: d
 def test_a_command_that_is_not_there_is_found(line: str, said: str) -> None:
     [found] = [each for each in map(problem, commands(line)) if each]
     assert said in found
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "tritonstack verify dev --json  # a comment",
-        'export A=b; eval "$(tritonstack local env)"',
-        'outputs=$(aws ssm get-parameter --name x --query Parameter.Value --output text) && echo "$outputs" | jq . > f',
-        "cdk deploy 'dev/*' --require-approval never",
-        "CDK_VALIDATION=false make test",
-    ],
-)
-def test_a_command_that_is_there_is_taken(line: str) -> None:
-    assert [each for each in map(problem, commands(line)) if each] == []

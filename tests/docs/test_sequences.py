@@ -46,10 +46,3 @@ def test_a_block_that_fails_is_named_with_what_it_printed(tmp_path: Path) -> Non
     ) as error:
         run_sequence(tmp_path / "tritonstack", [(block, entry) for block in blocks], seconds=60)
     assert "after" not in str(error.value)
-
-
-def test_a_block_that_does_not_print_what_it_must_is_named(tmp_path: Path) -> None:
-    (tmp_path / "tritonstack").mkdir()
-    block = CodeBlock(page="a.md", heading="", line=1, language="sh", file="", text="echo one")
-    with pytest.raises(AssertionError, match="«echo one» printed"):
-        run_sequence(tmp_path / "tritonstack", [(block, Entry(run="quick", prints=("two",)))], seconds=60)

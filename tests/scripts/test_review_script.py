@@ -46,27 +46,25 @@ def test_it_lints_reviews_and_says_what_it_would_post(made: Path) -> None:
     ]
 
 
-def test_a_policy_that_matches_ends_with_1_and_the_report_is_there(made: Path, tmp_path: Path) -> None:
-    ended = script(made, "--no-post", "--fail-on", "removal", "--out", str(tmp_path / "r"), "review")
-    assert ended.returncode == 1
+def test_on_github_actions_a_policy_that_matches_ends_with_1_annotates_and_fills_the_summary(
+    made: Path, tmp_path: Path
+) -> None:
+    """An empty ``--manifests`` is an unset variable of the workflow, and none."""
+    summary, out = tmp_path / "summary.md", tmp_path / "r"
+    given = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
+    options = ("--no-post", "--fail-on", "removal", "--out", str(out), "--manifests", "")
+    ended = script(made, *options, "review", **given)
+    assert ended.returncode == 1, ended.stderr
     assert "review ended with 1" in ended.stdout
-    assert "`removal` dev: serving: Queue" in (tmp_path / "r" / "review.md").read_text()
+    assert "`removal` dev: serving: Queue" in (out / "review.md").read_text()
+    assert "::warning file=environments/dev.yaml,line=7" in ended.stdout
+    assert summary.read_text().startswith(MARKER)
 
 
-def test_manifests_are_passed_on_and_an_unset_variable_is_none(made: Path, tmp_path: Path) -> None:
+def test_manifests_that_are_not_there_end_with_2(made: Path, tmp_path: Path) -> None:
     ended = script(made, "--no-post", "--manifests", str(tmp_path / "nowhere"), "review")
     assert ended.returncode == 2
     assert "nowhere" in ended.stderr
-    assert "--manifests" in ended.stderr
-    assert script(made, "--no-post", "--manifests", "", "review").returncode == 0
-
-
-def test_on_github_actions_it_annotates_and_fills_the_summary(made: Path, tmp_path: Path) -> None:
-    summary = tmp_path / "summary.md"
-    ended = script(made, "--no-post", "review", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary))
-    assert ended.returncode == 0, ended.stderr
-    assert "::warning file=environments/dev.yaml,line=7" in ended.stdout
-    assert summary.read_text().startswith(MARKER)
 
 
 def test_it_writes_the_comment_and_rewrites_it(made: Path) -> None:
@@ -124,19 +122,13 @@ def test_every_action_is_pinned_to_a_commit_and_says_its_version() -> None:
         assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment)
 
 
-def test_no_checkout_leaves_a_token_and_only_the_comment_s_step_gets_one() -> None:
+def test_no_checkout_leaves_a_token_no_text_of_a_pull_request_reaches_a_shell_and_forks_get_no_comment() -> None:
     for _, step in steps():
         if step.get("uses", "").startswith("actions/checkout@"):
             assert step["with"]["persist-credentials"] is False
+        assert "${{" not in step.get("run", "")
     assert [name for name, step in steps() if "token" in str(step.get("env", ""))] == ["comment"]
     assert "secrets." not in WORKFLOW.read_text()
-
-
-def test_what_a_pull_request_names_reaches_no_shell_as_text() -> None:
-    assert not [step["run"] for _, step in steps() if "${{" in step.get("run", "")]
-
-
-def test_a_fork_s_pull_request_gets_no_comment_job() -> None:
     assert "github.event.pull_request.head.repo.full_name == github.repository" in workflow()["jobs"]["comment"]["if"]
 
 

@@ -89,11 +89,6 @@ def test_development_comes_into_a_main_environment_that_stands_and_stays_there(
     assert made == ["main", "development"]
 
 
-def test_development_alone_makes_main_too_and_neither_is_made_twice(setup: ModuleType, made: list[str]) -> None:
-    assert setup.main(["development", "main"]) == 0
-    assert made == ["main", "development"]
-
-
 @pytest.mark.parametrize("changed", ["main", "development"])
 def test_what_a_changed_lock_file_no_longer_names_does_not_stay_in_main(
     setup: ModuleType, made: list[str], changed: str
@@ -202,23 +197,6 @@ def test_a_wrong_name_is_refused_before_anything_is_made(
     assert made == []
 
 
-def test_every_wrong_name_is_named(setup: ModuleType, made: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    setup.main(["one", "main", "two"])
-    assert "'one' or 'two'" in capsys.readouterr().err
-
-
-def test_a_program_that_fails_is_named_with_its_exit_code(
-    setup: ModuleType, made: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(_name: str, _folder: Path) -> None:
-        subprocess.run([sys.executable, "-c", "raise SystemExit(3)"], check=True)
-
-    monkeypatch.setattr(setup, "make_node", fail)
-    assert setup.main(["node"]) == 1
-    assert "ended with 3" in capsys.readouterr().err
-    assert not (setup.ROOT / "node_modules" / setup.STAMP).exists()
-
-
 def test_a_full_disk_is_a_message(
     setup: ModuleType, made: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -321,14 +299,6 @@ def imported(file: Path) -> set[str]:
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
     return {name.partition(".")[0] for name in names}
-
-
-def test_folders_of_wheels_that_pip_is_told_of_are_told_to_uv(
-    setup: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PIP_FIND_LINKS", "/one /two")
-    monkeypatch.delenv("UV_FIND_LINKS", raising=False)
-    assert setup.uv_variables()["UV_FIND_LINKS"] == "/one,/two"
 
 
 def test_pytorch_is_the_cpu_build_of_a_folder_of_wheels_or_of_its_own_index(

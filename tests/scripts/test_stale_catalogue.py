@@ -57,8 +57,6 @@ def test_an_sdk_with_a_newer_image_or_another_account_makes_the_catalogue_stale(
     capsys.readouterr()
     assert stale_catalogue.main(["--sdk", str(tmp_path)]) == 1
     assert "not in the catalogue: 26.12 us-east-1" in capsys.readouterr().out
-
-
-def test_a_folder_without_the_list_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.unlink()
     stale_catalogue.main(["--sdk", str(tmp_path)])
     assert f"{tmp_path} has no image_uri_config" in capsys.readouterr().out
