@@ -38,6 +38,24 @@ def free_port() -> int:
         return port
 
 
+def measured(folder: Path) -> dict[str, str]:
+    """Variables that make the process measure its coverage, in a run with ``--cov``; none in any other run.
+
+    The environment of the emulator has no coverage: the process imports that of the tests' environment, and nothing
+    else of it, so that a package that the emulator lacks stays missing.
+    """
+    settings = os.environ.get("COVERAGE_PROCESS_CONFIG")  # set by `patch = ["subprocess"]` in pyproject.toml
+    if settings is None:
+        return {}
+    import coverage  # noqa: PLC0415  an ordinary run of the tests has no use for it
+
+    site = folder / "measured"
+    site.mkdir()
+    (site / "coverage").symlink_to(Path(coverage.__file__).parent)
+    (site / "sitecustomize.py").write_text("import coverage\n\ncoverage.process_startup()\n")
+    return {"COVERAGE_PROCESS_CONFIG": settings, "PYTHONPATH": os.pathsep.join((str(REPOSITORY), str(site)))}
+
+
 class Emulator:
     """One emulator process."""
 
@@ -57,6 +75,7 @@ class Emulator:
             "STATE_DIR": str(folder / "state"),
             "TMPDIR": str(self.temporary),
             **variables,
+            **measured(folder),
         }
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
