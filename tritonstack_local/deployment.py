@@ -27,19 +27,13 @@ END_SECONDS = 10.0
 
 @dataclass
 class LocalDeployment:
-    """One environment's way to the local AWS.
+    """One environment's way to the local AWS."""
 
-    Attributes:
-        aws: the local AWS.
-        environment: the name of the environment, as in ``environments/<name>.yaml``.
-        on_line: called with each line that the CDK prints, so that a person sees where it is.
-        context: further CDK context, name to value.
-    """
-
-    aws: LocalAws
-    environment: str
+    aws: LocalAws  # the local AWS
+    environment: str  # the name of the environment, as in ``environments/<name>.yaml``
+    # called with each line that the CDK prints, so that a person sees where it is
     on_line: Callable[[str], None] = lambda _line: None
-    context: Mapping[str, str] = field(default_factory=dict)
+    context: Mapping[str, str] = field(default_factory=dict)  # further CDK context, name to value
 
     @property
     def assembly(self) -> Path:

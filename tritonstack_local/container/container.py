@@ -79,21 +79,13 @@ class ContainerFailedError(WorkFailedError):
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerSettings:
-    """What a container is started from.
+    """What a container is started from."""
 
-    Attributes:
-        environment: the variables of the SageMaker Model's container.
-        multi_model: its mode is MultiModel.
-        release: the Triton release that its image names (``24.09``); decides which variables count.
-        model_data: the folder with the unpacked archive, in single-model mode.
-        namespace: False leaves the port open on purpose.
-    """
-
-    environment: Mapping[str, str]
-    multi_model: bool
-    release: str | None = None
-    model_data: Path | None = None
-    namespace: bool = True
+    environment: Mapping[str, str]  # the variables of the SageMaker Model's container
+    multi_model: bool  # its mode is MultiModel
+    release: str | None = None  # the Triton release that its image names (``24.09``); decides which variables count
+    model_data: Path | None = None  # the folder with the unpacked archive, in single-model mode
+    namespace: bool = True  # False leaves the port open on purpose
 
 
 class TritonContainer:

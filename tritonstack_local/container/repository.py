@@ -121,21 +121,14 @@ STAND_INS = ("onnxruntime", "pytorch", "tensorrt", "dali", "tensorflow")
 
 @dataclass(frozen=True, kw_only=True)
 class TritonFiles:
-    """Where the server and what its backends need are installed.
+    """Where the server and what its backends need are installed."""
 
-    Attributes:
-        triton: the files of the wheel ``nvidia-pytriton``.
-        python: the virtual environment that the Python backend takes its packages from.
-        torch: the virtual environment with torch; may be missing, then the pytorch backend reports how to install it.
-        dali: the same for DALI.
-        tensorflow: the same for TensorFlow.
-    """
-
-    triton: Path
-    python: Path
+    triton: Path  # the files of the wheel ``nvidia-pytriton``
+    python: Path  # the virtual environment that the Python backend takes its packages from
+    # the virtual environment with torch; may be missing, then the pytorch backend reports how to install it
     torch: Path
-    dali: Path
-    tensorflow: Path
+    dali: Path  # the same for DALI
+    tensorflow: Path  # the same for TensorFlow
 
     @classmethod
     def of_repository(cls, environments: Path = REPOSITORY / ".envs") -> TritonFiles:

@@ -47,16 +47,11 @@ class ServeExitError(WorkFailedError):
 
 @dataclass(frozen=True, kw_only=True)
 class ServeCommand:
-    """How the server is started.
+    """How the server is started."""
 
-    Attributes:
-        argv: ``tritonserver`` and its arguments.
-        env: the container's variables as the server sees them.
-        notes: what the script does that a reader of the settings would not expect, and what cannot be shown here.
-    """
-
-    argv: tuple[str, ...]
-    env: Mapping[str, str]
+    argv: tuple[str, ...]  # ``tritonserver`` and its arguments
+    env: Mapping[str, str]  # the container's variables as the server sees them
+    # what the script does that a reader of the settings would not expect, and what cannot be shown here
     notes: tuple[str, ...]
 
 

@@ -24,34 +24,27 @@ class Fault:
     """What becomes of requests, of an endpoint's update, or of new instances.
 
     Exactly one of ``path``, ``operation``, ``endpoint`` and ``instance_type`` selects them.
-
-    Attributes:
-        method: of the request (``PUT``).
-        path: a part of its path (``/endpoints/``); S3's error is the answer.
-        operation: of a JSON service (``PutParameter``), called by a program or, of our own services, by CloudFormation.
-        endpoint: its next update ends InService with the old config and without a FailureReason, once the new fleet is
-            up: SageMaker has rolled it back silently.
-        instance_type: endpoints get no further instances of it (``ml.g5.xlarge``), ``short_of`` is the reason.
-        short_of: ``limit``: the account's quota is used up, and the request is refused. ``capacity``: AWS has no
-            instances, which shows after the request.
-        status: the answer, one of 403, 409 (of S3), 500, 503, or with a ``code`` 400 and any 409; None lets the request
-            through after the delay.
-        code: the error's code, where another than the status's own is meant: ``BucketNotEmpty``; ``ExpiredToken`` (S3)
-            or ``ExpiredTokenException`` (others) where the caller's credentials have ended.
-        times: how many requests it befalls still.
-        delay_seconds: how long the answer takes.
     """
 
-    method: str = ""
-    path: str = ""
+    method: str = ""  # of the request (``PUT``)
+    path: str = ""  # a part of its path (``/endpoints/``); S3's error is the answer
+    # of a JSON service (``PutParameter``), called by a program or, of our own services, by CloudFormation
     operation: str = ""
+    # its next update ends InService with the old config and without a FailureReason, once the new fleet is up:
+    # SageMaker has rolled it back silently
     endpoint: str = ""
-    instance_type: str = ""
+    instance_type: str = ""  # endpoints get no further instances of it (``ml.g5.xlarge``), ``short_of`` is the reason
+    # ``limit``: the account's quota is used up, and the request is refused. ``capacity``: AWS has no instances, which
+    # shows after the request
     short_of: str = ""
+    # the answer, one of 403, 409 (of S3), 500, 503, or with a ``code`` 400 and any 409; None lets the request through
+    # after the delay
     status: int | None = None
+    # the error's code, where another than the status's own is meant: ``BucketNotEmpty``; ``ExpiredToken`` (S3) or
+    # ``ExpiredTokenException`` (others) where the caller's credentials have ended
     code: str = ""
-    times: int
-    delay_seconds: float = 0.0
+    times: int  # how many requests it befalls still
+    delay_seconds: float = 0.0  # how long the answer takes
 
     def answer(self) -> tuple[int, bytes] | None:
         """The error, as S3's REST interface or a JSON service has it; None where there is none."""

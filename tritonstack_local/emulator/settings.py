@@ -11,29 +11,17 @@ from pathlib import Path
 
 @dataclass(frozen=True, kw_only=True)
 class EmulatorSettings:
-    """Where the emulator listens and what stands behind its endpoints.
+    """Where the emulator listens and what stands behind its endpoints."""
 
-    Attributes:
-        host: a loopback address.
-        port: the gateway's TCP port.
-        account: twelve digits; MiniStack's default account.
-        fleets: False where no runtime is there to start containers: endpoints are then InService at once.
-        runtime_url: the local runtime, which InvokeEndpoint calls are handed to; None where there is none.
-        temporary: the folder under which the emulator makes its own temporary folder.
-        endpoint_wait_seconds: the longest that CloudFormation waits for an endpoint.
-        stack_patience_seconds: how long an answer of CloudFormation may wait for a stack to settle.
-        alarm_seconds: how often CloudWatch looks at every alarm; AWS does once a minute.
-    """
-
-    host: str
-    port: int
-    account: str
-    fleets: bool
-    runtime_url: str | None
-    temporary: Path
-    endpoint_wait_seconds: float
-    stack_patience_seconds: float
-    alarm_seconds: float
+    host: str  # a loopback address
+    port: int  # the gateway's TCP port
+    account: str  # twelve digits; MiniStack's default account
+    fleets: bool  # False where no runtime is there to start containers: endpoints are then InService at once
+    runtime_url: str | None  # the local runtime, which InvokeEndpoint calls are handed to; None where there is none
+    temporary: Path  # the folder under which the emulator makes its own temporary folder
+    endpoint_wait_seconds: float  # the longest that CloudFormation waits for an endpoint
+    stack_patience_seconds: float  # how long an answer of CloudFormation may wait for a stack to settle
+    alarm_seconds: float  # how often CloudWatch looks at every alarm; AWS does once a minute
 
     @classmethod
     def read(cls, variables: Mapping[str, str]) -> EmulatorSettings:

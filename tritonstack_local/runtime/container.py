@@ -143,18 +143,13 @@ def release_of(image: str) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchPlan:
-    """What a container is started from.
-
-    Attributes:
-        folder: the container's own folder; its models lie in ``models/<hash>/model``.
-        model_data: the unpacked archive of a single-model endpoint.
-    """
+    """What a container is started from."""
 
     image: str
     environment: Mapping[str, str]
     multi_model: bool
-    folder: Path
-    model_data: Path | None
+    folder: Path  # the container's own folder; its models lie in ``models/<hash>/model``
+    model_data: Path | None  # the unpacked archive of a single-model endpoint
 
     @property
     def release(self) -> str | None:

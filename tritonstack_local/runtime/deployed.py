@@ -58,38 +58,26 @@ class S3Location:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedModel:
-    """A SageMaker Model's only container.
-
-    Attributes:
-        image: the container image that was asked for; it names the Triton release.
-        environment: the container's environment variables.
-        data: the archive, or in multi-model mode the prefix of the archives.
-        cache_enabled: MultiModelConfig.ModelCacheSetting.
-    """
+    """A SageMaker Model's only container."""
 
     name: str
-    image: str
-    environment: Mapping[str, str]
+    image: str  # the container image that was asked for; it names the Triton release
+    environment: Mapping[str, str]  # the container's environment variables
     multi_model: bool
-    data: S3Location
-    cache_enabled: bool
+    data: S3Location  # the archive, or in multi-model mode the prefix of the archives
+    cache_enabled: bool  # MultiModelConfig.ModelCacheSetting
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedConfig:
-    """An endpoint config with its only production variant.
-
-    Attributes:
-        download_seconds: ModelDataDownloadTimeoutInSeconds.
-        startup_seconds: ContainerStartupHealthCheckTimeoutInSeconds.
-    """
+    """An endpoint config with its only production variant."""
 
     name: str
     variant: str
     instance_type: str
     instance_count: int
-    download_seconds: float
-    startup_seconds: float
+    download_seconds: float  # ModelDataDownloadTimeoutInSeconds
+    startup_seconds: float  # ContainerStartupHealthCheckTimeoutInSeconds
     model: DeployedModel
 
 
@@ -116,26 +104,17 @@ class Reported(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedEndpoint:
-    """An endpoint as DescribeEndpoint shows it.
-
-    Attributes:
-        config: the config in service; None before the first fleet is in service.
-        pending: the config that is being deployed, or None.
-        generation: differs between two endpoints of one name and between two deployments of one.
-        traffic: what the pending config's fleet takes of the calls; None while it takes none.
-        instance_counts: variant → current instance count.
-        max_loaded_models: how many models the local container may hold (tag), or None.
-    """
+    """An endpoint as DescribeEndpoint shows it."""
 
     name: str
     status: str
-    config: str | None
-    pending: str | None
+    config: str | None  # the config in service; None before the first fleet is in service
+    pending: str | None  # the config that is being deployed, or None
     created: str
-    generation: str
-    traffic: Traffic | None = None
-    instance_counts: Mapping[str, int] = field(default_factory=dict)
-    max_loaded_models: int | None = None
+    generation: str  # differs between two endpoints of one name and between two deployments of one
+    traffic: Traffic | None = None  # what the pending config's fleet takes of the calls; None while it takes none
+    instance_counts: Mapping[str, int] = field(default_factory=dict)  # variant → current instance count
+    max_loaded_models: int | None = None  # how many models the local container may hold (tag), or None
 
 
 class Reader(Protocol):

@@ -48,12 +48,9 @@ class Split:
 
     SageMaker spreads calls over instances; with one container a fleet, the share decides. Without chance a test can
     count, and a small canary gets its first call as early as it can.
-
-    Attributes:
-        share: of the new fleet, 0 to 1.
     """
 
-    share: float = 0.0
+    share: float = 0.0  # of the new fleet, 0 to 1
     _owed: float = 0.0
 
     def next_is_new(self) -> bool:

@@ -64,16 +64,11 @@ class DownloadCancelledError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredModel:
-    """An archive, unpacked.
+    """An archive, unpacked."""
 
-    Attributes:
-        path: the folder that the container loads (``…/<hash>/model``).
-        download_seconds: how long download, unpacking and preparation took.
-    """
-
-    path: Path
+    path: Path  # the folder that the container loads (``…/<hash>/model``)
     bytes: int
-    download_seconds: float
+    download_seconds: float  # how long download, unpacking and preparation took
 
 
 class ModelStore:

@@ -11,53 +11,32 @@ REGION = "us-east-1"
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeSettings:
-    """How one runtime works. Times are seconds, sizes are bytes.
+    """How one runtime works. Times are seconds, sizes are bytes."""
 
-    Attributes:
-        port: the loopback port of InvokeEndpoint.
-        emulator_url: where the other AWS APIs answer.
-        state: the folder of the fleets: unpacked models and Triton's logs.
-        account: the account that error messages name.
-        region: the region that error messages and log addresses name.
-        max_payload_bytes: the largest request body. 6,291,456 in botocore's service model, 25 MB in a newer page of
-            the developer guide, so it is a setting.
-        invoke_seconds: how long a request may take in the container, and how long it waits for a model to load
-            (developer guide, invoke-multi-model-endpoint).
-        load_seconds: how long loading goes on after its first caller gave up (same page).
-        unload_seconds: how long an unload may take: Triton's front end polls up to 350 s.
-        reconcile_seconds: the pause between two looks at what is deployed while something changes.
-        quiet_seconds: the pause while nothing changes.
-        flush_seconds: how often metrics are sent.
-        log_seconds: how often the container's log is sent.
-        health_seconds: how often a serving container is asked for /ping.
-        unhealthy_seconds: how long a container may leave /ping unanswered before it is started again.
-        drain_seconds: how long a replaced fleet may finish its requests.
-        max_connections: connections to one container; further requests queue.
-        max_parallel_loads: loads of different models at once. Each occupies one thread of Triton's front end.
-        victim_patience_seconds: how long a load waits for an idle model before the least recently used one takes no
-            new requests, so that it becomes idle.
-        max_unpacked_bytes: the largest unpacked archive.
-        max_members: the most files in an archive.
-    """
-
-    port: int
-    emulator_url: str
-    state: Path
-    account: str = ACCOUNT
-    region: str = REGION
+    port: int  # the loopback port of InvokeEndpoint
+    emulator_url: str  # where the other AWS APIs answer
+    state: Path  # the folder of the fleets: unpacked models and Triton's logs
+    account: str = ACCOUNT  # the account that error messages name
+    region: str = REGION  # the region that error messages and log addresses name
+    # the largest request body. 6,291,456 in botocore's service model, 25 MB in a newer page of the developer guide, so
+    # it is a setting
     max_payload_bytes: int = 6_291_456
+    # how long a request may take in the container, and how long it waits for a model to load (developer guide, invoke-
+    # multi-model-endpoint)
     invoke_seconds: float = 60.0
-    load_seconds: float = 360.0
-    unload_seconds: float = 355.0
-    reconcile_seconds: float = 0.25
-    quiet_seconds: float = 0.4
-    flush_seconds: float = 5.0
-    log_seconds: float = 1.0
-    health_seconds: float = 5.0
-    unhealthy_seconds: float = 60.0
-    drain_seconds: float = 75.0
-    max_connections: int = 64
-    max_parallel_loads: int = 2
+    load_seconds: float = 360.0  # how long loading goes on after its first caller gave up (same page)
+    unload_seconds: float = 355.0  # how long an unload may take: Triton's front end polls up to 350 s
+    reconcile_seconds: float = 0.25  # the pause between two looks at what is deployed while something changes
+    quiet_seconds: float = 0.4  # the pause while nothing changes
+    flush_seconds: float = 5.0  # how often metrics are sent
+    log_seconds: float = 1.0  # how often the container's log is sent
+    health_seconds: float = 5.0  # how often a serving container is asked for /ping
+    unhealthy_seconds: float = 60.0  # how long a container may leave /ping unanswered before it is started again
+    drain_seconds: float = 75.0  # how long a replaced fleet may finish its requests
+    max_connections: int = 64  # connections to one container; further requests queue
+    max_parallel_loads: int = 2  # loads of different models at once. Each occupies one thread of Triton's front end
+    # how long a load waits for an idle model before the least recently used one takes no new requests, so that it
+    # becomes idle
     victim_patience_seconds: float = 2.0
-    max_unpacked_bytes: int = 64 * 1024**3
-    max_members: int = 200_000
+    max_unpacked_bytes: int = 64 * 1024**3  # the largest unpacked archive
+    max_members: int = 200_000  # the most files in an archive

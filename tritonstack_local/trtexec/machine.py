@@ -21,27 +21,16 @@ ANY_CUDA = "99.0"
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """The properties that a machine reports.
+    """The properties that a machine reports."""
 
-    Attributes:
-        tensorrt: TensorRT's version, such as ``10.4.0``.
-        options: what its trtexec takes.
-        later_values: ``--option=value`` that only later versions take, though they know the option.
-        gpu: the GPU's name, such as ``A10G``.
-        compute_capability: its compute capability, such as ``8.6``.
-        driver: the driver's version.
-        cuda: the newest CUDA that the driver supports; empty: nvidia-smi does not print it.
-        compat: what the entrypoint finds when it tries CUDA's forward compatibility; empty: it tries nothing.
-    """
-
-    tensorrt: str
-    options: tuple[str, ...]
-    later_values: tuple[str, ...] = ()
-    gpu: str
-    compute_capability: str
-    driver: str = DRIVER
-    cuda: str = ANY_CUDA
-    compat: str = ""
+    tensorrt: str  # TensorRT's version, such as ``10.4.0``
+    options: tuple[str, ...]  # what its trtexec takes
+    later_values: tuple[str, ...] = ()  # ``--option=value`` that only later versions take, though they know the option
+    gpu: str  # the GPU's name, such as ``A10G``
+    compute_capability: str  # its compute capability, such as ``8.6``
+    driver: str = DRIVER  # the driver's version
+    cuda: str = ANY_CUDA  # the newest CUDA that the driver supports; empty: nvidia-smi does not print it
+    compat: str = ""  # what the entrypoint finds when it tries CUDA's forward compatibility; empty: it tries nothing
 
     @classmethod
     def read(cls, path: Path) -> Machine:

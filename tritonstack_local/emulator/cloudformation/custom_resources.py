@@ -110,15 +110,10 @@ _GUIDE = "CloudFormation user guide, Custom resource request objects"
 
 @dataclass(kw_only=True, eq=False)
 class FailedCreation(Exception):  # noqa: N818  an outcome, kept for the rollback
-    """A creation that failed after its function was called: the rollback deletes what it may have left.
+    """A creation that failed after its function was called: the rollback deletes what it may have left."""
 
-    Attributes:
-        reason: the event's.
-        physical_id: the one that the function answered with, or one made up, as CloudFormation does.
-    """
-
-    reason: str
-    physical_id: str
+    reason: str  # the event's
+    physical_id: str  # the one that the function answered with, or one made up, as CloudFormation does
 
     def __str__(self) -> str:
         """The reason."""

@@ -28,19 +28,12 @@ TREATMENTS = ("missing", "ignore", "breaching", "notBreaching")
 
 @dataclass(frozen=True, kw_only=True)
 class Criteria:
-    """When an alarm fires.
+    """When an alarm fires."""
 
-    Attributes:
-        breaches: whether a value is beyond the threshold.
-        periods: EvaluationPeriods, N.
-        to_alarm: DatapointsToAlarm, M.
-        missing: TreatMissingData.
-    """
-
-    breaches: Callable[[float], bool]
-    periods: int
-    to_alarm: int
-    missing: str
+    breaches: Callable[[float], bool]  # whether a value is beyond the threshold
+    periods: int  # EvaluationPeriods, N
+    to_alarm: int  # DatapointsToAlarm, M
+    missing: str  # TreatMissingData
 
     @property
     def range_points(self) -> int:
@@ -50,17 +43,11 @@ class Criteria:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What an evaluation finds.
+    """What an evaluation finds."""
 
-    Attributes:
-        state: None where the alarm keeps its own.
-        used: positions in the range of the points that decided, the oldest first.
-        filled: how many missing points were filled in.
-    """
-
-    state: str | None
-    used: tuple[int, ...]
-    filled: int
+    state: str | None  # None where the alarm keeps its own
+    used: tuple[int, ...]  # positions in the range of the points that decided, the oldest first
+    filled: int  # how many missing points were filled in
 
 
 def evaluate(points: Sequence[float | None], criteria: Criteria) -> Verdict:
@@ -97,19 +84,12 @@ _TREATED = {"breaching": "Breaching", "notBreaching": "NonBreaching"}
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What was looked at, and when.
+    """What was looked at, and when."""
 
-    Attributes:
-        times: the beginning of each period of the range, the oldest first.
-        points: their values; None where one is missing.
-        verdict: what they mean.
-        at: seconds since the epoch.
-    """
-
-    times: Sequence[int]
-    points: Sequence[float | None]
-    verdict: Verdict
-    at: float
+    times: Sequence[int]  # the beginning of each period of the range, the oldest first
+    points: Sequence[float | None]  # their values; None where one is missing
+    verdict: Verdict  # what they mean
+    at: float  # seconds since the epoch
 
     def used(self) -> list[tuple[int, float]]:
         """Time and value of the points that decided, the newest first."""

@@ -37,18 +37,12 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """Values by the beginning of their period (seconds since the epoch).
+    """Values by the beginning of their period (seconds since the epoch)."""
 
-    Attributes:
-        label: the series' name in a graph.
-        span: where points could be.
-        is_metric: whether it was read, not computed: PERIOD takes no other.
-    """
-
-    label: str
-    span: Span
+    label: str  # the series' name in a graph
+    span: Span  # where points could be
     points: dict[int, float] = field(default_factory=dict)
-    is_metric: bool = False
+    is_metric: bool = False  # whether it was read, not computed: PERIOD takes no other
 
     def computed(self, points: dict[int, float]) -> Series:
         """The same series with other points."""

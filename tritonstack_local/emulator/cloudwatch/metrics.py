@@ -217,22 +217,16 @@ def rounded_span(start: float, end: float, period: int) -> Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """One MetricDataQuery, read.
-
-    Attributes:
-        metric: what is read; None for an expression.
-        tree: what is computed; None for a metric.
-        period: of the metric in seconds, or what an expression was given; None where it was given none.
-    """
+    """One MetricDataQuery, read."""
 
     identifier: str
     label: str | None
     shown: bool
-    period: int | None
-    metric: Metric | None = None
+    period: int | None  # of the metric in seconds, or what an expression was given; None where it was given none
+    metric: Metric | None = None  # what is read; None for an expression
     stat: str = ""
     unit: str | None = None
-    tree: ast.expr | None = None
+    tree: ast.expr | None = None  # what is computed; None for a metric
 
 
 def read(queries: Sequence[dict[str, Any]]) -> list[Query]:

@@ -168,24 +168,16 @@ class Variable:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildPlan:
-    """A build's settings.
-
-    Attributes:
-        source: the API's ``source``, with overrides.
-        source_version: the version of the S3 object, or None.
-        artifacts: the API's ``artifacts``, with overrides.
-        environment: the API's ``environment``, with overrides, variables merged by name.
-        cloud_watch_logs: the API's ``logsConfig.cloudWatchLogs``.
-    """
+    """A build's settings."""
 
     project: str
     project_arn: str
     service_role: str
-    source: dict[str, Any]
-    source_version: str | None
-    artifacts: dict[str, Any]
-    environment: dict[str, Any]
-    cloud_watch_logs: dict[str, Any]
+    source: dict[str, Any]  # the API's ``source``, with overrides
+    source_version: str | None  # the version of the S3 object, or None
+    artifacts: dict[str, Any]  # the API's ``artifacts``, with overrides
+    environment: dict[str, Any]  # the API's ``environment``, with overrides, variables merged by name
+    cloud_watch_logs: dict[str, Any]  # the API's ``logsConfig.cloudWatchLogs``
     vpc: dict[str, Any] | None
     timeout_minutes: int
     queued_minutes: int
@@ -316,31 +308,21 @@ class PhaseRecord:
 
 @dataclass(kw_only=True)
 class Build:
-    """A build from its start on. One worker thread changes it; others read ``as_api()``.
+    """A build from its start on. One worker thread changes it; others read ``as_api()``."""
 
-    Attributes:
-        id: ``<project>:<uuid>``.
-        number: the project's how-manieth build.
-        status: ``IN_PROGRESS`` until the end.
-        phases: those that began, in order.
-        artifact: what was uploaded: location, and checksums of a ZIP file.
-        stop_requested: whether StopBuild asked for its end.
-        abandoned: whether the emulator itself ends; no events are sent then.
-    """
-
-    id: str
+    id: str  # ``<project>:<uuid>``
     arn: str
-    number: int
+    number: int  # the project's how-manieth build
     plan: BuildPlan
     initiator: str
     region: str
     start: float = field(default_factory=clock.now)
     end: float | None = None
-    status: str = IN_PROGRESS
-    phases: list[PhaseRecord] = field(default_factory=list)
-    artifact: dict[str, str] = field(default_factory=dict)
-    stop_requested: bool = False
-    abandoned: bool = False
+    status: str = IN_PROGRESS  # ``IN_PROGRESS`` until the end
+    phases: list[PhaseRecord] = field(default_factory=list)  # those that began, in order
+    artifact: dict[str, str] = field(default_factory=dict)  # what was uploaded: location, and checksums of a ZIP file
+    stop_requested: bool = False  # whether StopBuild asked for its end
+    abandoned: bool = False  # whether the emulator itself ends; no events are sent then
 
     @property
     def uuid(self) -> str:

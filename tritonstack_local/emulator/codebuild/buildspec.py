@@ -51,49 +51,31 @@ class BuildspecError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class CommandPhase:
-    """One phase's commands.
+    """One phase's commands."""
 
-    Attributes:
-        commands: run in order until one fails.
-        last: ``finally``: run whether or not those failed.
-        runtimes: language → version that the phase asks for; nothing is installed.
-    """
-
-    commands: tuple[str, ...] = ()
-    last: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()  # run in order until one fails
+    last: tuple[str, ...] = ()  # ``finally``: run whether or not those failed
+    # language → version that the phase asks for; nothing is installed
     runtimes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArtifactFiles:
-    """Which files are the build's output.
+    """Which files are the build's output."""
 
-    Attributes:
-        files: globs under ``base_directory``; ``**`` is any number of folders.
-        base_directory: relative to the source folder.
-        name: the output's name where the project lets the buildspec choose it.
-    """
-
-    files: tuple[str, ...]
-    base_directory: str = "."
-    name: str | None = None
+    files: tuple[str, ...]  # globs under ``base_directory``; ``**`` is any number of folders
+    base_directory: str = "."  # relative to the source folder
+    name: str | None = None  # the output's name where the project lets the buildspec choose it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Buildspec:
-    """A whole buildspec.
+    """A whole buildspec."""
 
-    Attributes:
-        shell: ``sh`` or ``bash``.
-        variables: plain environment variables.
-        phases: by their names in ``PHASES``.
-        artifacts: None where there is no such section.
-    """
-
-    shell: str = "sh"
-    variables: Mapping[str, str] = field(default_factory=dict)
-    phases: Mapping[str, CommandPhase]
-    artifacts: ArtifactFiles | None = None
+    shell: str = "sh"  # ``sh`` or ``bash``
+    variables: Mapping[str, str] = field(default_factory=dict)  # plain environment variables
+    phases: Mapping[str, CommandPhase]  # by their names in ``PHASES``
+    artifacts: ArtifactFiles | None = None  # None where there is no such section
 
 
 def read_buildspec(text: str) -> Buildspec:

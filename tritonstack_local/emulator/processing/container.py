@@ -198,17 +198,12 @@ def download(uri: str, folder: Path) -> int:
 
 @dataclass(kw_only=True)
 class Upload:
-    """One output: a folder, and where it goes in S3.
-
-    Attributes:
-        key_arn: encrypts the objects; None: the bucket's default.
-        continuous: also while the entrypoint runs, and whatever becomes of it.
-    """
+    """One output: a folder, and where it goes in S3."""
 
     uri: str
     folder: Path
-    key_arn: str | None
-    continuous: bool
+    key_arn: str | None  # encrypts the objects; None: the bucket's default
+    continuous: bool  # also while the entrypoint runs, and whatever becomes of it
     _uploaded: dict[Path, tuple[int, int]] = field(default_factory=dict)
 
     def changed(self) -> int:

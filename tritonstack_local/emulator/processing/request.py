@@ -35,25 +35,16 @@ LONGEST_TEXT = 1024
 
 @dataclass(kw_only=True)
 class ProcessingJob(Record):
-    """A job. Guarded by the lock of the SageMaker state.
-
-    Attributes:
-        status: InProgress, Stopping, Completed, Failed or Stopped.
-        stop_requested: somebody called StopProcessingJob.
-        started: when the entrypoint was started, seconds since the epoch.
-        ended: when the job came to its end.
-        exit_message: the first KB of ``/opt/ml/output/message``.
-        failure_reason: of a failed job.
-    """
+    """A job. Guarded by the lock of the SageMaker state."""
 
     created: float = field(default_factory=clock.now)
     modified: float = field(default_factory=clock.now)
-    status: str = "InProgress"
-    stop_requested: bool = False
-    started: float | None = None
-    ended: float | None = None
-    exit_message: str | None = None
-    failure_reason: str | None = None
+    status: str = "InProgress"  # InProgress, Stopping, Completed, Failed or Stopped
+    stop_requested: bool = False  # somebody called StopProcessingJob
+    started: float | None = None  # when the entrypoint was started, seconds since the epoch
+    ended: float | None = None  # when the job came to its end
+    exit_message: str | None = None  # the first KB of ``/opt/ml/output/message``
+    failure_reason: str | None = None  # of a failed job
 
     @property
     def runtime_seconds(self) -> int:

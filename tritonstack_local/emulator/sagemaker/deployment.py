@@ -19,40 +19,24 @@ _SIZES = {"CANARY": "CanarySize", "LINEAR": "LinearStepSize"}
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One shift of traffic.
+    """One shift of traffic."""
 
-    Attributes:
-        instances: of the new fleet, that take calls from then on.
-        wait_seconds: how long the alarms are watched before the next step, or before the old fleet ends.
-        wait_name: the request's member for it.
-        capacity: what the instances are, in SageMaker's words (``canary``, ``full``).
-    """
-
-    instances: int
-    wait_seconds: float
-    wait_name: str
-    capacity: str
+    instances: int  # of the new fleet, that take calls from then on
+    wait_seconds: float  # how long the alarms are watched before the next step, or before the old fleet ends
+    wait_name: str  # the request's member for it
+    capacity: str  # what the instances are, in SageMaker's words (``canary``, ``full``)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guardrails:
-    """How one deployment goes.
+    """How one deployment goes."""
 
-    Attributes:
-        count: the instances of the new fleet.
-        steps: in order; the last one turns every instance on.
-        alarms: names of CloudWatch alarms; one in ALARM takes the deployment back.
-        limit_seconds: after which an unfinished deployment is taken back; None for no limit.
-        rolling: whether old instances end after each step, so that the way back has steps, too.
-        rollback_batch: rolling: instances that move back at a time.
-    """
-
-    count: int
-    steps: tuple[Step, ...]
-    alarms: tuple[str, ...]
-    limit_seconds: float | None
-    rolling: bool = False
-    rollback_batch: int = 0
+    count: int  # the instances of the new fleet
+    steps: tuple[Step, ...]  # in order; the last one turns every instance on
+    alarms: tuple[str, ...]  # names of CloudWatch alarms; one in ALARM takes the deployment back
+    limit_seconds: float | None  # after which an unfinished deployment is taken back; None for no limit
+    rolling: bool = False  # whether old instances end after each step, so that the way back has steps, too
+    rollback_batch: int = 0  # rolling: instances that move back at a time
 
     def back(self, on: int) -> tuple[Step, ...]:
         """The steps back from ``on`` instances of the new fleet, but for the last one, which ends it.
@@ -179,27 +163,16 @@ def _refused(sentence: str, *, source: str) -> RefusedError:
 
 @dataclass(kw_only=True, eq=False)
 class Deployment:
-    """The new fleet's config and variants, and how far it is.
+    """The new fleet's config and variants, and how far it is."""
 
-    Attributes:
-        config_name: the config that is deployed.
-        variants: its variants, as DescribeEndpoint shows them once they serve.
-        deployment_config: the guardrails that were asked for, as they were.
-        guardrails: the same, read; None where the endpoint moves as soon as the new fleet is up.
-        started: seconds since the epoch.
-        stage: a ``VariantStatus`` (API reference, ProductionVariantStatus).
-        stage_started: seconds since the epoch.
-        taken_back: why the calls are on their way back to the old fleet; None where they are not.
-    """
-
-    config_name: str
-    variants: tuple[dict[str, Any], ...]
-    deployment_config: dict[str, Any] | None
-    guardrails: Guardrails | None
-    started: float = field(default_factory=clock.now)
-    stage: str = "Creating"
-    stage_started: float = field(default_factory=clock.now)
-    taken_back: str | None = None
+    config_name: str  # the config that is deployed
+    variants: tuple[dict[str, Any], ...]  # its variants, as DescribeEndpoint shows them once they serve
+    deployment_config: dict[str, Any] | None  # the guardrails that were asked for, as they were
+    guardrails: Guardrails | None  # the same, read; None where the endpoint moves as soon as the new fleet is up
+    started: float = field(default_factory=clock.now)  # seconds since the epoch
+    stage: str = "Creating"  # a ``VariantStatus`` (API reference, ProductionVariantStatus)
+    stage_started: float = field(default_factory=clock.now)  # seconds since the epoch
+    taken_back: str | None = None  # why the calls are on their way back to the old fleet; None where they are not
     _step: int = -1
     _baked: Deadline | None = None
     _back: tuple[Step, ...] = ()
@@ -312,23 +285,14 @@ _SETTLED = ("InService", "Failed")
 
 @dataclass(kw_only=True)
 class EndpointRecord(Record):
-    """An endpoint.
+    """An endpoint."""
 
-    Attributes:
-        config_name: the config of the fleet that serves (of the fleet being created, while there is none).
-        variants: that fleet's variants, as DescribeEndpoint shows them.
-        status: an ``EndpointStatus``.
-        pending: the deployment in progress, None where there is none.
-        failure_reason: of the last deployment, None where it succeeded.
-        deployment_config: the guardrails of the last deployment.
-    """
-
-    config_name: str
-    variants: tuple[dict[str, Any], ...] = ()
-    status: str = "Creating"
-    pending: Deployment | None = None
-    failure_reason: str | None = None
-    deployment_config: dict[str, Any] | None = None
+    config_name: str  # the config of the fleet that serves (of the fleet being created, while there is none)
+    variants: tuple[dict[str, Any], ...] = ()  # that fleet's variants, as DescribeEndpoint shows them
+    status: str = "Creating"  # an ``EndpointStatus``
+    pending: Deployment | None = None  # the deployment in progress, None where there is none
+    failure_reason: str | None = None  # of the last deployment, None where it succeeded
+    deployment_config: dict[str, Any] | None = None  # the guardrails of the last deployment
 
     @property
     def settled(self) -> bool:
