@@ -86,8 +86,7 @@ class LocalAws:
     def runtime_status(self) -> dict[str, Any]:
         """The runtime's own account of its endpoints, fleets and loaded models.
 
-        Raises:
-            WorkFailedError: the runtime does not answer.
+        Raises WorkFailedError: the runtime does not answer.
         """
         try:
             status: dict[str, Any] = json.loads(read_url(f"{self.runtime_url}/_tritonstack/status"))
@@ -157,8 +156,7 @@ def sdk_variables(*, emulator_url: str, runtime_url: str) -> dict[str, str]:
 def find_local_aws() -> LocalAws | None:
     """The local AWS that ``tritonstack local up`` started and that still runs as a whole, or None.
 
-    Raises:
-        InputError: the record of it is damaged.
+    Raises InputError: the record of it is damaged.
     """
     record = read_record(LocalPaths.from_environment())
     if record is None or record.emulator is None or record.runtime is None:
@@ -175,9 +173,8 @@ def find_local_aws() -> LocalAws | None:
 def require_local_aws() -> LocalAws:
     """The running local AWS.
 
-    Raises:
-        InputError: none runs, it is still starting, or the record of it is damaged.
-        WorkFailedError: a part of it has ended; with the last lines of that part's log.
+    Raises InputError: none runs, it is still starting, or the record of it is damaged. Raises WorkFailedError: a part
+    of it has ended; with the last lines of that part's log.
     """
     aws = find_local_aws()
     if aws is not None:

@@ -41,11 +41,7 @@ class LocalDeployment:
         return LocalPaths.from_environment().assembly(self.environment)
 
     def bootstrapped(self) -> bool:
-        """Whether the account has the CDK's bootstrap stack.
-
-        Raises:
-            WorkFailedError: the local AWS does not answer.
-        """
+        """Whether the account has the CDK's bootstrap stack. Raises WorkFailedError: the local AWS does not answer."""
         cloudformation = self.aws.client("cloudformation")
         pages = cloudformation.get_paginator("list_stacks").paginate(
             StackStatusFilter=["CREATE_COMPLETE", "UPDATE_COMPLETE"]
@@ -85,9 +81,7 @@ class LocalDeployment:
     def _cdk(self, arguments: Sequence[str], *, folder: Path = REPOSITORY) -> None:
         """Run the CDK command line; its output goes to the log and, line by line, to ``on_line``.
 
-        Raises:
-            InputError: it is not installed.
-            WorkFailedError: it ended with an error; with its last lines.
+        Raises InputError: it is not installed. Raises WorkFailedError: it ended with an error; with its last lines.
         """
         log = LocalPaths.from_environment().logs / "cdk.log"
         log.parent.mkdir(parents=True, exist_ok=True)

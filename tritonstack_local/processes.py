@@ -69,14 +69,7 @@ class ProcessRecord:
 def start_process(command: Sequence[str], *, environment: Mapping[str, str], folder: Path, log: Path) -> ProcessRecord:
     """Start ``command`` in a session of its own, its output appended to ``log``.
 
-    Args:
-        command: the program and its arguments; no shell.
-        environment: all of its environment variables.
-        folder: its working folder.
-        log: the file that takes standard output and error.
-
-    Raises:
-        WorkFailedError: the program cannot be run.
+    Raises WorkFailedError: the program cannot be run.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
@@ -223,8 +216,7 @@ FREE_ONES = (
 def choose_ports(*, emulator: int, runtime: int) -> tuple[int, int]:
     """The ports of the AWS APIs and of InvokeEndpoint; 0 takes a free one.
 
-    Raises:
-        InputError: a port is taken or not permitted, or both are the same; every such problem.
+    Raises InputError: a port is taken or not permitted, or both are the same; every such problem.
     """
     problems, chosen = [], []
     with ExitStack() as held:  # until both are chosen, so that they differ

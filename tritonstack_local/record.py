@@ -40,11 +40,7 @@ _RECORD = TypeAdapter(RunningRecord)
 
 
 def read_record(paths: LocalPaths) -> RunningRecord | None:
-    """What was written last, or None where nothing was.
-
-    Raises:
-        InputError: the file holds no record.
-    """
+    """What was written last, or None where nothing was. Raises InputError: the file holds no record."""
     try:
         return _RECORD.validate_json(paths.record.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
@@ -130,13 +126,7 @@ def _write(file: Path, document: object) -> None:
 def exclusive(paths: LocalPaths, *, report: Callable[[str], object], name: str = "lock") -> Iterator[None]:
     """Hold the local AWS's folder alone, so that of two commands one starts or stops and the other waits.
 
-    Args:
-        paths: the folders; made where they are missing.
-        report: called once if another command holds the lock.
-        name: the lock's file; those of different names do not wait for each other.
-
-    Raises:
-        InputError: nothing can be written there.
+    Raises InputError: nothing can be written there.
     """
     lock = paths.root / name
     try:

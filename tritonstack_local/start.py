@@ -27,15 +27,8 @@ def start_local_aws(
 ) -> LocalAws:
     """Start the emulator and the runtime and wait until both answer; what runs already is taken as it is.
 
-    Args:
-        emulator_port: the port of every AWS API; 0 takes a free one.
-        runtime_port: the port of InvokeEndpoint; 0 takes a free one.
-        report: called with each step as it begins.
-        note: called with what a person must know after the start too: that a half left from before was discarded.
-
-    Raises:
-        InputError: a port is taken, the environments are not made yet, or nothing can be written to the state folder.
-        WorkFailedError: a process ended or did not answer in time; with the last lines of its log.
+    Raises InputError: a port is taken, the environments are not made yet, or nothing can be written to the state
+    folder. Raises WorkFailedError: a process ended or did not answer in time; with the last lines of its log.
     """
     paths = LocalPaths.from_environment()
     _check_environments()
@@ -73,11 +66,7 @@ def _start(paths: LocalPaths, *, choices: tuple[int, int], report: Callable[[str
 def stop_local_aws(*, report: Callable[[str], None] = lambda _step: None) -> str:
     """Stop what ``start_local_aws`` started. Returns the outcome in words.
 
-    Args:
-        report: called with each step as it begins.
-
-    Raises:
-        InputError: the record of what runs is damaged.
+    Raises InputError: the record of what runs is damaged.
     """
     paths = LocalPaths.from_environment()
     if not paths.record.is_file() and not running_parts(paths):

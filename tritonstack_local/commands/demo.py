@@ -165,8 +165,7 @@ def call(aws: LocalAws, request: Request) -> Call:
 def timed_call(runtime: Any, *, endpoint: str, target: str, body: Body) -> tuple[float, bytes, str]:
     """One call with boto3: milliseconds until the whole answer was read, the answer, and its content type.
 
-    Raises:
-        WorkFailedError: it was not answered.
+    Raises WorkFailedError: it was not answered.
     """
     started = time.perf_counter()
     try:

@@ -53,11 +53,7 @@ def deploy_command(*, environment: str, concurrency: int) -> None:
 
 
 def check_account(settings: Environment, *, file: str) -> None:
-    """Refuse an environment that names another account or region than the local AWS has.
-
-    Raises:
-        InputError: it does.
-    """
+    """Refuse an environment that names another account or region than the local AWS has. Raises InputError: it does."""
     pairs = (("account", settings.account, ACCOUNT), ("region", settings.region, REGION))
     problems = [
         Problem(file=file, field=name, found=found, allowed=allowed, advice="the local AWS has one account and region")
@@ -73,8 +69,7 @@ def check_recipes(settings: Environment, *, file: Path) -> Served:
 
     Returns what the environment serves.
 
-    Raises:
-        InputError: with the problems of every endpoint's models, each once.
+    Raises InputError: with the problems of every endpoint's models, each once.
     """
     return served_by(settings, project_folder() / "model_repos", file=file)
 
@@ -128,8 +123,7 @@ def _following(deployment: LocalDeployment, step: Step) -> LocalDeployment:
 def one_deployment(steps: Steps) -> Iterator[None]:
     """Hold the deployments' lock; while another command holds it, a step shows that this one waits.
 
-    Raises:
-        InputError: nothing can be written to the state folder.
+    Raises InputError: nothing can be written to the state folder.
     """
     with ExitStack() as held:
         with ExitStack() as waiting:

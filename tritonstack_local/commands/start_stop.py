@@ -62,11 +62,7 @@ def up(context: click.Context, *, port: int, runtime_port: int) -> None:
 
 
 def _check_ports(context: click.Context, aws: LocalAws) -> None:
-    """Refuse ports that were asked for where one that is up has others.
-
-    Raises:
-        InputError: it has.
-    """
+    """Refuse ports that were asked for where one that is up has others. Raises InputError: it has."""
     problems = []
     for name, running in (("port", aws.emulator_port), ("runtime_port", aws.runtime_port)):
         asked = context.params[name]

@@ -109,15 +109,7 @@ def view(
     model_lines: int | None = None,
     errors: int = SHOWN_ERRORS,
 ) -> RenderableType:
-    """The whole status: where it listens, and a panel for each endpoint.
-
-    Args:
-        aws: the local AWS that is shown.
-        status: the runtime's own account of it.
-        width: columns.
-        model_lines: how many lines of each fleet may be models; None: any number.
-        errors: how many of each fleet's last errors.
-    """
+    """The whole status: where it listens, and a panel for each endpoint."""
     head: list[RenderableType] = [
         Text.assemble("AWS APIs ", (aws.emulator_url, "bold"), "   InvokeEndpoint ", (aws.runtime_url, "bold"))
     ]
@@ -331,8 +323,7 @@ def _number(log: Path) -> int:
 def print_log(path: Path, *, lines: int, follow: bool) -> None:
     """Print the last ``lines`` lines of ``path`` and, with ``follow``, what comes after them until interrupted.
 
-    Raises:
-        InputError: the log went away with its fleet.
+    Raises InputError: the log went away with its fleet.
     """
     try:
         file = path.open(errors="replace")

@@ -41,14 +41,8 @@ class BenchServer:
     def start(cls, repository: Path, *, folder: Path, files: TritonFiles | None = None) -> Self:
         """Start the server on every model of a repository, and wait until they are loaded.
 
-        Args:
-            repository: a folder of models; it stays as it is.
-            folder: the server's own folder.
-            files: where the server is installed; default: this repository's environments.
-
-        Raises:
-            ContainerFailedError: the server ended, with its log's last lines.
-            WorkFailedError: the server cannot run on this machine.
+        Raises ContainerFailedError: the server ended, with its log's last lines. Raises WorkFailedError: the server
+        cannot run on this machine.
         """
         files = files or TritonFiles.of_repository()
         files.check()

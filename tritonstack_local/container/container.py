@@ -116,14 +116,8 @@ class TritonContainer:
     def start(cls, settings: ContainerSettings, *, folder: Path, files: TritonFiles | None = None) -> Self:
         """Start the server; takes about 0.1 s, and does not wait until it answers.
 
-        Args:
-            settings: what the container is started from.
-            folder: the container's own folder; unpacked models in it survive, so that a second start finds them.
-            files: where the server is installed; default: this repository's environments.
-
-        Raises:
-            ContainerFailedError: the ``serve`` script would end with exit code 1.
-            WorkFailedError: the server cannot run on this machine; the message names what to install.
+        Raises ContainerFailedError: the ``serve`` script would end with exit code 1. Raises WorkFailedError: the
+        server cannot run on this machine; the message names what to install.
         """
         files = files or TritonFiles.of_repository()
         files.check()
@@ -191,17 +185,12 @@ class TritonContainer:
     def connect(self) -> socket.socket:
         """A new socket connected to the SageMaker port, blocking, TCP_NODELAY set. Takes about 50 µs.
 
-        Raises:
-            ConnectionError: the server does not listen yet, or has ended.
+        Raises ConnectionError: the server does not listen yet, or has ended.
         """
         return self._enclosure.connect(self._port)
 
     def ping(self, *, seconds: float = 2.0) -> int:
-        """The status of ``GET /ping``: 200 ready, 400 not ready.
-
-        Raises:
-            OSError: no answer.
-        """
+        """The status of ``GET /ping``: 200 ready, 400 not ready. Raises OSError: no answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self._port)
         connection.sock = self.connect()
         connection.sock.settimeout(seconds)
@@ -216,11 +205,10 @@ class TritonContainer:
     def wait_ready(self, timeout: float) -> None:
         """Ask ``/ping`` until it answers 200, as SageMaker does.
 
+        Raises ContainerFailedError: the server ended, or the time is over; with the log's last lines.
+
         Args:
             timeout: seconds; SageMaker's ContainerStartupHealthCheckTimeoutInSeconds.
-
-        Raises:
-            ContainerFailedError: the server ended, or the time is over; with the log's last lines.
         """
         deadline = time.monotonic() + timeout
         found = "no answer"

@@ -54,13 +54,7 @@ class Enclosure:
     def open(cls, *, mounts: Mapping[Path, str], log: BinaryIO, namespace: bool = True) -> Self:
         """Start the launcher, in namespaces if that is permitted.
 
-        Args:
-            mounts: folder → its path under ``/opt`` for the process (only inside namespaces).
-            log: takes the output of the launcher and of the process.
-            namespace: False leaves the port open on purpose.
-
-        Raises:
-            WorkFailedError: the launcher did not start.
+        Raises WorkFailedError: the launcher did not start.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
@@ -94,8 +88,7 @@ class Enclosure:
     def launch(self, argv: Sequence[str], *, env: Mapping[str, str]) -> None:
         """Start the process. Its shared memory regions must begin with ``shm_prefix`` to be removed after it.
 
-        Raises:
-            WorkFailedError: the launcher ended instead.
+        Raises WorkFailedError: the launcher ended instead.
         """
         command = {"argv": list(argv), "env": dict(env), "shm_prefix": self.shm_prefix}
         self.pid = int(self._ask(json.dumps(command))["pid"])
@@ -112,9 +105,8 @@ class Enclosure:
 
         Without TCP_NODELAY a call whose headers and body are two packets takes 44 ms (delayed acknowledgement).
 
-        Raises:
-            ConnectionError: nothing listens there (yet), or the process has ended.
-            TimeoutError: the process accepts no connection.
+        Raises ConnectionError: nothing listens there (yet), or the process has ended. Raises TimeoutError: the
+        process accepts no connection.
         """
         one = self._unconnected()
         try:

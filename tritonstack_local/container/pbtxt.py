@@ -31,8 +31,7 @@ def without_gpus(text: str, *, file: str = "config.pbtxt") -> str:
     GPU but two on a CPU, so ``count: 1`` is written. A group that is on the CPU stays, and so does
     ``KIND_MODEL``, which leaves the device to the backend. ``file``: for the error.
 
-    Raises:
-        ConfigSyntaxError: the text cannot be read.
+    Raises ConfigSyntaxError: the text cannot be read.
     """
     config = _parsed(text, file)
     groups = config.all("instance_group")

@@ -33,17 +33,8 @@ def answer_in_container(
 ) -> ContainerAnswer:
     """Load a repository as a single-model container does, and send one request.
 
-    Args:
-        repository: the staged models.
-        model: the one to ask.
-        needs: the backends of the repository, and EXECUTION_ENV_PATH where a model names an environment of its own.
-        request: the inputs by name.
-        work: a folder for the container.
-        report: called with each step.
-
-    Raises:
-        InputError: the environments of the local Triton are not made on this machine.
-        WorkFailedError: the repository does not load, or the request is refused; with the server's own words.
+    Raises InputError: the environments of the local Triton are not made on this machine. Raises WorkFailedError: the
+    repository does not load, or the request is refused; with the server's own words.
     """
     _require(needs)
     data = work / "model"

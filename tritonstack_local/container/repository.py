@@ -42,6 +42,8 @@ def with_local_environment(
     model's directory whose ``activate`` puts ``environment`` first on PATH and names the stand-in in the container's
     log, which is where ``tritonstack local status`` has it from.
 
+    Raises ConfigSyntaxError: the text cannot be read.
+
     Args:
         text: the configuration.
         model: the model's directory.
@@ -52,9 +54,6 @@ def with_local_environment(
 
     Returns:
         the configuration, and what stands in for what: None where nothing does.
-
-    Raises:
-        ConfigSyntaxError: the text cannot be read.
     """
     named = next((one for one in string_parameters(text, file=file) if one.key == PARAMETER), None)
     if named is None:
@@ -185,9 +184,8 @@ class TritonFiles:
     def check(self) -> None:
         """Find out before the first start whether the server can run here.
 
-        Raises:
-            WorkFailedError: the server or the backends' environment is missing, or the shared library of Python is, or
-                NumPy is too new; the message names what to install.
+        Raises WorkFailedError: the server or the backends' environment is missing, or the shared library of Python
+        is, or NumPy is too new; the message names what to install.
         """
         for path in (self.server, self.python / "bin" / "python"):
             if not path.exists():
@@ -246,8 +244,7 @@ def check_shell_path(folder: Path) -> None:
     It gives a shell the program and its arguments without quotes and, where that fails, waits for ever (seen with
     release 24.10).
 
-    Raises:
-        WorkFailedError: the path has a space or a character that means something to a shell.
+    Raises WorkFailedError: the path has a space or a character that means something to a shell.
     """
     if not re.fullmatch(r"[\w./+@%=:,-]+", str(folder)):
         raise WorkFailedError(
@@ -272,6 +269,8 @@ def prepare_model_data(
     is one for that Python: the archive's own, or the environment with torch, which stands in. The rest of each file
     stays byte for byte. Idempotent.
 
+    Raises ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
+
     Args:
         folder: where the archive was unpacked: one model, or several in a folder each.
         release: the Triton release asked for, if it is known; it decides which Python another one stands in for.
@@ -279,9 +278,6 @@ def prepare_model_data(
 
     Returns:
         what was changed, a line for each change.
-
-    Raises:
-        ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
     """
     files = files or TritonFiles.of_repository()
     changes = []
@@ -311,12 +307,7 @@ def prepare_model_data(
 def served_view(repository: Path, target: Path) -> None:
     """A repository that loads without a GPU, made of links to ``repository``, which stays as it is.
 
-    Args:
-        repository: a folder of models.
-        target: made anew.
-
-    Raises:
-        ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
+    Raises ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
     """
     shutil.rmtree(target, ignore_errors=True)
     for model in sorted(entry for entry in repository.iterdir() if (entry / "config.pbtxt").is_file()):

@@ -67,17 +67,7 @@ def serve_command(
 ) -> ServeCommand:
     """The server's command for a container's environment.
 
-    Args:
-        environment: the variables of the SageMaker Model's container.
-        multi_model: its mode is MultiModel; SageMaker then sets SAGEMAKER_MULTI_MODEL.
-        model_data: the folder that the container sees at ``single_model_repository``; needed in single-model mode.
-        release: the Triton release asked for (``24.09``); variables that it does not know are ignored and reported.
-        gpus: how many GPUs ``nvidia-smi -L`` lists.
-        multi_model_repository: what stands for the script's dummy repository.
-        single_model_repository: what stands for ``/opt/ml/model/``.
-
-    Raises:
-        ServeExitError: the script would end with exit code 1.
+    Raises ServeExitError: the script would end with exit code 1.
     """
     notes: list[str] = []
     variables = dict(environment)
@@ -113,8 +103,8 @@ def parse_release(text: str | None) -> Release | None:
 def default_model(variables: Mapping[str, str], folder: Path | None, *, notes: list[str]) -> str:
     """The model that answers ``/invocations`` in single-model mode: a folder's name.
 
-    Raises:
-        ServeExitError: ``config.pbtxt`` at the root; the named folder is missing; no folder, or several and no name.
+    Raises ServeExitError: ``config.pbtxt`` at the root; the named folder is missing; no folder, or several and no
+    name.
     """
     if folder is None or not folder.is_dir():
         raise ServeExitError("ERROR: No model found in model repository: the model's data is missing")

@@ -39,13 +39,7 @@ def install() -> None:
 
 
 def publishing_refusal(topic: str, *, service: str, source: Mapping[str, str]) -> str | None:
-    """Why a service may not publish to a topic; None where it may, or where the key is none of the local KMS.
-
-    Args:
-        topic: the topic's ARN.
-        service: the principal (``events.amazonaws.com``).
-        source: condition keys about the source that the service sends along.
-    """
+    """Why a service may not publish to a topic; None where it may, or where the key is none of the local KMS."""
     found = sns._topic_by_arn_any_scope(topic)
     key = kms._resolve_key(found["attributes"].get(_KEY)) if found else None
     if key is None:

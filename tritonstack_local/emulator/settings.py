@@ -57,11 +57,7 @@ class EmulatorSettings:
         )
 
     def export(self, folder: str) -> None:
-        """Set the variables that MiniStack reads when it is imported, and that the Lambdas it starts inherit.
-
-        Args:
-            folder: where MiniStack's temporary files go.
-        """
+        """Set the variables that MiniStack reads when it is imported, and that the Lambdas it starts inherit."""
         os.environ |= {
             "BIND_HOST": self.host,
             "GATEWAY_PORT": str(self.port),

@@ -111,21 +111,14 @@ class TargetTracking:
     def __init__(
         self,
         *,
-        policies: Callable[[], list[dict[str, Any]]],
-        target: Callable[[Mapping[str, Any]], dict[str, Any]],
+        policies: Callable[[], list[dict[str, Any]]],  # those of the calling context's account and region
+        target: Callable[[Mapping[str, Any]], dict[str, Any]],  # the scalable target of a policy
+        # desired instances of a variant of an endpoint; None where it is not InService
         count: Callable[[str, str], int | None],
-        scale: Callable[[Request], Any],
-        failure: Callable[[str], str | None],
+        scale: Callable[[Request], Any],  # UpdateEndpointWeightsAndCapacities
+        failure: Callable[[str], str | None],  # an endpoint's FailureReason
     ) -> None:
-        """What it works on.
-
-        Args:
-            policies: those of the calling context's account and region.
-            target: the scalable target of a policy.
-            count: desired instances of a variant of an endpoint; None where it is not InService.
-            scale: UpdateEndpointWeightsAndCapacities.
-            failure: an endpoint's FailureReason.
-        """
+        """What it works on."""
         self._policies, self._target, self._count, self._scale = policies, target, count, scale
         self._failure = failure
         self._cooldowns: defaultdict[str, Cooldowns] = defaultdict(Cooldowns)

@@ -50,8 +50,7 @@ class ContainerClient:
     async def open(self) -> None:
         """Open the connections for inference, then the lanes, so that they get different threads (see ``pool``).
 
-        Raises:
-            ContainerGoneError: the container takes no connection.
+        Raises ContainerGoneError: the container takes no connection.
         """
         prepared = min(PREPARED, self._settings.max_connections)
         try:

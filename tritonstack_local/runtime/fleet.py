@@ -234,8 +234,7 @@ class Fleet:
     async def start(self) -> None:
         """Start the container and wait until it answers /ping.
 
-        Raises:
-            DeploymentError: it cannot start; with the last lines of its log.
+        Raises DeploymentError: it cannot start; with the last lines of its log.
         """
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)

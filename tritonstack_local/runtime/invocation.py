@@ -39,8 +39,7 @@ _TARGET_MODEL = re.compile(r"[!-~][ -~]{0,1023}")
 def checked_target(raw: bytes) -> str:
     """The TargetModel of a request: a relative path below the prefix, with no way out of it.
 
-    Raises:
-        InvokeError: ValidationError.
+    Raises InvokeError: ValidationError.
     """
     try:
         text = raw.decode()
@@ -53,11 +52,7 @@ def checked_target(raw: bytes) -> str:
 
 
 async def invoke(fleet: Fleet, request: Request) -> Answer:
-    """Answer one request with this fleet, and count it.
-
-    Raises:
-        InvokeError: as InvokeEndpoint fails.
-    """
+    """Answer one request with this fleet, and count it. Raises InvokeError: as InvokeEndpoint fails."""
     fleet.in_flight += 1
     concurrent = fleet.in_flight
     measured = _Measured()

@@ -132,8 +132,7 @@ class ModelCache:
     async def claim(self, target: str, *, seconds: float) -> CachedModel:
         """The model with one more request in flight, once it is loaded.
 
-        Raises:
-            InvokeError: it cannot be loaded, or is not ready within ``seconds`` (loading goes on).
+        Raises InvokeError: it cannot be loaded, or is not ready within ``seconds`` (loading goes on).
         """
         try:
             async with asyncio.timeout(seconds):

@@ -103,9 +103,8 @@ class ModelStore:
     def fetch_target(self, target_model: str, *, cancel: threading.Event) -> StoredModel:
         """Download and unpack one model of a multi-model endpoint.
 
-        Raises:
-            InvokeError: the object is not there, or is no archive that can be unpacked.
-            DownloadCancelledError: ``cancel`` was set.
+        Raises InvokeError: the object is not there, or is no archive that can be unpacked. Raises
+        DownloadCancelledError: ``cancel`` was set.
         """
         return self.fetch(self.location(target_model), self.path(target_model), cancel=cancel)
 

@@ -184,8 +184,7 @@ class ConnectionPool:
     async def take(self) -> UpstreamConnection:
         """A connection for one request; give it back with ``release``.
 
-        Raises:
-            ContainerGoneError: the container takes no connection.
+        Raises ContainerGoneError: the container takes no connection.
         """
         while True:
             connection = self.take_idle()

@@ -36,8 +36,7 @@ class StandIns:
 def machine_with(*, tensorrt: str, gpu: str, compute_capability: str, **driver: str) -> Machine:
     """A machine whose trtexec takes exactly the options of a TensorRT version; ``driver``: fields of ``Machine``.
 
-    Raises:
-        TensorRtNotKnownError: the catalogue has no options of that version.
+    Raises TensorRtNotKnownError: the catalogue has no options of that version.
     """
     later = [
         f"{option}={value}"
@@ -60,11 +59,6 @@ def make_stand_ins(folder: Path, machine: Machine, *, python: Path | None = None
 
     The last one does what NVIDIA's entrypoint does: it prints the outcome of CUDA's forward compatibility, in the
     variable of ``/etc/shinit_v2``, and runs what it is given.
-
-    Args:
-        folder: made where it is missing.
-        machine: what they pretend to run on.
-        python: an interpreter that has NumPy and ONNX Runtime; default: that of ``.envs/backends``.
     """
     python = python or environment_python("backends")
     folder.mkdir(parents=True, exist_ok=True)
@@ -91,8 +85,7 @@ def stand_ins_of(folder: Path, *, release: str, gpu: str) -> dict[str, str]:
 
     Of a release whose TensorRT is not known for certain the newest candidate is taken.
 
-    Raises:
-        LookupError: no such release or GPU is known, or no options of the release's TensorRT.
+    Raises LookupError: no such release or GPU is known, or no options of the release's TensorRT.
     """
     catalogue = load_catalogue()
     known = catalogue.release(release)
@@ -137,8 +130,7 @@ def known_instance_types() -> list[str]:
 def stand_in_variables(*, release: str, gpu: str) -> dict[str, str]:
     """The variables that name the stand-ins for a Triton release on a GPU; made once a pair, for the emulator's life.
 
-    Raises:
-        NoStandInsError: the catalogue does not know the pair.
+    Raises NoStandInsError: the catalogue does not know the pair.
     """
     with _making:
         return dict(_made(release, gpu))

@@ -13,15 +13,7 @@ class RequestError(Exception):
 
 
 def grouped(requests, *, batched):
-    """The requests that may be one run: the same inputs, with equal types and equal shapes beyond the batch dimension.
-
-    Args:
-        requests: for each request its inputs, name → array.
-        batched: whether the first dimension of every array is the batch (``max_batch_size`` > 0).
-
-    Returns:
-        a list of lists of indices into ``requests``, in order of their first request.
-    """
+    """Requests that may be one run: the same inputs, with equal types and shapes beyond the batch dimension."""
     if not batched:
         return [[index] for index in range(len(requests))]
     groups = {}
@@ -35,14 +27,6 @@ def run_together(requests, run, *, batched):
     """Run all requests, each group as one run.
 
     Where the run of a group fails, its requests run one by one, so that only those that fail get the error.
-
-    Args:
-        requests: for each request its inputs, name → array.
-        run: inputs → outputs, both name → array.
-        batched: as for ``grouped``.
-
-    Returns:
-        for each request its outputs (name → array), or the RequestError.
     """
     results = [None] * len(requests)
     for group in grouped(requests, batched=batched):

@@ -16,8 +16,7 @@ VARINT_WIRE_TYPE, BYTES_WIRE_TYPE = 0, 2
 def on_cpu(pipeline):
     """The serialised pipeline with ``gpu`` and ``mixed`` as ``cpu``; the same bytes where nothing is on a GPU.
 
-    Raises:
-        ValueError: the bytes are no protobuf message.
+    Raises ValueError: the bytes are no protobuf message.
     """
     changes = {
         PIPELINE_OPERATOR: _operator_on_cpu,

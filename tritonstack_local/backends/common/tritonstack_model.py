@@ -33,15 +33,14 @@ NUMPY_OF = {
 def import_from(variable, module, environment, *, first=False):
     """A library that has an environment of its own, made only where it is wanted.
 
+    Raises TritonModelException: it is not installed; with the command that installs it.
+
     Args:
         variable: the environment variable that names its ``site-packages`` folder.
         module: the module to import.
         environment: what ``scripts/setup.py`` calls the environment.
         first: whether what it needs is taken from there before what the backends' environment has under the same name.
             NumPy is imported already, and stays the backends'.
-
-    Raises:
-        TritonModelException: it is not installed; with the command that installs it.
     """
     site = os.environ.get(variable, "")
     if not Path(site, *module.split(".")).is_dir():
@@ -89,11 +88,7 @@ class ModelSettings:
         self.log(f"tritonstack stand-in: {line}")
 
     def number(self, key, default):
-        """A parameter as a whole number.
-
-        Raises:
-            TritonModelException: it is none.
-        """
+        """A parameter as a whole number. Raises TritonModelException: it is none."""
         text = self.parameters.get(key)
         if text is None:
             return default
@@ -107,8 +102,7 @@ class ModelSettings:
     def model_file(self, default):
         """The model's file: ``default_model_filename`` or ``default``, in the version's folder.
 
-        Raises:
-            TritonModelException: it does not exist.
+        Raises TritonModelException: it does not exist.
         """
         path = self.version_folder / (self.config.get("default_model_filename") or default)
         if not path.exists():

@@ -99,14 +99,7 @@ def check_tensors(settings, session, *, convert):
 
     Source: ``src/onnxruntime.cc`` (ValidateInputs, ValidateOutputs, ValidateBooleanSequenceControl).
 
-    Args:
-        settings: the model's settings.
-        session: ONNX Runtime's, of the graph.
-        convert: the graph stands in for a plan: numeric types may differ, the arrays are then converted, and a length
-            that either side leaves free agrees with any.
-
-    Raises:
-        TritonModelException: every difference at once.
+    Raises TritonModelException: every difference at once.
     """
     refuse_other_types(settings, session)
     given = {one.name: one for one in session.get_inputs()}
@@ -275,13 +268,7 @@ class OnnxModel(BatchingModel):
     def load(self, args, find_file, stands_for):
         """Make the session.
 
-        Args:
-            args: as ``initialize`` receives them.
-            find_file: settings → the graph's file.
-            stands_for: the backend whose place this takes.
-
-        Raises:
-            TritonModelException: no such file, no graph in it, or the configuration does not fit the graph.
+        Raises TritonModelException: no such file, no graph in it, or the configuration does not fit the graph.
         """
         self.settings = ModelSettings(args)
         path = find_file(self.settings)

@@ -31,8 +31,7 @@ class TritonPythonModel(BatchingModel):
     def initialize(self, args):
         """Load ``model.dali``, or ``dali.py``, of the version's folder.
 
-        Raises:
-            TritonModelException: neither exists, the pipeline cannot be built on the CPU, or it lacks an input.
+        Raises TritonModelException: neither exists, the pipeline cannot be built on the CPU, or it lacks an input.
         """
         self.settings = settings = ModelSettings(args)
         threads = settings.number("num_threads", 0) or max(1, (os.cpu_count() or 2) // 2)

@@ -30,8 +30,7 @@ class TritonPythonModel(BatchingModel):
     def initialize(self, args):
         """Load ``model.pt`` (or ``default_model_filename``) of the version's folder.
 
-        Raises:
-            TritonModelException: no such file, no TorchScript in it, or names without a position.
+        Raises TritonModelException: no such file, no TorchScript in it, or names without a position.
         """
         self.settings = settings = ModelSettings(args)
         path = settings.model_file("model.pt")

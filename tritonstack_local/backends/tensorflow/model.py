@@ -37,8 +37,8 @@ class TritonPythonModel(BatchingModel):
     def initialize(self, args):
         """Load ``model.graphdef`` (or ``default_model_filename``) of the version's folder.
 
-        Raises:
-            TritonModelException: another platform, no such file, no GraphDef in it, or a tensor that it does not have.
+        Raises TritonModelException: another platform, no such file, no GraphDef in it, or a tensor that it does not
+        have.
         """
         self.settings = settings = ModelSettings(args)
         self._check_settings()

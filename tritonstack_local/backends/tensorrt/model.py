@@ -33,8 +33,7 @@ def graph_of_plan(settings):
     That is its namesake, or ``model.onnx`` in the version's, the first or the model's folder. A plan may be named for a
     compute capability (``cc_model_filenames``): here any of them serves.
 
-    Raises:
-        TritonModelException: there is none.
+    Raises TritonModelException: there is none.
     """
     plan = Path(settings.config.get("default_model_filename") or "model.plan")
     plans = [plan, *settings.config.get("cc_model_filenames", {}).values()]

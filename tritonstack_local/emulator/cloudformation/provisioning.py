@@ -21,14 +21,7 @@ Delete = Callable[[str, Properties], None]
 
 
 def register(type_name: str, *, create: Create, delete: Delete, update: Update | None = None) -> None:
-    """Add or replace a resource type.
-
-    Args:
-        type_name: ``AWS::SageMaker::Model``; must have a schema.
-        create: of (logical id, resolved properties, stack's name).
-        delete: of (physical id, properties).
-        update: of (physical id, old, new, stack's name), for changes that do not replace.
-    """
+    """Add or replace a resource type."""
     handler: dict[str, Any] = {"create": create, "delete": delete}
     if update is not None:
         handler["update"] = update

@@ -119,12 +119,7 @@ _STATISTICS = {
 
 
 def notify(alarm: Alarm, before: dict[str, Any]) -> None:
-    """Emit the event of a change of state and execute the alarm's actions. Not to be called with the lock held.
-
-    Args:
-        alarm: as it is now.
-        before: its state's value, reason and time before.
-    """
+    """Emit the event of a change of state and execute the alarm's actions. Not to be called with the lock held."""
     detail = {
         "alarmName": alarm["AlarmName"],
         "configuration": configuration(alarm),

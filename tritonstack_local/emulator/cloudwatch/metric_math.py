@@ -166,13 +166,7 @@ def names(tree: ast.expr) -> set[str]:
 
 
 def evaluate(tree: ast.expr, value_of: Callable[[str], Value], span: Span) -> Value:
-    """The value of a parsed expression; raises ``ExpressionError``.
-
-    Args:
-        tree: from ``parse``.
-        value_of: the value of the query with an Id; raises ``ExpressionError`` for an unknown one.
-        span: of a series without a point.
-    """
+    """The value of a parsed expression; raises ``ExpressionError``."""
 
     def value(node: ast.expr) -> Value:
         result: Value

@@ -19,12 +19,7 @@ _SECONDS = 5.0
 
 
 def end_processes(leaders: Iterable[int], *, mark: str) -> None:
-    """SIGKILL to whatever a build started, as if its container were removed.
-
-    Args:
-        leaders: process ids of groups, not reaped yet.
-        mark: an entry of the environment that every process of the build, and no other, was started with.
-    """
+    """SIGKILL to whatever a build started, as if its container were removed."""
     _kill(_left(mark))  # before the leaders: whose parent is gone is nobody's descendant any more
     for leader in leaders:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -71,21 +66,13 @@ class BuildShell:
     def __init__(
         self,
         *,
-        program: str,
-        folder: Path,
-        directory: Path,
-        environment: Mapping[str, str],
-        line: Callable[[str], None],
+        program: str,  # ``sh`` or ``bash``
+        folder: Path,  # for scripts and state; made where it is missing
+        directory: Path,  # where the first command runs
+        environment: Mapping[str, str],  # all that it has; CODEBUILD_BUILD_ID is in it
+        line: Callable[[str], None],  # gets each line of output, from a thread
     ) -> None:
-        """A shell for one build.
-
-        Args:
-            program: ``sh`` or ``bash``.
-            folder: for scripts and state; made where it is missing.
-            directory: where the first command runs.
-            environment: all that it has; CODEBUILD_BUILD_ID is in it.
-            line: gets each line of output, from a thread.
-        """
+        """A shell for one build."""
         self._program = program
         self._script = folder / "script.sh"
         self._state = folder / "env.sh"

@@ -91,18 +91,7 @@ def _safe(name: str, target: Path) -> Path:
 def upload_artifacts(
     build: Build, files: ArtifactFiles | None, *, source: Path, work: Path, between: Callable[[], None]
 ) -> None:
-    """Upload the output and note its place in ``build.artifact``.
-
-    Args:
-        build: its project has the destination.
-        files: the buildspec's section, None where it has none.
-        source: the source folder.
-        work: where a ZIP file may be made.
-        between: called before each file; whatever it raises ends the upload.
-
-    Raises:
-        PhaseError: nothing matches, or S3 refuses.
-    """
+    """Upload the output and note its place in ``build.artifact``. Raises PhaseError: nothing matches, or S3 refuses."""
     artifacts = build.plan.artifacts
     if artifacts["type"] == "NO_ARTIFACTS":
         return

@@ -50,12 +50,7 @@ class Container:
     def start(self, variables: dict[str, str], *, ended: Callable[[int], None]) -> io.TextIOBase:
         """Start the entrypoint; what it prints.
 
-        Args:
-            variables: of the stand-ins.
-            ended: called, on another thread, with the exit status as in a shell, once all its processes have ended.
-
-        Raises:
-            JobFailedError: the program is not there, or cannot be started.
+        Raises JobFailedError: the program is not there, or cannot be started.
         """
         application = self._job.request["AppSpecification"]
         reader, writer = os.pipe()
@@ -98,8 +93,7 @@ class Container:
     def message(self) -> str | None:
         """The first KB of what the entrypoint wrote for ``ExitMessage``; None where it wrote nothing.
 
-        Raises:
-            JobFailedError: it is not UTF-8.
+        Raises JobFailedError: it is not UTF-8.
         """
         try:
             text = self.path("/opt/ml/output/message").read_bytes().decode()
@@ -172,8 +166,7 @@ def download(uri: str, folder: Path) -> int:
 
     What comes after the prefix and a slash is the path there; an object that is the prefix itself keeps its last name.
 
-    Raises:
-        JobFailedError: there is no such object, S3 refuses, or a key leads out of the folder.
+    Raises JobFailedError: there is no such object, S3 refuses, or a key leads out of the folder.
     """
     bucket, prefix = _parts(uri)
     count = 0

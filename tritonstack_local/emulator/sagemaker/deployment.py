@@ -54,8 +54,7 @@ class Guardrails:
 def guardrails(config: dict[str, Any] | None, *, count: int) -> Guardrails | None:
     """The guardrails of a DeploymentConfig for a fleet of ``count`` instances; None where there are none.
 
-    Raises:
-        RefusedError: SageMaker would refuse it, or the local AWS cannot show it.
+    Raises RefusedError: SageMaker would refuse it, or the local AWS cannot show it.
     """
     if not config:
         return None

@@ -66,14 +66,7 @@ class Baking:
 
 
 def advance(record: EndpointRecord, deployment: Deployment, *, broken: str | None) -> bool:
-    """Take the deployment to where it should be by now. Whether anything changed.
-
-    Args:
-        record: the endpoint.
-        deployment: its deployment in progress.
-        broken: why the alarms demand a rollback; None where they do not. It counts from the first call on that the
-            new fleet takes.
-    """
+    """Take the deployment to where it should be by now. Whether anything changed."""
     if deployment.taken_back is not None:
         return _further_back(record, deployment, deployment.taken_back)
     if broken is not None and deployment.step is not None:

@@ -37,11 +37,6 @@ class Instances:
 
         The sentence is SageMaker's (developer guide, "Check the status of a scaling activity by describing scaling
         activities").
-
-        Args:
-            config_name: whose variants are asked for.
-            operation: that asks.
-            added: how many, where they are added to a fleet; None: the config's count.
         """
         for variant in _variants(self._state, config_name):
             kind, count = variant.get("InstanceType", ""), added or variant.get("InitialInstanceCount", 1)
