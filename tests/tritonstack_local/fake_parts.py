@@ -55,6 +55,10 @@ PROGRAM = """
 EMPTY_STATUS = {"local_aws": "answers", "endpoints": []}
 
 
+GONE = ProcessRecord(pid=1, started=0.0, log="")
+AWS = LocalAws(emulator_port=4566, runtime_port=4567, emulator=GONE, runtime=GONE)
+
+
 class FakeParts:
     """A local AWS's folder whose parts are fakes. ``stop`` ends whatever was started in it."""
 

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.tritonstack_local.fake_parts import FakeParts, kill
+from tests.tritonstack_local.fake_parts import FakeParts, kill, wait_for
 from tritonstack.cli.root import root
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY, LocalPaths
 from tritonstack_local.aws import PERSONAL_VARIABLES, require_local_aws
+from tritonstack_local.commands import status
 from tritonstack_local.record import note_deployed
 from tritonstack_local.start import stop_local_aws
-
-
-@pytest.fixture
-def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeParts]:
-    """Fakes, ended after the test."""
-    fakes = FakeParts(tmp_path / "a folder with 'quotes' and $signs", monkeypatch)
-    yield fakes
-    fakes.stop()
 
 
 def run(*arguments: str) -> Result:
@@ -38,20 +34,19 @@ def up() -> Result:
     return run("local", "up", "--port", "0", "--runtime-port", "0")
 
 
-def test_up_prints_where_it_listens_and_down_that_it_stopped(parts: FakeParts) -> None:
-    started = up()
+def test_up_status_and_down_print_where_it_listens_what_is_there_and_that_it_stopped(parts: FakeParts) -> None:
+    started = CliRunner().invoke(root, ["local", "up"], env={"TRITONSTACK_PORT": "0", "TRITONSTACK_RUNTIME_PORT": "0"})
     aws = require_local_aws()
     assert started.exit_code == 0
     assert f"{aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}" in started.stderr
-    assert run("local", "down").stderr.endswith("stopped\n")
+    assert f"up already: {aws.emulator_url}" in up().stdout
+    assert "no endpoint is deployed" in run("local", "status").stdout
+    assert json.loads(run("local", "status", "--json").stdout) == {"local_aws": "answers", "endpoints": []}
+    kill(aws.runtime)
+    assert "what was deployed there is discarded" in up().stderr
+    kill(require_local_aws().runtime)
+    assert run("local", "down").stderr.endswith("stopped; the SageMaker runtime had ended before\n")
     assert run("local", "down").stderr.endswith("none was running\n")
-
-
-def test_up_twice_reports_that_it_is_up_and_where(parts: FakeParts) -> None:
-    up()
-    second = up()
-    assert second.exit_code == 0
-    assert f"up already: {require_local_aws().emulator_url}" in second.stdout
 
 
 def test_up_on_other_ports_than_asked_for_is_reported(parts: FakeParts) -> None:
@@ -69,18 +64,6 @@ def test_the_variables_of_the_ports_are_named_in_the_help_and_where_they_are_wro
         assert name in CliRunner().invoke(root, ["local", "up"], env={name: "http"}).stderr
 
 
-def test_up_after_a_part_died_reports_what_is_discarded(parts: FakeParts) -> None:
-    up()
-    kill(require_local_aws().runtime)
-    assert "what was deployed there is discarded" in up().stderr
-
-
-def test_ports_can_be_given_as_variables(parts: FakeParts) -> None:
-    started = CliRunner().invoke(root, ["local", "up"], env={"TRITONSTACK_PORT": "0", "TRITONSTACK_RUNTIME_PORT": "0"})
-    assert started.exit_code == 0
-    assert require_local_aws().emulator_port != 4566
-
-
 @pytest.mark.parametrize("port", ["70000", "-1", "http"])
 def test_a_port_that_cannot_be_one_is_a_usage_error(parts: FakeParts, port: str) -> None:
     for option in ("--port", "--runtime-port"):
@@ -90,46 +73,22 @@ def test_a_port_that_cannot_be_one_is_a_usage_error(parts: FakeParts, port: str)
     assert parts.processes() == []
 
 
-def test_down_reports_which_part_had_ended_before(parts: FakeParts) -> None:
+def test_env_points_a_shell_at_the_local_aws_and_unset_takes_all_back_also_after_the_end(parts: FakeParts) -> None:
     up()
-    kill(require_local_aws().runtime)
-    assert run("local", "down").stderr.endswith("stopped; the SageMaker runtime had ended before\n")
-
-
-def shell(script: str) -> list[str]:
-    """What a shell prints after ``script``: the endpoint, the profile, the CDK's folder."""
-    shown = 'echo "${AWS_ENDPOINT_URL-none}"; echo "${AWS_PROFILE-none}"; echo "${CDK_HOME-none}"'
-    result = subprocess.run(
-        ["bash", "-euc", f"export AWS_PROFILE=prod\n{script}\n{shown}"],
-        env={"PATH": "/usr/bin:/bin"}, text=True, capture_output=True, check=True,
-    )  # fmt: skip
-    return result.stdout.splitlines()
-
-
-def test_env_points_a_shell_at_the_local_aws_whatever_the_folder_is_called(parts: FakeParts) -> None:
-    up()
-    aws = require_local_aws()
-    assert shell(run("local", "env").stdout) == [aws.emulator_url, "none", str(parts.home / "cdk-home")]
-    assert set(aws.variables()) & set(PERSONAL_VARIABLES) == set()
-
-
-def test_env_unset_takes_the_variables_back_also_after_the_end(parts: FakeParts) -> None:
-    up()
-    script = run("local", "env").stdout
+    aws, script = require_local_aws(), run("local", "env").stdout
     run("local", "down")
-    assert shell(script + run("local", "env", "--unset").stdout) == ["none", "none", "none"]
-
-
-def test_env_puts_our_programs_on_the_path_once_and_unset_takes_them_off(parts: FakeParts) -> None:
-    up()
-    script, back = run("local", "env").stdout, run("local", "env", "--unset").stdout
-    shown = 'echo "$PATH"; echo "${JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION-}${NODE_NO_WARNINGS-}"'
+    back = run("local", "env", "--unset").stdout
+    shown = "; ".join(f'echo "${{{name}-none}}"' for name in ("AWS_ENDPOINT_URL", "AWS_PROFILE", "CDK_HOME", "PATH"))
     result = subprocess.run(
-        ["bash", "-euc", f"{script}\n{script}\n{shown}\n{back}\n{shown}"],
+        ["bash", "-euc", f"export AWS_PROFILE=prod\n{script}\n{script}\n{shown}\n{back}\n{shown}"],
         env={"PATH": "/usr/bin:/bin"}, text=True, capture_output=True, check=True,
     )  # fmt: skip
     programs = REPOSITORY / ".envs" / "main" / "bin"
-    assert result.stdout.splitlines() == [f"{programs}:/usr/bin:/bin", "201", "/usr/bin:/bin", ""]
+    assert result.stdout.splitlines() == [
+        *(aws.emulator_url, "none", str(parts.home / "cdk-home"), f"{programs}:/usr/bin:/bin"),
+        *("none", "none", "none", "/usr/bin:/bin"),
+    ]
+    assert set(aws.variables()) & set(PERSONAL_VARIABLES) == set()
 
 
 @pytest.mark.parametrize(
@@ -140,12 +99,6 @@ def test_what_needs_a_local_aws_reports_how_to_start_one(parts: FakeParts, argum
     result = run(*arguments)
     assert isinstance(result.exception, InputError)
     assert "tritonstack local up" in str(result.exception)
-
-
-def test_status_prints_the_view_and_json_prints_the_runtime_s_own(parts: FakeParts) -> None:
-    up()
-    assert "no endpoint is deployed" in run("local", "status").stdout
-    assert json.loads(run("local", "status", "--json").stdout) == {"local_aws": "answers", "endpoints": []}
 
 
 def test_status_after_the_runtime_died_reports_what_to_do(parts: FakeParts) -> None:
@@ -163,7 +116,15 @@ def test_watching_where_nothing_can_be_redrawn_is_refused(parts: FakeParts) -> N
     assert "needs a terminal" in refused.stderr
 
 
-def test_watching_draws_anew_until_interrupted_and_ends_well(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
+def watched(monkeypatch: pytest.MonkeyPatch, pause: Callable[[float], object]) -> Result:
+    """``status --watch`` on a terminal, with ``pause`` in the place of each wait."""
+    monkeypatch.setattr("tritonstack_local.commands.status.time", SimpleNamespace(sleep=pause))
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the output for a terminal
+    monkeypatch.setenv("TERM", "xterm")
+    return run("local", "status", "--watch")
+
+
+def test_watching_draws_anew_until_interrupted_or_stopped(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
     up()
     pauses: list[float] = []
 
@@ -172,13 +133,12 @@ def test_watching_draws_anew_until_interrupted_and_ends_well(parts: FakeParts, m
         if len(pauses) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("tritonstack_local.commands.status.time", SimpleNamespace(sleep=pause))
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the output for a terminal
-    monkeypatch.setenv("TERM", "xterm")
-    watched = run("local", "status", "--watch")
-    assert watched.exit_code == 0
-    assert watched.stdout.count("no endpoint is deployed") >= 2
-    assert len(pauses) == 3
+    result = watched(monkeypatch, pause)
+    assert (result.exit_code, len(pauses)) == (0, 3)
+    assert result.stdout.count("no endpoint is deployed") >= 2
+    result = watched(monkeypatch, lambda _seconds: stop_local_aws())
+    assert result.exit_code == 0
+    assert result.stdout.endswith("the local AWS was stopped\n")
 
 
 def test_a_runtime_that_dies_while_it_is_watched_is_a_message(
@@ -186,22 +146,9 @@ def test_a_runtime_that_dies_while_it_is_watched_is_a_message(
 ) -> None:
     up()
     runtime = require_local_aws().runtime
-    monkeypatch.setattr("tritonstack_local.commands.status.time", SimpleNamespace(sleep=lambda _seconds: kill(runtime)))
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    watched = run("local", "status", "--watch")
-    assert isinstance(watched.exception, WorkFailedError)
-    assert "does not answer" in str(watched.exception)
-
-
-def test_watching_ends_well_when_the_local_aws_is_stopped(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
-    up()
-    monkeypatch.setattr(
-        "tritonstack_local.commands.status.time", SimpleNamespace(sleep=lambda _seconds: stop_local_aws())
-    )
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    watched = run("local", "status", "--watch")
-    assert watched.exit_code == 0
-    assert watched.stdout.endswith("the local AWS was stopped\n")
+    result = watched(monkeypatch, lambda _seconds: kill(runtime))
+    assert isinstance(result.exception, WorkFailedError)
+    assert "does not answer" in str(result.exception)
 
 
 def deployed(parts: FakeParts, **endpoints: list[str]) -> None:
@@ -246,3 +193,87 @@ def test_a_damaged_note_of_what_was_deployed_stops_nothing(parts: FakeParts) -> 
     parts.paths.deployed.write_text("{")
     assert up().exit_code == 0
     assert run("local", "down").exit_code == 0
+
+
+@pytest.fixture
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalPaths:
+    """A state folder with two logs of ours and one endpoint's."""
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path))
+    found = LocalPaths(tmp_path)
+    found.logs.mkdir()
+    for name in ("emulator", "runtime"):
+        (found.logs / f"{name}.log").write_text("".join(f"{name} {number}\n" for number in range(100)))
+    add_fleet(found, "local-digits", "config.1")
+    return found
+
+
+def add_fleet(paths: LocalPaths, endpoint: str, fleet: str) -> None:
+    """A fleet's folder with its log."""
+    folder = paths.runtime / "fleets" / endpoint / fleet
+    folder.mkdir(parents=True)
+    (folder / "triton.log").write_text(f"{fleet} of {endpoint}\n")
+
+
+def printed(*arguments: str) -> str:
+    """What ``tritonstack local logs`` prints."""
+    return CliRunner().invoke(status.logs_command, list(arguments), catch_exceptions=False).stdout
+
+
+def test_without_a_name_every_log_is_listed(paths: LocalPaths) -> None:
+    assert [line.split()[0] for line in printed().splitlines()] == ["emulator", "runtime", "local-digits"]
+
+
+def test_the_last_lines_are_printed(paths: LocalPaths) -> None:
+    assert printed("emulator", "-n", "2") == "emulator 98\nemulator 99\n"
+    assert len(printed("runtime").splitlines()) == 50
+
+
+def test_an_endpoint_s_log_is_that_of_its_latest_fleet(paths: LocalPaths) -> None:
+    for fleet in ("config.9", "config.10", "no-number"):
+        add_fleet(paths, "local-digits", fleet)
+    assert printed("local-digits") == "config.10 of local-digits\n"
+
+
+def test_an_endpoint_s_log_is_found_by_the_name_in_the_environment_s_file(paths: LocalPaths) -> None:
+    assert printed("digits") == "config.1 of local-digits\n"
+    add_fleet(paths, "dev-digits", "config.1")
+    assert printed("digits") == "config.1 of local-digits\n"
+    for environment in ("dev", "prod"):
+        add_fleet(paths, f"{environment}-faces", "config.1")
+    with pytest.raises(InputError, match="dev-digits, dev-faces, local-digits, prod-faces"):
+        printed("faces")
+
+
+def test_an_unknown_name_is_refused_with_those_that_there_are(paths: LocalPaths) -> None:
+    with pytest.raises(InputError, match="emulator, runtime, local-digits"):
+        printed("nothing")
+
+
+def test_where_nothing_was_ever_started_it_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "none"))
+    listed = CliRunner().invoke(status.logs_command, [])
+    assert (listed.stdout, listed.exit_code) == ("", 0)
+    assert "no log exists yet" in listed.stderr
+    with pytest.raises(InputError, match="no log exists yet"):
+        printed("emulator")
+
+
+def test_following_prints_what_is_added_until_interrupted(paths: LocalPaths, tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    with (
+        output.open("wb") as file,
+        subprocess.Popen(
+            [sys.executable, "-m", "tritonstack", "local", "logs", "emulator", "-n", "1", "-f"],
+            env={**os.environ, "PYTHONUNBUFFERED": "1"}, stdout=file, stderr=subprocess.PIPE,
+        ) as following,
+    ):  # fmt: skip
+        try:
+            wait_for(lambda: output.read_text() == "emulator 99\n")
+            with (paths.logs / "emulator.log").open("a") as log:
+                log.write("emulator 100\n")
+            wait_for(lambda: output.read_text() == "emulator 99\nemulator 100\n")
+        finally:
+            following.send_signal(signal.SIGINT)
+        assert following.wait(20) == 130
+        assert following.stderr is not None
+        assert b"Traceback" not in following.stderr.read()

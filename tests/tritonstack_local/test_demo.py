@@ -17,13 +17,13 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from click.testing import CliRunner
 from rich.console import Console
 
+from tests.tritonstack_local.fake_parts import AWS
 from tritonstack.cli.progress import Steps
 from tritonstack.cli.root import root
 from tritonstack.client.body import Body
 from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY
-from tritonstack_local.aws import LocalAws
 from tritonstack_local.commands import demo
 from tritonstack_local.commands.demo import (
     Request,
@@ -37,10 +37,7 @@ from tritonstack_local.commands.demo import (
     table_of,
     timed_call,
 )
-from tritonstack_local.processes import ProcessRecord
 
-GONE = ProcessRecord(pid=1, started=0.0, log="")
-AWS = LocalAws(emulator_port=4566, runtime_port=4567, emulator=GONE, runtime=GONE)
 TARGET = "digits-ensemble.1cd029da80bd35f6.tar.gz"
 BODY = Body(content=b"{}", content_type="application/json")
 
@@ -84,9 +81,10 @@ def settings() -> Environment:
     return load_environment(REPOSITORY / "environments" / "local.yaml")
 
 
-@pytest.mark.parametrize("width", [80, 120, 200])
-def test_the_table_holds_every_figure_and_no_line_is_cut(width: int) -> None:
-    shown = printed([row()], width=width)
+@pytest.mark.parametrize("answer", ["label 3; probabilities [1, 10]", "label 3; probabilities [1, 10]; " * 20])
+@pytest.mark.parametrize("width", [80, 200])
+def test_the_table_holds_every_figure_and_no_line_is_cut(width: int, answer: str) -> None:
+    shown = printed([row(answer=answer)], width=width)
     for words in (TARGET, "label 3", "1449", "2.8", "digits-onnx", "1301"):
         assert words in shown
     assert max(len(line) for line in shown.splitlines()) <= width
@@ -97,12 +95,6 @@ def test_a_call_that_was_none_is_shown_as_none() -> None:
     shown = printed([row(cold_ms=None, evicted_by=None, again_ms=None), row()], width=80)
     figures = [line.split()[1:] for line in shown.splitlines() if line.startswith("digits-ensemble ")]
     assert figures == [["-", "2.8", "-", "-"], ["1449", "2.8", "digits-onnx", "1301"]]
-
-
-def test_a_long_answer_does_not_push_the_figures_out() -> None:
-    shown = printed([row(answer="probabilities [1, 10]; " * 20)], width=80)
-    assert max(len(line) for line in shown.splitlines()) <= 80
-    assert "1301" in shown
 
 
 def test_the_same_model_on_two_endpoints_is_kept_apart() -> None:
@@ -204,41 +196,32 @@ def called(names: str, **state: Any) -> list[Row]:
     return call_models(aws, requests, Steps(Console(file=io.StringIO())))
 
 
-def evictions(rows: list[Row]) -> list[str | None]:
-    """What evicted each."""
-    return [row.evicted_by for row in rows]
-
-
-def test_the_first_evicted_model_is_called_again_and_what_that_evicts_is_noted() -> None:
-    first, second = called("ab", holds=1)
-    assert evictions([first, second]) == ["b", "a"]
-    assert None not in (first.cold_ms, first.warm_ms, first.again_ms, second.cold_ms, second.warm_ms)
-    assert second.again_ms is None
-    assert first.answer == "label 3"
-
-
-def test_of_three_models_where_two_fit_the_one_called_longest_ago_goes() -> None:
-    rows = called("abc", holds=2)
-    assert evictions(rows) == ["c", "a", None]
-    assert [row.again_ms is None for row in rows] == [False, True, True]
-
-
-def test_where_all_fit_nothing_is_evicted_and_nothing_called_again() -> None:
-    rows = called("ab", holds=2)
-    assert evictions(rows) == [None, None]
-    assert [row.again_ms for row in rows] == [None, None]
-
-
-def test_a_model_loaded_before_has_no_cold_time_and_one_of_an_older_release_is_no_row() -> None:
-    first, second = called("ab", holds=2, loaded=("older", "a"))
-    assert first.cold_ms is None
-    assert second.cold_ms is not None
-    assert evictions([first, second]) == [None, None]
-
-
-def test_a_model_that_no_call_leaves_loaded_has_no_warm_time() -> None:
-    (only,) = called("a", holds=0)
-    assert only.warm_ms is None
+@pytest.mark.parametrize(
+    ("names", "state", "evicted_by", "cold", "warm", "again"),
+    [
+        ("ab", {"holds": 1}, ["b", "a"], [True, True], [True, True], [True, False]),
+        ("abc", {"holds": 2}, ["c", "a", None], [True] * 3, [True] * 3, [True, False, False]),
+        ("ab", {"holds": 2}, [None, None], [True, True], [True, True], [False, False]),
+        ("ab", {"holds": 2, "loaded": ("older", "a")}, [None, None], [False, True], [True, True], [False, False]),
+        ("a", {"holds": 0}, None, None, [False], None),
+    ],
+    ids=["one fits", "two of three fit", "all fit", "loaded before", "none stays loaded"],
+)
+def test_each_model_is_called_cold_warm_and_the_first_evicted_one_again(
+    names: str, state: dict[str, Any], *, evicted_by: Any, cold: Any, warm: Any, again: Any
+) -> None:
+    rows = called(names, **state)
+    found: dict[str, Any] = {
+        "evicted_by": [row.evicted_by for row in rows],
+        "cold": [row.cold_ms is not None for row in rows],
+        "warm": [row.warm_ms is not None for row in rows],
+        "again": [row.again_ms is not None for row in rows],
+    }
+    wanted = {"evicted_by": evicted_by, "cold": cold, "warm": warm, "again": again}
+    assert {name: found[name] for name, one in wanted.items() if one is not None} == {
+        name: one for name, one in wanted.items() if one is not None
+    }
+    assert rows[0].answer == "label 3"
 
 
 def test_what_an_endpoint_holds_is_reported_with_the_release_that_answers(settings: Environment) -> None:
@@ -272,51 +255,31 @@ def test_the_proposal_calls_a_model_whose_sample_is_json(
     assert "http://127.0.0.1:4566" in proposed
 
 
-def test_without_a_json_sample_no_call_is_proposed(settings: Environment) -> None:
-    proposed = how_to_go_on(AWS, settings, [row(file=Path("digit.png"))])
-    assert "invoke" not in proposed
-    assert "status --watch" in proposed
-
-
-def test_elsewhere_the_proposal_names_whole_paths(
+def test_every_proposed_command_is_one_with_its_whole_path_elsewhere(
     settings: Environment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    proposed = how_to_go_on(AWS, settings, [row()])
-    program = f"{REPOSITORY}/.envs/main/bin/tritonstack"
-    assert f"{program} local status" in proposed
-    assert f'eval "$({program} local env)"' in proposed
-    assert f"Stop it: {program} local down" in proposed
-    monkeypatch.chdir(REPOSITORY)
-    assert "Stop it: make down" in how_to_go_on(AWS, settings, [row()])
-
-
-def test_every_proposed_command_is_one(settings: Environment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    proposed = re.findall(r"/bin/tritonstack ([a-z ]+)", how_to_go_on(AWS, settings, [row()]))
+    proposal = how_to_go_on(AWS, settings, [row()])
+    proposed = re.findall(rf"{REPOSITORY}/.envs/main/bin/tritonstack ([a-z ]+)", proposal)
     assert len(proposed) == 4
     for words in proposed:
         found: click.Command | None = root
         for word in words.split():
             found = found.get_command(click.Context(found), word) if isinstance(found, click.Group) else found
         assert found is not None, words
+    assert "    answer.json" in proposal
+    monkeypatch.chdir(REPOSITORY)
+    assert "Stop it: make down" in how_to_go_on(AWS, settings, [row()])
 
 
-def test_the_proposed_call_writes_its_answer_to_a_file(settings: Environment) -> None:
-    proposed = how_to_go_on(AWS, settings, [row()])
-    assert "    answer.json" in proposed
-    assert "/dev/stdout" not in proposed
-
-
-def test_a_model_on_two_endpoints_is_proposed_with_its_endpoint(settings: Environment) -> None:
+def test_a_proposed_call_names_the_endpoint_and_the_environment_where_they_are_needed(settings: Environment) -> None:
     digits = settings.endpoints[0]
     two = settings.model_copy(update={"endpoints": (digits, digits.model_copy(update={"name": "more"}))})
     assert " invoke digits/digits-ensemble " in how_to_go_on(AWS, two, [row()])
-
-
-def test_in_another_environment_the_proposal_names_it_and_the_local_aws(settings: Environment) -> None:
     dev = settings.model_copy(update={"environment": "dev"})
     assert " --environment dev --local\n" in how_to_go_on(AWS, dev, [row(endpoint="dev-digits")])
+    without_sample = how_to_go_on(AWS, settings, [row(file=Path("digit.png"))])
+    assert ("invoke" in without_sample, "status --watch" in without_sample) == (False, True)
 
 
 def test_an_endpoint_that_is_not_in_the_file_is_refused_with_those_that_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,20 +13,16 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from tests.tritonstack_local.fake_parts import wait_for
+from tests.tritonstack_local.fake_parts import AWS, wait_for
 from tritonstack.cli.progress import Steps
 from tritonstack.config import AlarmSettings, Environment, load_environment
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY, LocalPaths
-from tritonstack_local.aws import LocalAws
 from tritonstack_local.commands import deploy
 from tritonstack_local.commands.deploy import LOCK, WAITING, one_deployment
 from tritonstack_local.deployment import LocalDeployment
-from tritonstack_local.processes import ProcessRecord
 
 FILE = REPOSITORY / "environments" / "local.yaml"
-GONE = ProcessRecord(pid=1, started=0.0, log="")
-AWS = LocalAws(emulator_port=4566, runtime_port=4567, emulator=GONE, runtime=GONE)
 
 
 @pytest.fixture(autouse=True)
@@ -109,12 +105,6 @@ def test_a_deployment_ends_with_published_archives_and_endpoints(
     assert "2 published" in printed
 
 
-def test_endpoints_that_wait_for_builds_find_the_builds_stack(account: Account, settings: Environment) -> None:
-    account.needs["local/observability"] = {"published", "local/builds"}
-    deploy.deploy(settings, AWS, Steps(), builds=True)
-    assert "local/observability" in account.there
-
-
 @pytest.mark.parametrize(
     ("watched", "stack"),
     [
@@ -132,21 +122,14 @@ def test_endpoints_are_deployed_several_at_once_with_their_observability_where_t
     assert account.at_once == {"local/artifacts": 1, "local/builds": 1, stack: 3}
 
 
-def test_a_bootstrapped_account_is_not_bootstrapped_again(
-    account: Account, settings: Environment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    account.there.add("bootstrap")
-    monkeypatch.setattr(LocalDeployment, "bootstrap", lambda _self: pytest.fail("bootstrapped again"))
-    deploy.deploy(settings, AWS, Steps())
-    assert "local/observability" in account.there
-
-
-def test_nothing_is_deployed_after_a_step_that_failed(
+def test_nothing_is_deployed_after_a_step_that_failed_nor_bootstrapped_again(
     account: Account, settings: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise WorkFailedError("the export failed")
 
+    account.there.add("bootstrap")
+    monkeypatch.setattr(LocalDeployment, "bootstrap", lambda _self: pytest.fail("bootstrapped again"))
     monkeypatch.setattr(deploy, "build_environment", fail)
     with pytest.raises(WorkFailedError, match="the export failed"):
         deploy.deploy(settings, AWS, Steps())
@@ -192,35 +175,19 @@ def test_an_archive_that_does_not_fit_its_endpoint_is_refused(settings: Environm
         deploy.check_recipes(settings.model_copy(update={"endpoints": (digits.model_copy(update=single),)}), file=FILE)
 
 
-def test_an_environment_that_does_not_exist_is_refused_before_the_local_aws_is_asked_for(account: Account) -> None:
-    result = CliRunner().invoke(deploy.deploy_command, ["nowhere"])
-    assert isinstance(result.exception, InputError)
-    assert "nowhere.yaml" in str(result.exception)
-    assert not account.there
-
-
-def test_what_was_deployed_is_removed(account: Account, home: Path) -> None:
+def test_what_was_deployed_is_removed_and_nothing_that_was_only_half_synthesised(account: Account, home: Path) -> None:
     assembly = LocalPaths(home).assembly("local")
     assembly.mkdir(parents=True)
-    (assembly / "manifest.json").write_text("{}")
-    assert CliRunner().invoke(deploy.destroy_command, []).exit_code == 0
-    assert account.removed
-
-
-def test_what_was_never_deployed_or_only_half_synthesised_is_not_removed(account: Account, home: Path) -> None:
-    LocalPaths(home).assembly("local").mkdir(parents=True)
     for name in ("local", "dev"):
         result = CliRunner().invoke(deploy.destroy_command, [name])
         assert isinstance(result.exception, InputError)
         assert f"tritonstack local deploy {name}" in str(result.exception)
+    for name in ("..", "../other", "a*", "", "Local"):
+        assert isinstance(CliRunner().invoke(deploy.destroy_command, [name]).exception, InputError)
     assert not account.removed
-
-
-@pytest.mark.parametrize("name", ["..", "../other", "a*", "", "Local"])
-def test_what_is_no_environment_s_name_is_refused(account: Account, name: str) -> None:
-    result = CliRunner().invoke(deploy.destroy_command, [name])
-    assert isinstance(result.exception, InputError)
-    assert not account.removed
+    (assembly / "manifest.json").write_text("{}")
+    assert CliRunner().invoke(deploy.destroy_command, []).exit_code == 0
+    assert account.removed
 
 
 def test_of_two_deployments_at_once_the_second_waits_and_reports_it(home: Path) -> None:

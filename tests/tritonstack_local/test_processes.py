@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,9 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tritonstack_local.fake_parts import kill, record_of, wait_for
-from tritonstack.errors import WorkFailedError
-from tritonstack_local.processes import ProcessRecord, log_tail, start_process
+from tests.tritonstack_local.fake_parts import record_of, wait_for
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.paths import LocalPaths
+from tritonstack_local.processes import ProcessRecord, choose_ports, log_tail, start_process
+from tritonstack_local.record import RunningRecord, exclusive, forget_record, read_record, write_record
 
 
 @pytest.fixture
@@ -37,12 +40,15 @@ def run(code: str, folder: Path) -> ProcessRecord:
     return record
 
 
-def test_a_started_process_runs_until_it_is_stopped(tmp_path: Path) -> None:
-    record = run("import time; print('ready', flush=True); time.sleep(600)", tmp_path)
+@pytest.mark.parametrize("before", ["", "import signal; signal.signal(15, signal.SIG_IGN); "], ids=["ends", "ignores"])
+def test_a_started_process_runs_until_it_is_stopped_or_killed(before: str, tmp_path: Path) -> None:
+    record = run(f"{before}import time; print('ready', flush=True); time.sleep(600)", tmp_path)
     assert record.running
-    record.stop()
-    assert not record.running
+    for _ in range(2):
+        record.stop(seconds=0.2 if before else 10)
+        assert not record.running
     assert not psutil.pid_exists(record.pid)
+    assert not ProcessRecord(pid=2**22 + 1, started=0.0, log="").running
 
 
 def test_a_started_process_has_a_session_of_its_own_and_only_the_given_variables(tmp_path: Path) -> None:
@@ -63,13 +69,6 @@ def test_output_and_errors_are_appended_to_the_log(tmp_path: Path) -> None:
     record = run("import sys; print('out'); sys.stdout.flush(); print('ready', file=sys.stderr)", tmp_path)
     wait_for(lambda: not record.running)
     assert log.read_text().splitlines() == ["before", "out", "ready"]
-
-
-def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
-    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('ready', flush=True); time.sleep(600)"
-    record = run(code, tmp_path)
-    record.stop(seconds=0.2)
-    assert not record.running
 
 
 def test_descendants_that_a_process_leaves_behind_are_ended(tmp_path: Path) -> None:
@@ -93,13 +92,6 @@ def test_a_later_process_with_the_same_id_is_neither_ours_nor_touched(sleeper: s
     assert not stale.running
     stale.stop(seconds=0.1)
     assert sleeper.poll() is None
-
-
-@pytest.mark.parametrize("pid", [2**22 + 1, -5])
-def test_an_id_that_no_process_can_have_is_not_running(pid: int) -> None:
-    record = ProcessRecord(pid=pid, started=0.0, log="")
-    assert not record.running
-    record.stop(seconds=0.1)
 
 
 def test_an_unreaped_process_counts_as_ended() -> None:
@@ -130,29 +122,17 @@ def test_a_stop_does_not_wait_for_someone_to_reap_what_has_ended(tmp_path: Path)
         parent.stop()
 
 
-def test_stopping_twice_is_harmless(tmp_path: Path) -> None:
-    record = run("import time; print('ready', flush=True); time.sleep(600)", tmp_path)
-    kill(record)
-    record.stop()
-    record.stop()
-    assert not record.running
-
-
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(WorkFailedError, match="/no/such/program cannot be run: No such file"):
         start_process(["/no/such/program"], environment={}, folder=tmp_path, log=tmp_path / "log")
 
 
-def test_the_tail_of_a_log_is_its_last_lines(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text("".join(f"line {number}\n" for number in range(1000)))
-    assert log_tail(log, 2) == "line 998\nline 999"
-
-
-def test_a_missing_log_and_an_empty_one_are_reported(tmp_path: Path) -> None:
+def test_the_tail_of_a_log_is_its_last_lines_and_a_missing_or_empty_one_is_reported(tmp_path: Path) -> None:
     assert log_tail(tmp_path / "none") == "(no log)"
-    (tmp_path / "empty").touch()
-    assert log_tail(tmp_path / "empty") == "(empty)"
+    (tmp_path / "log").touch()
+    assert log_tail(tmp_path / "log") == "(empty)"
+    (tmp_path / "log").write_text("".join(f"line {number}\n" for number in range(1000)))
+    assert log_tail(tmp_path / "log", 2) == "line 998\nline 999"
 
 
 @given(content=st.binary(max_size=3000), lines=st.integers(1, 5))
@@ -162,3 +142,105 @@ def test_the_tail_of_any_bytes_has_at_most_so_many_lines(
     log = tmp_path_factory.mktemp("tail") / "log"
     log.write_bytes(content)
     assert len(log_tail(log, lines).splitlines()) <= lines
+
+
+def test_zero_takes_two_free_ports_that_differ_and_one_for_both_is_refused() -> None:
+    first, second = choose_ports(emulator=0, runtime=0)
+    assert 0 < first != second > 0
+    assert choose_ports(emulator=first, runtime=second) == (first, second)
+    with pytest.raises(InputError, match="both are the same port"):
+        choose_ports(emulator=first, runtime=first)
+
+
+def test_every_taken_port_is_named_with_its_option() -> None:
+    with socket.socket() as one, socket.socket() as other:
+        for taken in (one, other):
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+        first, second = one.getsockname()[1], other.getsockname()[1]
+        with pytest.raises(InputError) as raised:
+            choose_ports(emulator=first, runtime=second)
+        assert [problem.field for problem in raised.value.problems] == [f"--port {first}", f"--runtime-port {second}"]
+        for problem in raised.value.problems:
+            assert f"process {os.getpid()} (" in problem.found
+            assert "TRITONSTACK_PORT=0" in problem.advice
+            assert "TRITONSTACK_RUNTIME_PORT=0" in problem.advice
+        assert all("in use" in problem.found for problem in raised.value.problems)
+        with pytest.raises(InputError) as raised:
+            choose_ports(emulator=0, runtime=second)
+        assert [problem.field for problem in raised.value.problems] == [f"--runtime-port {second}"]
+
+
+def test_a_port_that_listens_on_every_address_is_taken_too() -> None:
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))  # noqa: S104  (what another program does)
+        taken.listen()
+        with pytest.raises(InputError):
+            choose_ports(emulator=taken.getsockname()[1], runtime=0)
+
+
+EMULATOR = ProcessRecord(pid=10, started=1.5, log="/logs/emulator.log")
+RUNTIME = ProcessRecord(pid=11, started=2.5, log="/logs/runtime.log")
+WHOLE = RunningRecord(emulator_port=4566, runtime_port=4567, emulator=EMULATOR, runtime=RUNTIME)
+
+
+def ignore(_step: str) -> None:
+    """A report that is discarded."""
+
+
+def test_a_record_is_read_as_it_was_written_until_it_is_forgotten(tmp_path: Path) -> None:
+    paths = LocalPaths(tmp_path)
+    for record in (WHOLE, RunningRecord(emulator_port=1, runtime_port=2, emulator=EMULATOR)):
+        write_record(paths, record)
+        assert read_record(paths) == record
+    assert [path.name for path in tmp_path.iterdir()] == ["running.json"]
+    paths.record.with_suffix(".new").write_text('{"emulator_p')  # a half-written successor
+    assert read_record(paths) == record
+    forget_record(paths)
+    assert read_record(paths) is None
+
+
+def test_the_runtime_comes_first_since_it_is_stopped_first() -> None:
+    assert list(WHOLE.parts.values()) == [RUNTIME, EMULATOR]
+    assert list(RunningRecord(emulator_port=1, runtime_port=2, emulator=EMULATOR).parts.values()) == [EMULATOR]
+
+
+def test_without_a_record_nothing_runs(tmp_path: Path) -> None:
+    assert read_record(LocalPaths(tmp_path)) is None
+    assert read_record(LocalPaths(tmp_path / "no" / "such" / "folder")) is None
+    forget_record(LocalPaths(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "", "{", "[]", "null", "\x00\xff", '{"emulator_port": 1}', '{"emulator_port": "x", "runtime_port": 2}',
+        '{"emulator_port": 1, "runtime_port": 2, "emulator": {"pid": 3}}',
+    ],
+)  # fmt: skip
+def test_a_damaged_record_is_named_with_what_to_do(tmp_path: Path, content: str) -> None:
+    paths = LocalPaths(tmp_path)
+    paths.record.write_text(content)
+    with pytest.raises(InputError) as raised:
+        read_record(paths)
+    assert str(paths.record) in str(raised.value)
+    assert "tritonstack local up" in str(raised.value)
+
+
+@given(content=st.binary(max_size=80))
+def test_any_bytes_in_the_record_s_place_are_refused_with_a_message(
+    content: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    paths = LocalPaths(tmp_path_factory.mktemp("record"))
+    paths.record.write_bytes(content)
+    with pytest.raises(InputError):
+        read_record(paths)
+
+
+def test_the_lock_is_free_again_after_an_error(tmp_path: Path) -> None:
+    paths = LocalPaths(tmp_path)
+    with pytest.raises(ZeroDivisionError), exclusive(paths, report=ignore):
+        raise ZeroDivisionError
+    said: list[str] = []
+    with exclusive(paths, report=said.append):
+        assert said == []

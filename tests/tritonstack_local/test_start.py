@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -19,14 +18,6 @@ from tritonstack_local import start
 from tritonstack_local.aws import find_local_aws, require_local_aws
 from tritonstack_local.processes import STOP_SECONDS, ProcessRecord
 from tritonstack_local.start import start_local_aws, stop_local_aws
-
-
-@pytest.fixture
-def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeParts]:
-    """Fakes, ended after the test."""
-    fakes = FakeParts(tmp_path, monkeypatch)
-    yield fakes
-    fakes.stop()
 
 
 def test_what_was_started_answers_is_found_again_and_is_stopped(parts: FakeParts) -> None:
@@ -192,10 +183,15 @@ def test_environments_that_are_not_made_yet_are_named(monkeypatch: pytest.Monkey
     assert not (tmp_path / "home").exists()
 
 
-def test_a_stop_where_nothing_was_ever_started_makes_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "home"))
+def test_a_stop_makes_no_folder_and_leaves_what_runs_for_another_one(
+    parts: FakeParts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts.up()
+    other = parts.home.parent / "other"
+    monkeypatch.setenv("TRITONSTACK_HOME", str(other))
     assert stop_local_aws() == "none was running"
-    assert not (tmp_path / "home").exists()
+    assert (len(parts.processes()), other.exists()) == (2, False)
+    monkeypatch.setenv("TRITONSTACK_HOME", str(parts.home))
 
 
 def test_each_run_has_logs_of_its_own_and_those_before_are_kept(parts: FakeParts) -> None:
@@ -242,11 +238,3 @@ def test_a_start_ends_what_runs_without_a_record_and_reports_it(parts: FakeParts
     assert (after.emulator_port, after.emulator.pid == before.emulator.pid) == (before.emulator_port, False)
     assert len(parts.processes()) == 2
     assert "what was deployed there is discarded" in notes[0]
-
-
-def test_what_runs_for_another_folder_is_left_alone(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
-    parts.up()
-    monkeypatch.setenv("TRITONSTACK_HOME", str(parts.home.parent / "other"))
-    assert stop_local_aws() == "none was running"
-    assert len(parts.processes()) == 2
-    monkeypatch.setenv("TRITONSTACK_HOME", str(parts.home))

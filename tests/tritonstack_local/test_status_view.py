@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,12 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
-from tritonstack_local.aws import LocalAws
+from tests.tritonstack_local.fake_parts import AWS
 from tritonstack_local.commands.status import fitting_view, stand_ins, view
-from tritonstack_local.processes import ProcessRecord
 
-GONE = ProcessRecord(pid=1, started=0.0, log="")
-AWS = LocalAws(emulator_port=4566, runtime_port=4567, emulator=GONE, runtime=GONE)
 STAND_IN = "tritonstack stand-in: backend onnxruntime runs model.onnx with ONNX Runtime on the CPU (model {})"
 
 
@@ -80,85 +78,57 @@ def joined(shown: str) -> str:
     return " ".join(shown.replace("│", " ").split())
 
 
-def test_both_addresses_and_the_endpoint_are_named() -> None:
-    shown = lines_of(status(fleet()))
-    for words in ("http://127.0.0.1:4566", "http://127.0.0.1:4567", "local-digits", "InService", "g4dn-xlarge"):
-        assert words in shown
+OPEN = "open port: user namespaces are not permitted"
+UNKNOWN = {"server_version": None, "release_asked_for": None, "state": "starting", "share": 0.0}
+NOT_CALLED = {"model_latency_ms": {"count": 0, "p50": None, "p90": None, "p99": None}, "hit_ratio": None}
 
 
-def test_without_an_endpoint_it_reports_how_to_deploy_one() -> None:
-    assert "tritonstack local deploy" in lines_of(status(endpoints=[]))
+@pytest.mark.parametrize(
+    ("fleets", "shown", "hidden"),
+    [
+        ([{}], ["http://127.0.0.1:4566", "http://127.0.0.1:4567", "local-digits", "InService", "g4dn-xlarge"], []),
+        ([{}], ["asked for 24.09, answered by 24.10 (2.51.0)", "hit ratio 50%"], ["of the calls", "restarted"]),
+        ([{}], ["model latency, ms: p50 8.8  p90 36.5  p99 36.5"], ["count", "not isolated"]),
+        ([UNKNOWN], ["asked for no known release, answered by nothing yet", "starting, no traffic"], []),
+        ([{"share": 0.75}, {"share": 0.25}], ["ready, 75% of the calls", "ready, 25% of the calls"], []),
+        ([NOT_CALLED], [], ["latency", "hit ratio"]),
+        ([{"model_latency_ms": None}], [], ["latency"]),
+        ([{"restarts": 1}], ["restarted once"], []),
+        ([{"restarts": 3}], ["restarted 3 times"], []),
+        ([{"isolation": OPEN}], [f"not isolated: {OPEN}"], []),
+        ([{"isolation": None}], [], ["not isolated"]),
+        ([{"requests": 1, "errors": 1}], ["1 request, 1 error, 0 in flight"], []),
+        ([{"requests": 2}], ["2 requests, 0 errors"], []),
+        ([{"models": [model(), model(1, state="loading")]}], ["TargetModel (1 loaded)"], []),
+        ([{"models": [model()], "max_loaded_models": 8}], ["TargetModel (1 loaded, at most 8)"], []),
+        ([{"mode": "single-model", "models": [model(target_model=None)]}], ["(the endpoint's one model)"], []),
+        ([], ["tritonstack local deploy"], []),
+    ],
+)
+def test_what_a_fleet_shows(fleets: list[dict[str, Any]], shown: list[str], hidden: list[str]) -> None:
+    told = status(*(fleet(**each) for each in fleets)) if fleets else status(endpoints=[])
+    text = lines_of(told)
+    assert [words for words in shown if words not in text and words not in joined(text)] == []
+    assert [words for words in hidden if words in text] == []
 
 
-def test_the_release_asked_for_and_the_one_that_answers_are_both_reported() -> None:
-    assert "asked for 24.09, answered by 24.10 (2.51.0)" in lines_of(status(fleet()))
+ONNX_ON_CPU = "stand-in: backend onnxruntime runs model.onnx with ONNX Runtime on the CPU (for {})"
+PLAN = "backend tensorrt runs the ONNX graph in model.plan, which trtexec-stand-in wrote, with ONNX Runtime on the CPU"
+DALI = "backend dali runs x (with a word) on the CPU"
 
 
-def test_before_a_server_answers_none_is_named() -> None:
-    shown = lines_of(status(fleet(server_version=None, release_asked_for=None, state="starting", share=0.0)))
-    assert "asked for no known release, answered by nothing yet" in shown
-    assert "starting, no traffic" in shown
-
-
-def test_two_fleets_of_an_update_show_what_part_of_the_calls_each_takes() -> None:
-    shown = lines_of(status(fleet(share=0.75), fleet(share=0.25, release_asked_for="25.04")))
-    assert "ready, 75% of the calls" in shown
-    assert "ready, 25% of the calls" in shown
-    assert "of the calls" not in lines_of(status(fleet()))
-
-
-def test_latencies_are_percentiles_with_their_unit_and_no_count() -> None:
-    shown = lines_of(status(fleet()))
-    assert "model latency, ms: p50 8.8  p90 36.5  p99 36.5" in shown
-    assert "count" not in shown
-
-
-@pytest.mark.parametrize("latency", [None, {}, {"count": 0, "p50": None, "p90": None, "p99": None}])
-def test_without_calls_there_is_no_latency(latency: dict[str, Any] | None) -> None:
-    assert "latency" not in lines_of(status(fleet(model_latency_ms=latency, hit_ratio=None)))
-
-
-def test_a_hit_ratio_is_shown_where_there_is_one() -> None:
-    assert "hit ratio 50%" in lines_of(status(fleet()))
-    assert "hit ratio" not in lines_of(status(fleet(hit_ratio=None)))
-
-
-def test_restarts_are_reported() -> None:
-    assert "restarted" not in lines_of(status(fleet()))
-    assert "restarted once" in lines_of(status(fleet(restarts=1)))
-    assert "restarted 3 times" in lines_of(status(fleet(restarts=3)))
-
-
-def test_a_stand_in_is_named_once_for_all_models_of_which_it_is_true() -> None:
-    two = [STAND_IN.format("one.tar.gz"), STAND_IN.format("two.tar.gz")]
-    assert [str(line) for line in stand_ins(two)] == [
-        "stand-in: backend onnxruntime runs model.onnx with ONNX Runtime on the CPU (for one.tar.gz, two.tar.gz)"
-    ]
-    many = [STAND_IN.format(number) for number in range(40)]
-    assert [str(line) for line in stand_ins(many)] == [
-        "stand-in: backend onnxruntime runs model.onnx with ONNX Runtime on the CPU (for 40 models)"
-    ]
-
-
-def test_a_plan_of_trtexec_s_stand_in_is_reported_as_its_graph() -> None:
-    what = (
-        "backend tensorrt runs the ONNX graph in model.plan, which trtexec-stand-in wrote, with ONNX Runtime on the CPU"
-    )
-    (line,) = stand_ins([f"tritonstack stand-in: {what} (model bert)"])
-    assert str(line) == f"stand-in: {what} (for bert)"
-
-
-def test_stand_ins_that_differ_and_lines_in_other_words_are_all_shown() -> None:
-    lines = [STAND_IN.format("one"), "backend dali runs x (with a word) on the CPU", "tritonstack stand-in: (model )"]
-    shown = [str(line) for line in stand_ins(lines)]
-    assert len(shown) == 3
-    assert shown[1] == "stand-in: backend dali runs x (with a word) on the CPU"
-
-
-def test_a_container_without_isolation_is_reported_loudly() -> None:
-    shown = joined(lines_of(status(fleet(isolation="open port: user namespaces are not permitted"))))
-    assert "not isolated: open port: user namespaces are not permitted" in shown
-    assert "not isolated" not in lines_of(status(fleet(isolation=None)))
+@pytest.mark.parametrize(
+    ("logged", "shown"),
+    [
+        ([STAND_IN.format("one"), STAND_IN.format("two")], [ONNX_ON_CPU.format("one, two")]),
+        ([STAND_IN.format(number) for number in range(40)], [ONNX_ON_CPU.format("40 models")]),
+        ([f"tritonstack stand-in: {PLAN} (model bert)"], [f"stand-in: {PLAN} (for bert)"]),
+        ([STAND_IN.format("one"), DALI], [ONNX_ON_CPU.format("one"), f"stand-in: {DALI}"]),
+    ],
+    ids=["of two models", "of many", "a plan's graph", "other words"],
+)
+def test_a_stand_in_is_named_once_for_all_models_of_which_it_is_true(logged: list[str], shown: list[str]) -> None:
+    assert [str(line) for line in stand_ins(logged)] == shown
 
 
 def test_an_error_takes_two_rows_at_most_and_loses_the_console_s_address() -> None:
@@ -182,23 +152,6 @@ def test_errors_never_push_models_and_the_foot_out_of_a_watched_view(height: int
     assert "not written: GPUUtilization" in shown
 
 
-def test_only_models_in_state_loaded_are_counted_as_loaded() -> None:
-    told = status(fleet(models=[model(), model(1, state="loading"), model(2, state="unloading")]))
-    assert "TargetModel (1 loaded)" in lines_of(told)
-
-
-def test_one_request_and_one_error_are_in_the_singular() -> None:
-    assert "1 request, 1 error, 0 in flight" in lines_of(status(fleet(requests=1, errors=1)))
-    assert "2 requests, 0 errors" in lines_of(status(fleet(requests=2)))
-
-
-def test_the_last_errors_alone_are_shown() -> None:
-    errors = [{"at": datetime.now(tz=UTC).isoformat(), "error": f"error {number}"} for number in range(9)]
-    shown = lines_of(status(fleet(last_errors=errors)))
-    assert "error 8" in shown
-    assert "error 2" not in shown
-
-
 def test_a_failed_deployment_and_an_emulator_that_is_gone_are_reported() -> None:
     told = status(fleet(), local_aws="connection refused", metrics_not_written="GPUUtilization: no GPU")
     told["endpoints"][0]["last_failure"] = "the image has no such release"
@@ -213,12 +166,10 @@ def test_a_model_s_figures_stand_beside_its_whole_name() -> None:
     line = next(line for line in shown.splitlines() if "digits.0000000000000003.tar.gz" in line)
     assert line.strip("│ ").split() == ["digits.0000000000000003.tar.gz", "unloading", "2", "1234", "5", "30", "s"]
     assert "TargetModel (0 loaded)" in shown
-    assert "TargetModel (1 loaded, at most 8)" in lines_of(status(fleet(models=[model()], max_loaded_models=8)))
-
-
-def test_a_single_model_endpoint_s_model_is_named_so() -> None:
-    told = status(fleet(mode="single-model", hit_ratio=None, models=[model(target_model=None)]))
-    assert "(the endpoint's one model)" in lines_of(told)
+    below = lines_of(status(fleet(models=[model(name="m" * 50)])))
+    assert "state loaded  loads 1  hits 7  busy 0  idle 0 s" in below, "where its name leaves them no room"
+    aged = lines_of(status(fleet(models=[model(9), model(60)])))
+    assert {" 90 s ", " 10 min "} <= set(re.findall(r" \d+ (?:s|min) ", aged))
 
 
 @given(length=st.integers(1, 50), count=st.integers(1, 40), width=st.integers(80, 200))
@@ -231,11 +182,6 @@ def test_names_stay_whole_and_no_line_is_wider_than_the_terminal(length: int, co
     assert shown.count("loaded") == count + 1
 
 
-def test_figures_go_below_names_that_leave_them_no_room() -> None:
-    shown = lines_of(status(fleet(models=[model(name="m" * 50)])))
-    assert "state loaded  loads 1  hits 7  busy 0  idle 0 s" in shown
-
-
 @pytest.mark.parametrize("height", [20, 24, 50])
 @pytest.mark.parametrize("name", ["digits", "m" * 50])
 def test_a_watched_view_fits_the_terminal_and_drops_models_that_were_used_longest_ago(height: int, name: str) -> None:
@@ -246,15 +192,3 @@ def test_a_watched_view_fits_the_terminal_and_drops_models_that_were_used_longes
     assert f"{name}.{0:016x}.tar.gz" in shown
     assert f"{name}.{59:016x}.tar.gz" not in shown
     assert "that were used longer ago" in shown
-
-
-def test_a_watched_view_that_fits_drops_nothing() -> None:
-    console = Console(file=io.StringIO(), width=80, height=24, highlight=False)
-    told = status(fleet(models=[model(number) for number in range(5)]))
-    assert text(fitting_view(AWS, told, console)) == lines_of(told)
-
-
-def test_ages_are_seconds_and_from_two_minutes_on_minutes() -> None:
-    shown = lines_of(status(fleet(models=[model(9), model(60)])))
-    assert " 90 s " in shown
-    assert " 10 min " in shown

@@ -18,10 +18,12 @@ from typing import Any
 import psutil
 import pytest
 
+from tritonstack.catalogue import load_catalogue
+from tritonstack.catalogue.releases import release_order
 from tritonstack.errors import WorkFailedError
 from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer, TritonFiles
 from tritonstack_local.container.bench import BenchServer
-from tritonstack_local.container.container import free_port
+from tritonstack_local.container.container import RELEASES, free_port, last_lines, release_and_version, server_version
 
 SETTINGS = ContainerSettings(environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}, multi_model=True, release="24.09")
 Files = dict[str, str | Path]
@@ -277,3 +279,52 @@ def test_bench_mode_reports_why_a_model_does_not_load(tmp_path: Path) -> None:
     (tmp_path / "repository" / "bad" / "config.pbtxt").write_text('backend: "no-such"')
     with pytest.raises(ContainerFailedError, match=r"model 'bad': at least one version"):
         BenchServer.start(tmp_path / "repository", folder=tmp_path / "bench")
+
+
+def test_the_version_is_that_of_the_last_start(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("| server_version    | 2.50.0  |\nmore\n| server_version                   | 2.51.0     |\n")
+    assert server_version(log) == "2.51.0"
+
+
+def test_without_a_start_log_there_is_no_version(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("serve: starting\n")
+    assert server_version(tmp_path / "log") is None
+
+
+def test_the_last_lines_leave_out_tables_and_flags(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("first\nsecond\n\n+----+\n| a |\n+----+\nthird\nUsage: tritonserver [options]\n  --help\n")
+    assert last_lines(log, 2) == "second\nthird"
+
+
+def test_an_argument_named_after_the_list_of_flags_is_reported(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    flags = "Usage: tritonserver [options]\n  --help\n\tPrint usage\n\nMemory/Device Management:\n  --id <string>\n\n"
+    log.write_text(f"serve: a note\n{flags}Unexpected argument: twelve\n\n")
+    assert last_lines(log, 5) == "serve: a note\nUnexpected argument: twelve"
+
+
+def test_the_last_lines_of_a_long_log_are_its_last(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("".join(f"line {number}\n" for number in range(50_000)))
+    assert last_lines(log, 2) == "line 49998\nline 49999"
+
+
+def test_the_pinned_server_s_release_is_named_with_its_version() -> None:
+    assert release_and_version("2.51.0") == "24.10 (2.51.0)"
+
+
+def test_of_an_unknown_server_the_version_alone_is_reported() -> None:
+    assert release_and_version("2.99.0") == "2.99.0"
+
+
+def test_no_release_here_contradicts_the_catalogue() -> None:
+    """A release's own row has the same server; one without a row has a server between those of its neighbours' rows."""
+    known = {row.version: row.server_version for row in load_catalogue().releases.values()}
+    here = {release: version for version, release in RELEASES.items()}
+    assert {release: known.get(release, version) for release, version in here.items()} == here
+    both = known | here
+    servers = [both[release] for release in sorted(both, key=release_order)]
+    numbers = [tuple(map(int, server.split("."))) for server in servers]
+    assert numbers == sorted(set(numbers))

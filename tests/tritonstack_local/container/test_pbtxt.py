@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tritonstack_local.container.conftest import SageMaker
+from tritonstack.models.execution_environment import activate_script
+from tritonstack.paths import environment_python
+from tritonstack_local.container import TritonFiles, prepare_model_data
 from tritonstack_local.container.pbtxt import ConfigSyntaxError, string_parameters, with_value, without_gpus
+from tritonstack_local.container.repository import packed_python
+from tritonstack_local.runtime.container import prepare_for_here
 
 
 @pytest.mark.parametrize(
@@ -120,3 +131,146 @@ def test_parameters_without_key_or_text_are_passed_over(text: str) -> None:
 def test_a_parameter_that_cannot_be_read_is_reported_with_its_line() -> None:
     with pytest.raises(ConfigSyntaxError, match=r"other\.pbtxt: line 2: ':' or '{' was expected"):
         string_parameters("parameters {\n key }", file="other.pbtxt")
+
+
+CONFIG = """
+backend: "python"
+max_batch_size: 8
+input [ { name: "x" data_type: TYPE_FP32 dims: [1] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [1] } ]
+instance_group [ { count: 1 kind: KIND_CPU } ]
+parameters [ { key: "other" value { string_value: "kept" } },
+  { key: "EXECUTION_ENV_PATH", value: { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } } ]  # packed
+"""
+SERVED = CONFIG.replace("env.tar.gz", "tritonstack-environment")
+MODEL = """
+import {module}
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        pb_utils.Logger.log_warn("imported from " + {module}.__file__)
+        x = [pb_utils.get_input_tensor_by_name(request, "x").as_numpy() for request in requests]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", 2 * one)]) for one in x]
+"""
+FILES = TritonFiles.of_repository()
+needs_torch = pytest.mark.skipif(
+    not environment_python("torch").exists(), reason="torch is not installed: python3 scripts/setup.py torch"
+)
+
+
+def model_in(folder: Path, *, packed_for: str | None = None) -> Path:
+    """An unpacked archive with one model, whose environment is packed for that Python, or not packed."""
+    model = folder / "twice"
+    (model / "1").mkdir(parents=True)
+    (model / "config.pbtxt").write_text(CONFIG)
+    if packed_for:
+        pack_environment(model / "env.tar.gz", packed_for, folder / ".made")
+    return model
+
+
+def pack_environment(target: Path, python: str, work: Path) -> None:
+    """An environment with a package of its own, and the NumPy of the local backends."""
+    site = work / "lib" / f"python{python}" / "site-packages"
+    (site / "only_here").mkdir(parents=True)
+    (site / "only_here" / "__init__.py").touch()
+    for found in FILES.python.glob("lib/python3*/site-packages/numpy*"):
+        (site / found.name).symlink_to(found.resolve())
+    (work / "bin").mkdir()
+    (work / "bin" / "activate").write_text(activate_script(python))
+    with tarfile.open(target, "w:gz") as archive:
+        for part in ("bin", "lib"):
+            archive.add(work / part, part)
+    shutil.rmtree(work)
+
+
+def test_an_environment_that_is_not_packed_is_stood_in_for(tmp_path: Path) -> None:
+    model = model_in(tmp_path)
+    (change,) = prepare_model_data(tmp_path, release="24.09", files=FILES)
+    assert (model / "config.pbtxt").read_text() == SERVED
+    local = f"execution environment env.tar.gz: .envs/torch, Python {FILES.python_version}"
+    assert change == f"twice/config.pbtxt: {local} in place of the release's 3.10"
+    assert prepare_model_data(tmp_path, release="24.09", files=FILES) == ()
+
+
+def test_an_environment_for_another_python_is_stood_in_for_and_its_own_is_named(tmp_path: Path) -> None:
+    model = model_in(tmp_path, packed_for="3.4")
+    (change,) = prepare_model_data(tmp_path, release="24.09", files=FILES)
+    assert change.endswith(f"Python {FILES.python_version} in place of its Python 3.4")
+    assert (model / "config.pbtxt").read_text() == SERVED
+
+
+def test_an_environment_for_the_local_python_is_the_archives_own(tmp_path: Path) -> None:
+    model = model_in(tmp_path, packed_for=FILES.python_version)
+    assert prepare_model_data(tmp_path, release="24.09", files=FILES) == ()
+    assert (model / "config.pbtxt").read_text() == CONFIG
+
+
+def test_a_damaged_environment_is_left_for_triton_to_judge(tmp_path: Path) -> None:
+    model = model_in(tmp_path)
+    (model / "env.tar.gz").write_bytes(b"no archive")
+    assert prepare_model_data(tmp_path, files=FILES) == ()
+    assert (model / "config.pbtxt").read_text() == CONFIG
+
+
+def test_a_path_that_leads_out_of_the_model_is_never_read(tmp_path: Path) -> None:
+    model = model_in(tmp_path / "archive")
+    pack_environment(tmp_path / "env.tar.gz", FILES.python_version, tmp_path / ".made")
+    (model / "config.pbtxt").write_text(CONFIG.replace("env.tar.gz", "../../env.tar.gz"))
+    assert len(prepare_model_data(tmp_path / "archive", files=FILES)) == 1
+
+
+def test_a_missing_stand_in_is_reported_with_the_command_that_installs_it(tmp_path: Path) -> None:
+    model = model_in(tmp_path)
+    prepare_model_data(tmp_path, files=replace(FILES, torch=tmp_path / "torch"))
+    activate = (model / "tritonstack-environment" / "bin" / "activate").read_text()
+    assert "python3 scripts/setup.py torch" in activate
+    assert "tritonstack stand-in:" not in activate
+
+
+def test_a_folder_of_an_environment_is_read_like_an_archive(tmp_path: Path) -> None:
+    (tmp_path / "lib" / "python3.9" / "site-packages").mkdir(parents=True)
+    assert packed_python(tmp_path) == "3.9"
+    assert packed_python(tmp_path / "lib") is None
+
+
+def test_a_configuration_without_an_environment_stays(tmp_path: Path) -> None:
+    model = model_in(tmp_path)
+    text = CONFIG.replace("EXECUTION_ENV_PATH", "SOMETHING_ELSE")
+    (model / "config.pbtxt").write_text(text)
+    assert prepare_model_data(tmp_path, files=FILES) == ()
+    assert (model / "config.pbtxt").read_text() == text
+
+
+@needs_torch
+def test_a_model_finds_the_stand_ins_packages_and_the_log_names_the_stand_in(sagemaker: SageMaker) -> None:
+    archive = {"needs-torch/config.pbtxt": CONFIG, "needs-torch/1/model.py": MODEL.format(module="torch")}
+    reply = sagemaker.load("needstorch", archive)
+    assert reply.status == 200, reply.text
+    assert sagemaker.invoke("needstorch", x=("FP32", [1, 1], [4.0])).outputs == {"y": [8.0]}
+    log = sagemaker.container.log_path.read_text()
+    assert "tritonstack stand-in: execution environment env.tar.gz: .envs/torch, Python " in log
+    assert "(model needs-torch)" in log
+    assert f"imported from {FILES.torch}" in log
+
+
+def test_a_model_finds_the_packages_of_its_own_environment(sagemaker: SageMaker, tmp_path: Path) -> None:
+    pack_environment(tmp_path / "env.tar.gz", FILES.python_version, tmp_path / ".made")
+    archive: dict[str, str | Path] = {
+        "own-packages/config.pbtxt": CONFIG,
+        "own-packages/1/model.py": MODEL.format(module="only_here"),
+        "own-packages/env.tar.gz": tmp_path / "env.tar.gz",
+    }
+    reply = sagemaker.load("ownpackages", archive)
+    assert reply.status == 200, reply.text
+    assert sagemaker.invoke("ownpackages", x=("FP32", [1, 1], [4.0])).outputs == {"y": [8.0]}
+    log = sagemaker.container.log_path.read_text()
+    assert "imported from /tmp/python_env_" in log
+    assert "(model own-packages)" not in log
+
+
+def test_the_runtime_reports_which_python_the_release_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    model_in(tmp_path)
+    with caplog.at_level("INFO", logger="tritonstack.runtime"):
+        prepare_for_here(tmp_path, "25.09")
+    assert "in place of the release's 3.12" in caplog.text

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tritonstack_local.emulator.cloudwatch.watching import Watching
 from tests.tritonstack_local.emulator.running import Emulator, make_role
 
 
@@ -82,3 +83,9 @@ def _running(folder: Path, **variables: str) -> Iterator[Emulator]:
     yield emulator.wait_ready()
     assert emulator.stop() == 0, emulator.log.read_text()
     assert not list(emulator.temporary.iterdir()), "temporary files were left behind"
+
+
+@pytest.fixture
+def watching(aws: Emulator, name: str) -> Watching:
+    """Metrics and alarms of this test."""
+    return Watching(aws, name)

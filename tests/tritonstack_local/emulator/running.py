@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import io
 import json
 import os
 import signal
 import socket
 import subprocess
+import textwrap
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -256,3 +259,25 @@ def make_config(emulator: Emulator, name: str, **variant: Any) -> None:
     )
     properties = {"VariantName": "main", "ModelName": name, "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 1}
     sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[{**properties, **variant}])
+
+
+def make_function(emulator: Emulator, name: str, source: str, **variables: str) -> str:
+    """A Lambda of one file; its ARN."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("index.py", textwrap.dedent(source))
+    made = emulator.client("lambda").create_function(
+        FunctionName=name,
+        Runtime="python3.12",
+        Handler="index.handler",
+        Role=ROLE_ARN,
+        Code={"ZipFile": archive.getvalue()},
+        Environment={"Variables": variables},
+        Timeout=30,
+    )
+    return str(made["FunctionArn"])
+
+
+def parameter(value: Any = "1", **more: Any) -> dict[str, Any]:
+    """An AWS::SSM::Parameter."""
+    return {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": value, **more}}

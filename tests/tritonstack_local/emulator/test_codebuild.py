@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+import http.client
 import io
 import json
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.emulator.building import (
+    ROLE,
+    TRITON,
     bucket,
     buildspec,
     context,
+    ended,
     log,
     logged,
     look,
     make_project,
+    make_service_role,
     phases,
     run,
     start,
     zipped,
 )
-from tests.tritonstack_local.emulator.running import REPOSITORY, Emulator
+from tests.tritonstack_local.emulator.running import REPOSITORY, Emulator, wait_until
 
 ALL_PHASES = [
     "SUBMITTED",
@@ -217,3 +226,312 @@ def test_files_of_a_build_are_gone_after_it(aws: Emulator, name: str) -> None:
     build = run(aws, name)
     folder = next(line for line in log(aws, build) if line.endswith("/src") and line.startswith("/"))
     assert not Path(folder).parent.exists()
+
+
+# Processes in the background. The second leaves its group, its session and its parent. The others keep no variable
+# that names the build: the third leaves its group and its session, the fourth its parent.
+ENDLESS = """
+    sh -c 'echo pid=$$; exec sleep 600' &
+    setsid -f sh -c 'echo pid=$$; exec sleep 600'
+    env -i PATH="$PATH" setsid sh -c 'echo pid=$$; exec sleep 600' &
+    (env -i PATH="$PATH" sh -c 'echo pid=$$; exec sleep 600' &)
+    echo started
+    sleep 600
+"""
+
+
+def _pids(emulator: Emulator, build: str) -> list[int]:
+    """The endless processes of a running build."""
+    logged(emulator, build, "started")
+
+    def pids() -> list[int]:
+        lines = log(emulator, look(emulator, build))
+        return [int(line.removeprefix("pid=")) for line in lines if line.startswith("pid=")]
+
+    found: list[int] = wait_until(pids, lambda pids: len(pids) == 4)
+    assert all(_alive(pid) for pid in found)
+    return found
+
+
+def _gone(pids: list[int]) -> bool:
+    return not any(_alive(pid) for pid in pids)
+
+
+def _alive(pid: int) -> bool:
+    """Whether it runs; an unreaped process does not."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_stop_ends_the_processes_and_the_build(aws: Emulator, name: str) -> None:
+    make_project(aws, name, buildspec(ENDLESS))
+    build = start(aws, name)
+    pids = _pids(aws, build)
+    assert look(aws, build)["currentPhase"] == "BUILD"
+    assert not look(aws, build)["buildComplete"]
+    stopped = aws.client("codebuild").stop_build(id=build)["build"]
+    assert (stopped["buildStatus"], stopped["currentPhase"]) == ("STOPPED", "COMPLETED")
+    assert (phases(stopped)["BUILD"], "POST_BUILD" in phases(stopped)) == ("STOPPED", False)
+    assert _gone(pids)
+
+
+def test_build_times_out_on_the_moved_clock(aws: Emulator, name: str) -> None:
+    make_project(aws, name, buildspec(ENDLESS), timeoutInMinutes=60)
+    build = start(aws, name, timeoutInMinutesOverride=120)
+    pids = _pids(aws, build)
+    aws.advance(119 * 60)
+    assert look(aws, build)["buildStatus"] == "IN_PROGRESS"
+    aws.advance(2 * 60)
+    timed_out = ended(aws, build)
+    assert timed_out["buildStatus"] == "TIMED_OUT"
+    assert phases(timed_out)["BUILD"] == "TIMED_OUT"
+    assert context(timed_out, "BUILD") == ("BUILD_TIMED_OUT", "Build has timed out after 120 minutes.")
+    assert (timed_out["endTime"] - timed_out["startTime"]).total_seconds() >= 121 * 60
+    assert _gone(pids)
+
+
+def test_process_left_in_the_background_ends_with_the_build(aws: Emulator, name: str) -> None:
+    make_project(aws, name, buildspec("sleep 600 & echo pid=$!", "echo next"))
+    build = run(aws, name)
+    lines = log(aws, build)
+    assert build["buildStatus"] == "SUCCEEDED"
+    assert "next" in lines
+    assert _gone([int(line.removeprefix("pid=")) for line in lines if line.startswith("pid=")])
+
+
+def test_end_of_the_emulator_ends_its_builds(tmp_path: Path, name: str) -> None:
+    emulator = Emulator(tmp_path).wait_ready()
+    spec = {**buildspec(ENDLESS), "phases": {"build": {"commands": [ENDLESS], "finally": ["sleep 600"]}}}
+    make_project(emulator, name, spec)
+    pids = _pids(emulator, start(emulator, name))
+    assert emulator.stop() == 0
+    assert _gone(pids)
+    assert not any(emulator.temporary.iterdir())
+
+
+def test_same_token_starts_one_build_for_five_minutes(aws: Emulator, name: str) -> None:
+    make_project(aws, name, buildspec("echo $WHO"))
+    first = start(aws, name, idempotencyToken=name)
+    assert start(aws, name, idempotencyToken=name) == first
+    assert start(aws, name) != first
+    with pytest.raises(ClientError, match="used with other parameters"):
+        start(aws, name, idempotencyToken=name, environmentVariablesOverride=[{"name": "WHO", "value": "other"}])
+    aws.advance(301)
+    assert start(aws, name, idempotencyToken=name) != first
+    assert ended(aws, first)["buildNumber"] == 1
+    assert len(aws.client("codebuild").list_builds_for_project(projectName=name)["ids"]) == 3
+
+
+def test_same_token_at_the_same_time_starts_one_build(aws: Emulator, name: str) -> None:
+    make_project(aws, name, buildspec("true"))
+    aws.client("codebuild")
+    with ThreadPoolExecutor(8) as pool:
+        builds = set(pool.map(lambda _: start(aws, name, idempotencyToken=name), range(8)))
+    assert len(builds) == 1
+    assert aws.client("codebuild").list_builds_for_project(projectName=name)["ids"] == [*builds]
+
+
+def test_fault_of_the_local_aws_ends_the_build_and_is_no_failure_of_its_own(aws: Emulator, name: str) -> None:
+    make_project(aws, name, buildspec("echo \ud800"))  # half of a character, which no script can hold
+    build = run(aws, name)
+    assert (build["buildStatus"], phases(build)["BUILD"]) == ("FAULT", "FAULT")
+    assert "a fault of the local AWS" in aws.log.read_text()
+
+
+def test_reset_ends_builds(tmp_path: Path, name: str) -> None:
+    emulator = Emulator(tmp_path).wait_ready()
+    try:
+        make_project(emulator, name, buildspec(ENDLESS))
+        pids = _pids(emulator, start(emulator, name))
+        connection = http.client.HTTPConnection("127.0.0.1", emulator.port, timeout=30)
+        connection.request("POST", "/_ministack/reset")
+        assert connection.getresponse().status == 200
+        connection.close()
+        wait_until(lambda: _gone(pids), bool)
+        assert emulator.client("codebuild").list_builds()["ids"] == []
+    finally:
+        emulator.stop()
+
+
+@pytest.mark.parametrize(
+    ("request_", "sentence"),
+    [
+        ({"sourceTypeOverride": "GITHUB"}, "source type GITHUB: the local AWS builds from S3 and NO_SOURCE"),
+        ({"environmentTypeOverride": "ARM_CONTAINER"}, "environment type ARM_CONTAINER"),
+        ({"privilegedModeOverride": True}, "privilegedModeOverride is not in the local AWS"),
+        ({"debugSessionEnabled": True, "autoRetryLimitOverride": 1}, "autoRetryLimitOverride .*debugSessionEnabled"),
+        ({"cacheOverride": {"type": "LOCAL"}}, "cacheOverride is not"),
+        ({"logsConfigOverride": {"s3Logs": {"status": "ENABLED"}}}, "s3Logs is not in the local AWS"),
+        ({"artifactsOverride": {"type": "CODEPIPELINE"}}, "artifacts type CODEPIPELINE"),
+        ({"artifactsOverride": {"type": "S3"}}, "needs a location"),
+        ({"serviceRoleOverride": "arn:aws:iam::123456789012:role/nobody"}, "not authorized to perform: sts:AssumeRole"),
+        (
+            {"environmentVariablesOverride": [{"name": "S", "value": "s", "type": "SECRETS_MANAGER"}]},
+            "S: SECRETS_MANAGER",
+        ),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name(
+    aws: Emulator, name: str, request_: dict[str, Any], sentence: str
+) -> None:
+    make_project(aws, name, buildspec("true"))
+    with pytest.raises(ClientError, match=sentence) as refused:
+        start(aws, name, **request_)
+    assert refused.value.response["Error"]["Code"] == "InvalidInputException"
+    assert aws.client("codebuild").list_builds_for_project(projectName=name)["ids"] == []
+
+
+def test_role_that_does_not_trust_codebuild_is_refused(aws: Emulator, name: str) -> None:
+    make_service_role(aws, name, service="lambda.amazonaws.com")
+    make_project(aws, name, buildspec("true"), serviceRole=ROLE.replace("builder", name))
+    with pytest.raises(ClientError, match=r"its trust policy does not name codebuild\.amazonaws\.com"):
+        start(aws, name)
+
+
+def test_unknown_project_and_build_are_not_found(aws: Emulator, name: str) -> None:
+    codebuild = aws.client("codebuild")
+    with pytest.raises(codebuild.exceptions.ResourceNotFoundException):
+        start(aws, name)
+    with pytest.raises(codebuild.exceptions.ResourceNotFoundException):
+        codebuild.stop_build(id=f"{name}:1")
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"version": 0.1}, "version 0.1: the local AWS runs version 0.2"),
+        ({"reports": {}}, "reports: the local AWS has no such part"),
+        ({"env": {"secrets-manager": {"A": "b"}}}, "env.secrets-manager"),
+        ({"phases": {"build": {"run-as": "root"}}}, "phases.build.run-as"),
+        ({"phases": {"build": {"on-failure": "CONTINUE"}}}, "phases.build.on-failure"),
+        ({"env": {"parameter-store": {"A": "b"}}}, "env.parameter-store"),
+        ({"artifacts": {"files": ["*"], "exclude-paths": ["a"]}}, "artifacts.exclude-paths"),
+        ({"phases": {"built": {}}}, "phases.built"),
+        ({"artifacts": {"files": ["../*"]}}, "a path within the source folder is needed"),
+        ({"artifacts": {"files": ["$HOME/*"]}}, "expands no variables in paths"),
+    ],
+)
+def test_unknown_part_of_a_buildspec_fails_the_download_phase(
+    aws: Emulator, name: str, changed: dict[str, Any], sentence: str
+) -> None:
+    make_project(aws, name, {**buildspec("true"), **changed})
+    build = run(aws, name)
+    assert build["buildStatus"] == "FAILED"
+    code, message = context(build, "DOWNLOAD_SOURCE")
+    assert code == "YAML_FILE_ERROR"
+    assert sentence in message
+
+
+@pytest.mark.parametrize("path", ["../out.txt", "/etc/out.txt", "a/../../out.txt", "a\\..\\..\\out.txt"])
+def test_name_in_the_source_that_leads_out_of_it_is_refused(aws: Emulator, name: str, path: str) -> None:
+    build = _of_zip(aws, name, zipped({"buildspec.yml": json.dumps(buildspec("true")), path: "out"}))
+    code, message = context(build, "DOWNLOAD_SOURCE")
+    assert (build["buildStatus"], code) == ("FAILED", "CLIENT_ERROR")
+    assert "leads out of its folder" in message
+
+
+def test_link_in_the_source_is_refused(aws: Emulator, name: str) -> None:
+    build = _of_zip(aws, name, zipped({"buildspec.yml": json.dumps(buildspec("true"))}, links={"home": "/root"}))
+    assert "no links" in context(build, "DOWNLOAD_SOURCE")[1]
+
+
+def test_name_in_a_source_folder_that_leads_out_of_it_is_refused(aws: Emulator, name: str) -> None:
+    bucket(aws, name).put_object(Bucket=name, Key="source/../out.txt", Body=b"out")
+    make_project(aws, name, "", source={"type": "S3", "location": f"{name}/source/"})
+    assert "leads out of its folder" in context(run(aws, name), "DOWNLOAD_SOURCE")[1]
+
+
+def _of_zip(emulator: Emulator, name: str, content: bytes) -> dict[str, Any]:
+    bucket(emulator, name).put_object(Bucket=name, Key="source.zip", Body=content)
+    make_project(emulator, name, "", source={"type": "S3", "location": f"{name}/source.zip"})
+    return run(emulator, name)
+
+
+@pytest.mark.parametrize(
+    ("location", "sentence"),
+    [
+        ("no-such-bucket-here/source.zip", "NoSuchBucket"),
+        ("{name}/missing.zip", "NoSuchKey"),
+        ("{name}/none/", "no objects"),
+    ],
+)
+def test_source_that_s3_does_not_give_is_reported_in_the_phase(
+    aws: Emulator, name: str, location: str, sentence: str
+) -> None:
+    bucket(aws, name)
+    make_project(aws, name, "", source={"type": "S3", "location": location.format(name=name)})
+    build = run(aws, name)
+    code, message = context(build, "DOWNLOAD_SOURCE")
+    assert (build["buildStatus"], code) == ("FAILED", "CLIENT_ERROR")
+    assert sentence in message
+    assert "INSTALL" not in phases(build)
+
+
+def test_artifacts_that_s3_does_not_take_are_reported_in_the_phase(aws: Emulator, name: str) -> None:
+    spec = buildspec("echo a > a.txt", artifacts={"files": ["a.txt"]})
+    make_project(aws, name, spec, artifacts={"type": "S3", "location": "no-such-bucket-here", "packaging": "NONE"})
+    build = run(aws, name)
+    code, message = context(build, "UPLOAD_ARTIFACTS")
+    assert (build["buildStatus"], phases(build)["BUILD"], code) == ("FAILED", "SUCCEEDED", "CLIENT_ERROR")
+    assert "NoSuchBucket" in message
+
+
+@pytest.mark.parametrize(
+    ("artifacts", "sentence"),
+    [
+        ({"files": ["b.txt"]}, "no matching artifact paths found"),
+        ({"files": ["*"], "base-directory": "b"}, "no matching base directory path found for b"),
+    ],
+)
+def test_artifacts_that_match_nothing_fail_the_upload(
+    aws: Emulator, name: str, artifacts: dict[str, Any], sentence: str
+) -> None:
+    bucket(aws, name)
+    spec = buildspec("echo a > a.txt", artifacts=artifacts)
+    make_project(aws, name, spec, artifacts={"type": "S3", "location": name, "packaging": "NONE"})
+    assert context(run(aws, name), "UPLOAD_ARTIFACTS") == ("CLIENT_ERROR", sentence)
+
+
+def test_missing_parameter_fails_the_download_phase(aws: Emulator, name: str) -> None:
+    make_project(aws, name, buildspec("true"))
+    variable = {"name": "A", "value": f"/{name}", "type": "PARAMETER_STORE"}
+    code, message = context(run(aws, name, environmentVariablesOverride=[variable]), "DOWNLOAD_SOURCE")
+    assert code == "Decrypted Variables Error"
+    assert "ParameterNotFound" in message
+
+
+GPU = {"type": "LINUX_GPU_CONTAINER", "image": TRITON, "computeType": "BUILD_GENERAL1_SMALL"}
+
+
+def test_gpu_build_has_stand_ins_of_its_image_and_machine_and_no_environments(aws: Emulator, name: str) -> None:
+    commands = (
+        "test ! -e .envs",
+        'python3 -c "print(6 * 7)"',
+        "$TRITONSTACK_NVIDIA_SMI --query-gpu=name,compute_cap --format=csv,noheader",
+        "$TRITONSTACK_TRTEXEC --help | head -1",
+    )
+    make_project(aws, name, buildspec(*commands), environment=GPU)
+    build = run(aws, name)
+    lines = log(aws, build)
+    assert build["buildStatus"] == "SUCCEEDED", lines
+    assert "42" in lines
+    assert "NVIDIA A10G (nvidia-smi-stand-in), 8.6" in lines
+    assert any("RUNNING trtexec-stand-in" in line for line in lines)
+    assert any("No GPU: stand-ins" in line for line in lines[:6])
+
+
+def test_image_and_machine_are_the_builds_own(aws: Emulator, name: str) -> None:
+    make_project(
+        aws, name, buildspec("$TRITONSTACK_NVIDIA_SMI --query-gpu=name --format=csv,noheader"), environment=GPU
+    )
+    build = run(aws, name, imageOverride=TRITON.replace("24.09", "24.03"), environmentTypeOverride=GPU["type"])
+    assert build["environment"]["image"].endswith("24.03-py3")
+    assert any("trtexec of Triton 24.03 and for an A10G" in line for line in log(aws, build))
+    assert "NVIDIA A10G (nvidia-smi-stand-in)" in log(aws, build)
+
+
+def test_compute_type_without_gpu_fails_a_gpu_build(aws: Emulator, name: str) -> None:
+    make_project(aws, name, buildspec("true"), environment={**GPU, "computeType": "BUILD_GENERAL1_MEDIUM"})
+    assert "not BUILD_GENERAL1_MEDIUM" in context(run(aws, name), "PROVISIONING")[1]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
-import textwrap
 import time
-import zipfile
 from typing import Any
 
 from tests.tritonstack_local.emulator.building import (
@@ -19,7 +16,7 @@ from tests.tritonstack_local.emulator.building import (
     run,
     start,
 )
-from tests.tritonstack_local.emulator.running import ROLE_ARN, Emulator, wait_until
+from tests.tritonstack_local.emulator.running import Emulator, make_function, wait_until
 
 # Keeps each event under its id; fails the first so many times that it sees one.
 KEEPER = """
@@ -45,23 +42,12 @@ KEEPER = """
 def _listen(emulator: Emulator, name: str, *, failures: int = 0, statuses: tuple[str, ...] = ()) -> None:
     """A rule for the project ``name`` whose target is a Lambda that keeps the events in a bucket of that name."""
     bucket(emulator, name)
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("index.py", textwrap.dedent(KEEPER))
-    function = emulator.client("lambda").create_function(
-        FunctionName=name,
-        Runtime="python3.12",
-        Handler="index.handler",
-        Role=ROLE_ARN,
-        Code={"ZipFile": archive.getvalue()},
-        Environment={"Variables": {"NAME": name, "FAILURES": str(failures)}},
-        Timeout=30,
-    )
+    function = make_function(emulator, name, KEEPER, NAME=name, FAILURES=str(failures))
     detail: dict[str, Any] = {"project-name": [name], **({"build-status": list(statuses)} if statuses else {})}
     pattern = {"source": ["aws.codebuild"], "detail-type": ["CodeBuild Build State Change"], "detail": detail}
     rules = emulator.client("events")
     rules.put_rule(Name=name, EventPattern=json.dumps(pattern))
-    rules.put_targets(Rule=name, Targets=[{"Id": "keeper", "Arn": function["FunctionArn"]}])
+    rules.put_targets(Rule=name, Targets=[{"Id": "keeper", "Arn": function}])
 
 
 def _kept(emulator: Emulator, name: str, *, count: int) -> list[dict[str, Any]]:
@@ -115,18 +101,6 @@ def test_rule_for_other_statuses_gets_no_event(aws: Emulator, name: str) -> None
     assert event["detail"]["build-status"] == "STOPPED"
 
 
-def test_failing_lambda_is_tried_again_twice_on_the_clock(aws: Emulator, name: str) -> None:
-    _listen(aws, name, failures=2, statuses=("SUCCEEDED",))
-    make_project(aws, name, buildspec("true"))
-    build = start(aws, name)
-    assert ended(aws, build)["buildStatus"] == "SUCCEEDED"
-    _wait_seen(aws, name, 1)
-    _advance_until_seen(aws, name, 2)
-    _advance_until_seen(aws, name, 3)
-    [event] = _kept(aws, name, count=1)
-    assert event["detail"]["build-id"].endswith(build)
-
-
 def test_event_that_no_attempt_takes_goes_to_the_failure_destination(aws: Emulator, name: str) -> None:
     _listen(aws, name, failures=100, statuses=("SUCCEEDED",))
     queues = aws.client("sqs")
@@ -137,7 +111,7 @@ def test_event_that_no_attempt_takes_goes_to_the_failure_destination(aws: Emulat
     )
     make_project(aws, name, buildspec("true"))
     build = run(aws, name)
-    _wait_seen(aws, name, 1)
+    wait_until(lambda: _seen(aws, name), lambda seen: seen >= 1)
     _advance_until_seen(aws, name, 2)
     [message] = wait_until(lambda: queues.receive_message(QueueUrl=queue).get("Messages", []), bool)
     assert json.loads(message["Body"])["requestPayload"]["detail"]["build-id"] == build["arn"]
@@ -151,10 +125,6 @@ def _seen(emulator: Emulator, name: str) -> int:
         return int(ssm.get_parameter(Name=f"/{name}/seen")["Parameter"]["Value"])
     except ssm.exceptions.ParameterNotFound:
         return 0
-
-
-def _wait_seen(emulator: Emulator, name: str, count: int) -> None:
-    wait_until(lambda: _seen(emulator, name), lambda seen: seen >= count)
 
 
 def _advance_until_seen(emulator: Emulator, name: str, count: int) -> None:

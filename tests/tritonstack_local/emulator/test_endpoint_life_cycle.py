@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator, make_config
+from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator, make_config, make_role
+
+VARIANT = {"VariantName": "main", "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 1}
 
 
 def test_endpoint_is_creating_until_its_fleet_is_reported(fleets: Emulator, name: str) -> None:
@@ -107,10 +110,7 @@ def test_report_for_a_config_that_is_not_pending_is_a_conflict(fleets: Emulator,
     _in_service(fleets, name)
     assert fleets.report(name, name, "in_service") == 409
     assert fleets.report("no-such-endpoint", name, "in_service") == 409
-
-
-def test_report_without_an_outcome_is_refused(fleets: Emulator, name: str) -> None:
-    assert fleets.report(name, name, "perhaps") == 400
+    assert fleets.report(name, name, "perhaps") == 400, "no outcome"
 
 
 def test_the_sagemaker_sdks_clean_up_deletes_config_then_endpoint(fleets: Emulator, name: str) -> None:
@@ -148,18 +148,15 @@ def test_an_update_whose_configs_are_deleted_goes_on(fleets: Emulator, name: str
     assert sagemaker.describe_endpoint(EndpointName=name)["EndpointConfigName"] == name + "-2"
 
 
-def test_model_of_a_live_endpoint_can_be_deleted(aws: Emulator, name: str) -> None:
+def test_without_fleets_an_endpoint_is_in_service_at_once_and_its_model_may_go(aws: Emulator, name: str) -> None:
     make_config(aws, name)
     sagemaker = aws.client("sagemaker")
+    with pytest.raises(ClientError, match="Cannot create already existing model"):
+        make_config(aws, name.upper())
+    assert sagemaker.describe_model(ModelName=name.upper())["ModelName"] == name
     sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)
     sagemaker.delete_model(ModelName=name)
     assert sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"] == "InService"
-
-
-def test_without_fleets_an_endpoint_is_in_service_at_once_and_the_log_reports_it(aws: Emulator, name: str) -> None:
-    make_config(aws, name)
-    aws.client("sagemaker").create_endpoint(EndpointName=name, EndpointConfigName=name)
-    assert aws.client("sagemaker").describe_endpoint(EndpointName=name)["EndpointStatus"] == "InService"
     assert f"{name}: InService at once, NO CONTAINER WAS STARTED" in aws.log.read_text()
 
 
@@ -174,20 +171,6 @@ def test_update_retains_the_instance_count_only_when_asked(aws: Emulator, name: 
         endpoint = sagemaker.describe_endpoint(EndpointName=name)
         counts.append(endpoint["ProductionVariants"][0]["DesiredInstanceCount"])
     assert counts == [3, 1]
-
-
-def test_names_are_unique_and_found_without_regard_to_case(aws: Emulator, name: str) -> None:
-    make_config(aws, name)
-    sagemaker = aws.client("sagemaker")
-    assert sagemaker.describe_model(ModelName=name.upper())["ModelName"] == name
-    with pytest.raises(ClientError, match="Cannot create already existing model"):
-        make_config(aws, name.upper())
-
-
-def test_config_of_a_missing_model_is_refused(aws: Emulator, name: str) -> None:
-    variant = {"VariantName": "v", "ModelName": "gone", "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 1}
-    with pytest.raises(ClientError, match='Could not find model "arn:aws:sagemaker:us-east-1:123456789012:model/gone"'):
-        aws.client("sagemaker").create_endpoint_config(EndpointConfigName=name, ProductionVariants=[variant])
 
 
 @pytest.mark.parametrize(
@@ -209,7 +192,7 @@ def test_routing_by_prompts_needs_what_the_api_reference_requires(
     aws: Emulator, name: str, routing: dict[str, Any], words: str
 ) -> None:
     make_config(aws, name)
-    variant = {"VariantName": "v", "ModelName": name, "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 1}
+    variant = {**VARIANT, "ModelName": name}
     with pytest.raises(ClientError, match=words):
         aws.client("sagemaker").create_endpoint_config(
             EndpointConfigName=f"{name}-2", ProductionVariants=[variant | {"RoutingConfig": routing}]
@@ -221,7 +204,7 @@ def test_metrics_are_published_at_the_documented_intervals_and_shown_with_their_
 ) -> None:
     make_config(aws, name)
     sagemaker = aws.client("sagemaker")
-    variant = {"VariantName": "v", "ModelName": name, "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 1}
+    variant = {**VARIANT, "ModelName": name}
 
     def create(seconds: int) -> None:
         sagemaker.create_endpoint_config(
@@ -240,19 +223,21 @@ def test_metrics_are_published_at_the_documented_intervals_and_shown_with_their_
     ]
 
 
-def test_model_without_an_image_is_refused(aws: Emulator, name: str) -> None:
-    with pytest.raises(ClientError, match="must have an Image"):
-        aws.client("sagemaker").create_model(
-            ModelName=name, ExecutionRoleArn=ROLE_ARN, PrimaryContainer={"Mode": "MultiModel"}
-        )
-
-
-def test_model_without_a_role_that_exists_is_refused(aws: Emulator, name: str) -> None:
-    for role in ("arn:aws:iam::123456789012:role/nobody", "arn:aws:iam::210987654321:role/any"):
-        with pytest.raises(ClientError, match="Please ensure that the role exists"):
-            aws.client("sagemaker").create_model(
-                ModelName=name, ExecutionRoleArn=role, PrimaryContainer={"Image": IMAGE, "Mode": "MultiModel"}
-            )
+def test_model_needs_an_image_and_a_role_and_a_config_its_model(aws: Emulator, name: str) -> None:
+    sagemaker = aws.client("sagemaker")
+    for role, container, words in (
+        (ROLE_ARN, {"Mode": "MultiModel"}, "must have an Image"),
+        ("arn:aws:iam::123456789012:role/nobody", {"Image": IMAGE}, "Please ensure that the role exists"),
+        ("arn:aws:iam::210987654321:role/any", {"Image": IMAGE}, "Please ensure that the role exists"),
+    ):
+        with pytest.raises(ClientError, match=words):
+            sagemaker.create_model(ModelName=name, ExecutionRoleArn=role, PrimaryContainer=container)
+    with pytest.raises(ClientError, match='Could not find model "arn:aws:sagemaker:us-east-1:123456789012:model/gone"'):
+        sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[{**VARIANT, "ModelName": "gone"}])
+    with pytest.raises(ClientError, match="sagemaker:ListTrainingJobs is not in the local AWS"):
+        sagemaker.list_training_jobs()
+    with pytest.raises(ClientError, match="NextToken is not valid"):
+        sagemaker.list_models(NextToken="made-up")
 
 
 def test_request_outside_the_service_model_is_refused_in_the_words_of_aws(aws: Emulator, name: str) -> None:
@@ -273,11 +258,6 @@ def test_request_outside_the_service_model_is_refused_in_the_words_of_aws(aws: E
     assert "source: botocore" in message
 
 
-def test_unknown_operation_is_refused_by_name(aws: Emulator) -> None:
-    with pytest.raises(ClientError, match="sagemaker:ListTrainingJobs is not in the local AWS"):
-        aws.client("sagemaker").list_training_jobs()
-
-
 def test_tags_are_added_overwritten_listed_and_deleted(aws: Emulator, name: str) -> None:
     make_config(aws, name)
     sagemaker = aws.client("sagemaker")
@@ -289,3 +269,71 @@ def test_tags_are_added_overwritten_listed_and_deleted(aws: Emulator, name: str)
     sagemaker.delete_model(ModelName=name)
     with pytest.raises(ClientError, match="Could not find resource"):
         sagemaker.list_tags(ResourceArn=arn)
+
+
+def test_one_in_another_region_is_in_service_without_a_container_and_the_log_reports_it(
+    fleets: Emulator, name: str
+) -> None:
+    keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
+    sagemaker = boto3.client("sagemaker", endpoint_url=fleets.url, region_name="eu-west-1", **keys)
+    make_role(fleets)
+    sagemaker.create_model(ModelName=name, ExecutionRoleArn=ROLE_ARN, PrimaryContainer={"Image": IMAGE})
+    sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[{**VARIANT, "ModelName": name}])
+    arn = sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)["EndpointArn"]
+    assert arn.startswith("arn:aws:sagemaker:eu-west-1:")
+    assert sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"] == "InService"
+    assert f"{name}: InService at once, NO CONTAINER WAS STARTED (it is in eu-west-1" in fleets.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def many(aws: Emulator) -> list[str]:
+    """Thirteen endpoints, in the order they were made."""
+    names = [f"listed-{number:02}" for number in range(13)]
+    make_config(aws, "listed")
+    for name in names:
+        aws.client("sagemaker").create_endpoint(EndpointName=name, EndpointConfigName="listed")
+    return names
+
+
+def test_pages_hold_ten_unless_asked_otherwise_newest_first(aws: Emulator, many: list[str]) -> None:
+    page = aws.client("sagemaker").list_endpoints(NameContains="listed-")
+    assert [e["EndpointName"] for e in page["Endpoints"]] == many[::-1][:10]
+    rest = aws.client("sagemaker").list_endpoints(NameContains="listed-", NextToken=page["NextToken"])
+    assert [e["EndpointName"] for e in rest["Endpoints"]] == many[::-1][10:]
+    assert "NextToken" not in rest
+
+
+@pytest.mark.parametrize("size", [1, 4, 13, 100])
+def test_paginator_sees_each_once_whatever_the_page_size(aws: Emulator, many: list[str], size: int) -> None:
+    pages = aws.client("sagemaker").get_paginator("list_endpoints")
+    order = {"SortBy": "Name", "SortOrder": "Ascending", "NameContains": "LISTED-"}
+    found = pages.paginate(**order, PaginationConfig={"PageSize": size}).search("Endpoints[].EndpointName")
+    assert list(found) == many
+
+
+def test_a_record_deleted_between_pages_hides_no_other(aws: Emulator, many: list[str]) -> None:
+    sagemaker = aws.client("sagemaker")
+    make_config(aws, "between")
+    for letter in "abcd":
+        sagemaker.create_endpoint(EndpointName=f"between-{letter}", EndpointConfigName="between")
+    order = {"SortBy": "Name", "SortOrder": "Ascending", "NameContains": "between-", "MaxResults": 2}
+    page = sagemaker.list_endpoints(**order)
+    sagemaker.delete_endpoint(EndpointName="between-a")
+    rest = sagemaker.list_endpoints(**order, NextToken=page["NextToken"])
+    assert [e["EndpointName"] for e in rest["Endpoints"]] == ["between-c", "between-d"]
+
+
+def test_status_and_time_filter(aws: Emulator, many: list[str]) -> None:
+    sagemaker = aws.client("sagemaker")
+    assert sagemaker.list_endpoints(StatusEquals="Failed", NameContains="listed-")["Endpoints"] == []
+    fifth = sagemaker.describe_endpoint(EndpointName=many[5])["CreationTime"]
+    later = sagemaker.list_endpoints(CreationTimeAfter=fifth, NameContains="listed-", MaxResults=100)["Endpoints"]
+    assert many[0] not in {e["EndpointName"] for e in later}
+    assert many[12] in {e["EndpointName"] for e in later}
+
+
+def test_configs_and_models_are_listed(aws: Emulator, many: list[str]) -> None:
+    configs = aws.client("sagemaker").list_endpoint_configs(NameContains="listed")["EndpointConfigs"]
+    models = aws.client("sagemaker").list_models(NameContains="listed")["Models"]
+    assert [c["EndpointConfigName"] for c in configs] == ["listed"]
+    assert [m["ModelName"] for m in models] == ["listed"]

@@ -15,9 +15,8 @@ from tests.models.folders import source_of, write_double
 from tests.tritonstack_local.emulator.running import Emulator, make_config, serving
 from tests.tritonstack_local.emulator.scaled_endpoint import ScaledEndpoint
 from tests.tritonstack_local.emulator.test_faults import ask
-from tests.tritonstack_local.emulator.test_scaling import target
+from tests.tritonstack_local.emulator.test_scaling import Tracked, target
 from tests.tritonstack_local.emulator.test_stack_operations import PAGE, run
-from tests.tritonstack_local.emulator.test_target_tracking import Tracked
 from tritonstack.errors import InputError
 from tritonstack.models.exporting import fetch_source
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
-import textwrap
-import zipfile
-from datetime import UTC, datetime, timedelta
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,8 @@ import psutil
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.tritonstack_local.emulator.running import PYTHON, REPOSITORY, ROLE_ARN, Emulator, free_port
+from tests.tritonstack_local.emulator.running import PYTHON, REPOSITORY, Emulator, free_port, make_function
+from tritonstack_local.emulator.clock import Clock
 
 
 def test_health_reports_what_stands_behind_endpoints(aws: Emulator, fleets: Emulator) -> None:
@@ -44,19 +42,13 @@ def test_model_error_of_the_runtime_reaches_the_client_as_one(fleets: Emulator) 
     assert refused.value.response["OriginalStatusCode"] == 400
 
 
-def test_invocation_without_a_runtime_is_unavailable(aws: Emulator) -> None:
-    runtime = aws.client("sagemaker-runtime")
-    with pytest.raises(ClientError, match="started without a runtime") as refused:
-        runtime.invoke_endpoint(EndpointName="x", ContentType="application/json", Body=b"{}")
-    assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
-
-
-def test_invocation_of_a_runtime_that_is_down_is_unavailable(tmp_path: Path) -> None:
+def test_invocation_without_a_runtime_or_of_one_that_is_down_is_unavailable(aws: Emulator, tmp_path: Path) -> None:
     emulator = Emulator(tmp_path, TRITONSTACK_RUNTIME_URL=f"http://127.0.0.1:{free_port()}")
     try:
-        runtime = emulator.wait_ready().client("sagemaker-runtime")
-        with pytest.raises(ClientError, match="does not answer"):
-            runtime.invoke_endpoint(EndpointName="x", ContentType="application/json", Body=b"{}")
+        for one, words in ((aws, "started without a runtime"), (emulator.wait_ready(), "does not answer")):
+            with pytest.raises(ClientError, match=words) as refused:
+                one.client("sagemaker-runtime").invoke_endpoint(EndpointName="x", Body=b"{}")
+            assert refused.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
     finally:
         emulator.stop()
 
@@ -73,19 +65,8 @@ FUNCTION = """
 
 
 def _invoke(emulator: Emulator, name: str) -> dict[str, Any]:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as file:
-        file.writestr("index.py", textwrap.dedent(FUNCTION))
-    functions = emulator.client("lambda")
-    functions.create_function(
-        FunctionName=name,
-        Runtime="python3.12",
-        Handler="index.handler",
-        Role=ROLE_ARN,
-        Code={"ZipFile": archive.getvalue()},
-        Timeout=30,
-    )
-    answer = functions.invoke(FunctionName=name, Payload=json.dumps({"name": "/" + name}))
+    make_function(emulator, name, FUNCTION)
+    answer = emulator.client("lambda").invoke(FunctionName=name, Payload=json.dumps({"name": "/" + name}))
     result: dict[str, Any] = json.loads(answer["Payload"].read())
     assert "FunctionError" not in answer, result
     return result
@@ -137,24 +118,35 @@ def test_taken_port_ends_a_second_emulator(aws: Emulator, tmp_path: Path) -> Non
     assert "is already in use" in second.log.read_text()
 
 
-def test_metrics_of_sagemakers_namespace_read_back_by_dimension_and_percentile(aws: Emulator, name: str) -> None:
-    cloudwatch, now = aws.client("cloudwatch"), datetime.now(UTC)
-    for variant, values in (("a", [float(n) for n in range(1, 101)]), ("b", [1000.0])):
-        dimensions = [{"Name": "EndpointName", "Value": name}, {"Name": "VariantName", "Value": variant}]
-        datum = {"MetricName": "ModelLatency", "Dimensions": dimensions, "Timestamp": now, "Unit": "Microseconds"}
-        cloudwatch.put_metric_data(Namespace="AWS/SageMaker", MetricData=[{**datum, "Values": values}])
-    window = {"StartTime": now - timedelta(minutes=5), "EndTime": now + timedelta(minutes=5), "Period": 600}
+LONG = 3600.0
 
-    def query(identifier: str, variant: str, stat: str) -> dict[str, Any]:
-        dimensions = [{"Name": "VariantName", "Value": variant}, {"Name": "EndpointName", "Value": name}]
-        metric = {"Namespace": "AWS/SageMaker", "MetricName": "ModelLatency", "Dimensions": dimensions}
-        return {"Id": identifier, "MetricStat": {"Metric": metric, "Period": window["Period"], "Stat": stat}}
 
-    asked = [query("p90", "a", "p90"), query("sum", "a", "Sum"), query("count", "a", "SampleCount")]
-    asked.append(query("other", "b", "Maximum"))
-    results = cloudwatch.get_metric_data(
-        MetricDataQueries=asked, StartTime=window["StartTime"], EndTime=window["EndTime"]
-    )["MetricDataResults"]
-    read = {result["Id"]: sum(result["Values"]) for result in results}
-    assert (read["sum"], read["count"], read["other"]) == (5050, 100, 1000)
-    assert 89 <= read["p90"] <= 91
+def test_moving_the_clock_passes_a_deadline_and_wakes_who_waits_for_it() -> None:
+    clock, told, answers = Clock(), list[float](), list[bool]()
+    clock.on_advance(lambda: told.append(clock.now()))
+    deadline = clock.deadline(LONG)
+    waiter = threading.Thread(target=lambda: answers.append(clock.wait_for(lambda: False, deadline)))
+    waiter.start()
+    clock.advance(LONG / 2)
+    assert not deadline.passed
+    assert waiter.is_alive()
+    clock.advance(LONG / 2)
+    waiter.join(timeout=10)
+    assert (answers, deadline.passed, deadline.remaining, len(told)) == ([False], True, 0, 2)
+    assert clock.wait_for(lambda: True, clock.deadline(LONG)), "what happens before the deadline ends the wait"
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
+def test_the_clock_moves_only_forward_and_not_for_ever(seconds: float) -> None:
+    with pytest.raises(ValueError, match="moves forward"):
+        Clock().advance(seconds)
+
+
+def test_the_emulators_clock_is_read_and_moved_over_http(aws: Emulator) -> None:
+    before = aws.get("/_tritonstack/clock")["now"]
+    assert before + LONG <= aws.advance(LONG) <= aws.get("/_tritonstack/clock")["now"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"advance_seconds": "soon"}', b'{"advance_seconds": -1}', b"{}"])
+def test_what_is_no_move_of_the_clock_is_refused(aws: Emulator, body: bytes) -> None:
+    assert aws._http("POST", "/_tritonstack/clock", body)[0] == 400

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tritonstack_local.emulator.running import ROLE, Emulator, config, model
 from tritonstack_local.emulator.request_validation import RefusedError, coerce, validate
 
 VARIANT = {"VariantName": "v", "ModelName": "m", "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 1}
@@ -112,3 +114,156 @@ def test_whatever_json_is_either_right_or_refused(request: dict[str, Any]) -> No
         assert refusal.code == "ValidationException"
     else:
         assert {"EndpointConfigName", "ProductionVariants"} <= request.keys()
+
+
+SCHEMA = "source: CloudFormation resource schemas in cfn-lint"
+MODEL = "source: botocore"
+API = "API reference"
+
+
+def _serving(container: dict[str, Any] | None = None, **variant: Any) -> dict[str, Any]:
+    return {"Role": ROLE, "Model": model(**(container or {})), "Config": config(**variant)}
+
+
+def _one(type_name: str, **properties: Any) -> dict[str, Any]:
+    return {"Thing": {"Type": type_name, "Properties": properties}}
+
+
+def _encryption(algorithm: str) -> dict[str, Any]:
+    default = {"ServerSideEncryptionByDefault": {"SSEAlgorithm": algorithm}}
+    return {"ServerSideEncryptionConfiguration": [default]}
+
+
+def _untrusted(service: str) -> dict[str, Any]:
+    statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+    trust = {"Version": "2012-10-17", "Statement": [statement]}
+    return {"Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": trust}}, "Model": model()}
+
+
+REFUSED = {
+    "misspelt service principal": (
+        _untrusted("sagemakr.amazonaws.com"),
+        'allows the action "sts:AssumeRole" for the service principal "sagemaker.amazonaws.com"',
+        "source: SageMaker",
+    ),
+    "misspelt property": (_serving({"Enviroment": {"A": "b"}}), "extraneous key [Enviroment]", SCHEMA),
+    "mode": (_serving({"Mode": "Multimodel"}), "Multimodel is not a valid enum value", SCHEMA),
+    "model data URL": (_serving({"ModelDataUrl": "http://b/m"}), "'primaryContainer.modelDataUrl'", MODEL),
+    "model cache": (_serving({"MultiModelConfig": {"ModelCacheSetting": "On"}}), "On is not a valid enum", SCHEMA),
+    "image": (_serving({"Image": "x" * 256}), "length less than or equal to 255", MODEL),
+    "instance type": (_serving(InstanceType="ml.g5.xxlarge"), "near: ml.g5.xlarge", SCHEMA),
+    "instance type without ml": (_serving(InstanceType="g5.xlarge"), "g5.xlarge is not a valid enum value", SCHEMA),
+    "start-up timeout": (
+        _serving(ContainerStartupHealthCheckTimeoutInSeconds=9000),
+        "'productionVariants.1.member.containerStartupHealthCheckTimeoutInSeconds'",
+        MODEL,
+    ),
+    "count in words": (_serving(InitialInstanceCount="one"), "Member must be of type integer", MODEL),
+    "host image": (_serving(InferenceAmiVersion="al2-gpu"), "al2-gpu is not a valid enum value", SCHEMA),
+    "missing model": (_serving(ModelName="nope"), 'Could not find model "arn:aws', API),
+    "missing config": (
+        _one("AWS::SageMaker::Endpoint", EndpointConfigName="nope"),
+        "Could not find endpoint configuration",
+        API,
+    ),
+    "endpoint without config": (_one("AWS::SageMaker::Endpoint", EndpointName="x"), "key [EndpointConfigName]", SCHEMA),
+    "bucket property": (_one("AWS::S3::Bucket", Versionning={"Status": "Enabled"}), "key [Versionning]", SCHEMA),
+    "bucket versioning": (_one("AWS::S3::Bucket", VersioningConfiguration={"Status": "On"}), "On is not", SCHEMA),
+    "bucket encryption": (_one("AWS::S3::Bucket", BucketEncryption=_encryption("aws:kmss")), "aws:kmss is", SCHEMA),
+    "lost bucket property": (
+        _one("AWS::S3::Bucket", AccelerateConfiguration={"AccelerationStatus": "Enabled"}),
+        "AccelerateConfiguration of a bucket would have no effect",
+        "source: tritonstack",
+    ),
+    "alarm property": (
+        _one("AWS::CloudWatch::Alarm", Treshold=1, ComparisonOperator="GreaterThanThreshold", EvaluationPeriods=1),
+        "extraneous key [Treshold] is not permitted (near: Threshold)",
+        SCHEMA,
+    ),
+    "Lambda runtime": (
+        _one(
+            "AWS::Lambda::Function",
+            Runtime="python9.9",
+            Handler="index.h",
+            Role="arn:aws:iam::123456789012:role/any",
+            Code={"ZipFile": "x=1"},
+        ),
+        "python9.9 is not a valid enum value",
+        SCHEMA,
+    ),
+    "target without endpoint": (
+        _one(
+            "AWS::ApplicationAutoScaling::ScalableTarget",
+            MinCapacity=1,
+            MaxCapacity=2,
+            ResourceId="endpoint/none/variant/v",
+            ScalableDimension="sagemaker:variant:DesiredInstanceCount",
+            ServiceNamespace="sagemaker",
+        ),
+        "Endpoint variant does not exist: endpoint/none/variant/v",
+        API,
+    ),
+    "attribute": (
+        {
+            "Role": ROLE,
+            "Thing": {
+                "Type": "AWS::SSM::Parameter",
+                "Properties": {"Type": "String", "Value": {"Fn::GetAtt": ["Role", "Nope"]}},
+            },
+        },
+        "Requested attribute Nope does not exist",
+        "",
+    ),
+    "policy effect": (
+        {
+            "Role": ROLE,
+            "Thing": {
+                "Type": "AWS::IAM::Policy",
+                "Properties": {
+                    "PolicyName": "x",
+                    "Roles": [{"Ref": "Role"}],
+                    "PolicyDocument": {
+                        "Version": "2012-10-17",
+                        "Statement": [{"Effect": "Alow", "Action": "s3:*", "Resource": "*"}],
+                    },
+                },
+            },
+        },
+        "invalid Effect: Alow",
+        "source: MiniStack's provisioner",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_wrong_template_is_rolled_back_with_the_reason_and_its_source(aws: Emulator, name: str, case: str) -> None:
+    resources, reason, source = REFUSED[case]
+    assert aws.deploy(name, resources) == "ROLLBACK_COMPLETE"
+    failures = aws.failures(name)
+    assert reason in failures
+    assert source in failures
+
+
+def test_right_templates_are_not_refused(aws: Emulator, name: str) -> None:
+    resources = _serving(
+        {
+            "Environment": {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
+            "MultiModelConfig": {"ModelCacheSetting": "Disabled"},
+        },
+        InstanceType="ml.g5.xlarge",
+        InitialInstanceCount="2",
+        ContainerStartupHealthCheckTimeoutInSeconds=3600,
+        InferenceAmiVersion="al2-ami-sagemaker-inference-gpu-2",
+    )
+    assert aws.deploy(name, resources) == "CREATE_COMPLETE", aws.failures(name)
+    described = aws.client("sagemaker").describe_endpoint_config(EndpointConfigName=_config_name(aws, name))
+    assert described["ProductionVariants"][0]["InitialInstanceCount"] == 2
+
+
+def _config_name(aws: Emulator, stack: str) -> str:
+    return aws.physical(stack, "Config").rpartition("/")[2]
+
+
+def test_unknown_type_is_refused_before_anything_is_made(aws: Emulator, name: str) -> None:
+    with pytest.raises(ClientError, match=r"Unrecognized resource types: \[AWS::SageMaker::Pipeline\]"):
+        aws.create_stack(name, _one("AWS::SageMaker::Pipeline"))

@@ -15,7 +15,7 @@ from tests.engines.stand_ins import doubling_graph
 from tritonstack.catalogue.options import known_versions, trtexec_options
 from tritonstack.models.marked_plan import is_marked, read_header
 from tritonstack_local.trtexec.arguments import Arguments, Refused
-from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
+from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins, stand_ins_of
 from tritonstack_local.trtexec.machine import Machine
 
 SHAPES = ["--minShapes=x:1x3,k:1x3", "--optShapes=x:2x3,k:2x3", "--maxShapes=x:4x3,k:4x3"]
@@ -201,3 +201,22 @@ def test_shapes_are_read_back_whatever_the_inputs_are_called(shapes: dict[str, l
     text = ",".join(f"'{name}':{'x'.join(map(str, shape))}" for name, shape in shapes.items())
     parsed = Arguments.parse([f"--shapes={text}"], known=frozenset({"--shapes"}))
     assert parsed.shapes("--shapes") == {name: tuple(shape) for name, shape in shapes.items()}
+
+
+def test_stand_ins_are_of_the_releases_tensorrt_and_of_the_gpu(tmp_path: Path) -> None:
+    made = stand_ins_of(tmp_path, release="24.09", gpu="T4")
+    machine = json.loads((tmp_path / "machine.json").read_text())
+    assert (machine["gpu"], machine["compute_capability"]) == ("T4", "7.5")
+    assert machine["tensorrt"].startswith("10.4")
+    asked = [made["TRITONSTACK_NVIDIA_SMI"], "--query-gpu=name", "--format=csv,noheader"]
+    assert "T4" in subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize(
+    ("release", "gpu", "sentence"), [("19.01", "T4", "no Triton release 19.01"), ("24.09", "T5", "no GPU T5")]
+)
+def test_what_the_catalogue_does_not_know_has_no_stand_ins(
+    tmp_path: Path, release: str, gpu: str, sentence: str
+) -> None:
+    with pytest.raises(LookupError, match=sentence):
+        stand_ins_of(tmp_path, release=release, gpu=gpu)

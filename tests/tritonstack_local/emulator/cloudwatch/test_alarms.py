@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.emulator.cloudwatch.watching import PERIOD, Watching
 from tests.tritonstack_local.emulator.running import wait_until
+from tritonstack_local.emulator.cloudwatch.alarm_evaluation import Criteria, evaluate
 
 FLEET = {"EndpointName": "e", "VariantName": "v"}
 NEW = {**FLEET, "EndpointConfigName": "new"}
@@ -288,3 +290,163 @@ def test_history_is_scanned_both_ways_in_pages_and_by_time(watching: Watching) -
     second = watching.cloudwatch.describe_alarm_history(**ask, NextToken=first["NextToken"])
     assert [len(page["AlarmHistoryItems"]) for page in (first, second)] == [2, 1]
     assert "NextToken" not in second
+
+
+DIMENSION = {"Name": "A", "Value": "b"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"Statistic": None}, "Exactly one of Statistic and ExtendedStatistic"),
+        ({"ExtendedStatistic": "p99"}, "Exactly one of Statistic and ExtendedStatistic"),
+        ({"Statistic": None, "ExtendedStatistic": "p200"}, "p200 is no statistic"),
+        ({"Statistic": "Median"}, "enum value set"),
+        ({"Period": 45}, "Period 45 is not valid"),
+        ({"Period": None}, "Period is required"),
+        ({"MetricName": None}, "MetricName is required"),
+        ({"EvaluationPeriods": None}, "EvaluationPeriods is required"),
+        ({"EvaluationPeriods": 1441}, "more than 86400 seconds"),
+        ({"EvaluationPeriods": 169, "Period": 3600}, "more than 604800 seconds"),
+        ({"DatapointsToAlarm": 2}, "DatapointsToAlarm must not be greater"),
+        ({"TreatMissingData": "fine"}, "TreatMissingData fine"),
+        ({"Threshold": None}, "Threshold is required"),
+        ({"ComparisonOperator": None}, "ComparisonOperator is required"),
+        ({"ComparisonOperator": "GreaterThanUpperThreshold"}, "anomaly detection"),
+        ({"EvaluateLowSampleCountPercentile": "ignore"}, "EvaluateLowSampleCountPercentile is not in the local AWS"),
+        ({"AlarmActions": ["nobody"]}, "Invalid arn syntax in AlarmActions: nobody"),
+        ({"Dimensions": [DIMENSION, DIMENSION]}, "Dimension A is given more than once"),
+        ({"AlarmName": "L\u00e4rm"}, "only ASCII"),
+        ({"Tags": [{"Key": "aws:mine", "Value": "x"}]}, "must not start with"),
+        ({"ThresholdMetricId": "e1"}, "ThresholdMetricId is not in the local AWS"),
+    ],
+)
+def test_alarms_on_a_metric_that_cannot_be_are_refused(watching: Watching, changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(ClientError, match=words) as refusal:
+        watching.put(**changed)
+    assert refusal.value.response["Error"]["Code"] == "ValidationError"
+    assert watching.cloudwatch.describe_alarms(AlarmNamePrefix=watching.name)["MetricAlarms"] == []
+
+
+def test_every_problem_is_reported_at_once(watching: Watching) -> None:
+    with pytest.raises(ClientError) as refusal:
+        watching.put(Period=45, TreatMissingData="fine", Threshold=None)
+    for words in ("Period 45", "TreatMissingData fine", "Threshold is required"):
+        assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "changed", "words"),
+    [
+        ("m1 +", {}, "Error in expression 'e1': 'm1 .' is not metric math"),
+        ("m9", {}, "Undefined variable m9"),
+        ("MEDIAN(m1)", {}, "Function MEDIAN is not in the local AWS"),
+        ("m1", {"Period": 60}, "Period cannot be given with Metrics"),
+        ("m1", {"Statistic": "Sum"}, "Statistic cannot be given with Metrics"),
+        ("e1", {}, "in a circle"),
+    ],
+)
+def test_alarms_on_expressions_that_cannot_be_are_refused(
+    watching: Watching, expression: str, changed: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ClientError, match=words):
+        watching.put_math(expression, metrics={"m1": "Errors"}, **changed)
+
+
+def test_the_queries_of_an_alarm_are_bounded(watching: Watching) -> None:
+    shown = {"Id": "e1", "Expression": "m1", "ReturnData": True}
+    metrics = [{**watching.query(f"m{i}", "Errors"), "ReturnData": False} for i in range(11)]
+    of_one: dict[str, Any] = dict.fromkeys(("Namespace", "MetricName", "Statistic", "Period"))
+    for queries, words in (
+        ([shown, *metrics], "at most 10 metrics"),
+        ([{**shown, "ReturnData": False}, *metrics[:2]], "Exactly one of Metrics must have ReturnData true, 0 have"),
+        ([shown, watching.query("m1", "Errors")], "2 have"),
+        ([shown, metrics[1], watching.query("m2", "Errors", period=300) | {"ReturnData": False}], "the same period"),
+        ([shown, metrics[1], metrics[1]], "used more than once"),
+        ([{"Id": "e1", "Expression": "1"}], "at least one metric"),
+    ):
+        with pytest.raises(ClientError, match=words):
+            watching.put(**{**of_one, "Metrics": queries})
+
+
+def test_a_state_of_no_alarm_cannot_be_set(watching: Watching) -> None:
+    with pytest.raises(watching.cloudwatch.exceptions.ResourceNotFound):
+        watching.cloudwatch.set_alarm_state(AlarmName=watching.name, StateValue="OK", StateReason="-")
+
+
+def test_tags_are_kept_at_creation_and_listed(watching: Watching) -> None:
+    watching.put(Tags=[{"Key": "team", "Value": "platform"}])
+    watching.put(Tags=[{"Key": "team", "Value": "other"}])
+    tags = watching.cloudwatch.list_tags_for_resource(ResourceARN=watching.alarm()["AlarmArn"])["Tags"]
+    assert tags == [{"Key": "team", "Value": "platform"}]
+
+
+def test_a_configuration_has_a_history(watching: Watching) -> None:
+    watching.put()
+    watching.put(Threshold=7)
+    watching.cloudwatch.delete_alarms(AlarmNames=[watching.name])
+    summaries = [item["summary"] for item in watching.history("ConfigurationUpdate")]
+    assert summaries == [f'Alarm "{watching.name}" {verb}' for verb in ("deleted", "updated", "created")]
+
+
+TREATMENTS = ("missing", "ignore", "breaching", "notBreaching")
+OK, ALARM, INSUFFICIENT, KEPT = "OK", "ALARM", "INSUFFICIENT_DATA", None
+
+
+def verdicts(row: str, *, to_alarm: int, periods: int = 3) -> list[str | None]:
+    """The states of a row (0 within, X beyond, - missing; the newest last), by TREATMENTS."""
+    points = [{"0": 0.0, "X": 1.0, "-": None}[sign] for sign in row.split()]
+    return [
+        evaluate(
+            points,
+            Criteria(breaches=lambda value: value > 0, periods=periods, to_alarm=to_alarm, missing=treatment),
+        ).state
+        for treatment in TREATMENTS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "states"),
+    [
+        ("0 - X - X", [OK, OK, OK, OK]),
+        ("0 - - - -", [OK, OK, OK, OK]),
+        ("- - - - -", [INSUFFICIENT, KEPT, ALARM, OK]),
+        ("0 X X - X", [ALARM, ALARM, ALARM, ALARM]),
+        ("- - X - -", [ALARM, KEPT, ALARM, OK]),
+    ],
+)
+def test_three_of_three_as_in_the_guides_first_table(row: str, states: list[str | None]) -> None:
+    assert verdicts(row, to_alarm=3) == states
+
+
+@pytest.mark.parametrize(
+    ("row", "states"),
+    [
+        ("0 - X - X", [ALARM, ALARM, ALARM, ALARM]),
+        ("0 0 X 0 X", [ALARM, ALARM, ALARM, ALARM]),
+        ("0 - X - -", [OK, OK, ALARM, OK]),
+        ("- - - - 0", [OK, OK, ALARM, OK]),
+        ("- - - X -", [ALARM, KEPT, ALARM, OK]),
+    ],
+)
+def test_two_of_three_as_in_the_guides_second_table(row: str, states: list[str | None]) -> None:
+    assert verdicts(row, to_alarm=2) == states
+
+
+@pytest.mark.parametrize("row", ["- - - - X", "- - - X -"])
+def test_a_breaching_point_that_is_too_young_is_no_alarm_yet(row: str) -> None:
+    assert verdicts(row, to_alarm=3)[0] == INSUFFICIENT
+
+
+@pytest.mark.parametrize(
+    ("row", "state"), [("- - X", ALARM), ("- X 0", OK), ("X - -", ALARM), ("0 - -", OK), ("X 0 -", OK)]
+)
+def test_one_of_one_takes_the_newest_point_that_there_is(row: str, state: str) -> None:
+    assert verdicts(row, to_alarm=1, periods=1) == [state] * 4
+
+
+def test_the_points_that_decided_are_reported() -> None:
+    criteria = Criteria(breaches=lambda value: value > 0, periods=3, to_alarm=2, missing="breaching")
+    assert criteria.range_points == 5
+    verdict = evaluate([None, 0.0, None, 1.0, None], criteria)
+    assert (verdict.used, verdict.filled, verdict.state) == ((1, 3), 1, ALARM)
