@@ -145,12 +145,9 @@ class ModelStore:
         except UnsafeArchiveError as error:
             if cancel.is_set():
                 raise DownloadCancelledError(str(location)) from error
-            raise self._unusable(location, str(error)) from error
+            raise model_data_unusable(bucket=location.bucket, key=location.key, reason=str(error)) from error
         self._prepare(folder)
         return size
-
-    def _unusable(self, location: S3Location, reason: str) -> InvokeError:
-        return model_data_unusable(bucket=location.bucket, key=location.key, reason=reason)
 
     def remove(self, target_model: str) -> None:
         """Delete an unpacked model. A model that is not there is no error."""

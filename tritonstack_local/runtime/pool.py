@@ -243,12 +243,8 @@ class ConnectionPool:
             self._refuse_waiting(ContainerGoneError("the container is stopped"))
         elif (error := task.exception()) is not None:
             self._refuse_waiting(ContainerGoneError(f"the container takes no connection: {error}"))
-        elif any(not turn.done() for turn in self._waiting) and not self._probed_soon():
+        elif any(not turn.done() for turn in self._waiting) and not bool(self._probes & self._all):
             self._open_more()
-
-    def _probed_soon(self) -> bool:
-        """Whether a connection is on its way to the waiting callers anyway."""
-        return bool(self._probes & self._all)
 
     def _refuse_waiting(self, error: ContainerGoneError) -> None:
         while self._waiting:

@@ -27,7 +27,7 @@ class AutoscalingResources:
             request["Tags"] = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
         self._service.call_from_template("RegisterScalableTarget", request)
         for action in properties.get("ScheduledActions", []):
-            self._service.call_from_template("PutScheduledAction", {**_of_target(properties), **action})
+            self._service.call_from_template("PutScheduledAction", {**{name: properties[name] for name in _TARGET}, **action})
         physical = "|".join(properties[name] for name in _TARGET)
         return physical, {"Id": physical}
 
@@ -91,10 +91,6 @@ def _unless_gone(service: JsonService, operation: str, request: dict[str, Any]) 
     except RefusedError as refusal:
         if refusal.code != "ObjectNotFoundException":
             raise
-
-
-def _of_target(properties: Properties) -> dict[str, Any]:
-    return {name: properties[name] for name in _TARGET}
 
 
 def _described(physical: str) -> dict[str, Any]:

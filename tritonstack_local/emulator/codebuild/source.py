@@ -124,12 +124,8 @@ def matching_files(files: ArtifactFiles, source: Path) -> dict[str, Path]:
         raise PhaseError("CLIENT_ERROR", f"artifacts.files: {error}") from error
     if not found:
         raise PhaseError("CLIENT_ERROR", "no matching artifact paths found")
-    inside = [path for path in sorted(found) if not _through_link(path, base)]
+    inside = [path for path in sorted(found) if not any((parent.is_symlink() for parent in path.parents if base in parent.parents))]
     return {path.relative_to(base).as_posix(): path for path in inside}
-
-
-def _through_link(path: Path, base: Path) -> bool:
-    return any(parent.is_symlink() for parent in path.parents if base in parent.parents)
 
 
 def _choose_name(build: Build, files: ArtifactFiles) -> None:
