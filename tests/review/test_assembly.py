@@ -1,16 +1,19 @@
-"""A cloud assembly as snapshots, read from files as the CDK lays them out."""
+"""Cloud assemblies: synthesised by the app that cdk.json names, read as the CDK lays them out, in normal form."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.review.small import resource, write_assembly, write_json
-from tritonstack.errors import InputError
-from tritonstack.review.assembly import read_assembly
+from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.review.assembly import normal, normal_resources, normal_sections, read_assembly, synthesise
 from tritonstack.review.snapshot import AssetKind, Finding, StackSnapshot
 
 CODE, SET, SOURCE = "aa" * 32, "bb" * 32, "cc" * 32
@@ -70,6 +73,9 @@ def serving(folder: Path) -> StackSnapshot:
 
 def test_a_stage_is_an_environment_and_a_stack_says_where_it_goes(tmp_path: Path) -> None:
     stack = serving(write(tmp_path))
+    paths = {name: each.path for name, each in stack.resources.items()}
+    named = {"Function1": "Handler/Function", "Records1": "Records"}
+    assert paths == {**named, "Policy1": "Policy1", "Project1": "Project1"}, "resources are called by their constructs"
     assert (stack.name, stack.stack_name) == ("serving", "dev-serving")
     assert (stack.account, stack.region, stack.tags) == ("111111111111", "us-east-1", {"team": "platform"})
 
@@ -83,22 +89,12 @@ def test_stages_inside_other_constructs_have_names_of_their_own(tmp_path: Path) 
     folder = write_assembly(tmp_path, template=TEMPLATE, metadata=METADATA)
     for path in (folder / "manifest.json", folder / "assembly-dev" / "manifest.json"):
         path.write_text(path.read_text().replace('"dev', '"Pipeline/dev').replace('"/dev/', '"/Pipeline/dev/'))
-    for path in (folder / "assembly-dev" / "manifest.json",):
-        path.write_text(path.read_text().replace("dev/serving", "dev/Group/serving"))
+    inner = folder / "assembly-dev" / "manifest.json"
+    inner.write_text(inner.read_text().replace("dev/serving", "dev/Group/serving"))
     [(name, environment)] = read_assembly(folder).environments.items()
     assert name == "Pipeline-dev"
     assert list(environment.stacks) == ["Group-serving"]
     assert environment.stacks["Group-serving"].resources["Function1"].path == "Handler/Function"
-
-
-def test_resources_are_called_by_their_constructs(tmp_path: Path) -> None:
-    paths = {name: each.path for name, each in serving(write(tmp_path)).resources.items()}
-    assert paths == {
-        "Function1": "Handler/Function",
-        "Policy1": "Policy1",
-        "Project1": "Project1",
-        "Records1": "Records",
-    }
 
 
 def test_small_json_files_are_documents_without_the_commits_that_they_name(tmp_path: Path) -> None:
@@ -163,3 +159,137 @@ def test_findings_are_those_of_the_report_and_those_accepted(tmp_path: Path) -> 
 def test_a_folder_that_is_no_assembly_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"manifest\.json"):
         read_assembly(tmp_path)
+
+
+# The normal form of a template: noise is out, and what says the same reads the same.
+HASH = "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("separator", "parts", "text"),
+    [
+        (
+            "",
+            ["arn:", {"Ref": "A"}, ":s3:::", {"Fn::GetAtt": ["Bucket", "Name"]}, "/*"],
+            "arn:${A}:s3:::${Bucket.Name}/*",
+        ),
+        ("", ["${x}", {"Ref": "B"}], "${!x}${B}"),
+        (",", ["a", {"Ref": "B"}], None),
+        ("", ["a", {"Fn::Select": [0, {"Ref": "B"}]}], None),
+    ],
+    ids=["references", "text that looks like a variable stays text", "a separator stays", "another function stays"],
+)
+def test_a_join_of_references_reads_as_one_text(separator: str, parts: list[Any], text: str | None) -> None:
+    join = {"Fn::Join": [separator, parts]}
+    assert normal(join, {}) == (join if text is None else {"Fn::Sub": text})
+
+
+def test_an_assets_hash_is_its_path_wherever_it_stands_and_other_hashes_stay() -> None:
+    other = "cd" * 32
+    value = {"Key": f"{HASH}.zip", "Location": f"bucket/{HASH}.zip", "Other": other}
+    assert normal(value, {HASH: "Handler/Code"}) == {
+        "Key": "{asset:Handler/Code}.zip",
+        "Location": "bucket/{asset:Handler/Code}.zip",
+        "Other": other,
+    }
+
+
+def test_tags_are_a_map_and_what_is_more_than_tags_is_not() -> None:
+    tags = [{"Key": "team", "Value": "platform"}, {"Key": "a", "Value": {"Ref": "B"}}]
+    assert normal({"Tags": tags}, {}) == {"Tags": {"a": {"Ref": "B"}, "team": "platform"}}
+    twice = {"Tags": [{"Key": "a", "Value": "1"}, {"Key": "a", "Value": "2"}]}
+    scaled = {"Tags": [{"Key": "a", "Value": "1", "PropagateAtLaunch": True}]}
+    assert normal(twice, {}) == twice
+    assert normal(scaled, {}) == scaled
+
+
+def test_text_that_is_json_is_read() -> None:
+    assert normal('{"widgets": [{"y": 0, "x": 1}]}', {}) == {"$json": {"widgets": [{"x": 1, "y": 0}]}}
+    assert normal("{not json}", {}) == "{not json}"
+    assert normal("{}", {}) == "{}"
+
+
+def test_what_the_cdk_adds_to_every_template_is_out() -> None:
+    template = {
+        "Metadata": {"x": 1},
+        "Parameters": {"BootstrapVersion": {"Type": "String"}, "Mine": {"Type": "String"}},
+        "Rules": {"CheckBootstrapVersion": {}},
+        "Conditions": {"CDKMetadataAvailable": {}},
+        "Resources": {
+            "CDKMetadata": resource("AWS::CDK::Metadata", {"Analytics": "v2"}),
+            "Topic": resource(
+                "AWS::SNS::Topic",
+                Metadata={"aws:cdk:path": "a/b", "cdk_nag": {}, "aws:asset:path": "asset.1", "Mine": 1},
+                DependsOn=["B", "A"],
+            ),
+        },
+    }
+    assert normal_sections(template, {}) == {"Parameters": {"Mine": {"Type": "String"}}}
+    resources = normal_resources(template, paths={"Topic": "Alarms/Topic"}, assets={})
+    assert list(resources) == ["Topic"]
+    assert resources["Topic"].path == "Alarms/Topic"
+    assert resources["Topic"].attributes == {"DependsOn": ["A", "B"], "Metadata": {"Mine": 1}}
+
+
+def test_names_are_sorted_and_lists_keep_their_order() -> None:
+    assert json.dumps(normal({"b": [2, 1], "a": {"d": 1, "c": 2}}, {})) == '{"a": {"c": 2, "d": 1}, "b": [2, 1]}'
+
+
+# The app that cdk.json names, run as the CDK's command line runs it.
+TELL = """
+import json, os, pathlib
+out = pathlib.Path(os.environ["CDK_OUTDIR"])
+names = ("CDK_CONTEXT_JSON", "CDK_VALIDATION", "AWS_PROFILE", "CDK_DEFAULT_ACCOUNT")
+told = {name: os.environ.get(name) for name in names}
+(out / "told.json").write_text(json.dumps({**told, "cwd": os.getcwd()}))
+"""
+
+
+def project(folder: Path, app: str, **settings: object) -> Path:
+    """A project whose app is a Python program."""
+    folder.mkdir(exist_ok=True)
+    (folder / "its app.py").write_text(app)
+    command = f"{shlex.quote(sys.executable)} 'its app.py'"
+    (folder / "cdk.json").write_text(json.dumps({"app": command, **settings}))
+    return folder
+
+
+def test_the_app_gets_the_context_and_no_credentials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    monkeypatch.setenv("CDK_DEFAULT_ACCOUNT", "999999999999")
+    folder = project(tmp_path / "project", TELL, context={"a": 1, "b": 1})
+    synthesise(folder, tmp_path / "out", validation=False, context={"b": 2})
+    told = json.loads((tmp_path / "out" / "told.json").read_text())
+    assert json.loads(told.pop("CDK_CONTEXT_JSON")) == {"a": 1, "b": 2}
+    assert told.pop("CDK_VALIDATION") == "false"
+    assert told == {"AWS_PROFILE": None, "CDK_DEFAULT_ACCOUNT": None, "cwd": str(folder)}
+
+
+@pytest.mark.parametrize(
+    ("app", "error", "said"),
+    [
+        ("import sys\nsys.exit(sys.stderr.write('prod.yaml: wrong') and 2)", InputError, "^prod.yaml: wrong$"),
+        ("raise SystemExit('no such module')", WorkFailedError, "no such module"),
+    ],
+)
+def test_what_the_app_says_of_its_input_is_passed_on_and_other_failures_are_failed_work(
+    tmp_path: Path, app: str, error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        synthesise(project(tmp_path / "project", app), tmp_path / "out")
+
+
+def test_open_findings_are_no_failure(tmp_path: Path) -> None:
+    report = "import os, pathlib\npathlib.Path(os.environ['CDK_OUTDIR'], 'validation-report.json').write_text('{}')\n"
+    folder = project(tmp_path / "project", f"{report}raise SystemExit(1)")
+    synthesise(folder, tmp_path / "out")
+    with pytest.raises(WorkFailedError):
+        synthesise(folder, tmp_path / "other", validation=False)
+
+
+@pytest.mark.parametrize(("text", "found"), [(None, "no such file"), ("{}", "no app"), ("{", "no JSON")])
+def test_a_project_without_an_app_is_refused(tmp_path: Path, text: str | None, found: str) -> None:
+    if text is not None:
+        (tmp_path / "cdk.json").write_text(text)
+    with pytest.raises(InputError, match=found):
+        synthesise(tmp_path, tmp_path / "out")

@@ -39,14 +39,24 @@ G5 = {"InstanceType": "ml.g5.xlarge"}
 NOBODYS = {"InstanceType": "ml.nobody.xlarge"}
 
 
-def target(minimum: Any, maximum: Any, *schedules: dict[str, int], endpoint: str = "dev-digits") -> Template:
+# The count of a scaled endpoint, by its custom resource: the live count is not asked for.
+LIVE = {"InitialInstanceCount": {"Fn::GetAtt": ["Before", "InitialInstanceCount"]}}
+TOLD = resource("Custom::ScalingBefore", {"Scaling": '{"initial":2,"maximum":8}', "ServiceToken": "arn"})
+OF_REFERENCE = {"Fn::Join": ["", ["endpoint/", {"Fn::GetAtt": ["Endpoint", "EndpointName"]}, "/variant/g4dn-xlarge"]]}
+SHADOW = {"VariantName": "shadow", "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 2}
+MANAGED = {"ManagedInstanceScaling": {"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": 5}}
+
+
+def target(
+    minimum: Any, maximum: Any, *schedules: dict[str, int], endpoint: str = "dev-digits", resource_id: Any = None
+) -> Template:
     actions = [
         {"ScheduledActionName": str(number), "ScalableTargetAction": each} for number, each in enumerate(schedules)
     ]
     properties = {
         "MinCapacity": minimum,
         "MaxCapacity": maximum,
-        "ResourceId": f"endpoint/{endpoint}/variant/g4dn-xlarge",
+        "ResourceId": resource_id or f"endpoint/{endpoint}/variant/g4dn-xlarge",
         "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
         **({"ScheduledActions": actions} if actions else {}),
     }
@@ -80,6 +90,11 @@ def ends(change: CostChange) -> tuple[Decimal | None, Decimal | None]:
         ({**serving(), **target(2, 4, {"MaxCapacity": 10}, {"MinCapacity": 1})}, ("0.7364", "7.364")),
         ({**serving(), **target(2, 4, {"MinCapacity": 6})}, ("1.4728", "4.4184")),
         ({**serving(), **target(2, 8, endpoint="dev-other")}, ("0.7364", "0.7364")),
+        ({**serving(), **target(2, 3, resource_id=OF_REFERENCE)}, ("1.4728", "2.2092")),
+        ({**serving(variant=LIVE), "Before": TOLD}, ("1.4728", "1.4728")),
+        ({**serving(variant=LIVE), "Before": TOLD, **target(1, 8)}, ("0.7364", "5.8912")),
+        (serving(config={"ShadowProductionVariants": [SHADOW]}), ("3.7364", "3.7364")),
+        (serving(variant=MANAGED), ("0.7364", "3.682")),
     ],
 )
 def test_both_ends_are_read_from_the_template(template: Template, expected: tuple[str, str]) -> None:
@@ -91,11 +106,7 @@ def test_both_ends_are_read_from_the_template(template: Template, expected: tupl
     [
         (None, serving(), "dev-digits is new: 0.7364 USD/hour"),
         (serving(), None, "dev-digits is removed: 0.7364 USD/hour less"),
-        (
-            serving(),
-            serving(variant=G5),
-            "dev-digits: 0.7364 USD/hour → 1.50 USD/hour (+103.7 %)",
-        ),
+        (serving(), serving(variant=G5), "dev-digits: 0.7364 USD/hour → 1.50 USD/hour (+103.7 %)"),
         (
             {**serving(), **target(2, 4)},
             {**serving(), **target(2, 8)},
@@ -112,30 +123,30 @@ def test_what_changes_is_said_in_one_sentence(before: Template | None, after: Te
     assert cost(before, after).sentences[0] == f"{sentence}."
 
 
-@pytest.mark.parametrize(
-    ("variant", "reason"),
-    [
-        (NOBODYS, "no price of ml.nobody.xlarge in us-east-1"),
-        ({"InstanceType": {"Ref": "Type"}}, "the instance type of g4dn-xlarge is ${Type}, which is known only when"),
-        ({"InitialInstanceCount": {"Ref": "Count"}}, "how many instances g4dn-xlarge of dev-digits has: ${Count}"),
-        ({"InstanceType": None, "ServerlessConfig": {"MaxConcurrency": 1}}, "is serverless, which costs by use"),
-        ({"InstanceType": None, "InstancePools": []}, "takes one of several instance types"),
-    ],
-)
-def test_what_is_unknown_is_said_and_has_no_number(variant: dict[str, Any], reason: str) -> None:
-    change = cost(None, serving(variant=variant))
-    assert ends(change) == (None, None)
-    assert change.sentences[0] == "dev-digits is new: unknown."
-    assert reason in change.sentences[1]
-
-
-def test_a_configuration_of_another_stack_is_unknown() -> None:
+def outside() -> Template:
+    """An endpoint whose configuration is of another stack."""
     template = serving()
     del template["Config"]
     template["Endpoint"]["Properties"]["EndpointConfigName"] = "elsewhere"
+    return template
+
+
+@pytest.mark.parametrize(
+    ("template", "reason"),
+    [
+        (serving(variant=NOBODYS), "no price of ml.nobody.xlarge in us-east-1"),
+        (serving(variant={"InstanceType": {"Ref": "T"}}), "type of g4dn-xlarge is ${T}, which is known only when"),
+        (serving(variant={"InitialInstanceCount": {"Ref": "C"}}), "many instances g4dn-xlarge of dev-digits has: ${C}"),
+        (serving(variant={"InstanceType": None, "ServerlessConfig": {}}), "is serverless, which costs by use"),
+        (serving(variant={"InstanceType": None, "InstancePools": []}), "takes one of several instance types"),
+        (outside(), "the configuration of dev-digits lies outside its template"),
+    ],
+)
+def test_what_is_unknown_is_said_and_has_no_number(template: Template, reason: str) -> None:
     change = cost(None, template)
     assert ends(change) == (None, None)
-    assert "the configuration of dev-digits lies outside its template" in change.sentences[1]
+    assert change.sentences[0] == "dev-digits is new: unknown."
+    assert reason in change.sentences[1]
 
 
 def test_a_limit_that_is_decided_later_leaves_the_other_end_known() -> None:
@@ -164,28 +175,6 @@ def test_the_order_of_stacks_does_not_show() -> None:
     assert not any(each.changed for each in cost_changes(side, turned, prices=PRICES))
 
 
-def test_the_live_count_of_a_scaled_endpoint_is_not_asked_for() -> None:
-    told = resource("Custom::ScalingBefore", {"Scaling": '{"initial":2,"maximum":8}', "ServiceToken": "arn"})
-    count = {"InitialInstanceCount": {"Fn::GetAtt": ["Before", "InitialInstanceCount"]}}
-    template = {**serving(variant=count), "Before": told}
-    assert ends(cost(None, template)) == (Decimal("1.4728"), Decimal("1.4728"))
-    assert ends(cost(None, {**template, **target(1, 8)})) == (Decimal("0.7364"), Decimal("5.8912"))
-
-
-def test_a_target_that_refers_to_its_endpoint_is_its_own() -> None:
-    scaled = target(2, 3)
-    reference = {"Fn::Join": ["", ["endpoint/", {"Fn::GetAtt": ["Endpoint", "EndpointName"]}, "/variant/g4dn-xlarge"]]}
-    scaled["Target"]["Properties"]["ResourceId"] = reference
-    assert ends(cost(None, {**serving(), **scaled})) == (Decimal("1.4728"), Decimal("2.2092"))
-
-
-def test_shadow_variants_and_managed_scaling_count_too() -> None:
-    shadow = {"VariantName": "shadow", "InstanceType": "ml.g5.xlarge", "InitialInstanceCount": 2}
-    assert ends(cost(None, serving(config={"ShadowProductionVariants": [shadow]})))[0] == Decimal("3.7364")
-    managed = {"ManagedInstanceScaling": {"Status": "ENABLED", "MinInstanceCount": 1, "MaxInstanceCount": 5}}
-    assert ends(cost(None, serving(variant=managed))) == (Decimal("0.7364"), Decimal("3.682"))
-
-
 def test_a_blue_green_update_runs_both_fleets_at_once() -> None:
     change = cost({**serving(**CANARY), **target(1, 4)}, {**serving(image="b", **CANARY), **target(1, 4)})
     assert change.during is not None
@@ -195,10 +184,8 @@ def test_a_blue_green_update_runs_both_fleets_at_once() -> None:
 
 def test_a_rolling_update_adds_a_batch_and_an_untouched_endpoint_nothing() -> None:
     rolling = cost(serving(**ROLLING), serving(image="b", **ROLLING))
-    assert (rolling.during, rolling.sentences) == (
-        None,
-        ("While it is updated one more batch of instances runs beside the fleet.",),
-    )
+    [sentence] = rolling.sentences
+    assert (rolling.during, "one more batch of instances" in sentence) == (None, True)
     untouched = cost(serving(), {**serving(), "Topic": resource("AWS::SNS::Topic")})
     assert (untouched.during, untouched.sentences, untouched.changed) == (None, (), False)
 
@@ -218,17 +205,6 @@ def test_the_same_on_both_sides_costs_the_same(templates: list[Template]) -> Non
     totals = cost_totals(found)
     assert totals.grow_by_more(Decimal(0)) is False
     assert "→" not in totals.sentence
-
-
-@given(st.lists(TEMPLATES, max_size=3), st.lists(TEMPLATES, max_size=3))
-def test_totals_are_the_sums_of_the_endpoints(old: list[Template], new: list[Template]) -> None:
-    found = cost_changes(environment(*old), environment(*new), prices=PRICES)
-    totals = cost_totals(found)
-    assert totals.maximum_after.known == sum(each.after.maximum.known for each in found if each.after)
-    assert totals.minimum_before.known == sum(each.before.minimum.known for each in found if each.before)
-    unknown = sum(sum(each.after.maximum.unknown.values()) for each in found if each.after)
-    assert sum(totals.maximum_after.unknown.values()) == unknown
-    assert (totals.maximum_after.usd_per_hour is None) == (unknown > 0)
 
 
 @given(st.lists(TEMPLATES, min_size=1, max_size=3), st.integers(1, 500))

@@ -16,7 +16,7 @@ from tests.review.releases import A10G, T4, A, B, C, dev, release_stack, write_m
 from tests.review.small import resource, stack
 from tritonstack.engines.order import build_set
 from tritonstack.models.manifest import BuiltHere
-from tritonstack.review.engines import EngineBuild, dependencies_of, duration_text, engine_builds
+from tritonstack.review.engines import EngineBuild, dependencies_of, engine_builds
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 ENGINE = {"fast": "engine", "slow": "engine", "plain": "none"}
@@ -38,31 +38,28 @@ def test_nothing_is_built_where_nothing_changes(models: dict[str, str]) -> None:
     assert engine_builds(served(models), served(models)) == ()
 
 
-def test_another_gpu_needs_every_engine_anew_on_a_machine_with_that_gpu() -> None:
-    [notice] = engine_builds(served({"fast": A, "plain": A}), served({"fast": A}, platform=A10G))
-    assert (notice.model, str(notice.platform)) == ("fast", A10G)
-    assert notice.site.text == "CodeBuild on BUILD_GENERAL1_SMALL (A10G)"
-
-
-def test_a_gpu_that_codebuild_does_not_have_is_built_for_by_sagemaker_processing() -> None:
-    [notice] = engine_builds(None, served({"fast": A}))
-    assert notice.site.text == "SageMaker Processing on ml.g4dn.xlarge (T4)"
-    assert "the deployment builds it, SageMaker Processing on ml.g4dn.xlarge (T4), unless the bucket" in notice.sentence
-
-
-def test_the_service_of_the_build_set_is_taken() -> None:
-    order = {"engine_builder": "processing"}
-    after = dev(release_stack({"fast": A}, platform=A10G, dependencies=ENGINE, order=order))
-    [notice] = engine_builds(None, after)
-    assert notice.site.text == "SageMaker Processing on ml.g5.xlarge (A10G)"
+@pytest.mark.parametrize(
+    ("platform", "order", "site"),
+    [
+        (A10G, None, "CodeBuild on BUILD_GENERAL1_SMALL (A10G)"),
+        (T4, None, "SageMaker Processing on ml.g4dn.xlarge (T4)"),
+        (A10G, {"engine_builder": "processing"}, "SageMaker Processing on ml.g5.xlarge (A10G)"),
+    ],
+    ids=["CodeBuild has this GPU", "CodeBuild does not have it", "the service of the build set is taken"],
+)
+def test_an_engine_is_built_on_a_machine_with_its_gpu(platform: str, order: dict[str, str] | None, site: str) -> None:
+    after = dev(release_stack({"fast": A}, platform=platform, dependencies=ENGINE, order=order))
+    other = A10G if platform == T4 else T4
+    [notice] = engine_builds(served({"fast": A, "plain": A}, platform=other), after)
+    assert (notice.model, str(notice.platform), notice.site.text) == ("fast", platform, site)
+    assert f"the deployment builds it, {site}, unless the bucket has it." in notice.sentence
 
 
 def test_the_machine_is_that_of_the_templates_project() -> None:
-    environment = {"ComputeType": "BUILD_GENERAL1_LARGE", "Type": "LINUX_GPU_CONTAINER"}
-    cpu = {"ComputeType": "BUILD_GENERAL1_MEDIUM", "Type": "LINUX_CONTAINER"}
+    kinds = {"LINUX_GPU_CONTAINER": "BUILD_GENERAL1_LARGE", "LINUX_CONTAINER": "BUILD_GENERAL1_MEDIUM"}
     projects = {
-        "Engines": resource("AWS::CodeBuild::Project", {"Environment": environment}),
-        "Models": resource("AWS::CodeBuild::Project", {"Environment": cpu}),
+        f"P{number}": resource("AWS::CodeBuild::Project", {"Environment": {"ComputeType": size, "Type": kind}})
+        for number, (kind, size) in enumerate(kinds.items())
     }
     after = served({"fast": A}, platform=A10G)
     builds = stack(projects, name="builds")
@@ -161,8 +158,3 @@ def test_folders_of_a_project_tell_what_depends_on_what(tmp_path: Path) -> None:
     found = dependencies_of("dev", project=project)
     assert {found["digits-onnx"], found["resnet50-onnx"], found["resnet50-tensorrt"]} == {"none", "engine"}
     assert [name for name, kind in found.items() if kind == "engine"] == ["resnet50-tensorrt"]
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (59.6, "1 min 0 s"), (3725, "62 min 5 s")])
-def test_durations_read_as_minutes_and_seconds(seconds: float, text: str) -> None:
-    assert duration_text(seconds) == text

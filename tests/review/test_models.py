@@ -51,42 +51,39 @@ def test_a_new_environment_adds_and_one_that_goes_removes_every_model() -> None:
     assert [each.kind for each in changes({"one": A}, None)] == [ModelKind.REMOVED]
 
 
-@given(st.dictionaries(st.sampled_from(["one", "two", "three"]), st.sampled_from([A, B, C])))
-def test_the_same_on_both_sides_is_no_change(models: dict[str, str]) -> None:
-    assert changes(models, models) == ()
-
-
 @given(*[st.dictionaries(st.sampled_from(["one", "two", "three"]), st.sampled_from([A, B, C]))] * 2)
 def test_every_model_that_differs_is_told_once(before: dict[str, str], after: dict[str, str]) -> None:
     differing = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     assert [each.model for each in changes(before, after)] == differing
 
 
+MOVES = {
+    True: "depends on the platform and is built again",
+    False: "is copied to the other prefix",
+    None: "is not known here",
+}
+
+
 @pytest.mark.parametrize(
-    ("dependency", "target", "rebuilt", "words"),
+    ("to", "dependency", "target", "rebuilt"),
     [
-        ("none", None, False, "is copied to the other prefix"),
-        ("engine", A10G, True, "depends on the platform and is built again"),
-        ("python", "python-3.10", False, "is copied to the other prefix"),
+        (A10G, "none", None, False),
+        (A10G, "engine", A10G, True),
+        (A10G, "python", "python-3.10", False),
+        ("24.11-t4", "none", None, False),
+        ("24.11-t4", "python", "python-3.12", True),
+        (A10G, None, None, None),
     ],
 )
-def test_another_gpu_moves_every_model_and_rebuilds_what_depends_on_it(
-    tmp_path: Path, dependency: str, target: str | None, rebuilt: bool, words: str
+def test_another_platform_moves_every_model_and_rebuilds_what_depends_on_it(
+    tmp_path: Path, to: str, dependency: Any, target: str | None, rebuilt: bool | None
 ) -> None:
-    write_manifest(tmp_path, "one", A, target=target, dependency=dependency)  # type: ignore[arg-type]  # parametrized
-    [change] = changes({"one": A}, {"one": A}, sizes=here(tmp_path), to=A10G)
+    if dependency is not None:
+        write_manifest(tmp_path, "one", A, target=target, dependency=dependency)
+    [change] = changes({"one": A}, {"one": A}, sizes=here(tmp_path), to=to)
     assert (change.kind, change.rebuilt_for_platform) == (ModelKind.MOVED, rebuilt)
-    assert f"from {T4} to {A10G}: its archive" in change.sentence
-    assert words in change.sentence
-
-
-@pytest.mark.parametrize(("dependency", "target", "rebuilt"), [("none", None, False), ("python", "python-3.12", True)])
-def test_a_release_with_another_python_rebuilds_archives_with_an_environment(
-    tmp_path: Path, dependency: str, target: str | None, rebuilt: bool
-) -> None:
-    write_manifest(tmp_path, "one", A, target=target, dependency=dependency)  # type: ignore[arg-type]  # parametrized
-    [change] = changes({"one": A}, {"one": A}, sizes=here(tmp_path), to="24.11-t4")
-    assert (change.kind, change.rebuilt_for_platform) == (ModelKind.MOVED, rebuilt)
+    assert f"from {T4} to {to}: " in change.sentence
+    assert MOVES[rebuilt] in change.sentence
 
 
 @pytest.mark.parametrize(
@@ -106,12 +103,6 @@ def test_the_order_of_stacks_does_not_show() -> None:
     assert [(each.endpoint, each.model) for each in forward] == [("a", "one"), ("a", "two"), ("b", "one"), ("b", "two")]
 
 
-def test_whether_an_archive_depends_on_the_platform_may_be_unknown() -> None:
-    [change] = changes({"one": A}, {"one": A}, to=A10G)
-    assert change.rebuilt_for_platform is None
-    assert "is not known here" in change.sentence
-
-
 def test_where_no_manifest_tells_the_folder_does(tmp_path: Path) -> None:
     write_manifest(tmp_path, "told", A)
     old, new = (dev(release_stack({"one": A, "told": A}, platform=each)) for each in (T4, A10G))
@@ -129,23 +120,18 @@ def test_a_size_is_that_of_the_manifest_built_here(tmp_path: Path) -> None:
 
 def test_an_unknown_size_has_a_reason_and_no_number(tmp_path: Path) -> None:
     write_manifest(tmp_path, "one", B)
+    (tmp_path / f"one.{A}.json").write_text('{"format": 2}')
     [change] = changes(None, {"one": A}, sizes=here(tmp_path))
     assert (change.size_bytes, change.size.reason) == (None, f"no manifest of {A} in .local/archives")
     assert f"size unknown: no manifest of {A}" in change.sentence
     assert changes(None, {"one": A})[0].size.reason == "no manifests are given"
 
 
-def test_what_is_built_for_the_local_triton_alone_is_not_what_is_served(tmp_path: Path) -> None:
-    write_manifest(tmp_path, "one", A, target="local", dependency="engine")
+@pytest.mark.parametrize(("target", "reason"), [("local", "built for the local Triton"), (A10G, "no manifest of")])
+def test_what_is_built_for_another_platform_is_not_what_is_served(tmp_path: Path, target: str, reason: str) -> None:
+    write_manifest(tmp_path, "one", A, target=target, dependency="engine")
     [change] = changes(None, {"one": A}, sizes=here(tmp_path))
-    assert change.size_bytes is None
-    assert "built for the local Triton" in change.size.reason
-
-
-def test_an_engine_of_another_platform_is_not_the_archive(tmp_path: Path) -> None:
-    write_manifest(tmp_path, "one", A, target=A10G, dependency="engine")
-    [change] = changes(None, {"one": A}, sizes=here(tmp_path))
-    assert change.size_bytes is None
+    assert (change.size_bytes, reason in change.size.reason) == (None, True)
 
 
 def test_a_copy_of_the_bucket_tells_sizes_too(tmp_path: Path) -> None:
@@ -154,11 +140,6 @@ def test_a_copy_of_the_bucket_tells_sizes_too(tmp_path: Path) -> None:
     store = CopyOfBucket(folder=tmp_path, name="manifests/")
     [change] = changes(None, {"one": A}, sizes=Sizes([store]))
     assert (change.size_bytes, change.size.source) == (10, "manifests/")
-
-
-def test_a_manifest_of_another_version_is_as_none(tmp_path: Path) -> None:
-    (tmp_path / f"one.{A}.json").write_text('{"format": 2}')
-    assert changes(None, {"one": A}, sizes=here(tmp_path))[0].size_bytes is None
 
 
 def test_a_digest_of_an_earlier_snapshot_is_a_rollback(tmp_path: Path) -> None:
@@ -196,19 +177,6 @@ def test_snapshots_of_another_form_are_passed_over(tmp_path: Path) -> None:
     assert history("serving-digits", "digits", "one", A) is not None
 
 
-def test_an_endpoints_archives_add_up_beside_what_an_instance_has(tmp_path: Path) -> None:
-    for model, digest in (("one", A), ("two", B)):
-        write_manifest(tmp_path, model, digest, sizes=(1024, 2048))
-    old, new = dev(release_stack({"one": A})), dev(release_stack({"one": A, "two": B}))
-    [found] = endpoint_sizes(old, new, sizes=here(tmp_path))
-    assert found.after is not None
-    assert (found.after.packed, found.after.unpacked, found.after.unknown, found.exceeds_disk) == (2048, 4096, 0, False)
-    assert found.sentences == (
-        "digits serves 2 archives, 2.0 KiB (4.0 KiB unpacked), before 1 archive, 1.0 KiB (2.0 KiB unpacked).",
-        "An instance (ml.g4dn.xlarge) has 116.4 GiB of disk and 16.0 GiB of GPU memory.",
-    )
-
-
 def test_an_endpoints_total_with_an_unknown_size_is_a_lower_bound(tmp_path: Path) -> None:
     write_manifest(tmp_path, "one", A, sizes=(1024, 2048))
     [found] = endpoint_sizes(None, dev(release_stack({"one": A, "two": B})), sizes=here(tmp_path))
@@ -218,19 +186,20 @@ def test_an_endpoints_total_with_an_unknown_size_is_a_lower_bound(tmp_path: Path
     assert nothing.sentences[0] == "digits serves 1 archive of unknown size."
 
 
-def test_archives_that_do_not_fit_on_a_disk_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("variant", "figures", "words"),
+    [
+        ({"VolumeSizeInGB": 2}, (True, False), "All of them do not fit on its disk at once."),
+        ({"InstanceType": "ml.nobody.xlarge"}, (None, True), "a disk of unknown size and GPU memory of unknown size"),
+    ],
+)
+def test_archives_are_held_against_what_an_instance_has(
+    tmp_path: Path, variant: dict[str, Any], figures: tuple[bool | None, bool], words: str
+) -> None:
     write_manifest(tmp_path, "one", A, sizes=(1024, 3 * 1024**3))
-    variant = {"VolumeSizeInGB": 2}
     [found] = endpoint_sizes(None, dev(release_stack({"one": A}, variant=variant)), sizes=here(tmp_path))
-    assert found.exceeds_disk is True
-    assert found.sentences[-1] == "All of them do not fit on its disk at once."
-
-
-def test_an_instance_type_that_nobody_knows_has_no_figures() -> None:
-    variant = {"InstanceType": "ml.nobody.xlarge"}
-    [found] = endpoint_sizes(None, dev(release_stack({"one": A}, variant=variant)), sizes=NOTHING)
-    assert (found.disk_bytes, found.gpu_bytes, found.exceeds_disk) == (None, None, None)
-    assert "a disk of unknown size and GPU memory of unknown size" in found.sentences[1]
+    assert (found.exceeds_disk, found.gpu_bytes is None) == figures
+    assert words in found.sentences[-1]
 
 
 def test_a_report_tells_what_an_endpoints_archives_come_to_where_its_models_change(tmp_path: Path) -> None:
@@ -244,6 +213,9 @@ def test_a_report_tells_what_an_endpoints_archives_come_to_where_its_models_chan
     assert (archives.count, archives.packed_bytes, archives.unpacked_bytes, archives.unknown) == (2, 2048, 4096, 0)
     assert archives.exceeds_disk is False
     told = dict(part_lists(environment))["Models"]
-    assert told[-1].startswith("digits serves 2 archives, 2.0 KiB (4.0 KiB unpacked), before 1 archive, ")
+    assert told[-1] == (
+        "digits serves 2 archives, 2.0 KiB (4.0 KiB unpacked), before 1 archive, 1.0 KiB (2.0 KiB unpacked). "
+        "An instance (ml.g4dn.xlarge) has 116.4 GiB of disk and 16.0 GiB of GPU memory."
+    )
     [same] = document_of(report_of(sides[0], sides[0], base=BASE, known=known)).environments
     assert same.archives == ()

@@ -42,37 +42,26 @@ def encryption(**by_default: str) -> dict[str, Any]:
     return {"ServerSideEncryptionConfiguration": [{"ServerSideEncryptionByDefault": by_default}]}
 
 
+OF_TEN = "from 10.0.0.0/8 (16777216 addresses)"
+TEN_80 = HTTPS | TEN | {"FromPort": 80}
+LOCAL6 = HTTPS | {"CidrIpv6": "fd00::/8"}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
         ([], [HTTPS | WORLD], [(OPENED, "lets in tcp 443 from 0.0.0.0/0 (every IPv4 address)")]),
-        ([HTTPS | TEN], [], [(CLOSED, "no longer lets in tcp 443 from 10.0.0.0/8 (16777216 addresses)")]),
+        ([HTTPS | TEN], [], [(CLOSED, f"no longer lets in tcp 443 {OF_TEN}")]),
         ([HTTPS | TEN], [HTTPS | TEN_ONE, HTTPS | TEN], []),
-        ([HTTPS | TEN_ONE], [HTTPS | TEN], [(OPENED, "lets in tcp 443 from 10.0.0.0/8 (16777216 addresses)")]),
-        (
-            [HTTPS | TEN],
-            [HTTPS | TEN_ONE],
-            [(CLOSED, "no longer lets in tcp 443 from 10.0.0.0/8 (16777216 addresses)")],
-        ),
+        ([HTTPS | TEN_ONE], [HTTPS | TEN], [(OPENED, f"lets in tcp 443 {OF_TEN}")]),
+        ([HTTPS | TEN], [HTTPS | TEN_ONE], [(CLOSED, f"no longer lets in tcp 443 {OF_TEN}")]),
         ([HTTPS | TEN], [HTTPS | TEN | {"Description": "other words"}], []),
         ([HTTPS | TEN], [TEN | {"IpProtocol": "6", "FromPort": "443", "ToPort": "443"}], []),
-        (
-            [HTTPS | TEN],
-            [HTTPS | TEN | {"FromPort": 80}],
-            [(OPENED, "lets in tcp 80-443 from 10.0.0.0/8 (16777216 addresses)")],
-        ),
-        (
-            [HTTPS | TEN],
-            [TEN | {"IpProtocol": -1}],
-            [(OPENED, "lets in every protocol and port from 10.0.0.0/8 (16777216 addresses)")],
-        ),
-        (
-            [],
-            [HTTPS | TEN, HTTPS | TEN | {"FromPort": 80}],
-            [(OPENED, "lets in tcp 80-443 from 10.0.0.0/8 (16777216 addresses)")],
-        ),
+        ([HTTPS | TEN], [TEN_80], [(OPENED, f"lets in tcp 80-443 {OF_TEN}")]),
+        ([HTTPS | TEN], [TEN | {"IpProtocol": -1}], [(OPENED, f"lets in every protocol and port {OF_TEN}")]),
+        ([], [HTTPS | TEN, TEN_80], [(OPENED, f"lets in tcp 80-443 {OF_TEN}")]),
         ([], [HTTPS | {"SourcePrefixListId": "pl-1"}], [(OPENED, "lets in tcp 443 from pl-1")]),
-        ([HTTPS | {"CidrIpv6": "fd00::/8"}], [HTTPS | {"CidrIpv6": "fd00::/8"}, HTTPS | {"CidrIpv6": "fd01::/16"}], []),
+        ([LOCAL6], [LOCAL6, HTTPS | {"CidrIpv6": "fd01::/16"}], []),
     ],
 )
 def test_rules_of_a_security_group(before: list[Any], after: list[Any], expected: list[tuple[Any, str]]) -> None:
@@ -98,97 +87,61 @@ def test_a_new_group_without_a_rule_outwards_lets_out_everything() -> None:
     ]
 
 
+BUCKET, LOGS, SUBNET = "AWS::S3::Bucket", "AWS::Logs::LogGroup", "AWS::EC2::Subnet"
+INSIDE = "runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-1)"
+OUTSIDE = "runs in no VPC and without network isolation: its containers have outbound internet access"
+MOVED = f"runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-2) — before: {INSIDE}"
+FREE = "is no longer isolated: its containers may make requests (EnableNetworkIsolation)"
+ADDRESS = "gives instances in it a public address (MapPublicIpOnLaunch)"
+OWN_KEY = "encrypts its data by BucketEncryption with AWS's own key of the service in KMS"
+KMS = {"SSEAlgorithm": "aws:kms"}
+
+
+def blocked(**members: bool) -> Template:
+    """A bucket that blocks public access, with other members of the block."""
+    return one(BUCKET, PublicAccessBlockConfiguration=BLOCK | members)
+
+
+def encrypted(**by_default: str) -> Template:
+    """A bucket that is encrypted so."""
+    return one(BUCKET, BucketEncryption=encryption(**by_default))
+
+
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
         (
             one(MODEL, VpcConfig=VPC),
             one(MODEL),
-            [
-                (
-                    OPENED,
-                    (
-                        "no longer runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-1): its traffic leaves "
-                        "the network"
-                    ),
-                )
-            ],
+            [(OPENED, f"no longer {INSIDE}: its traffic leaves the network")],
         ),
-        (
-            one(MODEL),
-            one(MODEL, VpcConfig=VPC),
-            [(CLOSED, "runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-1)")],
-        ),
-        (
-            one(MODEL, VpcConfig=VPC),
-            one(MODEL, VpcConfig=VPC | {"Subnets": ["subnet-2"]}),
-            [
-                (
-                    OTHER,
-                    (
-                        "runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-2) — before: "
-                        "runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-1)"
-                    ),
-                )
-            ],
-        ),
-        (
-            one(MODEL, VpcConfig=VPC | {"Subnets": ["a", "b"]}),
-            one(MODEL, VpcConfig=VPC | {"Subnets": ["b", "a"]}),
-            [],
-        ),
-        (
-            one(MODEL, EnableNetworkIsolation=True),
-            one(MODEL, EnableNetworkIsolation=False),
-            [(OPENED, "is no longer isolated: its containers may make requests (EnableNetworkIsolation)")],
-        ),
-        (
-            {},
-            one(MODEL),
-            [(OPENED, "runs in no VPC and without network isolation: its containers have outbound internet access")],
-        ),
+        (one(MODEL), one(MODEL, VpcConfig=VPC), [(CLOSED, INSIDE)]),
+        (one(MODEL, VpcConfig=VPC), one(MODEL, VpcConfig=VPC | {"Subnets": ["subnet-2"]}), [(OTHER, MOVED)]),
+        (one(MODEL, VpcConfig={"Subnets": ["a", "b"]}), one(MODEL, VpcConfig={"Subnets": ["b", "a"]}), []),
+        (one(MODEL, EnableNetworkIsolation=True), one(MODEL, EnableNetworkIsolation=False), [(OPENED, FREE)]),
+        ({}, one(MODEL), [(OPENED, OUTSIDE)]),
         ({}, one(MODEL, EnableNetworkIsolation=True), []),
+        (blocked(), blocked(BlockPublicPolicy=False), [(OPENED, "no longer blocks public access (BlockPublicPolicy)")]),
         (
-            one("AWS::S3::Bucket", PublicAccessBlockConfiguration=BLOCK),
-            one("AWS::S3::Bucket", PublicAccessBlockConfiguration=BLOCK | {"BlockPublicPolicy": False}),
-            [(OPENED, "no longer blocks public access (BlockPublicPolicy)")],
-        ),
-        (
-            one("AWS::S3::Bucket", PublicAccessBlockConfiguration=BLOCK),
-            one("AWS::S3::Bucket"),
+            blocked(),
+            one(BUCKET),
             [(OPENED, f"no longer blocks public access ({flag})") for flag in sorted(BLOCK)],
         ),
-        ({}, one("AWS::S3::Bucket"), []),
+        ({}, one(BUCKET), []),
+        ({}, blocked(BlockPublicAcls=False), [(OPENED, "does not block public access (BlockPublicAcls)")]),
+        (one(LOGS, KmsKeyId="arn:a"), one(LOGS), [(OPENED, "no longer encrypts its data by KmsKeyId arn:a")]),
         (
-            {},
-            one("AWS::S3::Bucket", PublicAccessBlockConfiguration=BLOCK | {"BlockPublicAcls": False}),
-            [(OPENED, "does not block public access (BlockPublicAcls)")],
-        ),
-        (
-            one("AWS::Logs::LogGroup", KmsKeyId="arn:key"),
-            one("AWS::Logs::LogGroup"),
-            [(OPENED, "no longer encrypts its data by KmsKeyId arn:key")],
-        ),
-        (
-            one("AWS::Logs::LogGroup", KmsKeyId="arn:a"),
-            one("AWS::Logs::LogGroup", KmsKeyId="arn:b"),
+            one(LOGS, KmsKeyId="arn:a"),
+            one(LOGS, KmsKeyId="arn:b"),
             [(OTHER, "encrypts its data by KmsKeyId arn:b — before: encrypts its data by KmsKeyId arn:a")],
         ),
         (
-            one("AWS::S3::Bucket", BucketEncryption=encryption(SSEAlgorithm="aws:kms", KMSMasterKeyID="arn:key")),
-            one("AWS::S3::Bucket", BucketEncryption=encryption(SSEAlgorithm="AES256")),
+            encrypted(**KMS, KMSMasterKeyID="arn:key"),
+            encrypted(SSEAlgorithm="AES256"),
             [(OPENED, "no longer encrypts its data by BucketEncryption arn:key")],
         ),
-        (
-            one("AWS::S3::Bucket"),
-            one("AWS::S3::Bucket", BucketEncryption=encryption(SSEAlgorithm="aws:kms")),
-            [(CLOSED, "encrypts its data by BucketEncryption with AWS's own key of the service in KMS")],
-        ),
-        (
-            one("AWS::EC2::Subnet", MapPublicIpOnLaunch=False),
-            one("AWS::EC2::Subnet", MapPublicIpOnLaunch=True),
-            [(OPENED, "gives instances in it a public address (MapPublicIpOnLaunch)")],
-        ),
+        (one(BUCKET), encrypted(**KMS), [(CLOSED, OWN_KEY)]),
+        (one(SUBNET, MapPublicIpOnLaunch=False), one(SUBNET, MapPublicIpOnLaunch=True), [(OPENED, ADDRESS)]),
         ({}, one("AWS::EC2::InternetGateway"), [(OPENED, "an internet gateway comes")]),
         (
             {},
@@ -210,11 +163,7 @@ def test_a_subnet_becomes_public_by_the_route_of_its_table() -> None:
             "AWS::EC2::SubnetRouteTableAssociation", {"RouteTableId": {"Ref": "Table"}, "SubnetId": {"Ref": "Subnet"}}
         ),
     }
-    route = {
-        "RouteTableId": {"Ref": "Table"},
-        "DestinationCidrBlock": "0.0.0.0/0",
-        "GatewayId": {"Ref": "Gateway"},
-    }
+    route = {"RouteTableId": {"Ref": "Table"}, "DestinationCidrBlock": "0.0.0.0/0", "GatewayId": {"Ref": "Gateway"}}
     after = {**before, "Route": resource("AWS::EC2::Route", route)}
     assert told(before, after) == [
         (OPENED, "Subnet", "is a public subnet: it has a route to an internet gateway"),
@@ -251,8 +200,8 @@ def test_what_opens_is_told_first() -> None:
 
 
 def test_an_environment_that_is_gone_closes_what_was_open() -> None:
-    assert [kind for kind, _, _ in told(group(HTTPS | WORLD), None)] == [CLOSED]
-    assert [kind for kind, _, _ in told(None, group(HTTPS | WORLD))] == [OPENED]
+    open_ = group(HTTPS | WORLD)
+    assert [kind for kind, _, _ in (*told(open_, None), *told(None, open_))] == [CLOSED, OPENED]
 
 
 def test_what_has_another_logical_id_and_is_the_same_else_opens_and_closes_nothing() -> None:

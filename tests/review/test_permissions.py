@@ -30,7 +30,8 @@ B, C = "arn:aws:s3:::b/*", "arn:aws:s3:::c/*"
 HERE = {"StringEquals": {"aws:SourceAccount": "111111111111"}}
 THERE = {"StringEquals": {"aws:SourceAccount": "222222222222"}}
 BOTH = {"StringEquals": {"aws:SourceAccount": ["222222222222", "111111111111"]}}
-IN_PART = {**HERE, "Bool": {"aws:SecureTransport": "true"}}
+IF_HERE, IF_THERE = (f"StringEquals aws:sourceaccount {each}" for each in ("111111111111", "222222222222"))
+STRICTER, WEAKER = "may only under stricter conditions now", "may now under weaker conditions"
 
 
 @pytest.mark.parametrize(
@@ -56,49 +57,27 @@ IN_PART = {**HERE, "Bool": {"aws:SecureTransport": "true"}}
         (
             [],
             [allow(GET, Condition=HERE), allow(PUT)],
-            [
-                (WIDER, f"may now: {GET} on {B}, if StringEquals aws:sourceaccount 111111111111"),
-                (WIDER, f"may now: {PUT} on {B}"),
-            ],
+            [(WIDER, f"may now: {GET} on {B}, if {IF_HERE}"), (WIDER, f"may now: {PUT} on {B}")],
         ),
         (
             [allow(GET)],
             [allow(GET, Condition=HERE)],
-            [
-                (
-                    NARROWER,
-                    (
-                        f"may only under stricter conditions now: {GET} on {B} — before: always; "
-                        "now: StringEquals aws:sourceaccount 111111111111"
-                    ),
-                )
-            ],
+            [(NARROWER, f"{STRICTER}: {GET} on {B} — before: always; now: {IF_HERE}")],
         ),
         (
-            [allow(GET, Condition=IN_PART)],
+            [allow(GET, Condition={**HERE, "Bool": {"aws:SecureTransport": "true"}})],
             [allow(GET, Condition=HERE)],
             [
                 (
                     WIDER,
-                    (
-                        f"may now under weaker conditions: {GET} on {B} — before: Bool aws:securetransport true and "
-                        "StringEquals aws:sourceaccount 111111111111; now: StringEquals aws:sourceaccount 111111111111"
-                    ),
+                    f"{WEAKER}: {GET} on {B} — before: Bool aws:securetransport true and {IF_HERE}; now: {IF_HERE}",
                 )
             ],
         ),
         (
             [allow(GET, Condition=HERE)],
             [allow(GET, Condition=THERE)],
-            [
-                (
-                    OTHER,
-                    (
-                        f"may under other conditions: {GET} on {B} — before: StringEquals aws:sourceaccount "
-                        "111111111111; now: StringEquals aws:sourceaccount 222222222222"
-                    ),
-                )
-            ],
+            [(OTHER, f"may under other conditions: {GET} on {B} — before: {IF_HERE}; now: {IF_THERE}")],
         ),
     ],
 )
@@ -106,54 +85,37 @@ def test_statement_by_statement(before: list[Any], after: list[Any], expected: l
     assert told(role(*before), role(*after)) == expected
 
 
+def when(**condition: Any) -> dict[str, Any]:
+    """A statement under a condition."""
+    return allow(GET, Condition=condition)
+
+
+def all_but(*actions: str) -> dict[str, Any]:
+    """A statement that allows every other action."""
+    return {"Effect": "Allow", "NotAction": list(actions), "Resource": "*"}
+
+
+def elsewhere(on: str) -> dict[str, Any]:
+    """A statement that allows an action on every other resource."""
+    return {"Effect": "Allow", "Action": GET, "NotResource": on}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "kinds"),
     [
-        ([allow(GET, Condition=HERE)], [allow(GET, Condition=BOTH)], [WIDER]),
-        ([allow(GET, Condition=BOTH)], [allow(GET, Condition=HERE)], [NARROWER]),
+        ([when(**HERE)], [when(**BOTH)], [WIDER]),
+        ([when(**BOTH)], [when(**HERE)], [NARROWER]),
         ([deny(GET, Condition=HERE)], [deny(GET, Condition=BOTH)], [NARROWER]),
         ([deny(GET)], [deny(GET, Condition=HERE)], [WIDER]),
-        (
-            [allow(GET, Condition={"StringNotEquals": {"a": ["x", "y"]}})],
-            [allow(GET, Condition={"StringNotEquals": {"a": "x"}})],
-            [WIDER],
-        ),
-        (
-            [allow(GET, Condition={"IpAddress": {"aws:SourceIp": "10.0.0.0/16"}})],
-            [allow(GET, Condition={"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}})],
-            [WIDER],
-        ),
-        (
-            [allow(GET, Condition={"StringEquals": {"a": "x"}})],
-            [allow(GET, Condition={"StringEqualsIfExists": {"a": "x"}})],
-            [WIDER],
-        ),
-        (
-            [allow(GET, Condition={"ArnLike": {"aws:SourceArn": "arn:aws:s3:::*"}})],
-            [allow(GET, Condition={"ArnLike": {"aws:SourceArn": "arn:aws:s3:*:*:*"}})],
-            [WIDER],
-        ),
-        ([{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}], [allow(GET, "*")], [NARROWER]),
-        (
-            [{"Effect": "Allow", "NotAction": ["iam:*", GET], "Resource": "*"}],
-            [{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}],
-            [WIDER],
-        ),
-        (
-            [{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}],
-            [{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}, allow(GET)],
-            [],
-        ),
-        (
-            [{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}],
-            [{"Effect": "Allow", "NotAction": "iam:*", "Resource": "*"}, allow("iam:PassRole")],
-            [WIDER],
-        ),
-        (
-            [{"Effect": "Allow", "Action": GET, "NotResource": B}],
-            [{"Effect": "Allow", "Action": GET, "NotResource": "arn:aws:s3:::b/x"}],
-            [WIDER],
-        ),
+        ([when(StringNotEquals={"a": ["x", "y"]})], [when(StringNotEquals={"a": "x"})], [WIDER]),
+        ([when(IpAddress={"a": "10.0.0.0/16"})], [when(IpAddress={"a": "10.0.0.0/8"})], [WIDER]),
+        ([when(StringEquals={"a": "x"})], [when(StringEqualsIfExists={"a": "x"})], [WIDER]),
+        ([when(ArnLike={"a": "arn:aws:s3:::*"})], [when(ArnLike={"a": "arn:aws:s3:*:*:*"})], [WIDER]),
+        ([all_but("iam:*")], [allow(GET, "*")], [NARROWER]),
+        ([all_but("iam:*", GET)], [all_but("iam:*")], [WIDER]),
+        ([all_but("iam:*")], [all_but("iam:*"), allow(GET)], []),
+        ([all_but("iam:*")], [all_but("iam:*"), allow("iam:PassRole")], [WIDER]),
+        ([elsewhere(B)], [elsewhere("arn:aws:s3:::b/x")], [WIDER]),
     ],
 )
 def test_what_is_stricter(before: list[Any], after: list[Any], kinds: list[Any]) -> None:
@@ -173,7 +135,7 @@ def test_a_new_role_lists_what_it_may_do_and_who_may_be_it() -> None:
     after = role(allow(GET), deny(PUT, Condition=HERE))
     assert told(None, after) == [
         (WIDER, f"new: may: {GET} on {B}"),
-        (OTHER, f"new, with a Deny: may not: {PUT} on {B}, if StringEquals aws:sourceaccount 111111111111"),
+        (OTHER, f"new, with a Deny: may not: {PUT} on {B}, if {IF_HERE}"),
         (WIDER, "new: sagemaker.amazonaws.com may assume it: sts:AssumeRole"),
     ]
     assert [each.kind for each in permission_changes(None, environment(after))] == [WIDER, OTHER, WIDER]
@@ -208,11 +170,9 @@ def test_what_is_known_of_a_reference_stands_in_its_place() -> None:
 
 def test_a_parameter_that_reads_another_value_is_news() -> None:
     template = role(allow(GET, {"Fn::Sub": "arn:aws:s3:::${Name}/*"}))
+    name = {"Type": "AWS::SSM::Parameter::Value<String>"}
     sides = [
-        environment(
-            template,
-            sections={"Parameters": {"Name": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": default}}},
-        )
+        environment(template, sections={"Parameters": {"Name": {**name, "Default": default}}})
         for default in ("/a", "/b")
     ]
     assert [(each.kind, each.statement) for each in permission_changes(*sides)] == [

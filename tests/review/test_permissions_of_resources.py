@@ -65,8 +65,8 @@ def test_who_may_assume_a_role() -> None:
         statements = [{"Effect": "Allow", "Principal": each, "Action": "sts:AssumeRole"} for each in principals]
         return role(AssumeRolePolicyDocument={"Statement": statements})
 
-    before, after = trusting({"Service": "a.amazonaws.com"}), trusting({"Service": "a.amazonaws.com"}, {"AWS": OTHERS})
-    [change] = changes(before, after)
+    service = {"Service": "a.amazonaws.com"}
+    [change] = changes(trusting(service), trusting(service, {"AWS": OTHERS}))
     assert (change.kind, change.statement) == (WIDER, f"{OTHERS} may now assume it: sts:AssumeRole")
     assert change.other_accounts == ("222222222222",)
 
@@ -111,16 +111,15 @@ def test_everything_of_its_service_in_a_keys_policy_is_the_key() -> None:
 
 def test_a_permission_to_invoke_is_a_statement_of_the_function() -> None:
     function = {"Function": resource("AWS::Lambda::Function")}
-    on = {"FunctionName": {"Fn::GetAtt": ["Function", "Arn"]}, "Action": "lambda:InvokeFunction"}
-    bound = {**on, "Principal": "events.amazonaws.com", "SourceArn": "arn:rule"}
-    free = {**on, "Principal": "events.amazonaws.com"}
-    before = {**function, "Permission": resource("AWS::Lambda::Permission", bound)}
-    after = {**function, "Permission": resource("AWS::Lambda::Permission", free)}
+    on = {"FunctionName": {"Fn::GetAtt": ["Function", "Arn"]}, "Principal": "events.amazonaws.com"}
+    bound, free = (
+        {**function, "Permission": resource("AWS::Lambda::Permission", {**on, **more})}
+        for more in ({"SourceArn": "arn:rule"}, {})
+    )
     text = "events.amazonaws.com may now: lambda:InvokeFunction, if ArnLike aws:sourcearn arn:rule"
-    [change] = changes(function, before)
+    [change] = changes(function, bound)
     assert (change.kind, change.principal, change.statement) == (WIDER, "Function", text)
-    assert [kind for kind, _ in told(before, after)] == [WIDER]
-    assert [kind for kind, _ in told(after, before)] == [NARROWER]
+    assert [kind for kind, _ in (*told(bound, free), *told(free, bound))] == [WIDER, NARROWER]
 
 
 @pytest.mark.parametrize("value", [{"Ref": "Given"}, {"Effect": {"Ref": "Given"}, "Action": "s3:*", "Resource": B}])
@@ -132,12 +131,9 @@ def test_a_statement_that_only_the_deployment_knows_is_told(value: Any) -> None:
 
 
 def test_a_document_that_only_the_deployment_knows_is_told() -> None:
-    def key(document: Any) -> Template:
-        return {"It": resource("AWS::KMS::Key", {"KeyPolicy": document})}
-
-    changed = told(key({"Ref": "One"}), key({"Ref": "Two"}))
-    assert [kind for kind, _ in changed] == [WIDER, NARROWER]
-    assert "${Two}" in changed[0][1]
+    sides = ({"It": resource("AWS::KMS::Key", {"KeyPolicy": {"Ref": name}})} for name in ("One", "Two"))
+    (wider, text), (narrower, _) = told(*sides)
+    assert (wider, narrower, "${Two}" in text) == (WIDER, NARROWER, True)
 
 
 def test_everybody_may_invoke_and_so_may_a_service_that_is_none_of_them() -> None:
@@ -154,10 +150,8 @@ def test_a_deny_of_a_new_resource_narrows_nothing() -> None:
 
 
 def test_a_statement_under_a_condition_of_the_template_is_not_the_same_as_without() -> None:
-    wide = may(OTHERS)
-    chosen = {"Fn::If": ["IsShared", wide, {"Ref": "AWS::NoValue"}]}
-    [change] = changes(bucket(chosen), bucket(wide))
-    assert (change.kind, change.who) == (WIDER, (OTHERS,))
-    otherwise = {"Fn::If": ["IsShared", {"Ref": "AWS::NoValue"}, wide]}
-    [change] = changes(bucket(), bucket(otherwise))
-    assert (change.kind, change.who) == (WIDER, (OTHERS,))
+    wide, nothing = may(OTHERS), {"Ref": "AWS::NoValue"}
+    chosen, otherwise = ({"Fn::If": ["IsShared", *branches]} for branches in ((wide, nothing), (nothing, wide)))
+    for before, after in (([chosen], [wide]), ([], [otherwise])):
+        [change] = changes(bucket(*before), bucket(*after))
+        assert (change.kind, change.who) == (WIDER, (OTHERS,))

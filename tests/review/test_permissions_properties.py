@@ -94,13 +94,6 @@ def everything(statements: list[dict[str, Any]], rules: list[dict[str, Any]]) ->
     return environment({**role(*statements), **group(rules)})
 
 
-@given(STATEMENTS, RULES)
-def test_nothing_changes_against_itself(statements: list[Any], rules: list[Any]) -> None:
-    same = everything(statements, rules)
-    assert permission_changes(same, same) == ()
-    assert opening_changes(same, same) == ()
-
-
 @given(stacks())
 def test_no_stack_breaks_it_and_none_changes_against_itself(stack: Any) -> None:
     same = EnvironmentSnapshot(name="dev", stacks={stack.name: stack}, findings=None)

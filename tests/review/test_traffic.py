@@ -22,14 +22,8 @@ def rollout(kind: Any, alarms: bool = True, **routing: Any) -> dict[str, Any]:
 
 CANARY = rollout("CANARY", CanarySize={"Type": "CAPACITY_PERCENT", "Value": 10})
 LINEAR = rollout("LINEAR", LinearStepSize={"Type": "INSTANCE_COUNT", "Value": 1})
-ROLLING: dict[str, Any] = {
-    "DeploymentConfig": {
-        "RollingUpdatePolicy": {
-            "MaximumBatchSize": {"Type": "CAPACITY_PERCENT", "Value": 50},
-            "WaitIntervalInSeconds": 60,
-        }
-    }
-}
+BATCHES = {"MaximumBatchSize": {"Type": "CAPACITY_PERCENT", "Value": 50}, "WaitIntervalInSeconds": 60}
+ROLLING: dict[str, Any] = {"DeploymentConfig": {"RollingUpdatePolicy": BATCHES}}
 
 
 def traffic(before: Template, after: Template) -> TrafficChange:
@@ -37,30 +31,30 @@ def traffic(before: Template, after: Template) -> TrafficChange:
     return change
 
 
-def test_a_change_beside_it_leaves_an_endpoint_alone() -> None:
-    change = traffic(serving(), {**serving(), "Topic": resource("AWS::SNS::Topic")})
-    assert (change.touched, change.update, change.fleet) == (False, Update.NONE, ())
-    assert change.sentences == ("dev-digits is unchanged.",)
-
-
-def test_tags_move_no_calls() -> None:
-    change = traffic(serving(), serving(Tags=[{"Key": "team", "Value": "a"}]))
-    assert (change.touched, change.update) == (False, Update.NONE)
-    assert change.sentences == ("dev-digits is unchanged, but for its tags.",)
-
-
-def test_a_new_endpoint_has_no_calls_and_one_that_goes_fails_them() -> None:
-    new, gone = traffic({}, serving()), traffic(serving(), {})
-    assert (new.touched, new.update) == (False, Update.CREATED)
-    assert "1 of ml.g4dn.xlarge" in new.sentences[0]
-    assert (gone.touched, gone.update) == (True, Update.REMOVED)
-    assert "dev-digits is removed" in gone.sentences[0]
-
-
-def test_another_name_is_another_endpoint() -> None:
-    change = traffic(serving(), serving(name="dev-numbers"))
-    assert (change.touched, change.update) == (True, Update.REPLACED)
-    assert "dev-numbers, takes the place of dev-digits" in change.sentences[0]
+@pytest.mark.parametrize(
+    ("before", "after", "touched", "update", "sentence"),
+    [
+        (
+            serving(),
+            {**serving(), "Topic": resource("AWS::SNS::Topic")},
+            False,
+            Update.NONE,
+            "dev-digits is unchanged.",
+        ),
+        (serving(), serving(Tags=[{"Key": "a", "Value": "b"}]), False, Update.NONE, "is unchanged, but for its tags."),
+        ({}, serving(), False, Update.CREATED, "1 of ml.g4dn.xlarge"),
+        (serving(), {}, True, Update.REMOVED, "dev-digits is removed"),
+        (serving(), serving(name="dev-numbers"), True, Update.REPLACED, "dev-numbers, takes the place of dev-digits"),
+        (serving(**CANARY), serving(), None, Update.UNKNOWN, "whether SageMaker starts a new fleet is not documented"),
+    ],
+    ids=["a change beside it", "tags", "a new endpoint", "a removed one", "another name", "guardrails alone"],
+)
+def test_what_happens_to_the_calls_of_an_endpoint(
+    before: Template, after: Template, touched: bool | None, update: Update, sentence: str
+) -> None:
+    change = traffic(before, after)
+    assert (change.touched, change.update, change.fleet) == (touched, update, ())
+    assert sentence in change.sentences[0]
 
 
 @pytest.mark.parametrize(
@@ -83,42 +77,26 @@ def test_another_image_moves_the_calls_as_the_template_says(
     assert (quota in change.sentences) == (update is not Update.ROLLING)
 
 
-def test_another_instance_type_goes_all_at_once_whatever_the_canary() -> None:
+def test_another_instance_type_goes_all_at_once_whatever_the_canary_but_for_a_variant_that_keeps_its_name() -> None:
     """Developer guide, "Exclusions": guardrails need the same variant name before and after."""
     change = traffic(serving(**CANARY), serving(variant=G5, **CANARY))
-    assert (change.touched, change.update) == (True, Update.ALL_AT_ONCE)
-    assert change.fleet == (FleetChange.INSTANCE_TYPE,)
+    assert (change.touched, change.update, change.fleet) == (True, Update.ALL_AT_ONCE, (FleetChange.INSTANCE_TYPE,))
     assert "from 1 of ml.g4dn.xlarge to 1 of ml.g5.xlarge" in change.sentences[0]
     assert any("neither canary nor linear applies" in each for each in change.sentences)
+    rolling = traffic(serving(**ROLLING), serving(variant=G5, **ROLLING))
+    assert any("SageMaker rejects a rolling update" in each for each in rolling.sentences)
+    kept = traffic(serving(**CANARY), serving(variant={"InstanceType": "ml.g5.xlarge"}, **CANARY))
+    assert (kept.update, kept.fleet) == (Update.CANARY, (FleetChange.INSTANCE_TYPE,))
 
 
-def test_another_instance_type_under_a_rolling_update_is_said_to_be_refused() -> None:
-    change = traffic(serving(**ROLLING), serving(variant=G5, **ROLLING))
-    assert any("SageMaker rejects a rolling update" in each for each in change.sentences)
-
-
-def test_the_type_of_a_variant_that_keeps_its_name_goes_by_the_canary() -> None:
-    change = traffic(serving(**CANARY), serving(variant={"InstanceType": "ml.g5.xlarge"}, **CANARY))
-    assert (change.update, change.fleet) == (Update.CANARY, (FleetChange.INSTANCE_TYPE,))
-
-
-def test_a_count_alone_is_a_change_of_capacity() -> None:
+def test_a_count_alone_is_a_change_of_capacity_and_a_key_a_setting() -> None:
     change = traffic(serving(), serving(variant={"InitialInstanceCount": 3}))
     assert (change.touched, change.fleet) == (True, (FleetChange.CAPACITY,))
     assert not any("stays" in each for each in change.sentences)
     kept = traffic(serving(**SCALED), serving(variant={"InitialInstanceCount": 3}, **SCALED))
     assert any("The number of serving instances stays" in each for each in kept.sentences)
-
-
-def test_a_key_of_the_config_is_a_setting_of_it() -> None:
-    change = traffic(serving(), serving(config={"KmsKeyId": "key"}))
-    assert (change.touched, change.fleet) == (True, (FleetChange.OTHER,))
-
-
-def test_guardrails_alone_have_an_effect_that_nobody_documents() -> None:
-    change = traffic(serving(**CANARY), serving())
-    assert (change.touched, change.update, change.fleet) == (None, Update.UNKNOWN, ())
-    assert "whether SageMaker starts a new fleet is not documented" in change.sentences[0]
+    key = traffic(serving(), serving(config={"KmsKeyId": "key"}))
+    assert (key.touched, key.fleet) == (True, (FleetChange.OTHER,))
 
 
 def test_what_a_custom_resource_answers_decides_when_it_is_deployed() -> None:
@@ -144,10 +122,8 @@ def test_routing_that_is_told_at_deployment_is_read_from_what_scaling_was_given(
     def scaled(**more: Any) -> Template:
         return {**serving(**more, **deployment), "Before": before}
 
-    change, given_outright = (
-        traffic(scaled(), scaled(image="b")),
-        traffic(serving(**given), serving(image="b", **given)),
-    )
+    change = traffic(scaled(), scaled(image="b"))
+    given_outright = traffic(serving(**given), serving(image="b", **given))
     assert change.update is update
     assert change.sentences == given_outright.sentences
     assert traffic(scaled(), scaled(variant=G5)).update is Update.ALL_AT_ONCE
