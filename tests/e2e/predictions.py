@@ -15,8 +15,8 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from tests.review.corpus.case import ENVIRONMENT
 from tests.review.corpus.made import Made
-from tests.review.corpus.side import ENVIRONMENT
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.naming import ArchiveName, Platform, archive_key
 from tritonstack.paths import cdk_program

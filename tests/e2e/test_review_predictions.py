@@ -12,10 +12,8 @@ from tempfile import mkdtemp
 import pytest
 
 from tests.e2e.predictions import Account
-from tests.review.corpus.case import case
-from tests.review.corpus.edit import Edit
+from tests.review.corpus.case import Edit, Side, case
 from tests.review.corpus.made import Made
-from tests.review.corpus.side import Side
 from tests.tritonstack_local.emulator.running import Emulator
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -106,7 +104,7 @@ def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Accounts]:
 )
 def test_what_a_review_predicts_is_what_happens(accounts: Accounts, name: str) -> None:
     each = case(name)
-    account = accounts.of(each.base)
+    account = accounts.of(each.after.base)
     if each.before.edit != Edit():
         assert account.move(accounts.made.before(each)) == []
     assert account.move(accounts.made.after(each)) == []

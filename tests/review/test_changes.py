@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given, settings
 
-from tests.review.small import of, resource, serving, stack, stack_change
+from tests.review.small import Template, of, resource, serving, stack, stack_change
 from tests.review.values import stacks
-from tritonstack.review.change import Effect
+from tritonstack.review.change import Effect, ResourceChange
 from tritonstack.review.compare import compare
 from tritonstack.review.snapshot import (
     Asset,
@@ -26,14 +27,10 @@ TOPIC = {"Topic": resource("AWS::SNS::Topic")}
 
 
 def test_environments_come_and_go_and_those_that_stay_are_told_too() -> None:
-    old = Snapshots(environments={**of(stack(TOPIC)).environments, **of(stack(TOPIC), environment="old").environments})
-    new = Snapshots(environments={**of(stack(TOPIC)).environments, **of(stack(TOPIC), environment="new").environments})
-    changes = compare(old, new)
-    assert [(each.name, each.effect) for each in changes.environments] == [
-        ("dev", None),
-        ("new", Effect.NEW),
-        ("old", Effect.REMOVED),
-    ]
+    dev, old, new = (of(stack(TOPIC), environment=name).environments for name in ("dev", "old", "new"))
+    changes = compare(Snapshots(environments={**dev, **old}), Snapshots(environments={**dev, **new}))
+    effects = {"dev": None, "new": Effect.NEW, "old": Effect.REMOVED}
+    assert {each.name: each.effect for each in changes.environments} == effects
     assert not changes.empty
 
 
@@ -76,12 +73,9 @@ def test_findings_come_go_and_are_accepted() -> None:
     new = Findings(open=(finding("B"), finding("D")), accepted=(finding("A", "because"), finding("E", "now")))
     [change] = compare(of(findings=old), of(findings=new)).environments
     told = change.findings
-    assert change.effect is Effect.CHANGED
-    assert told.known
-    assert [each.rule for each in told.new] == ["D"]
-    assert [each.rule for each in told.gone] == ["A"]
-    assert [each.rule for each in told.accepted] == ["A"]
-    assert [each.rule for each in told.no_longer_accepted] == ["C"]
+    assert (change.effect, told.known) == (Effect.CHANGED, True)
+    kinds = (told.new, told.gone, told.accepted, told.no_longer_accepted)
+    assert [[each.rule for each in kind] for kind in kinds] == [["D"], ["A"], ["A"], ["C"]]
     assert [(each.rule, each.accepted) for each in told.reworded] == [("E", "now")]
 
 
@@ -118,6 +112,48 @@ def test_a_value_that_crosses_by_an_ssm_parameter_moves_what_reads_it() -> None:
     }
     [model] = change.stacks[1].resources
     assert [(each.name, each.follows) for each in model.properties] == [("PrimaryContainer.ModelDataUrl", "Read")]
+
+
+SSM = "AWS::SSM::Parameter::Value<AWS::EC2::Subnet::Id>"
+PARAMETERS = {"Parameters": {"Subnet": {"Type": SSM, "Default": "/dev/subnet"}}}
+
+
+def network(cidr: str = "10.0.0.0/20", *, told: Any = None) -> Template:
+    """A VPC with two subnets, of which a parameter tells the first."""
+    return {
+        "Vpc": resource("AWS::EC2::VPC", {"CidrBlock": "10.0.0.0/16"}),
+        "Subnet": resource("AWS::EC2::Subnet", {"VpcId": {"Ref": "Vpc"}, "CidrBlock": cidr}),
+        "Other": resource("AWS::EC2::Subnet", {"VpcId": {"Ref": "Vpc"}, "CidrBlock": "10.0.16.0/20"}),
+        "Told": resource("AWS::SSM::Parameter", {"Name": "/dev/subnet", "Value": told or {"Ref": "Subnet"}}),
+    }
+
+
+def joined(reads: str = "Subnet") -> Template:
+    """An endpoint whose containers are in the subnet that the parameter tells."""
+    template = serving()
+    template["Model"]["Properties"]["VpcConfig"] = {"Subnets": [{"Ref": reads}], "SecurityGroupIds": ["sg-1"]}
+    return template
+
+
+def network_changes(before: Template, after: Template, *, reads: str = "Subnet") -> dict[str, ResourceChange]:
+    """Logical id → change, of the network's stack."""
+    fleet = stack(joined(reads), name="serving", sections=PARAMETERS)
+    old, new = (of(stack(each, name="network"), fleet) for each in (before, after))
+    [environment] = compare(old, new).environments
+    return {each.logical_id: each for one in environment.stacks if one.name == "network" for each in one.resources}
+
+
+def test_a_subnet_that_goes_under_a_fleet_of_another_stack_is_said_to_be_left_behind() -> None:
+    gone = {"Told": network(told="subnet-1")["Told"]}
+    found = network_changes(network(), gone)
+    assert {found[name].effect for name in ("Vpc", "Subnet", "Other")} == {Effect.REMOVED}
+    for name in ("Subnet", "Vpc"):
+        assert found[name].reasons[-1].startswith("It is left behind: the fleet of dev-serving, which")
+    assert not found["Other"].reasons, "nobody runs in it"
+    assert not network_changes(network(), gone, reads="Another")["Subnet"].reasons, "no endpoint runs in it"
+    replaced = network_changes(network(), network("10.0.32.0/20"))
+    assert (replaced["Subnet"].effect, "Vpc" in replaced) == (Effect.REPLACED, False)
+    assert replaced["Subnet"].reasons[-1].startswith("The old one is left behind: the fleet of dev-serving")
 
 
 @given(stacks())

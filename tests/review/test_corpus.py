@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.constructs_lib.templates import ROOT
-from tests.review.corpus.case import Case, case, cases
+from tests.review.corpus.case import Case, Settled, case, cases, settled_by_hand
 from tests.review.corpus.made import Made, facts_of
-from tests.review.corpus.settled import Settled, settled_by_hand
 from tritonstack.cloudformation.resource_schemas import replacement_rules
 from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.change import Effect, Replaces
@@ -76,41 +74,34 @@ def test_a_review_says_of_a_case_what_aws_documents(made: Made, settled: Settled
     ]
     [(resource, properties)] = changes
     assert resource.type == settled.type
-    certain = [each for each in properties if each.certain]
-    if settled.replaces:
-        assert {each.replaces for each in certain} == {Replaces.YES}
-        assert resource.effect is Effect.REPLACED
-    else:
-        assert {each.replaces for each in certain} == {Replaces.NO}
-        if len(properties) == len(resource.properties):
-            assert resource.effect is Effect.CHANGED
+    wanted = (Replaces.YES, Effect.REPLACED) if settled.replaces else (Replaces.NO, Effect.CHANGED)
+    assert {each.replaces for each in properties if each.certain} == {wanted[0]}
+    if settled.replaces or len(properties) == len(resource.properties):
+        assert resource.effect is wanted[1]
 
 
-def test_a_report_has_the_same_bytes_from_another_folder(made: Made, tmp_path: Path) -> None:
+def test_a_report_has_the_same_bytes_from_another_folder_in_every_form(made: Made, tmp_path: Path) -> None:
+    def texts(made: Made, each: Case) -> tuple[str, str, str]:
+        document = document_of(made.report(each))
+        return document.text(), markdown(document), page(document)
+
     again = Made(tmp_path / "an other folder")
-    for each in _one_of_each_base():
-        assert list(_texts(made, each)) == list(_texts(again, each)) == list(_texts(again, each))
-
-
-def _one_of_each_base() -> tuple[Case, ...]:
-    return case("instance type"), case("single-model becomes multi-model"), case("VPC switched at once")
-
-
-def _texts(made: Made, each: Case) -> Iterator[str]:
-    """The report in every form."""
-    document = document_of(made.report(each))
-    yield document.text()
-    yield markdown(document)
-    yield page(document)
+    for name in ("instance type", "single-model becomes multi-model", "VPC switched at once"):
+        assert texts(made, case(name)) == texts(again, case(name)) == texts(again, case(name))
 
 
 @pytest.mark.long
 def test_a_policy_finding_that_a_change_brings_is_told(tmp_path: Path) -> None:
     """With cdk-nag, which the cases are synthesised without: it takes longer than all of them."""
+    project = tmp_path / "project"
+    project.mkdir()
+    command = f"env PYTHONPATH={ROOT} {sys.executable} -m tests.review.corpus.validated"
+    settings = {"app": command, "context": json.loads((ROOT / "cdk.json").read_text())["context"]}
+    (project / "cdk.json").write_text(json.dumps(settings))
     sides = []
     for side in ("before", "after"):
         context = {"case": "containers may do everything in S3", "side": side, "folder": str(tmp_path / side)}
-        synthesise(_validated(tmp_path), tmp_path / f"{side}.out", context=context)
+        synthesise(project, tmp_path / f"{side}.out", context=context)
         sides.append(read_assembly(tmp_path / f"{side}.out"))
     [environment] = report_of(*sides, base=Base(ref="main", commit="0" * 40, chosen=False)).environments
     told = environment.changes.findings
@@ -119,13 +110,3 @@ def test_a_policy_finding_that_a_change_brings_is_told(tmp_path: Path) -> None:
         ("serving-digits", "ExecutionRole/Access3a26eb68", "AwsSolutions-IAM5[Action::s3:*]"),
     }
     assert "1 new policy finding" in environment.verdict
-
-
-def _validated(folder: Path) -> Path:
-    """A project whose app is a side of a case, with validation."""
-    project = folder / "project"
-    project.mkdir(exist_ok=True)
-    command = f"env PYTHONPATH={ROOT} {sys.executable} -m tests.review.corpus.validated"
-    context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    (project / "cdk.json").write_text(json.dumps({"app": command, "context": context}))
-    return project

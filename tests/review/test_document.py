@@ -1,28 +1,34 @@
-"""The report as data, and its schema."""
+"""The report as data with its schema, its values as text, and what a terminal shows of it."""
 
 from __future__ import annotations
 
+import io
 import json
+from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
 
 from tests.review.reports import BASE, PRICES, before, document, report
 from tests.review.small import of, resource, serving, stack
-from tests.stacks.app_process import ROOT
 from tritonstack.cli.schema import schema_text
-from tritonstack.review.document import SCHEMA_ID, VERSION, EnvironmentEntry
+from tritonstack.review.change import ABSENT
+from tritonstack.review.document import SCHEMA_ID, VERSION, EnvironmentEntry, ReviewDocument, texts_of
+from tritonstack.review.intrinsics import assets_in, readable, references
 from tritonstack.review.report import Known, report_of
+from tritonstack.review.views.pages import MOST_LINES, WHERE, show
+from tritonstack.review.views.wording import diff_lines
 
 
 def dev() -> EnvironmentEntry:
     return next(each for each in document().environments if each.name == "dev")
 
 
-def test_the_committed_schema_is_current_and_has_an_id_with_its_version() -> None:
-    text = (ROOT / "schemas/review.schema.json").read_text()
-    assert text == schema_text("review")
-    assert json.loads(text)["$id"] == SCHEMA_ID == f"urn:tritonstack:review:{VERSION}"
+def test_the_schema_has_an_id_with_its_version() -> None:
+    assert json.loads(schema_text("review"))["$id"] == SCHEMA_ID == f"urn:tritonstack:review:{VERSION}"
 
 
 def test_a_document_is_as_its_schema_says_and_the_same_twice() -> None:
@@ -37,17 +43,8 @@ def test_a_document_is_as_its_schema_says_and_the_same_twice() -> None:
 
 def test_a_new_resource_is_told_with_all_of_its_properties() -> None:
     [parameter] = [each for each in dev().resources if each.logical_id == "Parameter"]
-    assert [(each.name, each.before, each.after) for each in parameter.properties][:2] == [
-        ("Name", None, "/new"),
-        ("Tags", None, parameter.properties[1].after),
-    ]
-
-
-def test_the_cost_stands_before_and_after_at_both_ends() -> None:
-    cost = dev().cost
-    assert cost.minimum_before is not None
-    assert cost.maximum_after is not None
-    assert (cost.minimum_before.usd_per_hour, cost.maximum_after.usd_per_hour) == (0.75, 1.5)
+    assert [(each.name, each.before) for each in parameter.properties][:2] == [("Name", None), ("Tags", None)]
+    assert parameter.properties[0].after == "/new"
 
 
 def test_an_unknown_price_is_no_number() -> None:
@@ -60,13 +57,10 @@ def test_an_unknown_price_is_no_number() -> None:
 
 def test_the_verdict_is_as_close_as_the_closest_of_its_phrases() -> None:
     [plain] = document(report(before(), {**before(), "N": resource("AWS::SNS::Topic")})).environments
-    assert (plain.level, [each.text for each in plain.verdict]) == (
-        "plain",
-        ["1 new", "no endpoint's traffic is touched"],
-    )
-    [look] = document(
-        report(before(), {**before(), "Queue": resource("AWS::SQS::Queue", {"FifoQueue": True})})
-    ).environments
+    assert plain.level == "plain"
+    assert [each.text for each in plain.verdict] == ["1 new", "no endpoint's traffic is touched"]
+    fifo = {**before(), "Queue": resource("AWS::SQS::Queue", {"FifoQueue": True})}
+    [look] = document(report(before(), fifo)).environments
     assert look.level == "look at it"
 
 
@@ -84,3 +78,163 @@ def test_a_lost_stack_of_an_environment_that_stays_keeps_what_it_costs_and_may()
     assert entry.cost.minimum_after == entry.cost.minimum_before
     assert entry.cost.minimum_after is not None
     assert entry.cost.minimum_after.usd_per_hour == 1.5
+
+
+# Values, and the lines of their differences.
+
+
+def test_every_form_of_a_reference_is_found() -> None:
+    value = [
+        {"Ref": "A"},
+        {"Fn::GetAtt": ["B", "Arn"]},
+        {"Fn::GetAtt": "C.Outputs.Name"},
+        {"Fn::Sub": "${D}/${E.Arn}/${!Literal}"},
+        {"Fn::Sub": ["${F}/${given}", {"given": {"Ref": "G"}}]},
+        {"Fn::If": ["Condition", {"deep": [{"Ref": "H"}]}, {"Ref": "AWS::NoValue"}]},
+        {"Ref": "not one", "Other": 1},
+    ]
+    assert set(references(value)) == {"A", "AWS::NoValue", "B", "C", "D", "E", "F", "G", "H"}
+
+
+def test_assets_are_found_in_any_text() -> None:
+    assert list(assets_in({"Key": "{asset:Handler/Code}.zip", "more": ["b/{asset:Source/Files}.zip", 1]})) == [
+        "Handler/Code",
+        "Source/Files",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("plain", "plain"),
+        (3, "3"),
+        (True, "true"),
+        (None, "null"),
+        ({"Ref": "Bucket"}, "${Bucket}"),
+        ({"Fn::GetAtt": ["Role", "Arn"]}, "${Role.Arn}"),
+        ({"Fn::GetAtt": "Role.Arn"}, "${Role.Arn}"),
+        ({"Fn::Sub": "arn:${AWS::Partition}:${!x}"}, "arn:${AWS::Partition}:${x}"),
+        ({"Fn::Join": [",", ["a", {"Ref": "B"}]]}, "a,${B}"),
+        ({"Fn::If": ["Big", 2, {"Ref": "Few"}]}, "2 if Big, else ${Few}"),
+        ({"Fn::Select": [0, {"Fn::Split": [",", {"Ref": "Zones"}]}]}, "${Zones} split at ','[0]"),
+        ({"b": [{"Ref": "A"}], "a": "x"}, '{"a": "x", "b": ["${A}"]}'),
+        ({"Fn::Transform": {"Name": "Include"}}, '{"Fn::Transform": {"Name": "Include"}}'),
+    ],
+)
+def test_a_value_reads_on_one_line(value: Any, text: str) -> None:
+    assert readable(value) == text
+
+
+def signed(before: str | None, after: str | None) -> list[str]:
+    return [f"{each.sign}{each.text}" for each in diff_lines(before, after)]
+
+
+def test_values_of_two_types_never_read_the_same_what_is_absent_is_no_text_and_what_is_empty_is_seen() -> None:
+    assert texts_of(1, "1") == ("1", '"1"')
+    assert texts_of(True, "true") == ("true", '"true"')
+    assert texts_of(ABSENT, "") == (None, '""')
+
+
+def test_a_long_list_stands_a_member_a_line() -> None:
+    _, text = texts_of(ABSENT, [{"Fn::GetAtt": ["Bucket", "Arn"]}, "x" * 100])
+    assert text is not None
+    assert text.splitlines()[:2] == ["[", '  "${Bucket.Arn}",']
+
+
+def test_one_line_in_the_place_of_another_tells_what_differs() -> None:
+    old, new = diff_lines("s3://bucket/24.09-t4/", "s3://bucket/24.09-a10g/")
+    assert (old.head, old.changed, old.tail) == ("s3://bucket/24.09-", "t4", "/")
+    assert new.changed == "a10g"
+
+
+@pytest.mark.parametrize(("before", "after"), [("g4dn", "g5"), ("a", "abc"), ("aa", "aaa"), ("x y", "x")])
+def test_what_differs_is_told_by_whole_words(before: str, after: str) -> None:
+    old, new = diff_lines(before, after)
+    assert (old.text, new.text) == (before, after)
+    assert not old.head[-1:].isalnum()
+
+
+def test_lines_that_stay_far_from_a_difference_are_left_out() -> None:
+    lines = [str(number) for number in range(30)]
+    other = [*lines[:15], "other", *lines[16:]]
+    told = signed("\n".join(lines), "\n".join(other))
+    assert told == ["…13 unchanged lines", " 13", " 14", "-15", "+other", " 16", " 17", "…12 unchanged lines"]
+
+
+@given(st.text("ab1 -\n", max_size=30), st.text("ab1 -\n", max_size=30))
+def test_the_lines_hold_both_values(before: str, after: str) -> None:
+    lines = diff_lines(before, after)
+    if any(each.sign == "…" for each in lines):
+        return
+    assert "\n".join(each.text for each in lines if each.sign in "- ") == before
+    assert "\n".join(each.text for each in lines if each.sign in "+ ") == after
+
+
+# On a terminal: short enough to be read there, and all of it where that is asked for.
+
+
+def shown(given: ReviewDocument, *, verbose: bool = False) -> list[str]:
+    file = io.StringIO()
+    show(given, Console(file=file, width=400, highlight=False), verbose=verbose)
+    return [line.rstrip() for line in file.getvalue().splitlines()]
+
+
+def many(count: int) -> ReviewDocument:
+    """As many new topics, and a bucket that is replaced."""
+    topics = {f"T{n:02}": resource("AWS::SNS::Topic", {"DisplayName": f"topic {n}"}) for n in range(count)}
+    bucket = resource("AWS::S3::Bucket", {"BucketName": "other"})
+    return document(report(before(), {**before(), **topics, "Bucket": bucket}))
+
+
+def test_a_small_change_is_shown_with_its_values() -> None:
+    lines = shown(many(0))
+    assert "      - models" in lines
+    assert "      + other" in lines
+    assert not any(WHERE in line or "more" in line for line in lines)
+
+
+def test_of_many_resources_the_first_are_shown_the_rest_is_counted_and_where_it_is_stands_below() -> None:
+    lines = shown(many(30))
+    assert sum(line.startswith("  new: ") for line in lines) == MOST_LINES
+    assert "  new … 24 more" in lines
+    assert "  replaced: serving/Bucket (AWS::S3::Bucket)" in lines
+    assert "    BucketName  (replaces it)" in lines
+    assert "      + other" not in lines
+    assert lines[-1] == f"Parts are left out: {WHERE}."
+
+
+def test_all_of_it_is_shown_where_that_is_asked_for() -> None:
+    lines = shown(many(30), verbose=True)
+    assert sum(line.startswith("  new: ") for line in lines) == 30
+    assert "      + topic 29" in lines
+    assert "      + other" in lines
+    assert not any("more" in line for line in lines)
+
+
+def test_what_is_replaced_is_never_counted_only() -> None:
+    old, new = (
+        {f"B{n:02}": resource("AWS::S3::Bucket", {"BucketName": f"{n}-{side}"}) for n in range(12)} for side in "ab"
+    )
+    lines = shown(document(report(old, new)))
+    assert sum(line.startswith("  replaced: ") for line in lines) == 12
+
+
+def test_of_many_properties_the_first_are_shown() -> None:
+    old, new = (
+        resource("AWS::CloudWatch::Alarm", {f"P{n:02}": f"{side}{n}" for n in range(20)}) for side in ("old", "new")
+    )
+    few = document(report({**before(), "A": old}, {**before(), "A": new}))
+    lines = shown(few)
+    assert sum(line.startswith("    P") for line in lines) == MOST_LINES
+    assert "    … 14 more properties" in lines
+    assert sum(line.startswith("    P") for line in shown(few, verbose=True)) == 20
+    others = {f"T{n:02}": resource("AWS::SNS::Topic", {}) for n in range(9)}
+    named = shown(document(report({**before(), "A": old}, {**before(), **others, "A": new})))
+    assert "    P00, P01, P02, P03, P04, P05 and 14 more" in named
+
+
+def test_an_environment_that_costs_what_it_did_is_told_by_its_sums() -> None:
+    same = shown(many(0))
+    assert [line.split() for line in same if " 0.75 " in line] == [["all", "0.75", "0.75", "metrics,", "S3"]]
+    more = shown(document(report(before(), {**before(), **serving(variant={"InstanceType": "ml.g5.2xlarge"})})))
+    assert any(line.strip().startswith("endpoint dev-digits") and "0.75 → 1.50" in line for line in more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,22 +12,26 @@ from hypothesis import given, settings
 from tests.review.small import code, of, resource, serving, stack
 from tests.review.values import json_values, stacks
 from tritonstack.errors import InputError
+from tritonstack.review import write
 from tritonstack.review.snapshot import (
+    PIPELINE,
+    TOP_LEVEL,
+    EnvironmentSnapshot,
     Finding,
     Findings,
     Json,
     Snapshots,
     StackSnapshot,
-    assets_of,
-    assets_text,
     findings_of,
     findings_text,
+    joined,
+    part_of,
     stack_of,
     stack_text,
     text_of,
+    without,
 )
 from tritonstack.review.stored import read_snapshots, texts_of, write_snapshots
-from tritonstack.review.write import out_of_date
 
 FINDINGS = Findings(
     open=(Finding(stack="serving", path="Topic", rule="R1", severity="error", description="d"),),
@@ -49,12 +54,8 @@ def example(image: str = "triton:24.09") -> Snapshots:
 def test_what_is_written_reads_the_same(tmp_path: Path) -> None:
     assert write_snapshots(example(), tmp_path) == ("dev/assets.json", "dev/findings.json", "dev/serving.json")
     assert read_snapshots(tmp_path) == example()
-
-
-def test_a_second_run_touches_nothing(tmp_path: Path) -> None:
-    write_snapshots(example(), tmp_path)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    assert write_snapshots(example(), tmp_path) == ()
+    assert write_snapshots(example(), tmp_path) == (), "a second run touches nothing"
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
@@ -73,7 +74,7 @@ def test_findings_stay_where_nothing_is_known_of_them(tmp_path: Path) -> None:
     unknown = of(*example().environments["dev"].stacks.values())
     assert write_snapshots(unknown, tmp_path) == ()
     assert read_snapshots(tmp_path).environments["dev"].findings == FINDINGS
-    assert out_of_date(unknown, tmp_path) == []
+    assert write.out_of_date(unknown, tmp_path) == []
 
 
 @settings(max_examples=50)
@@ -104,11 +105,6 @@ def test_each_property_has_a_line_of_its_own() -> None:
     ]
 
 
-def test_assets_read_as_they_were_written() -> None:
-    [environment] = example().environments.values()
-    assert assets_of(json.loads(assets_text(environment))) == {"serving": code("Handler/Code", handler="1")}
-
-
 def test_a_reason_stands_once_for_all_that_it_is_given_for() -> None:
     accepted = tuple(
         Finding(stack="serving", path=path, rule=rule, accepted="Because.")
@@ -122,12 +118,9 @@ def test_a_reason_stands_once_for_all_that_it_is_given_for() -> None:
     assert findings_of(json.loads(text)) == Findings(open=(), accepted=accepted)
 
 
-def test_a_stack_that_is_called_as_another_file_is_refused() -> None:
+def test_a_stack_that_is_called_as_another_file_and_a_folder_without_snapshots_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="dev/findings"):
         texts_of(of(stack({}, name="findings")))
-
-
-def test_a_folder_without_snapshots_says_what_to_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="make snapshots"):
         read_snapshots(tmp_path)
 
@@ -145,9 +138,97 @@ def test_a_file_that_is_no_snapshot_is_refused_by_name(tmp_path: Path, name: str
 
 def test_files_that_differ_are_out_of_date(tmp_path: Path) -> None:
     write_snapshots(example(), tmp_path)
-    assert out_of_date(example(), tmp_path) == []
-    assert out_of_date(example(image="triton:24.10"), tmp_path) == ["dev/serving.json"]
+    assert write.out_of_date(example(), tmp_path) == []
+    assert write.out_of_date(example(image="triton:24.10"), tmp_path) == ["dev/serving.json"]
     (tmp_path / "dev" / "more.json").write_text("{}")
-    (tmp_path / "dev" / "assets.json").write_text((tmp_path / "dev" / "assets.json").read_text() + "\n")
     (tmp_path / "dev" / "serving.json").unlink()
-    assert out_of_date(example(), tmp_path) == ["dev/assets.json", "dev/more.json", "dev/serving.json"]
+    assert write.out_of_date(example(), tmp_path) == ["dev/more.json", "dev/serving.json"]
+
+
+# The command behind ``make snapshots``.
+SNAPSHOTS = of(stack({"Topic": resource("AWS::SNS::Topic", {"DisplayName": "a"})}))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the command reads and writes, in place of the repository."""
+    monkeypatch.setattr(write, "ROOT", tmp_path)
+    return tmp_path / "snapshots"
+
+
+def test_it_says_which_files_it_wrote_and_removed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.mkdir()
+    (folder / "old.json").write_text("{}")
+    assert write.write(SNAPSHOTS) == 0
+    *files, count = capsys.readouterr().out.splitlines()
+    assert [each.removeprefix("snapshots/") for each in files] == [
+        "dev/assets.json",
+        "dev/serving.json",
+        "old.json (removed)",
+    ]
+    assert count == "1 stacks of 1 environments: 3 files written or removed"
+
+
+def test_a_check_writes_nothing_and_fails_where_they_differ(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write.write(SNAPSHOTS)
+    capsys.readouterr()
+    assert write.check(SNAPSHOTS) == 0
+    assert "is up to date" in capsys.readouterr().out
+    other = of(stack({"Topic": resource("AWS::SNS::Topic", {"DisplayName": "b"})}))
+    before = (folder / "dev" / "serving.json").read_text()
+    assert write.check(other) == 1
+    assert "snapshots/dev/serving.json: differs" in capsys.readouterr().out
+    assert (folder / "dev" / "serving.json").read_text() == before
+
+
+def test_unknown_arguments_are_wrong_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert write.main(["--chek"]) == 2
+    assert "--check" in capsys.readouterr().err
+
+
+# Environments and what a pipeline adds to them, as one.
+
+
+def environments(environments: Mapping[str, tuple[str, ...]], *, known: bool = True) -> Snapshots:
+    """Environments of these stacks, with a finding that is accepted and one that stands open in each."""
+    return Snapshots(
+        environments={
+            name: EnvironmentSnapshot(
+                name=name,
+                stacks={each: stack({"A": resource("AWS::SNS::Topic")}, name=each) for each in stacks},
+                findings=findings(*stacks) if known else None,
+            )
+            for name, stacks in environments.items()
+        }
+    )
+
+
+def findings(*stacks: str) -> Findings:
+    return Findings(
+        open=tuple(Finding(stack=each, path="A", rule="B") for each in sorted(stacks)),
+        accepted=tuple(Finding(stack=each, path="A", rule="C", accepted="So.") for each in sorted(stacks)),
+    )
+
+
+WHOLE = environments({TOP_LEVEL: ("pipeline",), "dev": ("access", "serving"), "local": ("serving",)})
+
+
+def test_a_part_has_its_stacks_and_their_findings_and_the_rest_has_the_others() -> None:
+    part = part_of(WHOLE, ("pipeline", "access"))
+    assert part == environments({TOP_LEVEL: ("pipeline",), "dev": ("access",)})
+    assert without(WHOLE, part) == environments({"dev": ("serving",), "local": ("serving",)})
+
+
+def test_joined_they_are_one_again_and_the_pipeline_has_a_name() -> None:
+    part = part_of(WHOLE, ("pipeline", "access"))
+    both = joined(without(WHOLE, part), part)
+    assert list(both.environments) == ["dev", "local", PIPELINE]
+    assert both.environments["dev"] == WHOLE.environments["dev"]
+    assert (both.environments[PIPELINE].name, list(both.environments[PIPELINE].stacks)) == (PIPELINE, ["pipeline"])
+    assert both.environments[PIPELINE].findings == findings("pipeline")
+
+
+def test_findings_of_one_part_alone_are_those_of_the_environments() -> None:
+    own, unknown = environments({"dev": ("serving",)}), environments({"dev": ("access",)}, known=False)
+    assert joined(own, unknown).environments["dev"].findings == findings("serving")
+    assert joined(unknown, own).environments["dev"].findings is None

@@ -6,13 +6,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-import aws_cdk as cdk
-
 from tests.constructs_lib.templates import new_app
-from tests.review.corpus.case import Case
-from tests.review.corpus.edit import Edit
+from tests.review.corpus.case import ENVIRONMENT, Case, Edit, Side, environment_file
 from tests.review.corpus.facts import facts
-from tests.review.corpus.side import ENVIRONMENT, Side, environment_file
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.change import EnvironmentChange
 from tritonstack.review.compare import compare
@@ -52,17 +48,9 @@ class Made:
         self._assemblies: dict[str, Path] = {}
         self._snapshots: dict[Path, Snapshots] = {}
 
-    def before(self, case: Case) -> Path:
-        """The cloud assembly before a case's change."""
-        return self.assembly(case.before)
-
-    def after(self, case: Case) -> Path:
-        """The cloud assembly after it."""
-        return self.assembly(case.after)
-
     def change(self, case: Case) -> EnvironmentChange:
         """What a review reports of the change."""
-        sides = self.snapshots(self.before(case)), self.snapshots(self.after(case))
+        sides = (self.snapshots(self.assembly(side)) for side in (case.before, case.after))
         [environment] = compare(*sides).environments
         return environment
 
@@ -72,7 +60,7 @@ class Made:
 
     def report(self, case: Case) -> Report:
         """The report of the change."""
-        sides = self.before(case), self.after(case)
+        sides = self.assembly(case.before), self.assembly(case.after)
         old, new = (self.snapshots(side) for side in sides)
         texts = (environment_file(side.parent).read_text() for side in sides)
         books = [price_book(text, file="dev.yaml") for text in texts]
@@ -96,17 +84,17 @@ class Made:
 
     def assembly(self, side: Side) -> Path:
         """The cloud assembly of one side of a case."""
-        if side.key not in self._assemblies:
-            self._assemblies[side.key] = self._synthesised(side)
-        return self._assemblies[side.key]
+        key = repr(side)
+        if key not in self._assemblies:
+            self._assemblies[key] = self._synthesised(side)
+        return self._assemblies[key]
 
     def _synthesised(self, side: Side) -> Path:
         folder = Path(mkdtemp(dir=self._folder))
         side.written(folder)
         app = new_app(outdir=str(folder / "cdk.out"))
         side.stage(app, folder)
-        assembly: cdk.cx_api.CloudAssembly = app.synth()
-        return Path(assembly.directory)
+        return Path(app.synth().directory)
 
 
 def facts_of(made: Made, case: Case) -> dict[str, Any]:

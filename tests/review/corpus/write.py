@@ -15,9 +15,8 @@ HEAD = "# The facts of each case's report; `python -m tests.review.corpus.write`
 def main() -> int:
     """Write the file."""
     os.environ["CDK_VALIDATION"] = "false"  # before the CDK starts, and so before it is imported
-    from tests.review.corpus.case import cases
+    from tests.review.corpus.case import FOLDER, cases
     from tests.review.corpus.made import Made, facts_of
-    from tests.review.corpus.side import FOLDER
 
     with tempfile.TemporaryDirectory() as folder:
         made = Made(Path(folder))
