@@ -50,7 +50,7 @@ def measured(folder: Path) -> dict[str, str]:
     settings = os.environ.get("COVERAGE_PROCESS_CONFIG")  # set by `patch = ["subprocess"]` in pyproject.toml
     if settings is None:
         return {}
-    import coverage  # noqa: PLC0415  an ordinary run of the tests has no use for it
+    import coverage  # here: an ordinary run of the tests has no use for it
 
     site = folder / "measured"
     site.mkdir()
