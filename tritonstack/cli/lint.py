@@ -8,13 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
-from rich.console import Console
-from rich.markdown import Markdown
 
-from tritonstack.config import Endpoint, load_environment
 from tritonstack.config.yaml_loader import read_yaml
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.inputs import choice_of, sources_of
@@ -25,7 +22,6 @@ from tritonstack.models.lint.registry import (
     Rule,
     annotation,
     base_page,
-    page_of,
     report_of,
     rule,
     rule_ids,
@@ -35,6 +31,9 @@ from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import environment_file, project_folder
+
+if TYPE_CHECKING:
+    from tritonstack.config import Endpoint
 
 Format = Literal["text", "json", "annotations"]
 
@@ -115,6 +114,8 @@ def _all_folders() -> tuple[Path, ...]:
 
 def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
     """The folders that an environment's endpoints serve, or those of ``folders`` alone, each with its endpoint."""
+    from tritonstack.config import load_environment  # noqa: PLC0415  a folder alone needs no settings
+
     path = environment_file(environment)
     settings, document = load_environment(path), read_yaml(path)
     places = Places.of_project()
@@ -171,7 +172,7 @@ def page(explained: Rule) -> str:
         f"# {explained.id} ({explained.level}, {explained.category})",
         f"**{explained.title}**",
         f"_{explained.category}: {CATEGORIES[explained.category]}_",
-        page_of(explained.id),
+        explained.page,
     ]
     if explained.endpoint:
         fields = ", ".join(f"{name}: {value}" for name, value in explained.endpoint.items())
@@ -195,6 +196,9 @@ def _list_rules() -> None:
 
 def _print_page(text: str) -> None:
     """Drawn in a terminal, as it is anywhere else."""
+    from rich.console import Console  # noqa: PLC0415  as above
+    from rich.markdown import Markdown  # noqa: PLC0415
+
     console = Console()
     if console.is_terminal:
         console.print(Markdown(text))

@@ -1,23 +1,32 @@
-"""Environment files: what to deploy where, as typed settings."""
+"""Environment files: what to deploy where, as typed settings.
 
-from tritonstack.config.alarms import AlarmSettings, Thresholds
-from tritonstack.config.archives import check_archives, with_archives, with_default_models
-from tritonstack.config.builds import BuildNetwork, BuildSettings
-from tritonstack.config.container import ContainerSettings
-from tritonstack.config.endpoint import (
-    DataCapture,
-    Endpoint,
-    EndpointMetrics,
-    LocalSettings,
-    Timeouts,
-    VerificationSettings,
-)
-from tritonstack.config.environment import ArtifactSettings, Environment, LogSettings, engines_built_on_deploy
-from tritonstack.config.load_test import GateSettings, LoadTestSettings
-from tritonstack.config.loader import load_environment, load_environments
-from tritonstack.config.network import CreatedNetwork, ImportedNetwork, NetworkSettings
-from tritonstack.config.rollout import Rollout
-from tritonstack.config.scaling import Scaling, Schedule
+The names below are imported with the first of them that is used: reading a recipe, or linting a folder, needs none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tritonstack.config.alarms import AlarmSettings, Thresholds
+    from tritonstack.config.archives import check_archives, with_archives, with_default_models
+    from tritonstack.config.builds import BuildNetwork, BuildSettings
+    from tritonstack.config.container import ContainerSettings
+    from tritonstack.config.endpoint import (
+        DataCapture,
+        Endpoint,
+        EndpointMetrics,
+        LocalSettings,
+        Timeouts,
+        VerificationSettings,
+    )
+    from tritonstack.config.environment import ArtifactSettings, Environment, LogSettings, engines_built_on_deploy
+    from tritonstack.config.load_test import GateSettings, LoadTestSettings
+    from tritonstack.config.loader import load_environment, load_environments
+    from tritonstack.config.network import CreatedNetwork, ImportedNetwork, NetworkSettings
+    from tritonstack.config.rollout import Rollout
+    from tritonstack.config.scaling import Scaling, Schedule
 
 __all__ = [
     "AlarmSettings",
@@ -49,3 +58,19 @@ __all__ = [
     "with_archives",
     "with_default_models",
 ]
+
+_MODULES = (
+    "alarms", "archives", "builds", "container", "endpoint", "environment", "load_test",
+    "loader", "network", "rollout", "scaling",
+)  # fmt: skip
+
+
+if not TYPE_CHECKING:  # else every wrong name would pass the type checker
+
+    def __getattr__(name: str) -> Any:
+        """Import every module on the first use of a name of ``__all__`` (PEP 562)."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        for module in map(importlib.import_module, (f"{__name__}.{each}" for each in _MODULES)):
+            globals().update({each: getattr(module, each) for each in __all__ if hasattr(module, each)})
+        return globals()[name]

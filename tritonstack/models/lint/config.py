@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Complaint, Node
+from tritonstack.models.source import CONFIG
 
 
 def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
@@ -20,7 +21,7 @@ def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     if not model.config.complaints and not node.scalars and not node.messages:
         allowed = "a model's configuration: backend, max_batch_size, input and output"
         rule = "config-empty" if view.is_built else "auto-completed"
-        found = "an empty file" if model.has_config else "no config.pbtxt"
+        found = "an empty file" if CONFIG in model.files else "no config.pbtxt"
         yield Finding(file=model.file, rule=rule, found=found, allowed=allowed)
     for complaint in model.config.complaints:
         found = f"{complaint.path}: {complaint.found}" if complaint.path else complaint.found
@@ -41,9 +42,6 @@ def _near(complaint: Complaint) -> str:
 UNKNOWN_UP_TO = "24.10"
 """The last release that is known not to have these fields."""
 
-_IN_MODEL = "model_metrics"
-_IN_ENSEMBLE = "max_inflight_requests"
-
 
 def check_newer_fields(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """The fields that the release asked for does not know."""
@@ -51,9 +49,7 @@ def check_newer_fields(view: RepositoryView, model: ModelView) -> Iterator[Findi
     if release is None or release.version > UNKNOWN_UP_TO:  # both are YY.MM
         return
     node = model.config.node
-    scheduling = node.node("ensemble_scheduling")
-    places = [(_IN_MODEL, node), (_IN_ENSEMBLE, scheduling)]
-    for field, message in places:
+    for field, message in (("model_metrics", node), ("max_inflight_requests", node.node("ensemble_scheduling"))):
         if message is not None and message.has(field):
             allowed = f"no {field}: release {release.version} does not know it"
             yield at_line(

@@ -7,44 +7,35 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
-from tritonstack.config import Endpoint
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.model_config import MODEL_FILES, ModelConfig, Node, read_config
 from tritonstack.models.recipe import RECIPE, Recipe, read_recipe
 from tritonstack.models.source import CONFIG, files_below, is_junk, model_directories
 
+if TYPE_CHECKING:
+    from tritonstack.config import Endpoint
+
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Where an archive shall be served. What is not known is None, and nothing is checked against it.
+    """Where an archive shall be served. What is not known is None, and nothing is checked against it."""
 
-    Attributes:
-        name: how findings call it: ``endpoint digits of local``, ``release 24.09``; empty for none.
-        release: the Triton release.
-        instance: the instance type.
-        multi_model: whether the endpoint is in multi-model mode.
-        backends: the backends that there are.
-        shm_bytes: the shared memory that each Python instance starts with, bytes.
-        volume_gb: the EBS volume of an instance without local NVMe, GB.
-        default_model: single-model mode: the model that SAGEMAKER_TRITON_DEFAULT_MODEL_NAME names.
-        names_ensemble: single-model mode: whether that variable names the archive's only ensemble where it is not set,
-            as synthesis does for an endpoint of the settings; a container by itself does not.
-        unpacked_bytes: the size of the archive's content as built; without it the files that are there count.
-    """
-
-    name: str = ""
-    release: TritonRelease | None = None
-    instance: InstanceType | None = None
-    multi_model: bool | None = None
-    backends: frozenset[str] | None = None
-    shm_bytes: int | None = None
-    volume_gb: int | None = None
-    default_model: str | None = None
+    name: str = ""  # how findings call it: ``endpoint digits of local``, ``release 24.09``; empty for none
+    release: TritonRelease | None = None  # the Triton release
+    instance: InstanceType | None = None  # the instance type
+    multi_model: bool | None = None  # whether the endpoint is in multi-model mode
+    backends: frozenset[str] | None = None  # the backends that there are
+    shm_bytes: int | None = None  # the shared memory that each Python instance starts with, bytes
+    volume_gb: int | None = None  # the EBS volume of an instance without local NVMe, GB
+    default_model: str | None = None  # single-model mode: the model that SAGEMAKER_TRITON_DEFAULT_MODEL_NAME names
+    # single-model mode: whether that variable names the archive's only ensemble where it is not set, as synthesis does
+    # for an endpoint of the settings; a container by itself does not
     names_ensemble: bool = False
+    # the size of the archive's content as built; without it the files that are there count
     unpacked_bytes: int | None = None
 
     @classmethod
@@ -109,17 +100,12 @@ _FILES: tuple[tuple[str, str, Literal["file", "folder", "either"]], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class DerivedBackend:
-    """A backend that no field names; all empty where Triton finds none.
+    """A backend that no field names; all empty where Triton finds none."""
 
-    Attributes:
-        backend: its name.
-        file: what it loads from a version folder.
-        from_name: whether it is the part of the model's name behind the first dot (``scorer.identity``). A multi-model
-            endpoint loads the model that requests reach under the archive's name, so there it is not the folder's.
-    """
-
-    backend: str = ""
-    file: str = ""
+    backend: str = ""  # its name
+    file: str = ""  # what it loads from a version folder
+    # whether it is the part of the model's name behind the first dot (``scorer.identity``). A multi-model endpoint
+    # loads the model that requests reach under the archive's name, so there it is not the folder's
     from_name: bool = False
 
 
@@ -169,11 +155,6 @@ class ModelView:
     def directory(self) -> Path:
         """The model's directory."""
         return self.file.parent
-
-    @property
-    def has_config(self) -> bool:
-        """Whether there is a ``config.pbtxt``, here or made by an export."""
-        return CONFIG in self.files
 
     @property
     def is_readable(self) -> bool:
