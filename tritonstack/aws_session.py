@@ -56,6 +56,12 @@ class ConfiguredSession:
         return self._session.client(service_name, config=self._config.merge(config) if config else self._config)
 
 
+def code_of(error: BaseException) -> str:
+    """AWS's code of an error of botocore's, empty where AWS was not reached."""
+    response = getattr(error, "response", None)  # of a connection's error it may be something else
+    return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
+
+
 def invalid_settings(error: Exception) -> InputError:
     """The refusal of AWS settings (variables, profile) that boto3 cannot use."""
     return InputError([Problem(field="AWS settings", found=str(error), allowed="what boto3 can use")])

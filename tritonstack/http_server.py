@@ -79,18 +79,12 @@ class Answer:
 
 @dataclass(eq=False)
 class InvokeError(Exception):
-    """An error response, in the form from which an AWS SDK builds its exception.
+    """An error response, in the form from which an AWS SDK builds its exception."""
 
-    Attributes:
-        code: the error's name in the service model.
-        status: the HTTP status that belongs to the code.
-        message: one sentence.
-        members: further members of the body (OriginalStatusCode, OriginalMessage, LogStreamArn, ErrorCode).
-    """
-
-    code: str
-    status: int
-    message: str
+    code: str  # the error's name in the service model
+    status: int  # the HTTP status that belongs to the code
+    message: str  # one sentence
+    # further members of the body (OriginalStatusCode, OriginalMessage, LogStreamArn, ErrorCode)
     members: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -107,15 +101,6 @@ class InvokeError(Exception):
 def malformed(reason: str) -> InvokeError:
     """The request is no valid HTTP."""
     return InvokeError("ValidationError", 400, f"The request is no valid HTTP/1.1: {reason}")
-
-
-def payload_too_large(*, limit: int) -> InvokeError:
-    """The body is larger than InvokeEndpoint takes.
-
-    The service answers 413 with no modelled error; the code is then the status, as SDK users see it
-    (sagemaker-python-sdk issue 171).
-    """
-    return InvokeError("413", 413, f"HTTP content length exceeded {limit} bytes.")
 
 
 def internal_failure(message: str) -> InvokeError:
@@ -138,16 +123,11 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _RUN = uuid.uuid4().hex[:20]
 
 
-def status_line(status: int) -> bytes:
-    """The status line of a response."""
-    return _STATUS_LINES.get(status) or f"HTTP/1.1 {status} Unknown\r\n".encode()
-
-
 def render(
     answer: Answer, *, request_id: str, keep_alive: bool, id_header: bytes = b"x-amzn-requestid"
 ) -> tuple[bytes, bytes]:
     """Head and body of a response, as sent."""
-    lines = [status_line(answer.status)]
+    lines = [_STATUS_LINES.get(answer.status) or f"HTTP/1.1 {answer.status} Unknown\r\n".encode()]
     lines += [b"%b: %b\r\n" % pair for pair in answer.headers.items()]
     lines.append(b"content-length: %d\r\n%b: %b\r\n" % (len(answer.body), id_header, request_id.encode()))
     lines.append(b"\r\n" if keep_alive else b"connection: close\r\n\r\n")
@@ -162,17 +142,11 @@ def error_answer(error: InvokeError) -> Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class Manner:
-    """Name and error format of a server.
+    """Name and error format of a server."""
 
-    Attributes:
-        name: in the log and in internal failures.
-        error_answer: formats an error for its clients.
-        id_header: response header with the request's id.
-    """
-
-    name: str = "local runtime"
-    error_answer: Callable[[InvokeError], Answer] = error_answer
-    id_header: bytes = b"x-amzn-requestid"
+    name: str = "local runtime"  # in the log and in internal failures
+    error_answer: Callable[[InvokeError], Answer] = error_answer  # formats an error for its clients
+    id_header: bytes = b"x-amzn-requestid"  # response header with the request's id
 
 
 SAGEMAKERS = Manner()
@@ -298,7 +272,10 @@ class ServerConnection(asyncio.Protocol):
             self._too_large()
 
     def _too_large(self) -> None:
-        error = payload_too_large(limit=self._server.max_payload_bytes)
+        # The service answers 413 with no modelled error; the code is then the status, as SDK users see it
+        # (sagemaker-python-sdk issue 171).
+        limit = self._server.max_payload_bytes
+        error = InvokeError("413", 413, f"HTTP content length exceeded {limit} bytes.")
         self._server.refused(self._parser.get_method(), self._path, error)
         self._refuse(error)
 

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError as NoAnswerError
 
-from tritonstack.aws_session import EXPIRED_CODES, NOT_TAKEN_CODES, Session
+from tritonstack.aws_session import EXPIRED_CODES, NOT_TAKEN_CODES, Session, code_of
 
 BOUNDED = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 4})
 """A service that is down costs a minute per call at most, less than the runner's own limit."""
@@ -149,7 +149,7 @@ class ReadOnlyCalls:
         try:
             answer: dict[str, Any] = getattr(client, operation)(**request)
         except ClientError as error:
-            if _code(error) in absent:
+            if code_of(error) in absent:
                 return None
             raise not_known(error, service, _api_name(client, operation)) from error
         except BotoCoreError as error:
@@ -173,7 +173,7 @@ class ReadOnlyCalls:
             for page in client.get_paginator(operation).paginate(**request):
                 yield from page.get(rows, ())
         except ClientError as error:
-            if _code(error) not in absent:
+            if code_of(error) not in absent:
                 raise not_known(error, service, _api_name(client, operation)) from error
         except BotoCoreError as error:
             raise not_known(error, service, _api_name(client, operation)) from error
@@ -192,7 +192,7 @@ class ReadOnlyCalls:
 def not_known(error: Exception, service: str, operation: str) -> NotKnownError:
     """The NotKnownError of a failed call, with the missing permission where that is the reason."""
     action = ACTIONS.get((service, operation), f"{service}:{operation}")
-    code = _code(error)
+    code = code_of(error)
     if code in DENIED:
         return NotKnownError(
             f"AWS denies {action}: {_message(error)}", advice=f"Allow {action}, then run it again.", permission=action
@@ -217,14 +217,10 @@ def not_known_of(error: ClientError | BotoCoreError) -> NotKnownError:
     return not_known(error, service, operation or "call")
 
 
-def _code(error: Exception) -> str:
-    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
-
-
 def _message(error: Exception) -> str:
     if isinstance(error, ClientError):
         message = error.response.get("Error", {}).get("Message") or ""
-        return f"{_code(error)}: {message}" if message and _code(error) not in message else message or str(error)
+        return f"{code_of(error)}: {message}" if message and code_of(error) not in message else message or str(error)
     return str(error)
 
 

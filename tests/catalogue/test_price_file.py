@@ -17,9 +17,9 @@ from tritonstack.catalogue.price_file import (
     parse_price_file,
     price_file_text,
     read_price_file,
-    write_price_file,
 )
 from tritonstack.errors import InputError
+from tritonstack.paths import write_text
 
 SCHEMA = Path(__file__).parents[2] / "schemas/prices.schema.json"
 ROWS = st.builds(
@@ -95,13 +95,6 @@ def test_every_fault_is_told_by_its_field_with_what_to_do(text: str, words: list
         assert word in str(refused.value)
 
 
-def test_bytes_that_are_no_text_and_a_folder_are_wrong_input(tmp_path: Path) -> None:
-    (tmp_path / "prices.json").write_bytes(b"\xff\xfe")
-    for file, word in ((tmp_path / "prices.json", "no UTF-8 text"), (tmp_path, "directory")):
-        with pytest.raises(InputError, match=word):
-            read_price_file(file)
-
-
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,5 +106,5 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(
 
     monkeypatch.setattr(Path, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        write_price_file(file, "new")
+        write_text(file, "new")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("prices.json", "old")]

@@ -85,8 +85,7 @@ class Catalogue:
     def image(self, *, release: str, region: str, gpu: bool = True) -> TritonImage:
         """AWS's image of a release in a region.
 
-        Raises:
-            ImageNotFoundError: (a LookupError) there is none; it names the nearest releases that exist there.
+        Raises ImageNotFoundError (a LookupError) where there is none; it names the nearest releases that exist there.
         """
         return self.image_table.find(release=release, region=region, gpu=gpu)
 

@@ -8,11 +8,7 @@ from typing import Any
 
 
 def read_data(name: str) -> dict[str, Any]:
-    """The JSON object in ``data/<name>``.
-
-    Raises:
-        FileNotFoundError: the package has no such data file.
-    """
+    """The JSON object in ``data/<name>``. Raises FileNotFoundError where the package has no such data file."""
     text = files("tritonstack.catalogue").joinpath("data", name).read_text(encoding="utf-8")
     document: dict[str, Any] = json.loads(text)
     return document

@@ -32,35 +32,21 @@ MultiModelSupport = Literal["listed", "unlisted", "refused"]
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceType:
-    """A GPU instance type.
+    """A GPU instance type."""
 
-    Attributes:
-        name: SageMaker's name (``ml.g4dn.xlarge``).
-        family: the part between the dots (``g4dn``).
-        gpu: the GPU model (``T4``); what an engine is built for.
-        gpu_count: GPUs in one instance.
-        gpu_memory_mib: memory of one GPU, MiB.
-        memory_gib: memory of the instance, GiB.
-        vcpu: virtual CPUs.
-        compute_capability: of the GPU (``7.5``).
-        architecture: of the GPU (``Turing``).
-        local_nvme_gb: instance store, GB; 0 where there is none. Instances that have one get no EBS volume for models.
-        multi_model_support: see ``MultiModelSupport``.
-        regions: where SageMaker offers the type for hosting, sorted.
-    """
-
-    name: str
-    family: str
-    gpu: str
-    gpu_count: int
-    gpu_memory_mib: int
-    memory_gib: float
-    vcpu: int
-    compute_capability: str
-    architecture: str
+    name: str  # SageMaker's name (``ml.g4dn.xlarge``)
+    family: str  # the part between the dots (``g4dn``)
+    gpu: str  # the GPU model (``T4``); what an engine is built for
+    gpu_count: int  # GPUs in one instance
+    gpu_memory_mib: int  # memory of one GPU, MiB
+    memory_gib: float  # memory of the instance, GiB
+    vcpu: int  # virtual CPUs
+    compute_capability: str  # of the GPU (``7.5``)
+    architecture: str  # of the GPU (``Turing``)
+    # instance store, GB; 0 where there is none. Instances that have one get no EBS volume for models
     local_nvme_gb: int
-    multi_model_support: MultiModelSupport
-    regions: tuple[str, ...]
+    multi_model_support: MultiModelSupport  # see ``MultiModelSupport``
+    regions: tuple[str, ...]  # where SageMaker offers the type for hosting, sorted
 
     @property
     def multi_model(self) -> bool:
@@ -89,18 +75,12 @@ def read_instances() -> InstanceTable:
         types[name] = InstanceType(
             name=name,
             family=family,
-            multi_model_support=_multi_model_support(listed=name in listed, gpu_count=row["gpu_count"]),
+            multi_model_support="refused" if row["gpu_count"] > 1 else "listed" if name in listed else "unlisted",
             regions=tuple(sorted(region for region, names in hosted.items() if name in names)),
             **document["families"][family],
             **row,
         )
     return InstanceTable(types=types, omitted=document["omitted"], regions=tuple(sorted(hosted)))
-
-
-def _multi_model_support(*, listed: bool, gpu_count: int) -> MultiModelSupport:
-    if gpu_count > 1:
-        return "refused"
-    return "listed" if listed else "unlisted"
 
 
 BuilderKind = Literal["codebuild", "processing"]
@@ -109,45 +89,29 @@ BuilderKind = Literal["codebuild", "processing"]
 
 @dataclass(frozen=True, kw_only=True)
 class BuildMachine:
-    """One kind of machine that AWS lends for the time of a build.
+    """One kind of machine that AWS lends for the time of a build."""
 
-    Attributes:
-        kind: which service lends it.
-        name: CodeBuild's compute type (``BUILD_GENERAL1_SMALL``) or SageMaker's instance type (``ml.g4dn.xlarge``).
-        gpu: the GPU model (``A10G``), as in the catalogue's instance types.
-        compute_capability: of the GPU (``8.6``).
-        gpu_count: GPUs in one machine; an engine is built on one.
-        vcpu: virtual CPUs.
-        memory_gib: memory of the machine, GiB.
-        quota: the service quota that must not be 0: CodeBuild's by its code, SageMaker's by its name.
-        regions: where the service lends it, sorted.
-        driver: major version of its NVIDIA driver; None where it is UNVERIFIED.
-    """
-
-    kind: BuilderKind
-    name: str
-    gpu: str
-    compute_capability: str
-    gpu_count: int
-    vcpu: int
-    memory_gib: float
-    quota: str
-    regions: tuple[str, ...]
-    driver: str | None = None
+    kind: BuilderKind  # which service lends it
+    name: str  # CodeBuild's compute type (``BUILD_GENERAL1_SMALL``) or SageMaker's instance type (``ml.g4dn.xlarge``)
+    gpu: str  # the GPU model (``A10G``), as in the catalogue's instance types
+    compute_capability: str  # of the GPU (``8.6``)
+    gpu_count: int  # GPUs in one machine; an engine is built on one
+    vcpu: int  # virtual CPUs
+    memory_gib: float  # memory of the machine, GiB
+    quota: str  # the service quota that must not be 0: CodeBuild's by its code, SageMaker's by its name
+    regions: tuple[str, ...]  # where the service lends it, sorted
+    driver: str | None = None  # major version of its NVIDIA driver; None where it is UNVERIFIED
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildMachineTable:
-    """Every build machine with a GPU, which GPUs a TensorRT still builds for, and the memory of those without a GPU.
+    """Every build machine with a GPU, which GPUs a TensorRT still builds for, and the memory of those without a GPU."""
 
-    Attributes:
-        machines: CodeBuild's before those of SageMaker Processing: they need no job that a build must await.
-        cpu_memory_gib: CodeBuild's compute type for LINUX_CONTAINER → its memory, which exports and proofs share.
-        oldest_compute_capability: TensorRT version → the oldest compute capability from that version on.
-    """
-
+    # CodeBuild's before those of SageMaker Processing: they need no job that a build must await
     machines: tuple[BuildMachine, ...]
+    # CodeBuild's compute type for LINUX_CONTAINER → its memory, which exports and proofs share
     cpu_memory_gib: Mapping[str, float]
+    # TensorRT version → the oldest compute capability from that version on
     oldest_compute_capability: Mapping[tuple[int, ...], tuple[int, ...]]
 
     def of_gpu(self, gpu: str) -> tuple[BuildMachine, ...]:

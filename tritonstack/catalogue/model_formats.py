@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.catalogue.data_file import read_data
-from tritonstack.catalogue.releases import TritonRelease
+from tritonstack.catalogue.releases import TritonRelease, minor_version
 
 OLDEST_TORCH, OLDEST_DALI = "PyTorch 1.13.1", "DALI 1.23.0"
 
@@ -35,19 +35,12 @@ class FormatError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxLimits:
-    """What an ONNX Runtime reads at most.
+    """What an ONNX Runtime reads at most."""
 
-    Attributes:
-        onnxruntime: its version.
-        is_exact: whether a release holds that very version, or that or an older one.
-        opset: the newest operator set.
-        ir_version: the newest version of the format.
-    """
-
-    onnxruntime: str
-    is_exact: bool
-    opset: int
-    ir_version: int
+    onnxruntime: str  # its version
+    is_exact: bool  # whether a release holds that very version, or that or an older one
+    opset: int  # the newest operator set
+    ir_version: int  # the newest version of the format
 
 
 @functools.cache
@@ -90,12 +83,7 @@ def torch_with(operator: str) -> str | None:
 
 def is_older(version: str, than: str) -> bool:
     """Whether a version (``2.5.0a0``) is of an earlier minor one than another (``2.5``)."""
-    return _minor(version) < _minor(than)
-
-
-def _minor(version: str) -> tuple[int, int]:
-    major, minor = version.split(".")[:2]
-    return int(major), int(minor)
+    return minor_version(version) < minor_version(than)
 
 
 def torchscript_version(path: Path) -> int:

@@ -8,34 +8,23 @@ from functools import lru_cache
 from typing import Literal
 
 from tritonstack.catalogue.data_file import read_data
-from tritonstack.catalogue.releases import TritonRelease, release_order
+from tritonstack.catalogue.releases import TritonRelease, minor_version, release_order
 
 Scope = Literal["platform", "single-model", "both"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServeVariable:
-    """One variable of the container's environment.
+    """One variable of the container's environment."""
 
-    Attributes:
-        name: of the variable.
-        field: the setting under ``container`` that renders it; None where SageMaker sets it itself.
-        since: the first release that reads it (``YY.MM``).
-        since_is_upper_bound: True where it was there already in the oldest release that was looked at.
-        scope: ``platform`` (set by SageMaker), ``single-model`` (ignored in multi-model mode) or ``both``.
-        flag: the tritonserver flag that serve makes of it.
-        default: what holds when it is unset.
-        meaning: in words.
-    """
-
-    name: str
-    field: str | None
-    since: str
-    since_is_upper_bound: bool
-    scope: Scope
-    flag: str
-    default: str
-    meaning: str
+    name: str  # of the variable
+    field: str | None  # the setting under ``container`` that renders it; None where SageMaker sets it itself
+    since: str  # the first release that reads it (``YY.MM``)
+    since_is_upper_bound: bool  # True where it was there already in the oldest release that was looked at
+    scope: Scope  # ``platform`` (set by SageMaker), ``single-model`` (ignored in multi-model mode) or ``both``
+    flag: str  # the tritonserver flag that serve makes of it
+    default: str  # what holds when it is unset
+    meaning: str  # in words
 
     def known_to(self, release: str) -> bool:
         """Whether the image of ``release`` reads the variable."""
@@ -44,23 +33,15 @@ class ServeVariable:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
-    """The command line of ``tritonserver``, by release.
+    """The command line of ``tritonserver``, by release."""
 
-    Attributes:
-        names: every option that a release has, without its dashes.
-        absent_in: option → the newest release that was read and lacks it; others are in all that were read.
-        newest_read: the newest release whose options were read in full. A newer one may have more.
-        without_value: options that take no value; all others need one.
-        effective_since: option → the release from which it acts on SageMaker's front end.
-        refused: option → why no endpoint may have it.
-    """
-
-    names: frozenset[str]
+    names: frozenset[str]  # every option that a release has, without its dashes
+    # option → the newest release that was read and lacks it; others are in all that were read
     absent_in: Mapping[str, str]
-    newest_read: str
-    without_value: frozenset[str]
-    effective_since: Mapping[str, str]
-    refused: Mapping[str, str]
+    newest_read: str  # the newest release whose options were read in full. A newer one may have more
+    without_value: frozenset[str]  # options that take no value; all others need one
+    effective_since: Mapping[str, str]  # option → the release from which it acts on SageMaker's front end
+    refused: Mapping[str, str]  # option → why no endpoint may have it
 
     def lacks(self, name: str, *, release: str) -> bool | None:
         """Whether ``release`` lacks the option; None where the option is unknown and the release newer than read."""
@@ -115,18 +96,13 @@ class TensorRtNotKnownError(LookupError):
 
 @dataclass(frozen=True, kw_only=True)
 class TrtexecTable:
-    """What the data file holds.
+    """What the data file holds."""
 
-    Attributes:
-        versions: TensorRT versions with known options, oldest first; each of another minor version.
-        options: version → what its trtexec knows (``--fp16``).
-        values: option → value → the first version that knows the value, where values came later than the option.
-        first_release: TensorRT's major version → the first Triton release that has it; without those all releases have.
-    """
-
-    versions: tuple[str, ...]
-    options: Mapping[str, frozenset[str]]
+    versions: tuple[str, ...]  # TensorRT versions with known options, oldest first; each of another minor version
+    options: Mapping[str, frozenset[str]]  # version → what its trtexec knows (``--fp16``)
+    # option → value → the first version that knows the value, where values came later than the option
     values: Mapping[str, Mapping[str, str]]
+    # TensorRT's major version → the first Triton release that has it; without those all releases have
     first_release: Mapping[int, str]
 
     def row_of(self, version: str) -> str | None:
@@ -165,8 +141,7 @@ def known_versions() -> tuple[str, ...]:
 def trtexec_options(version: str) -> frozenset[str]:
     """The options that trtexec of a TensorRT version knows: ``8.6.1``, or any patch level of its minor version.
 
-    Raises:
-        TensorRtNotKnownError: (a LookupError) no version of that minor version is known.
+    Raises TensorRtNotKnownError (a LookupError) where no version of that minor version is known.
     """
     row = trtexec_table().row_of(version)
     if row is None:
@@ -205,12 +180,6 @@ def tensorrt_candidates(release: TritonRelease, *, releases: Sequence[TritonRele
         for version in table.versions
         if low <= minor_version(version) <= high and _has_major(release, minor_version(version)[0])
     )
-
-
-def minor_version(version: str) -> MinorVersion:
-    """Major and minor version as numbers: ``10.4.0.26`` → ``(10, 4)``. Raises ValueError for anything else."""
-    major, minor = version.split(".")[:2]
-    return int(major), int(minor)
 
 
 def _bounds(release: TritonRelease, releases: Sequence[TritonRelease]) -> tuple[MinorVersion, MinorVersion]:

@@ -6,8 +6,6 @@ Apart from the prices, which the local AWS reads where pydantic is not installed
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -103,11 +101,7 @@ def hosting_price_of(region: RegionPrices, row: ListedPrice) -> HostingPrice:
 
 
 def read_price_file(file: Path) -> PriceFile:
-    """The file's prices.
-
-    Raises:
-        InputError: it cannot be read or is no such file, with every problem.
-    """
+    """The file's prices. Raises InputError where it cannot be read or is no such file, with every problem."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -117,11 +111,7 @@ def read_price_file(file: Path) -> PriceFile:
 
 
 def parse_price_file(text: str, *, file: str) -> PriceFile:
-    """The prices in a text. ``file``: its name in messages.
-
-    Raises:
-        InputError: with every problem.
-    """
+    """The prices in a text. ``file``: its name in messages. Raises InputError with every problem."""
     try:
         return PriceFile.model_validate_json(text)
     except ValidationError as error:
@@ -138,19 +128,6 @@ def price_file_text(prices: PriceFile) -> str:
     }
     head = {"schema_version": prices.schema_version, "source": prices.source, "currency": prices.currency}
     return json.dumps({**head, "regions": regions}, indent=2, ensure_ascii=False) + "\n"
-
-
-def write_price_file(file: Path, text: str) -> None:
-    """Write atomically: to a temporary name in the same folder, then move."""
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as opened:
-            opened.write(text)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(file)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _found(one: Any) -> str:

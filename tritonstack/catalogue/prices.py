@@ -17,21 +17,13 @@ CONSTRUCTED_VERSION = "constructed-by-the-local-aws"
 
 @dataclass(frozen=True, kw_only=True)
 class HostingPrice:
-    """An on-demand list price.
+    """An on-demand list price."""
 
-    Attributes:
-        usd_per_hour: of one instance.
-        component: the part of SageMaker that the source names (``hosting``, ``batch transform``, ``not stated``).
-        source: where the figure stands.
-        date: of the source (``2025-02-03``); None where it has none.
-        kind: what it is, in a few words, where it is no list price of today.
-    """
-
-    usd_per_hour: float
-    component: str
-    source: str
-    date: str | None
-    kind: str = "on-demand list price"
+    usd_per_hour: float  # of one instance
+    component: str  # the part of SageMaker that the source names (``hosting``, ``batch transform``, ``not stated``)
+    source: str  # where the figure stands
+    date: str | None  # of the source (``2025-02-03``); None where it has none
+    kind: str = "on-demand list price"  # what it is, in a few words, where it is no list price of today
 
     @property
     def short(self) -> str:
@@ -66,21 +58,13 @@ def hosting_price(
 
 @dataclass(frozen=True, kw_only=True)
 class ServicePrice:
-    """An on-demand list price other than an instance's: a NAT gateway, a key, a build minute.
+    """An on-demand list price other than an instance's: a NAT gateway, a key, a build minute."""
 
-    Attributes:
-        usd: for one unit.
-        unit: ``hour``, ``month``, ``minute``, ``GB``, …
-        source: where the figure stands.
-        date: of the source; None where it has none.
-        note: what a reader must know of the source; empty where nothing is.
-    """
-
-    usd: float
-    unit: str
-    source: str
-    date: str | None
-    note: str = ""
+    usd: float  # for one unit
+    unit: str  # ``hour``, ``month``, ``minute``, ``GB``, …
+    source: str  # where the figure stands
+    date: str | None  # of the source; None where it has none
+    note: str = ""  # what a reader must know of the source; empty where nothing is
 
 
 ANY_REGION = "any"
@@ -113,8 +97,7 @@ def carried_prices() -> Prices:
 def project_prices(project: Path) -> Prices:
     """The prices of a project's own file; empty where it has none.
 
-    Raises:
-        InputError: the file is wrong, with every problem.
+    Raises InputError where the file is wrong, with every problem.
     """
     file = project / PRICES_FILE
     try:

@@ -16,11 +16,7 @@ RELEASE_PATTERN = r"^[0-9]{2}\.(0[1-9]|1[0-2])$"
 
 
 def release_order(release: str) -> tuple[int, int]:
-    """A key that sorts releases by age: ``24.09`` → ``(24, 9)``.
-
-    Raises:
-        ValueError: the text is no ``YY.MM``.
-    """
+    """A key that sorts releases by age: ``24.09`` → ``(24, 9)``. Raises ValueError where the text is no ``YY.MM``."""
     if not re.fullmatch(RELEASE_PATTERN, release):
         raise ValueError(f"no Triton release: {release!r}")
     year, month = release.split(".")
@@ -29,19 +25,12 @@ def release_order(release: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Backend:
-    """A backend and the releases that contain it.
+    """A backend and the releases that contain it."""
 
-    Attributes:
-        name: as in ``backend: "…"`` of a config.pbtxt.
-        since: the first release that has it, or None (all known ones).
-        last: the last release that has it, or None (still there).
-        replacement: what to serve instead, or None.
-    """
-
-    name: str
-    since: str | None = None
-    last: str | None = None
-    replacement: str | None = None
+    name: str  # as in ``backend: "…"`` of a config.pbtxt
+    since: str | None = None  # the first release that has it, or None (all known ones)
+    last: str | None = None  # the last release that has it, or None (still there)
+    replacement: str | None = None  # what to serve instead, or None
 
     @property
     def after_last(self) -> str:
@@ -61,32 +50,20 @@ class Backend:
 
 @dataclass(frozen=True, kw_only=True)
 class TritonRelease:
-    """A Triton release.
+    """A Triton release."""
 
-    Attributes:
-        version: the container's ``YY.MM``.
-        server_version: of tritonserver (``2.50.0``).
-        tensorrt: inferred version, or None where UNVERIFIED; an engine build reads the real one inside the image.
-        tensorrt_evidence: where that version was read.
-        cuda: ``major.minor`` or ``major.minor.patch``, or None where UNVERIFIED.
-        driver: the driver whose compatibility libraries the image carries, or None.
-        onnxruntime: version, or None.
-        python: minor version of the Python backend's interpreter; execution environments must have the same.
-        backends: names of the backends in the image.
-        note: what changed with this release, or empty.
-        taken_from: the known release whose facts these are, where the catalogue has none of this one; else None.
-    """
-
-    version: str
-    server_version: str
+    version: str  # the container's ``YY.MM``
+    server_version: str  # of tritonserver (``2.50.0``)
+    # inferred version, or None where UNVERIFIED; an engine build reads the real one inside the image
     tensorrt: str | None
-    tensorrt_evidence: str
-    cuda: str | None
-    driver: str | None
-    onnxruntime: str | None
-    python: str
-    backends: frozenset[str]
-    note: str
+    tensorrt_evidence: str  # where that version was read
+    cuda: str | None  # ``major.minor`` or ``major.minor.patch``, or None where UNVERIFIED
+    driver: str | None  # the driver whose compatibility libraries the image carries, or None
+    onnxruntime: str | None  # version, or None
+    python: str  # minor version of the Python backend's interpreter; execution environments must have the same
+    backends: frozenset[str]  # names of the backends in the image
+    note: str  # what changed with this release, or empty
+    # the known release whose facts these are, where the catalogue has none of this one; else None
     taken_from: str | None = None
 
     @property
@@ -213,15 +190,12 @@ class ImageTable:
     def find(self, *, release: str, region: str, gpu: bool) -> TritonImage:
         """The image of a release in a region; ``gpu=False`` gives the CPU tag.
 
-        Raises:
-            ImageNotFoundError: there is none.
+        Raises ImageNotFoundError where there is none.
         """
         if region not in self.regions.get(release, ()):
-            raise ImageNotFoundError(
-                release=release,
-                region=region,
-                nearest=self._nearest(release=release, region=region),
-            )
+            wanted, there = _months(release), self.releases_in(region)
+            nearest = sorted(there, key=lambda candidate: (abs(_months(candidate) - wanted), candidate))
+            raise ImageNotFoundError(release=release, region=region, nearest=tuple(nearest[:NEAREST_SHOWN]))
         return TritonImage(
             account=self.accounts[self.generations[release]][region],
             region=region,
@@ -232,11 +206,6 @@ class ImageTable:
     def releases_in(self, region: str) -> tuple[str, ...]:
         """The releases whose image lies in ``region``, oldest first."""
         return tuple(sorted((r for r, regions in self.regions.items() if region in regions), key=release_order))
-
-    def _nearest(self, *, release: str, region: str) -> tuple[str, ...]:
-        wanted = _months(release)
-        there = sorted(self.releases_in(region), key=lambda candidate: (abs(_months(candidate) - wanted), candidate))
-        return tuple(there[:NEAREST_SHOWN])
 
 
 def read_images() -> ImageTable:
@@ -274,27 +243,20 @@ def _months(release: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class HostAmi:
-    """A host AMI for GPU instances.
+    """A host AMI for GPU instances."""
 
-    Attributes:
-        name: the value of ``InferenceAmiVersion``.
-        driver: major version of the NVIDIA driver.
-        cuda: the newest CUDA that the driver supports, ``major.minor``.
-        cuda_compat_mount: whether the container's forward-compatibility libraries are used.
-    """
-
-    name: str
-    driver: str
-    cuda: str
-    cuda_compat_mount: bool
+    name: str  # the value of ``InferenceAmiVersion``
+    driver: str  # major version of the NVIDIA driver
+    cuda: str  # the newest CUDA that the driver supports, ``major.minor``
+    cuda_compat_mount: bool  # whether the container's forward-compatibility libraries are used
 
     def covers(self, release: TritonRelease) -> bool:
         """Whether the driver supports the release's CUDA outright. True where that CUDA is unknown."""
-        return release.cuda is None or _major_minor(self.cuda) >= _major_minor(release.cuda)
+        return release.cuda is None or minor_version(self.cuda) >= minor_version(release.cuda)
 
     def too_old_for(self, release: TritonRelease) -> bool:
         """Whether the release's CUDA has a higher major version: CUDA's minor-version compatibility ends there."""
-        return release.cuda is not None and _major_minor(self.cuda)[0] < _major_minor(release.cuda)[0]
+        return release.cuda is not None and minor_version(self.cuda)[0] < minor_version(release.cuda)[0]
 
 
 def read_host_amis() -> tuple[HostAmi, ...]:
@@ -320,33 +282,25 @@ def propose_host_ami(*, release: TritonRelease, amis: Iterable[HostAmi]) -> Host
 
 
 def _age(ami: HostAmi) -> tuple[tuple[int, int], str]:
-    return _major_minor(ami.cuda), ami.name
+    return minor_version(ami.cuda), ami.name
 
 
-def _major_minor(version: str) -> tuple[int, int]:
+def minor_version(version: str) -> tuple[int, int]:
+    """Major and minor version as numbers: ``10.4.0.26`` → ``(10, 4)``. Raises ValueError for anything else."""
     major, minor = version.split(".")[:2]
     return int(major), int(minor)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vulnerability:
-    """One vulnerability of the server, a backend or SageMaker's front end.
+    """One vulnerability of the server, a backend or SageMaker's front end."""
 
-    Attributes:
-        id: the CVE, or a name of this catalogue for a fix of the front end that has none.
-        fixed_in: the first release without it.
-        since: the first release with it, or None (every earlier one).
-        score: CVSS 3.1 by NVIDIA, or None where there is none.
-        about: what it is, in a few words.
-        source: where it was read.
-    """
-
-    id: str
-    fixed_in: str
-    since: str | None
-    score: float | None
-    about: str
-    source: str
+    id: str  # the CVE, or a name of this catalogue for a fix of the front end that has none
+    fixed_in: str  # the first release without it
+    since: str | None  # the first release with it, or None (every earlier one)
+    score: float | None  # CVSS 3.1 by NVIDIA, or None where there is none
+    about: str  # what it is, in a few words
+    source: str  # where it was read
 
     def in_release(self, release: str) -> bool:
         """Whether ``release`` (``YY.MM``) has it."""

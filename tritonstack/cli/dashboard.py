@@ -9,12 +9,11 @@ from typing import Any
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session
+from tritonstack.aws_session import Session, code_of
 from tritonstack.cli.session import session_of
 from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local
-from tritonstack.models.bucket import code_of
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graphs import BuildProjects, Dashboard
 from tritonstack.monitoring.page import HOST, Figures, Span, make_server, page, read_samples, read_states

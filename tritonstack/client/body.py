@@ -85,8 +85,7 @@ def encode(
 def decode(content: bytes, content_type: str) -> DecodedAnswer:
     """Decode a response body. Arrays are writable and own their memory.
 
-    Raises:
-        MalformedAnswerError: the body is no inference response, or is cut off.
+    Raises MalformedAnswerError where the body is no inference response, or is cut off.
     """
     header_size = _header_size(content_type, len(content))
     try:

@@ -64,8 +64,7 @@ def read_inputs(
     Without a table (a caller without access to the bucket) datatypes come from the files and from JSON's numbers.
     ``fetch`` gives the client files that the model's adapters name (``ModelClient.client_files``).
 
-    Raises:
-        InputError: every file that cannot be read, and every input that two files give.
+    Raises InputError with every file that cannot be read, and every input that two files give.
     """
     inputs: dict[str, Array] = {}
     problems: list[Problem] = []
@@ -194,8 +193,7 @@ def inputs_from_json(content: bytes, *, file: str, named: str | None, table: Ten
 def single_input(*, file: str, named: str | None, table: TensorTable | None) -> str:
     """The name of the input that a file without names is for.
 
-    Raises:
-        InputError: the user named none, and the model does not have exactly one input.
+    Raises InputError where the user named none, and the model does not have exactly one input.
     """
     if named is not None:
         return named

@@ -234,8 +234,7 @@ class EndpointCaller:
     def call(self, target: Target, body: Body) -> RawAnswer:
         """Send ``body`` until there is a response or a retry cannot help.
 
-        Raises:
-            InvokeError: one of its subclasses, with botocore's error as its cause.
+        Raises InvokeError: one of its subclasses, with botocore's error as its cause.
         """
         state = RetryState(policy=self._policy, clock=self._clock)
         while True:

@@ -18,6 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonclient.utils import np_to_triton_dtype
 
 from tritonstack.adapters import Adapters, Answers
+from tritonstack.aws_session import code_of
 from tritonstack.client.body import Array
 from tritonstack.client.errors import ClientFileError
 from tritonstack.client.releases import Release
@@ -31,21 +32,13 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True)
 class ClientFile:
-    """One file in the bucket.
+    """One file in the bucket."""
 
-    Attributes:
-        name: as adapters and answers write it (``tokenizer.json``).
-        sha256: of its content, 64 hexadecimal digits.
-        bytes: its length.
-        bucket: where it lies.
-        key: its key there.
-    """
-
-    name: str
-    sha256: str
-    bytes: int
-    bucket: str
-    key: str
+    name: str  # as adapters and answers write it (``tokenizer.json``)
+    sha256: str  # of its content, 64 hexadecimal digits
+    bytes: int  # its length
+    bucket: str  # where it lies
+    key: str  # its key there
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is no SHA-256: it becomes a file's name."""
@@ -147,17 +140,11 @@ def _is(path: Path, file: ClientFile) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorSpec:
-    """One input or output.
+    """One input or output."""
 
-    Attributes:
-        name: as in ``config.pbtxt``.
-        datatype: KServe's name: ``FP32``, ``BYTES``, …
-        shape: with the batch dimension where the model has one; -1 where any length will do.
-    """
-
-    name: str
-    datatype: str
-    shape: tuple[int, ...]
+    name: str  # as in ``config.pbtxt``
+    datatype: str  # KServe's name: ``FP32``, ``BYTES``, …
+    shape: tuple[int, ...]  # with the batch dimension where the model has one; -1 where any length will do
 
     def __str__(self) -> str:
         return f"{self.name} {self.datatype} {shape_text(self.shape)}"
@@ -165,25 +152,15 @@ class TensorSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class TensorTable:
-    """Inputs and outputs of a model.
+    """Inputs and outputs of a model."""
 
-    Attributes:
-        inputs: in the order of ``config.pbtxt``.
-        outputs: likewise.
-        max_batch_size: 0 where the model does not batch.
-        optional_inputs: the names of the inputs that a request may leave out.
-        adapters: how an image or a text becomes inputs.
-        answers: how an output is interpreted.
-        client_files: name → file in the bucket.
-    """
-
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
-    max_batch_size: int
-    optional_inputs: frozenset[str]
-    adapters: Adapters = field(default_factory=Adapters)
-    answers: Answers = field(default_factory=Answers)
-    client_files: Mapping[str, ClientFile] = field(default_factory=dict)
+    inputs: tuple[TensorSpec, ...]  # in the order of ``config.pbtxt``
+    outputs: tuple[TensorSpec, ...]  # likewise
+    max_batch_size: int  # 0 where the model does not batch
+    optional_inputs: frozenset[str]  # the names of the inputs that a request may leave out
+    adapters: Adapters = field(default_factory=Adapters)  # how an image or a text becomes inputs
+    answers: Answers = field(default_factory=Answers)  # how an output is interpreted
+    client_files: Mapping[str, ClientFile] = field(default_factory=dict)  # name → file in the bucket
 
     def input(self, name: str) -> TensorSpec | None:
         """The input of that name."""
@@ -323,7 +300,7 @@ class ManifestReader:
             try:
                 manifest = json.load(self._s3().get_object(Bucket=bucket, Key=key)["Body"])
             except ClientError as error:
-                if error.response.get("Error", {}).get("Code") not in {"NoSuchKey", "404"}:
+                if code_of(error) not in {"NoSuchKey", "404"}:
                     raise
             else:
                 return manifest, bucket, key.removesuffix(".json")

@@ -147,8 +147,7 @@ def pixels(content: bytes, adapter: ImageAdapter, *, file: str | None = None) ->
     of its models were measured with (torchvision, ``transforms/functional.py``): the shorter side gets the length,
     the longer one is rounded down, and the middle is cut out.
 
-    Raises:
-        InputError: it is no image, or truncated.
+    Raises InputError where it is no image, or truncated.
     """
     from PIL.Image import Resampling  # noqa: PLC0415
 
@@ -247,8 +246,7 @@ def text_from(ids: Sequence[int], tokenizer: Path) -> str:
     An id above the tokenizer's last is left out: models have room for more tokens than their tokenizers make (T5 has
     32,128 for 32,100), and what untrained weights choose there stands for nothing.
 
-    Raises:
-        WorkFailedError: the tokenizer's file is invalid, or an id is below 0 or above 32 bits.
+    Raises WorkFailedError where the tokenizer's file is invalid, or an id is below 0 or above 32 bits.
     """
     tool = _loaded(tokenizer, tokenizer.stat().st_mtime_ns, None, None)
     try:

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.aws_session import code_of
 from tritonstack.client.errors import AmbiguousModelError, ReleaseLookupError, UnknownModelError
 from tritonstack.errors import InputError, Problem
 from tritonstack.naming import NAME_PATTERN, ArchiveName, outputs_parameter, parameter_prefix, release_parameter
@@ -102,11 +103,7 @@ class ModelReference:
 
     @classmethod
     def parse(cls, text: str) -> ModelReference:
-        """Read ``[endpoint/]model`` or ``endpoint/<archive>``.
-
-        Raises:
-            InputError: it is neither.
-        """
+        """Read ``[endpoint/]model`` or ``endpoint/<archive>``. Raises InputError where it is neither."""
         endpoint, slash, rest = text.rpartition("/")
         archive = ArchiveName.parse(rest)
         model = archive.model if archive else rest
@@ -174,8 +171,7 @@ class ReleaseRecords:
     def all(self, *, loaded_since: float = float("-inf")) -> tuple[Release, ...]:
         """Every current release of the environment, by endpoint and model.
 
-        Raises:
-            ReleaseLookupError: the records cannot be read.
+        Raises ReleaseLookupError where the records cannot be read.
         """
         records = self._all.get("", self._read_all, loaded_since=loaded_since)
         return tuple(Release(endpoint=e, model=m, digest=digest) for (e, m), digest in sorted(records.items()))
@@ -197,26 +193,17 @@ class ReleaseRecords:
             raise self._unknown(model, [release.model for release in releases])
         if len(found) > 1:
             candidates = ", ".join(f"{release.endpoint}/{release.model}" for release in found)
-            raise AmbiguousModelError(
-                [
-                    Problem(
-                        field="model's name",
-                        found=f"{model!r}, which {len(found)} endpoints of environment {self._environment!r} serve",
-                        allowed=f"one of {candidates}",
-                    )
-                ]
-            )
+            many = f"{model!r}, which {len(found)} endpoints of environment {self._environment!r} serve"
+            raise AmbiguousModelError([Problem(field="model's name", found=many, allowed=f"one of {candidates}")])
         return found[0]
 
     def _read_one(self, endpoint: str, model: str) -> str:
         name = release_parameter(environment=self._environment, endpoint=endpoint, model=model)
         try:
             return str(self._ssm().get_parameter(Name=name)["Parameter"]["Value"])
-        except ClientError as error:
-            if error.response.get("Error", {}).get("Code") == "ParameterNotFound":
+        except (ClientError, BotoCoreError) as error:
+            if code_of(error) == "ParameterNotFound":
                 raise self._unknown(f"{endpoint}/{model}", self._known_names()) from error
-            raise ReleaseLookupError(f"the release record {name} cannot be read: {error}") from error
-        except BotoCoreError as error:
             raise ReleaseLookupError(f"the release record {name} cannot be read: {error}") from error
 
     def _read_all(self) -> Mapping[tuple[str, str], str]:
@@ -229,13 +216,10 @@ class ReleaseRecords:
                     parts = parameter["Name"].removeprefix(prefix).split("/")
                     if len(parts) == 2 and not parts[0].startswith("_"):
                         records[parts[0], parts[1]] = parameter["Value"]
-        except ClientError as error:
-            raise ReleaseLookupError(
-                f"the release records under {prefix} cannot be listed: {error}\n"
-                "  do: name the endpoint too (endpoint/model), which needs no permission to list"
-            ) from error
-        except BotoCoreError as error:
-            raise ReleaseLookupError(f"the release records under {prefix} cannot be listed: {error}") from error
+        except (ClientError, BotoCoreError) as error:
+            advice = "\n  do: name the endpoint too (endpoint/model), which needs no permission to list"
+            reason = f"the release records under {prefix} cannot be listed: {error}"
+            raise ReleaseLookupError(reason + (advice if isinstance(error, ClientError) else "")) from error
         return records
 
     def _known_names(self) -> list[str]:
@@ -269,15 +253,10 @@ ACCESS_DENIED = frozenset({"AccessDeniedException", "AccessDenied"})
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointMode:
-    """Whether requests carry a TargetModel.
+    """Whether requests carry a TargetModel."""
 
-    Attributes:
-        multi_model: they do.
-        unread: why the mode could not be read, and what to do; multi-model is assumed then. Empty: it was read.
-    """
-
-    multi_model: bool = True
-    unread: str = ""
+    multi_model: bool = True  # they do
+    unread: str = ""  # why the mode could not be read, and what to do; multi-model is assumed then. Empty: it was read
 
 
 class EndpointModes:
@@ -294,8 +273,7 @@ class EndpointModes:
     def mode(self, endpoint: str, *, loaded_since: float = float("-inf")) -> EndpointMode:
         """The mode of an endpoint (its own name, without its environment), read at ``loaded_since`` or later.
 
-        Raises:
-            ReleaseLookupError: SSM gives no answer, or the parameter is damaged or of another contract.
+        Raises ReleaseLookupError where SSM gives no answer, or the parameter is damaged or of another contract.
         """
         return self._modes.get(endpoint, lambda: self._read(endpoint), loaded_since=loaded_since)
 
@@ -304,16 +282,13 @@ class EndpointModes:
         deploy = f"cdk deploy '{self._environment}/serving-{endpoint}'"
         try:
             value = str(self._ssm().get_parameter(Name=name)["Parameter"]["Value"])
-        except ClientError as error:
-            code = error.response.get("Error", {}).get("Code")
-            if code == "ParameterNotFound":
+        except (ClientError, BotoCoreError) as error:
+            if code_of(error) == "ParameterNotFound":
                 # Deployed by a version before outputs. Such a stack's endpoints go on as they were called then.
                 return EndpointMode(unread=f"there is no parameter {name}\n  do: {deploy} writes it")
-            if code in ACCESS_DENIED:
+            if code_of(error) in ACCESS_DENIED:
                 allow = "allow this caller ssm:GetParameter on it (docs/clients.md)"
                 return EndpointMode(unread=f"this caller may not read the parameter {name}\n  do: {allow}")
-            raise ReleaseLookupError(f"the endpoint's mode cannot be read from {name}: {error}") from error
-        except BotoCoreError as error:
             raise ReleaseLookupError(f"the endpoint's mode cannot be read from {name}: {error}") from error
         return EndpointMode(multi_model=_multi_model(value, name=name, deploy=deploy))
 

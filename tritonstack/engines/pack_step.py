@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tritonstack.catalogue.options import minor_version
+from tritonstack.catalogue.releases import minor_version
 from tritonstack.engines.export_step import EngineWork, PlannedEngine
 from tritonstack.engines.gpu_step import PlannedMachine, StepResult, file_of, read_result, refuse_changed
 from tritonstack.engines.trtexec import INT64_TENSORS_SINCE

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
-from tritonstack.aws_session import Session
+from tritonstack.aws_session import Session, code_of
 from tritonstack.catalogue import load_catalogue
 from tritonstack.engines.gpu_step import (
     EngineFailedError,
@@ -39,7 +39,7 @@ from tritonstack.engines.remote_job import (
 )
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import poll_seconds
-from tritonstack.models.bucket import ArtifactBucket, code_of
+from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report
 from tritonstack.models.source import files_below
 from tritonstack.naming import artifact_parameter, builds_parameter

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
-from tritonstack.catalogue.options import minor_version, takes_value, tensorrt_candidates
+from tritonstack.catalogue.options import takes_value, tensorrt_candidates
+from tritonstack.catalogue.releases import minor_version
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.runtime_options import Engine, Shape
 from tritonstack.naming import Platform

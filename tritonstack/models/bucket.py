@@ -14,7 +14,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session
+from tritonstack.aws_session import Session, code_of
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import artifact_parameter
 
@@ -224,11 +224,6 @@ def written_once(write: Callable[[], object]) -> bool:
         else:
             return True
     raise AssertionError("the loop ends by return or raise")
-
-
-def code_of(error: Exception) -> str:
-    """AWS's code of an error, empty where AWS was not reached."""
-    return str(error.response.get("Error", {}).get("Code", "")) if isinstance(error, ClientError) else ""
 
 
 def _bucket_name(environment: str, ssm: Any) -> str:

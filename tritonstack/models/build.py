@@ -76,17 +76,11 @@ class Built:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildSummary:
-    """What a build of several archives came to.
+    """What a build of several archives came to."""
 
-    Attributes:
-        built: the archives.
-        left: the names of those that the deployment builds, since they need a TensorRT engine.
-        environment: the environment's name, or empty.
-    """
-
-    built: tuple[Built, ...]
-    left: tuple[str, ...] = ()
-    environment: str = ""
+    built: tuple[Built, ...]  # the archives
+    left: tuple[str, ...] = ()  # the names of those that the deployment builds, since they need a TensorRT engine
+    environment: str = ""  # the environment's name, or empty
 
     def __str__(self) -> str:
         fresh = [item for item in self.built if item.fresh]

@@ -28,16 +28,8 @@ _PINNED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[^\]]*\])?\s*==\s*[^\s*;\\]+
 _LOCK = "uv pip compile --universal --python-version 3.10 --generate-hashes requirements.in -o requirements.txt"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Requirements:
-    """A lock file; ``hashed`` where it has a hash for every package."""
-
-    path: Path
-    hashed: bool
-
-
-def read_requirements(path: Path) -> Requirements:
-    """Read a lock file.
+def check_requirements(path: Path) -> bool:
+    """Whether a lock file has a hash for every package.
 
     Raises :class:`InputError` where it is missing or empty, a package is not pinned with ``==``, a line is an option of
     pip's, or some packages have hashes and others none.
@@ -62,7 +54,7 @@ def read_requirements(path: Path) -> Requirements:
         problems.append(Problem(file=str(path), found=found, allowed="hashes for all or for none", advice=_LOCK))
     if problems:
         raise InputError(problems)
-    return Requirements(path=path, hashed=all(hashed))
+    return all(hashed)
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
@@ -109,7 +101,7 @@ unset _environment _python
 """
 
 
-def make_wheel_environment(requirements: Requirements, *, python: str, target: Path) -> None:
+def make_wheel_environment(requirements: Path, *, hashed: bool, python: str, target: Path) -> None:
     """Put wheels for ``python`` (``3.10``) into ``target``, and an ``activate`` that works wherever it lies.
 
     Nothing is compiled, and no interpreter of that version is needed. The same lock file gives the same bytes.
@@ -122,8 +114,8 @@ def make_wheel_environment(requirements: Requirements, *, python: str, target: P
         *(str(installer()), "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"),
         *("--target", str(site), "--python", sys.executable),
         *("--python-version", python, "--python-platform", PLATFORM),
-        *(["--require-hashes"] if requirements.hashed else []),
-        *("--link-mode", "copy", "--no-config", "-r", str(requirements.path.resolve())),
+        *(["--require-hashes"] if hashed else []),
+        *("--link-mode", "copy", "--no-config", "-r", str(requirements.resolve())),
     ]
     run(command, what=f"the execution environment for Python {python}")
     _tidy(site)
@@ -225,7 +217,9 @@ def channel() -> str:
     return os.environ.get(CHANNEL_VARIABLE, CHANNEL).rstrip("/")
 
 
-def make_conda_environment(requirements: Requirements, *, python: str, conda: Path, target: Path, work: Path) -> None:
+def make_conda_environment(
+    requirements: Path, *, hashed: bool, python: str, conda: Path, target: Path, work: Path
+) -> None:
     """Make an environment with Python ``python`` and the lock file's packages, and lay it out for moving in ``target``.
 
     conda-pack gives a folder here, not its own .tar.gz: the project's packer gives the same bytes for the same content.
@@ -236,20 +230,17 @@ def make_conda_environment(requirements: Requirements, *, python: str, conda: Pa
     prefix = work / "conda"
     what = f"the execution environment for Python {python}"
     create = ["create", "--yes", "--quiet", "--prefix", str(prefix), "--override-channels", "--channel", channel()]
-    run([str(conda), *create, f"python={python}", "libgcc-ng"], what=what, variables=_variables())
+    variables = installer_variables() | {"PYTHONNOUSERSITE": "True"}
+    run([str(conda), *create, f"python={python}", "libgcc-ng"], what=what, variables=variables)
     install = ["pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--link-mode", "copy", "--no-config"]
-    hashes = ["--require-hashes"] if requirements.hashed else []
-    source = ["-r", str(requirements.path.resolve())]
+    hashes = ["--require-hashes"] if hashed else []
+    source = ["-r", str(requirements.resolve())]
     run([str(installer()), *install, *hashes, "--python", str(prefix / "bin" / "python"), *source], what=what)
     target.rmdir()
     packing = ["--quiet", "--prefix", str(prefix), "--output", str(target), "--format", "no-archive"]
     command = [str(installer()), "tool", "run", "--from", _CONDA_PACK, "--with", "setuptools<81", "conda-pack"]
     run([*command, *packing], what=what)
     shutil.rmtree(prefix)
-
-
-def _variables() -> dict[str, str]:
-    return installer_variables() | {"PYTHONNOUSERSITE": "True"}
 
 
 def _reachable(address: str) -> bool:
@@ -280,27 +271,16 @@ Way = Literal["wheels", "conda-pack"]
 
 @dataclass(frozen=True, kw_only=True)
 class PackedEnvironment:
-    """A packed environment.
+    """A packed environment."""
 
-    Attributes:
-        path: the .tar.gz.
-        python: the minor version that it is for (``3.10``).
-        packages: name → version.
-        way: how it was made: ``wheels`` or ``conda-pack``.
-        hashed: every package was checked against a hash of the lock file.
-        bytes: the file's size.
-        sha256: the file's SHA-256 sum.
-        unpacked_bytes: what it takes when Triton unpacks it, as a tar file.
-    """
-
-    path: Path
-    python: str
-    packages: Mapping[str, str]
-    way: Way
-    hashed: bool
-    bytes: int
-    sha256: str
-    unpacked_bytes: int
+    path: Path  # the .tar.gz
+    python: str  # the minor version that it is for (``3.10``)
+    packages: Mapping[str, str]  # name → version
+    way: Way  # how it was made: ``wheels`` or ``conda-pack``
+    hashed: bool  # every package was checked against a hash of the lock file
+    bytes: int  # the file's size
+    sha256: str  # the file's SHA-256 sum
+    unpacked_bytes: int  # what it takes when Triton unpacks it, as a tar file
 
 
 def make_execution_environment(
@@ -320,28 +300,26 @@ def make_execution_environment(
         report: called with each step.
 
     Raises:
-        InputError: the lock file is missing or pins not everything; the version is not one.
+        InputError: the lock file is missing or pins not everything.
         WorkFailedError: packages could not be fetched, for example because there is no wheel for that Python.
     """
-    if not re.fullmatch(r"3\.[0-9]+", python):
-        raise InputError([Problem(found=f"Python {python!r}", allowed="a minor version such as 3.10")])
-    requirements = read_requirements(folder / recipe_part.requirements)
-    conda = find_conda()
+    requirements = folder / recipe_part.requirements
+    hashed, conda = check_requirements(requirements), find_conda()
     with partial_folder(target.parent, name=f".{target.name}") as work:
         place = work / "environment"
         place.mkdir()
         if conda is None:
             report(f"execution environment for Python {python} out of wheels")
-            make_wheel_environment(requirements, python=python, target=place)
+            make_wheel_environment(requirements, hashed=hashed, python=python, target=place)
         else:
             report(f"execution environment for Python {python} with {conda.name} and conda-pack")
-            make_conda_environment(requirements, python=python, conda=conda, target=place, work=work)
+            make_conda_environment(requirements, hashed=hashed, python=python, conda=conda, target=place, work=work)
         way: Way = "wheels" if conda is None else "conda-pack"
         packages = packages_in(place / "lib" / f"python{python}" / "site-packages")
         if "numpy" not in packages:  # the backend itself imports it: without it not even the stub starts
             found = f"{len(packages)} packages without numpy"
             allowed = "numpy, which the Python backend imports"
-            raise InputError([Problem(file=str(requirements.path), found=found, allowed=allowed)])
+            raise InputError([Problem(file=str(requirements), found=found, allowed=allowed)])
         mark = {"python": python, "way": way, "packages": packages}
         (place / MARK).write_text(json.dumps(mark, indent=1, sort_keys=True) + "\n")
         packed = pack_reporting(place, target, name=target.name, report=report)
@@ -351,7 +329,7 @@ def make_execution_environment(
         python=python,
         packages=packages,
         way=way,
-        hashed=requirements.hashed,
+        hashed=hashed,
         bytes=packed.bytes,
         sha256=packed.sha256,
         unpacked_bytes=packed.tar_bytes,

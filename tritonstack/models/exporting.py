@@ -6,17 +6,16 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError, ProfileNotFound
 
-from tritonstack.aws_session import Session
+from tritonstack.aws_session import Session, code_of
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import code_of
 from tritonstack.models.inputs import library_files, lock_digests, sha256_of, short_digest
 from tritonstack.models.manifest import ModelEntry, Places, SampleEntry
 from tritonstack.models.model_config import read_config
@@ -129,7 +128,7 @@ def _download(url: str, file: Path, *, source: ArchiveSource, report: Report, se
         answer = client.get_object(Bucket=bucket, Key=key)
         total = int(answer["ContentLength"])
         with file.open("wb") as stream:
-            for chunk in _chunks(answer["Body"]):
+            for chunk in answer["Body"].iter_chunks(CHUNK):  # botocore raises where it ends early
                 digest.update(chunk)
                 stream.write(chunk)
                 done += len(chunk)
@@ -143,11 +142,6 @@ def _download(url: str, file: Path, *, source: ArchiveSource, report: Report, se
             raise _wrong(source, "source.s3", f"{url}: {code_of(error)}", "an object that is there") from error
         raise WorkFailedError(f"could not download {url}: {error}") from error
     return digest.hexdigest()
-
-
-def _chunks(body: Any) -> Iterator[bytes]:
-    """A streamed answer's content; botocore raises where it ends early."""
-    yield from body.iter_chunks(CHUNK)
 
 
 def _wrong(source: ArchiveSource, field: str, found: str, allowed: str) -> InputError:
@@ -165,21 +159,13 @@ WriteSample = Callable[[Path], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """The finished exports of a folder.
+    """The finished exports of a folder."""
 
-    Attributes:
-        files: the folder of their files.
-        figures: what they measured.
-        tools: name → version.
-        inputs: file that they read → its SHA-256.
-        spent: what those took that were made now; empty where an earlier build made them.
-    """
-
-    files: Path
-    figures: dict[str, float]
-    tools: dict[str, str]
-    inputs: dict[str, str]
-    spent: tuple[Spent, ...] = ()
+    files: Path  # the folder of their files
+    figures: dict[str, float]  # what they measured
+    tools: dict[str, str]  # name → version
+    inputs: dict[str, str]  # file that they read → its SHA-256
+    spent: tuple[Spent, ...] = ()  # what those took that were made now; empty where an earlier build made them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +199,10 @@ def export_source(
     for count in range(done, len(exports)):
         before = kept[count - 1] if count else None
         with partial_folder(work, name=folder) as partial:
-            _link_tree(before / FILES if before else None, partial / FILES)
+            if before:
+                shutil.copytree(before / FILES, partial / FILES, copy_function=link_or_copy)
+            else:
+                (partial / FILES).mkdir()
             sample = partial / SAMPLE
             given = _Given(sample=sample if write_sample(sample) else None, weights=weights)
             spent.append(_run(source, exports[count], partial, given, report))
@@ -256,13 +245,6 @@ def _run(source: ArchiveSource, export: Export, partial: Path, given: _Given, re
     if missing:
         raise WorkFailedError(f"{what}: {source.folder / export.script} did not write {', '.join(missing)}")
     return spent
-
-
-def _link_tree(source: Path | None, target: Path) -> None:
-    if source is None:
-        target.mkdir()
-        return
-    shutil.copytree(source, target, copy_function=link_or_copy)
 
 
 def link_or_copy(source: str, target: str) -> None:

@@ -54,7 +54,7 @@ def sources_of(
     """The archives that ``name`` means: one archive, or all of a folder.
 
     ``file`` and ``field``: where the name is written, for the message about one that nothing is called.
-    Raises :class:`InputError`: nothing is called so, two things are, or a recipe is wrong.
+    Raises :class:`InputError` where nothing is called so, two things are, or a recipe is wrong.
     """
     if (repositories / name).is_dir():
         return archives_of(repositories / name, choice)

@@ -287,15 +287,10 @@ class ManifestStore(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltHere:
-    """The archives that were built here: ``<folder>/[<target>/]<model>.<digest>.json``.
+    """The archives that were built here: ``<folder>/[<target>/]<model>.<digest>.json``."""
 
-    Attributes:
-        folder: ``.local/archives``.
-        name: the place, in words.
-    """
-
-    folder: Path
-    name: str = ".local/archives"
+    folder: Path  # ``.local/archives``
+    name: str = ".local/archives"  # the place, in words
 
     def manifest(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> Manifest | None:
         """What serves on the platform, if that was built; else what only the local Triton serves."""
@@ -314,15 +309,10 @@ class BuiltHere:
 
 @dataclass(frozen=True, kw_only=True)
 class CopyOfBucket:
-    """A folder as the bucket has it: ``<folder>/<endpoint>/<platform>/<model>.<digest>.json``.
+    """A folder as the bucket has it: ``<folder>/<endpoint>/<platform>/<model>.<digest>.json``."""
 
-    Attributes:
-        folder: the copy of ``manifests/``.
-        name: the place, in words.
-    """
-
-    folder: Path
-    name: str
+    folder: Path  # the copy of ``manifests/``
+    name: str  # the place, in words
 
     def manifest(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> Manifest | None:
         """Of this endpoint; else of another of the platform, which holds the same archive."""
@@ -338,19 +328,12 @@ class CopyOfBucket:
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveSize:
-    """The size of one archive.
+    """The size of one archive."""
 
-    Attributes:
-        packed: bytes of the .tar.gz, which an instance fetches; None where that is not known.
-        unpacked: bytes of the tar inside, which lie on its disk; likewise.
-        reason: why not; empty where it is.
-        source: name of the store that has its manifest; empty without one.
-    """
-
-    packed: int | None = None
-    unpacked: int | None = None
-    reason: str = ""
-    source: str = ""
+    packed: int | None = None  # bytes of the .tar.gz, which an instance fetches; None where that is not known
+    unpacked: int | None = None  # bytes of the tar inside, which lie on its disk; likewise
+    reason: str = ""  # why not; empty where it is
+    source: str = ""  # name of the store that has its manifest; empty without one
 
 
 class Sizes:

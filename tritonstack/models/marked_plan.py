@@ -38,8 +38,7 @@ def write_marked_plan(path: Path, *, header: dict[str, Any], onnx: Path) -> None
 def read_header(path: Path) -> dict[str, Any]:
     """What the stand-in was asked for: TensorRT's version, the GPU, the options.
 
-    Raises:
-        ValueError: the file is not one of trtexec-stand-in's, or is damaged.
+    Raises ValueError where the file is not one of trtexec-stand-in's, or is damaged.
     """
     with path.open("rb") as stream:
         if stream.read(len(MARK)) != MARK:

@@ -115,11 +115,6 @@ class GzipWriter:
             _write_all(self._stream, buffers[start : start + _VECTORS])
 
 
-def compressed_share(sample: bytes | memoryview) -> float:
-    """The size of ``sample`` compressed as this module compresses, as a share of its size (1 for nothing)."""
-    return len(isal_zlib.compress(sample, _LEVEL)) / len(sample) if sample else 1.0
-
-
 def _compressed(piece: bytes | memoryview) -> _Piece:
     compressor = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, -15)
     start = compressor.compress(piece)
@@ -318,7 +313,7 @@ def _stores(stream: BinaryIO, size: int) -> bool:
             parts.append(_read(stream, _SAMPLE_BYTES))
         sample = b"".join(parts)
     stream.seek(0)
-    return compressed_share(sample) > STORE_ABOVE
+    return not sample or len(isal_zlib.compress(sample, _LEVEL)) / len(sample) > STORE_ABOVE
 
 
 def _entries(folder: Path) -> Iterator[_Entry]:

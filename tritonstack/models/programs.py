@@ -29,17 +29,11 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """Time and memory of one step of a build; they differ from machine to machine and so are in no manifest.
+    """Time and memory of one step of a build; they differ from machine to machine and so are in no manifest."""
 
-    Attributes:
-        step: ``export of bert-large (torch)``.
-        seconds: from its start to its end.
-        peak_bytes: the most memory that it held at once, resident.
-    """
-
-    step: str
-    seconds: float
-    peak_bytes: int
+    step: str  # ``export of bert-large (torch)``
+    seconds: float  # from its start to its end
+    peak_bytes: int  # the most memory that it held at once, resident
 
     def __str__(self) -> str:
         return f"{self.step}: {self.seconds:.0f} s, {self.peak_bytes / _GIB:.1f} GiB of memory at most"

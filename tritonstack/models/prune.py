@@ -13,11 +13,11 @@ from typing import Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session
+from tritonstack.aws_session import Session, code_of
 from tritonstack.catalogue import load_catalogue
 from tritonstack.disk import partial_folder
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, code_of
+from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.execution_environment import environment_stem
 from tritonstack.models.exporting import export_digest
 from tritonstack.models.inputs import model_digest
@@ -154,15 +154,10 @@ _SOURCE = re.compile(r"(?P<stem>[0-9a-f]{64})")
 
 @dataclass(frozen=True, kw_only=True)
 class UnneededFiles:
-    """What belongs together and may go: an archive with its manifest and client files, an export, or a download.
+    """What belongs together and may go: an archive with its manifest and client files, an export, or a download."""
 
-    Attributes:
-        paths: files and folders, first the one whose presence means that all is there.
-        bytes: of all of them.
-    """
-
-    paths: tuple[Path, ...]
-    bytes: int
+    paths: tuple[Path, ...]  # files and folders, first the one whose presence means that all is there
+    bytes: int  # of all of them
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -84,19 +84,13 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishSummary:
-    """What became of every archive of an environment.
+    """What became of every archive of an environment."""
 
-    Attributes:
-        bucket: the bucket's name.
-        archives: what became of each.
-        left: the names of those that the deployment builds and publishes, since they need a TensorRT engine.
-        environment: the environment's name.
-    """
-
-    bucket: str
-    archives: tuple[Published, ...]
+    bucket: str  # the bucket's name
+    archives: tuple[Published, ...]  # what became of each
+    # the names of those that the deployment builds and publishes, since they need a TensorRT engine
     left: tuple[str, ...] = ()
-    environment: str = ""
+    environment: str = ""  # the environment's name
 
     def __str__(self) -> str:
         outcomes = [item.outcome for item in self.archives]
@@ -109,21 +103,13 @@ class PublishSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltArchive:
-    """One archive on its way to one endpoint's platform.
+    """One archive on its way to one endpoint's platform."""
 
-    Attributes:
-        source: what it was built from.
-        name: its model and digest.
-        endpoint: the endpoint's name within the environment.
-        platform: under whose prefix it goes.
-        target: what it was built for, where its bytes depend on it.
-    """
-
-    source: ArchiveSource
-    name: ArchiveName
-    endpoint: str
-    platform: Platform
-    target: str | None
+    source: ArchiveSource  # what it was built from
+    name: ArchiveName  # its model and digest
+    endpoint: str  # the endpoint's name within the environment
+    platform: Platform  # under whose prefix it goes
+    target: str | None  # what it was built for, where its bytes depend on it
 
     @property
     def key(self) -> str:
@@ -322,13 +308,10 @@ def _put(archive: BuiltArchive, manifest: Manifest, *, bucket: ArtifactBucket, p
         done += count
         report(f"{archive.name.model}: {100 * done // total} % of {total / 1e6:,.1f} MB")
 
-    file = places.archive(archive.name, archive.target)
-    return bucket.put_once(archive.key, file, metadata=_metadata(manifest.archive), sent=sent)
-
-
-def _metadata(entry: ArchiveEntry) -> dict[str, str]:
-    """Metadata of an archive's object: its manifest can be checked without reading the archive."""
-    return {"sha256": entry.sha256, "tar-bytes": str(entry.tar_bytes), "tar-sha256": entry.tar_sha256}
+    file, entry = places.archive(archive.name, archive.target), manifest.archive
+    # By it the manifest can be checked without reading the archive.
+    metadata = {"sha256": entry.sha256, "tar-bytes": str(entry.tar_bytes), "tar-sha256": entry.tar_sha256}
+    return bucket.put_once(archive.key, file, metadata=metadata, sent=sent)
 
 
 def _entry(file: str, stored: StoredObject) -> ArchiveEntry | None:
@@ -352,14 +335,6 @@ def _belongs(manifest: Manifest, stored: StoredObject) -> bool:
     return manifest.archive == entry if entry else manifest.archive.bytes == stored.bytes
 
 
-def _of_stored(ours: Manifest, entry: ArchiveEntry) -> Manifest:
-    """Our manifest as it is of another build's archive. Two builds give two plans: of theirs nothing is known here."""
-    if ours.archive == entry:
-        return ours
-    figures = {name: value for name, value in ours.figures.items() if name != ENGINE_FIGURE}
-    return ours.model_copy(update={"archive": entry, "engines": {}, "figures": figures})
-
-
 def _mend(archive: BuiltArchive, ours: Manifest, *, stored: StoredObject, bucket: ArtifactBucket) -> bool:
     """Make the bucket's manifest describe the bucket's archive; True where it did not.
 
@@ -380,6 +355,8 @@ def _mend(archive: BuiltArchive, ours: Manifest, *, stored: StoredObject, bucket
             "  and neither does the manifest that was built here\n"
             "  do:      delete both objects, then publish again"
         )
-    mended = _of_stored(ours, entry) if entry else ours
-    bucket.put(archive.manifest_key, mended.to_json().encode())
+    if entry and entry != ours.archive:  # another build's, and two builds give two plans: nothing is known of theirs
+        figures = {name: value for name, value in ours.figures.items() if name != ENGINE_FIGURE}
+        ours = ours.model_copy(update={"archive": entry, "engines": {}, "figures": figures})
+    bucket.put(archive.manifest_key, ours.to_json().encode())
     return True

@@ -82,18 +82,13 @@ def _read_request(folder: Path, recipe: Recipe, exported: Path | None, problems:
         found = f"{kind} file {request.name}, but no adapter for it"
         problems.append(Problem(file=recipe_file, field="sample.request", found=found, allowed=f"adapters.{kind}"))
     elif content is not None and kind == "image":
-        problems += _wrong_image(content, request)
+        from tritonstack.client.preprocessing import check_image  # noqa: PLC0415  Pillow, which synthesis need not load
+
+        try:
+            check_image(content, file=str(request))
+        except InputError as error:
+            problems += error.problems
     return {"content": encoded, "adapter": kind}
-
-
-def _wrong_image(content: bytes, file: Path) -> Sequence[Problem]:
-    from tritonstack.client.preprocessing import check_image  # noqa: PLC0415  Pillow, which synthesis need not load
-
-    try:
-        check_image(content, file=str(file))
-    except InputError as error:
-        return error.problems
-    return ()
 
 
 def compare_answer(sample: SampleEntry, outputs: Sequence[Mapping[str, Any]], *, model: str) -> float:
@@ -353,7 +348,7 @@ def prove_sample(
     proven on this machine.
     """
     configs = {path.name: read_config((path / CONFIG).read_text()) for path in model_directories(repository)}
-    if any(_needs_container(config) for config in configs.values()):
+    if not all(_needs(config) <= PROVABLE for config in configs.values()):
         return _prove_in_container(
             repository, configs, model=model, sample=sample, request=request, work=work, report=report
         )
@@ -388,10 +383,6 @@ _PROVERS = {
 
 def _needs(config: ModelConfig) -> set[str]:
     return {config.backend, *({ENVIRONMENT} & config.node.entries("parameters").keys())}
-
-
-def _needs_container(config: ModelConfig) -> bool:
-    return not _needs(config) <= PROVABLE
 
 
 def _prove_in_container(

@@ -64,25 +64,18 @@ class OwnModel:
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveSource:
-    """One archive's source.
+    """One archive's source."""
 
-    Attributes:
-        name: the archive's name: the folder's, ``<folder>-<overlay>`` or ``<folder>-<copy>``.
-        folder: the model folder.
-        overlay: the overlay's name, or None.
-        copy: the copy's number, or None where the folder has no copies.
-        choice: size and weights; they matter only where the recipe makes a difference between them.
-        library: the folder of the exporters' library that its scripts import, where it is not this project's own: kept
-            inputs have theirs.
-        written: the folder's recipe as it is written, where it was read already.
-    """
-
-    name: str
-    folder: Path
-    overlay: str | None = None
-    copy: int | None = None
+    name: str  # the archive's name: the folder's, ``<folder>-<overlay>`` or ``<folder>-<copy>``
+    folder: Path  # the model folder
+    overlay: str | None = None  # the overlay's name, or None
+    copy: int | None = None  # the copy's number, or None where the folder has no copies
+    # size and weights; they matter only where the recipe makes a difference between them
     choice: BuildChoice = field(default_factory=BuildChoice)
+    # the folder of the exporters' library that its scripts import, where it is not this project's own: kept inputs have
+    # theirs
     library: Path | None = None
+    # the folder's recipe as it is written, where it was read already
     written: Recipe | None = field(default=None, repr=False, compare=False)
 
     @cached_property
@@ -223,16 +216,11 @@ in the local Triton."""
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveContents:
-    """The Triton models of one archive, those of used folders included.
+    """The Triton models of one archive, those of used folders included."""
 
-    Attributes:
-        models: their directories' names, sorted.
-        ensembles: those of them that SageMaker's front end takes for ensembles.
-        backends: what ``backend:`` and ``platform:`` of their configurations name (``onnxruntime``, ``ensemble``, …).
-    """
-
-    models: tuple[str, ...]
-    ensembles: tuple[str, ...]
+    models: tuple[str, ...]  # their directories' names, sorted
+    ensembles: tuple[str, ...]  # those of them that SageMaker's front end takes for ensembles
+    # what ``backend:`` and ``platform:`` of their configurations name (``onnxruntime``, ``ensemble``, …)
     backends: frozenset[str]
 
 
@@ -296,19 +284,12 @@ TRTEXEC = "trtexec-stand-in: the ONNX graph, marked, in the plan's place"
 
 @dataclass(frozen=True, kw_only=True)
 class TensorrtModel:
-    """One TensorRT model of a repository.
+    """One TensorRT model of a repository."""
 
-    Attributes:
-        name: its directory.
-        versions: its version folders, the oldest first.
-        plan: the file name that a plan of it has.
-        plans: the plans that are there, marked ones included.
-    """
-
-    name: str
-    versions: tuple[Path, ...]
-    plan: str
-    plans: tuple[Path, ...]
+    name: str  # its directory
+    versions: tuple[Path, ...]  # its version folders, the oldest first
+    plan: str  # the file name that a plan of it has
+    plans: tuple[Path, ...]  # the plans that are there, marked ones included
 
     @property
     def has_plan(self) -> bool:

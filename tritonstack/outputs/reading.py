@@ -10,10 +10,9 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ValidationError
 
-from tritonstack.aws_session import Session
+from tritonstack.aws_session import Session, code_of
 from tritonstack.config import Environment
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import code_of
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName, outputs_parameter
 from tritonstack.outputs.contract import (
     CONTRACT,

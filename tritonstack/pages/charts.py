@@ -139,23 +139,16 @@ def time_text(moment: float, *, days: bool) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Lines between two axes.
-
-    Attributes:
-        title, unit: unit of the vertical axis.
-        limits: values with a dashed line across, and their labels.
-        gap: distance between points from which on they are not connected; None: all are.
-        dots: whether each point is marked, with its label and values as a tooltip.
-    """
+    """Lines between two axes."""
 
     title: str
-    unit: str
+    unit: str  # of the vertical axis
     lines: Sequence[Line]
     x: Axis
     y: Axis
-    limits: Sequence[tuple[float, str]] = field(default_factory=tuple)
-    gap: float | None = None
-    dots: bool = False
+    limits: Sequence[tuple[float, str]] = field(default_factory=tuple)  # values with a dashed line across, and labels
+    gap: float | None = None  # distance between points from which on they are not connected; None: all are
+    dots: bool = False  # whether each point is marked, with its label and values as a tooltip
 
 
 def line_chart(chart: Chart) -> Markup:

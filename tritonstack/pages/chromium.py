@@ -28,8 +28,7 @@ def find_chromium() -> Path | None:
 def write_picture(html: str, target: Path) -> None:
     """Draw a whole page at a width of 1280 pixels as PNG.
 
-    Raises:
-        WorkFailedError: there is no Chromium, or it draws nothing.
+    Raises WorkFailedError where there is no Chromium, or it draws nothing.
     """
     browser = find_chromium()
     if browser is None:

@@ -16,8 +16,7 @@ from tritonstack.pages.charts import Line, key
 class Figure:
     """A chart with its title and legend.
 
-    Attributes:
-        title, unit: above the chart.
+    title, unit: above the chart.
         picture: the SVG element; "" where there is no data.
         key: unique on the page.
         points: how many points are drawn.

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -18,36 +18,29 @@ from tritonstack.client.releases import Release, TimedCache
 from tritonstack.models.model_config import ModelConfig, config_json, read_config
 from tritonstack.naming import ArchiveName, endpoint_name
 
+if TYPE_CHECKING:
+    from tritonstack.client.model_client import ModelClient
+
 Manifest = Mapping[str, Any]
-
-
-class Lookup(Protocol):
-    """What the proxy needs of ModelClient for manifests."""
-
-    def resolve(self, name: str) -> Release:
-        """The current archive of a model."""
-
-    def manifest(self, name: str) -> Manifest | None:
-        """The manifest of a model's archive in the bucket; None where this caller cannot read it."""
 
 
 class Manifests:
     """Manifests by archive. One never changes, so one that was found is kept. Thread safe."""
 
-    def __init__(self, *, lookup: Lookup, archives: Path | None) -> None:
+    def __init__(self, *, client: ModelClient, archives: Path | None) -> None:
         """``archives``: the folder of the archives built on this machine; None for none."""
-        self._lookup = lookup
+        self._client = client
         self._archives = archives
         self._kept: dict[Release, Manifest] = {}
         self._lock = threading.Lock()
 
     def of(self, name: str) -> Manifest | None:
         """A model's manifest, or None where it cannot be read. Raises what the client raises for the name."""
-        release = self._lookup.resolve(name)
+        release = self._client.resolve(name)
         with self._lock:
             if release in self._kept:
                 return self._kept[release]
-        found = self._lookup.manifest(name) or self._built_here(release)
+        found = self._client.manifest(name) or self._built_here(release)
         if found is not None:
             with self._lock:
                 self._kept[release] = found
@@ -106,29 +99,18 @@ class EndpointStates:
 # InvokeEndpoint reports neither the versions of a model nor statistics, so neither is described.
 
 
-SERVER_NAME = "tritonstack-proxy"
 EXTENSIONS = ("classification", "schedule_policy", "model_configuration", "binary_tensor_data", "parameters")
 """Triton's extensions that InvokeEndpoint carries. Without ``statistics`` perf_analyzer requests none."""
-
-
-def server_metadata() -> dict[str, Any]:
-    """The server metadata."""
-    return {"name": SERVER_NAME, "version": VERSION, "extensions": list(EXTENSIONS)}
+SERVER_METADATA = {"name": "tritonstack-proxy", "version": VERSION, "extensions": EXTENSIONS}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Described:
-    """A model to describe.
+    """A model to describe."""
 
-    Attributes:
-        manifest: of its archive.
-        name: ``[endpoint/]model`` as the client spells it.
-        step: directory of an ensemble's step in the archive; empty for the model itself.
-    """
-
-    manifest: Mapping[str, Any]
-    name: str
-    step: str = ""
+    manifest: Mapping[str, Any]  # of its archive
+    name: str  # ``[endpoint/]model`` as the client spells it
+    step: str = ""  # directory of an ensemble's step in the archive; empty for the model itself
 
     @property
     def address(self) -> str:

@@ -15,7 +15,7 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 
-from tritonstack.aws_session import EXPIRED_CODES, NOT_TAKEN_CODES
+from tritonstack.aws_session import EXPIRED_CODES, NOT_TAKEN_CODES, code_of
 from tritonstack.client.errors import (
     EndpointUnavailableError,
     MalformedAnswerError,
@@ -85,15 +85,12 @@ def one_line(error: TritonstackError) -> str:
 
 def lacks_credentials(error: BaseException) -> bool:
     """Whether a request failed for missing, wrong or expired credentials."""
-    return any(
-        isinstance(one, CREDENTIAL_ERRORS) or (isinstance(one, ClientError) and error_code(one) in CREDENTIAL_CODES)
-        for one in causes(error)
-    )
+    return any(isinstance(one, CREDENTIAL_ERRORS) or code_of(one) in CREDENTIAL_CODES for one in causes(error))
 
 
 def is_denied(error: BaseException) -> bool:
     """Whether AWS denied a permission."""
-    return any(isinstance(one, ClientError) and error_code(one) in DENIED_CODES for one in causes(error))
+    return any(code_of(one) in DENIED_CODES for one in causes(error))
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
@@ -102,11 +99,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
     while one is not None:
         yield one
         one = one.__cause__
-
-
-def error_code(error: ClientError) -> str:
-    """AWS's code in an error."""
-    return str(error.response.get("Error", {}).get("Code", ""))
 
 
 def _models_own(error: ModelFailedError) -> Answer:
@@ -151,7 +143,7 @@ def _unavailable(error: EndpointUnavailableError) -> int:
     cause = error.__cause__
     if isinstance(cause, ReadTimeoutError):
         return 504
-    throttled = isinstance(cause, ClientError) and error_code(cause) in THROTTLING_CODES
+    throttled = cause is not None and code_of(cause) in THROTTLING_CODES
     return 429 if throttled or _http_status(error) == 429 else 503
 
 

@@ -98,9 +98,8 @@ class KServeAnswer:
 def request_body(headers: Headers, body: bytes, *, limit: int) -> Body:
     """The InvokeEndpoint body of a KServe request.
 
-    Raises:
-        HttpError: the header's length does not fit the body, or the body cannot be decompressed, or is larger than
-            ``limit`` bytes then.
+    Raises HttpError where the header's length does not fit the body, or the body cannot be decompressed, or is larger
+    than ``limit`` bytes then.
     """
     content = decoded(body, headers.get(b"content-encoding", b"").decode("latin-1"), limit=limit)
     length = headers.get(LENGTH_HEADER)
@@ -118,8 +117,7 @@ def request_body(headers: Headers, body: bytes, *, limit: int) -> Body:
 def kserve_answer(raw: RawAnswer, *, model: str) -> KServeAnswer:
     """A response of InvokeEndpoint in KServe's form, with ``model`` instead of the archive's name.
 
-    Raises:
-        MalformedAnswerError: no inference response, or one whose length does not fit.
+    Raises MalformedAnswerError where it is no inference response, or its length does not fit.
     """
     length = _json_length(raw)
     described = raw.content if length is None else raw.content[:length]

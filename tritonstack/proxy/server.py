@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 import queue
@@ -13,19 +14,18 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
 
 from botocore.config import Config
 
 from tritonstack.aws_session import Session
-from tritonstack.client.body import Body
 from tritonstack.client.errors import ReleaseLookupError
-from tritonstack.client.invocation import Clock, RawAnswer, Target, Wait
+from tritonstack.client.invocation import Clock, Wait
 from tritonstack.client.model_client import ModelClient
-from tritonstack.client.releases import ModelReference, Release
+from tritonstack.client.releases import ModelReference
 from tritonstack.errors import InputError, TritonstackError
-from tritonstack.http_server import Answer, Headers, InvokeError, Manner, Request, Sender, Server
+from tritonstack.http_server import Answer, Headers, Manner, Request, Sender, Server
 from tritonstack.proxy import descriptions
 from tritonstack.proxy.descriptions import EndpointStates, Manifest, Manifests
 from tritonstack.proxy.errors import HttpError, answer_of, error_answer, is_denied
@@ -106,17 +106,11 @@ _NOT_HERE = {
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A parsed method and path.
+    """A parsed method and path."""
 
-    Attributes:
-        what: the operation.
-        model: ``[endpoint/]model`` as the client spells it; empty for operations of the server.
-        version: the model version in the path; empty where there is none.
-    """
-
-    what: What
-    model: str = ""
-    version: str = ""
+    what: What  # the operation
+    model: str = ""  # ``[endpoint/]model`` as the client spells it; empty for operations of the server
+    version: str = ""  # the model version in the path; empty where there is none
 
 
 def read_route(method: bytes, path: bytes) -> Route:
@@ -181,19 +175,6 @@ class CallerGoneError(Exception):
     """The client closed its connection before the response."""
 
 
-class Client(Protocol):
-    """What the proxy needs of ModelClient."""
-
-    def send_raw(self, name: str, body: Body) -> tuple[Target, RawAnswer]:
-        """Call a model; its response without decoding."""
-
-    def resolve(self, name: str) -> Release:
-        """A model's current archive."""
-
-    def releases(self) -> tuple[Release, ...]:
-        """Every current release."""
-
-
 class CallerWatch:
     """Stops retries for a client that closed its connection, to free the thread. A running attempt goes on."""
 
@@ -221,7 +202,7 @@ class CallerWatch:
 class Parts:
     """Parts of a proxy; ``watch.on_wait`` is the callback of ``client``."""
 
-    client: Client
+    client: ModelClient
     states: EndpointStates
     manifests: Manifests
     watch: CallerWatch
@@ -252,12 +233,12 @@ class Proxy:
         self._callers = CallThreads(count=concurrency, name="invoke")
         self._lookups = CallThreads(count=LOOKUP_THREADS, name="look-up")
         self._answers: dict[str, Callable[[Route, Request], Answer]] = {
-            "server": lambda _route, _request: Answer.of_json(descriptions.server_metadata()),
+            "server": lambda _route, _request: Answer.of_json(descriptions.SERVER_METADATA),
             "ready": self._server_ready,
             "index": self._index,
-            "model": self._metadata,
+            "model": lambda route, _request: self._described(route, descriptions.model_metadata),
             "model-ready": self._model_ready,
-            "config": self._config,
+            "config": lambda route, _request: self._described(route, descriptions.model_config),
             "infer": self._infer,
         }
 
@@ -299,7 +280,7 @@ class Proxy:
         with self._parts.watch.of(request.sender):
             target, raw = self._parts.client.send_raw(name, body)
         answer = kserve_answer(raw, model=route.model)
-        if route.version and int(route.version) != _number(answer.model_version):
+        if route.version and str(int(route.version)) != answer.model_version:
             return error_answer(
                 404,
                 f"version {route.version} of {route.model} was asked for: InvokeEndpoint cannot choose one, and the "
@@ -320,12 +301,6 @@ class Proxy:
         release = self._parts.client.resolve(self._named(route.model))
         reason = self._parts.states.unready(release.endpoint)
         return error_answer(503, reason) if reason else Answer(200, {}, b"")
-
-    def _metadata(self, route: Route, _request: Request) -> Answer:
-        return self._described(route, descriptions.model_metadata)
-
-    def _config(self, route: Route, _request: Request) -> Answer:
-        return self._described(route, descriptions.model_config)
 
     def _described(self, route: Route, describe: Callable[[descriptions.Described], dict[str, Any]]) -> Answer:
         name, step = descriptions.split_address(route.model)
@@ -385,21 +360,16 @@ def _only_ready(body: bytes) -> bool:
     return isinstance(asked, dict) and asked.get("ready") is True
 
 
-def _number(version: str) -> int | None:
-    return int(version) if version.isascii() and version.isdigit() else None
-
-
 LAST_REQUESTS_SECONDS = 5.0
 """How long running requests may take to end once the proxy is interrupted."""
 RECEIVE_SECONDS = 60.0
 
 
-def _kserve_error(error: InvokeError) -> Answer:
-    """What the server refuses by itself, in KServe's form."""
-    return error_answer(error.status, error.message)
-
-
-KSERVES = Manner(name="proxy", error_answer=_kserve_error, id_header=b"x-tritonstack-request-id")
+KSERVES = Manner(
+    name="proxy",
+    error_answer=lambda error: error_answer(error.status, error.message),
+    id_header=b"x-tritonstack-request-id",
+)
 
 
 def make_parts(
@@ -418,18 +388,16 @@ def make_parts(
     client = ModelClient(
         environment=environment, session=session, max_connections=concurrency, clock=clock, on_wait=watch.on_wait
     )
-    made: list[Any] = []
 
+    @functools.cache
     def sagemaker() -> Any:
-        if not made:
-            config = Config(retries={"total_max_attempts": 2, "mode": "standard"}, connect_timeout=5, read_timeout=20)
-            made.append(session.client("sagemaker", config=config))
-        return made[0]
+        config = Config(retries={"total_max_attempts": 2, "mode": "standard"}, connect_timeout=5, read_timeout=20)
+        return session.client("sagemaker", config=config)
 
     return Parts(
         client=client,
         states=EndpointStates(environment=environment, sagemaker=sagemaker),
-        manifests=Manifests(lookup=client, archives=archives),
+        manifests=Manifests(client=client, archives=archives),
         watch=watch,
     )
 

@@ -11,10 +11,9 @@ from typing import Any, Literal, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session
+from tritonstack.aws_session import Session, code_of
 from tritonstack.client.releases import Release
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import code_of
 from tritonstack.naming import Platform, release_parameter
 
 # A record's description is a JSON object, the note of the value's writer: ``lambda/activation`` writes it for

@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session
+from tritonstack.aws_session import Session, code_of
 from tritonstack.disk import partial_folder
 from tritonstack.engines.gpu_step import EngineStoppedError
 from tritonstack.engines.order import Order, OrderedArchive
@@ -21,7 +21,7 @@ from tritonstack.engines.remote_job import JobState, await_job, log_tail
 from tritonstack.engines.stored_archives import Place, copy_archive, source_of_digest, stored_archives, stored_manifest
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
-from tritonstack.models.bucket import ArtifactBucket, code_of
+from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName, builds_parameter, order_key

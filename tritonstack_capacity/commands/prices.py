@@ -16,13 +16,13 @@ from rich.text import Text
 
 from tritonstack.aws_session import AccountSession
 from tritonstack.catalogue import load_catalogue, partition
-from tritonstack.catalogue.price_file import PriceFile, price_file_text, read_price_file, write_price_file
+from tritonstack.catalogue.price_file import PriceFile, price_file_text, read_price_file
 from tritonstack.catalogue.prices import PRICES_FILE, HostingPrice, Prices, carried_prices, project_prices
 from tritonstack.cli.progress import Steps
 from tritonstack.config import Environment, load_environment, load_environments
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import require_local_aws
-from tritonstack.paths import project_folder
+from tritonstack.paths import project_folder, write_text
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack_capacity.price_list import API_REGIONS, Change, Kind, Update, Use, hosting_documents, updated, uses_of
 
@@ -234,7 +234,7 @@ def update(*, regions: Sequence[str], environments: Sequence[str], api_region: s
     text = price_file_text(found.prices)
     changed = not file.exists() or file.read_text(encoding="utf-8") != text
     if changed:
-        write_price_file(file, text)
+        write_text(file, text)
     show_update(found, uses_of(loaded), file=file, changed=changed)
     return 1 if _unclear(found) else 0
 

@@ -176,8 +176,11 @@ def _graph(view: RepositoryView, model: ModelView, path: Path) -> tuple[OnnxGrap
 
 
 def _torchscript(path: Path, release: TritonRelease) -> Iterator[Finding]:
-    if not path.is_file() or not _is_zip(path):
+    if not path.is_file():
         return
+    with path.open("rb") as stream:
+        if stream.read(4) != b"PK\x03\x04":
+            return
     try:
         version, newest = model_formats.torchscript_version(path), model_formats.newest_torchscript()
         lacking = model_formats.beyond_torch(path)
@@ -199,11 +202,6 @@ def _is_there(operator: str, torch: str | None) -> bool:
     """Whether a release's PyTorch surely has what 1.13.1 lacks."""
     since = model_formats.torch_with(operator)
     return torch is not None and since is not None and not model_formats.is_older(torch, since)
-
-
-def _is_zip(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(4) == b"PK\x03\x04"
 
 
 def _dali(path: Path, release: TritonRelease) -> Iterator[Finding]:

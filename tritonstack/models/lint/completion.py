@@ -27,24 +27,15 @@ _MOST_STEPS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """A configuration as its backend completes it.
+    """A configuration as its backend completes it."""
 
-    Attributes:
-        inputs: the inputs afterwards; ``outputs`` the outputs.
-        max_batch_size: the same of that field.
-        decoupled: whether responses are decoupled afterwards.
-        is_known: False where reading does not show what is completed: then these are the written ones.
-        refusal: why completing it fails, and with it the load; empty where it does not.
-        line: where that stands in the program; 0 elsewhere.
-    """
-
-    inputs: tuple[Tensor, ...]
+    inputs: tuple[Tensor, ...]  # the inputs afterwards; ``outputs`` the outputs
     outputs: tuple[Tensor, ...]
-    max_batch_size: int
-    decoupled: bool = False
-    is_known: bool = True
-    refusal: str = ""
-    line: int = 0
+    max_batch_size: int  # the same of that field
+    decoupled: bool = False  # whether responses are decoupled afterwards
+    is_known: bool = True  # False where reading does not show what is completed: then these are the written ones
+    refusal: str = ""  # why completing it fails, and with it the load; empty where it does not
+    line: int = 0  # where that stands in the program; 0 elsewhere
 
 
 def as_written(config: ModelConfig, *, is_known: bool = True, refusal: str = "", line: int = 0) -> Completion:
@@ -265,7 +256,10 @@ class _Run:
             case ast.Dict(keys=keys, values=values) if None not in keys:
                 return {self._value(key): self._value(value) for key, value in zip(keys, values, strict=True) if key}
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return self._negative(self._value(operand))
+                value = self._value(operand)
+                if not isinstance(value, int):
+                    raise _UnknownError
+                return -value
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return not self._value(operand)
             case ast.Subscript(value=value, slice=key):
@@ -276,12 +270,6 @@ class _Run:
                 return self._call(node)
             case _:
                 raise _UnknownError
-
-    @staticmethod
-    def _negative(value: object) -> object:
-        if not isinstance(value, int):
-            raise _UnknownError
-        return -value
 
     @staticmethod
     def _item(value: Any, key: Any) -> Any:

@@ -188,17 +188,14 @@ def _unwritten(ensemble: ModelView, steps: Sequence[Step], givers: Mapping[str, 
             found = f"tensor {name}, which {step} takes and nothing gives"
             yield at_field(ensemble, "input_map", "ensemble-tensor-missing", found, allowed, step.node)
     for tensor in ensemble.config.outputs:
-        if tensor.name not in givers and not (tensor.name in inputs and _is_taken(tensor.name, steps)):
+        is_taken = any(tensor.name in step.inputs.values() for step in steps)
+        if tensor.name not in givers and not (tensor.name in inputs and is_taken):
             found = f"output {tensor.name}, which no step gives"
             yield at_line(ensemble, tensor.line, "ensemble-tensor-missing", found, allowed)
     stuck = _stuck(steps, inputs)
     if stuck and all(set(step.inputs.values()) <= given for step in stuck):
         found = f"steps {', '.join(f'{step.index + 1} ({step.name})' for step in stuck)} wait for each other"
         yield at_field(ensemble, "ensemble_scheduling", "ensemble-circle", found, "no circle")
-
-
-def _is_taken(name: str, steps: Sequence[Step]) -> bool:
-    return any(name in step.inputs.values() for step in steps)
 
 
 def _stuck(steps: Sequence[Step], inputs: set[str]) -> list[Step]:
@@ -276,15 +273,11 @@ def check_decoupled(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Find
             if len(labels) > 1:
                 found = f"{step} takes tensors of different decoupled models"
                 yield at_field(ensemble, "input_map", "ensemble-decoupled", found, _ALLOWED, step.node)
-            own = step.index + 1 if step.model and _is_decoupled(step.model) else min(labels, default=0)
+            policy = step.model.config.node.node("model_transaction_policy") if step.model else None
+            own = step.index + 1 if policy and policy.flag("decoupled") else min(labels, default=0)
             label |= dict.fromkeys(step.outputs.values(), own)
         waiting = [step for step in waiting if step not in able]
     outputs = {label[tensor.name] for tensor in ensemble.config.outputs if tensor.name in label}
     if len(outputs) > 1:
         found = "outputs of different decoupled models"
         yield at_field(ensemble, "output", "ensemble-decoupled", found, _ALLOWED)
-
-
-def _is_decoupled(model: ModelView) -> bool:
-    policy = model.config.node.node("model_transaction_policy")
-    return policy is not None and policy.flag("decoupled")

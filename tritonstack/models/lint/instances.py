@@ -14,7 +14,7 @@ from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.tensors import BYTES_OF, elements
 from tritonstack.models.lint.view import ModelView, RepositoryView, Target, at_field, at_line
 from tritonstack.models.manifest import Places
-from tritonstack.models.model_config import Node, Tensor
+from tritonstack.models.model_config import Node
 from tritonstack.models.source import ArchiveSource, target_of
 from tritonstack.naming import ArchiveName, Platform
 
@@ -46,18 +46,12 @@ def check_instances(view: RepositoryView, model: ModelView) -> Iterator[Finding]
         elif negative:
             found, allowed = f"gpus: [ {negative[0]} ]", "the numbers of GPUs, from 0; no gpus for all of them"
             yield at_line(model, group.line_of("gpus"), "instance-gpus", found, allowed)
-        elif view.target.instance is None:
-            yield from _beyond_first(model, group)
-        else:
+        elif view.target.instance is not None:
             yield from _against_instance(model, group, view.target.instance)
+        elif beyond := [gpu for gpu in group.integers("gpus") if gpu != 0]:
+            allowed = "0: multi-model endpoints run on types with one GPU"
+            yield at_line(model, group.line_of("gpus"), "instance-second-gpu", f"gpus: [ {beyond[0]} ]", allowed)
         yield from _profiles(model, group)
-
-
-def _beyond_first(model: ModelView, group: Node) -> Iterator[Finding]:
-    beyond = [gpu for gpu in group.integers("gpus") if gpu != 0]
-    if beyond:
-        allowed = "0: multi-model endpoints run on types with one GPU"
-        yield at_line(model, group.line_of("gpus"), "instance-second-gpu", f"gpus: [ {beyond[0]} ]", allowed)
 
 
 def _against_instance(model: ModelView, group: Node, instance: InstanceType) -> Iterator[Finding]:
@@ -140,7 +134,8 @@ def _shared_memory(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """One full batch, in and out, against what an instance begins with."""
     tensors = (*model.config.inputs, *model.config.outputs)
     batch = max(1, model.config.max_batch_size)
-    needed = batch * sum(_tensor_bytes(tensor) for tensor in tensors)
+    sizes = ((elements(tensor.dims) or 0) * BYTES_OF.get(tensor.data_type, _TEXT_BYTES) for tensor in tensors)
+    needed = batch * sum(sizes)
     given = view.target.shm_bytes or DEFAULT_SHM_BYTES
     if needed > given:
         found = f"{_shown(needed)} for one batch of {batch}, in and out, and instances begin with {_shown(given)}"
@@ -148,28 +143,23 @@ def _shared_memory(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         yield at_line(model, model.config.node.line_of("max_batch_size"), "shm-size", found, allowed)
 
 
-def _tensor_bytes(tensor: Tensor) -> int:
-    count = elements(tensor.dims)
-    return 0 if count is None else count * BYTES_OF.get(tensor.data_type, _TEXT_BYTES)
-
-
 def _bytes_of(model: ModelView) -> int:
     paths = (model.on_disk(name) for name in model.files)
     return sum(path.stat().st_size for path in paths if path is not None)
 
 
-def _instances(model: ModelView) -> int:
+def _instances(model: ModelView, *kinds: str) -> int:
+    """How many instances there are, of these kinds alone where some are given."""
     groups = model.config.node.nodes("instance_group")
-    return sum(max(1, group.integer("count")) for group in groups) if groups else 1
+    counted = (group for group in groups if not kinds or group.text("kind") in kinds)
+    return sum(max(1, group.integer("count")) for group in counted) if groups else 1
 
 
 def _gpu_instances(model: ModelView) -> int:
-    """Instances that hold the weights on a GPU; a Python model may hold them anywhere, so it counts once."""
+    """Instances that hold the weights on a GPU; a Python model may hold them anywhere, so it counts as none."""
     if model.is_ensemble or model.backend == "python":
         return 0
-    groups = model.config.node.nodes("instance_group")
-    on_gpu = [group for group in groups if group.text("kind") in ("", "KIND_AUTO", "KIND_GPU")]
-    return sum(max(1, group.integer("count")) for group in on_gpu) if groups else 1
+    return _instances(model, "", "KIND_AUTO", "KIND_GPU")
 
 
 def _shown(size: float) -> str:
@@ -183,33 +173,25 @@ def lint_release(target: Target, *, file: Path, line: int = 0) -> Iterator[Findi
     """
     if target.release is None:
         return
-    if target.release.taken_from:
-        yield _not_read(target, target.release, file, line)
-    if load_catalogue().vulnerabilities(target.release.version):
-        yield _vulnerable(target, target.release, file, line)
-
-
-def _not_read(target: Target, release: TritonRelease, file: Path, line: int) -> Finding:
-    catalogue = load_catalogue()
-    return Finding(
-        file=file,
-        line=line,
-        rule="release-not-read",
-        found=f"{_named(target, release)} is not in the catalogue; Python, backends and CUDA are taken to be those of "
-        f"{release.taken_from}",
-        allowed=f"a release of the catalogue: {', '.join(catalogue.releases)}",
-    )
-
-
-def _vulnerable(target: Target, release: TritonRelease, file: Path, line: int) -> Finding:
-    catalogue = load_catalogue()
+    release, catalogue = target.release, load_catalogue()
+    if release.taken_from:
+        yield Finding(
+            file=file,
+            line=line,
+            rule="release-not-read",
+            found=f"{_named(target, release)} is not in the catalogue; Python, backends and CUDA are taken to be those "
+            f"of {release.taken_from}",
+            allowed=f"a release of the catalogue: {', '.join(catalogue.releases)}",
+        )
     known = catalogue.vulnerabilities(release.version)
+    if not known:
+        return
     worst = known[0]
     score = "" if worst.score is None else f"CVSS {worst.score}, "
     newest = max(catalogue.image_table.regions, key=release_order)
     left = len(catalogue.vulnerabilities(newest))
     advice = f"AWS's newest image is {newest}, where {left} of all that are known are left" if left < len(known) else ""
-    return Finding(
+    yield Finding(
         file=file,
         line=line,
         rule="release-vulnerable",

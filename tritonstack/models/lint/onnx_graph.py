@@ -51,19 +51,13 @@ class OnnxError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class GraphTensor:
-    """One input or output of a graph.
+    """One input or output of a graph."""
 
-    Attributes:
-        name: its name.
-        datatype: KServe's name of its type; empty where it has none, or is no tensor.
-        shape: its axes, the batch first: a number, or None where the length is free; None where the rank is unknown.
-        kind: ``tensor``, or what it is instead: ``sequence``, ``map``, …
-    """
-
-    name: str
-    datatype: str
+    name: str  # its name
+    datatype: str  # KServe's name of its type; empty where it has none, or is no tensor
+    # its axes, the batch first: a number, or None where the length is free; None where the rank is unknown
     shape: tuple[int | None, ...] | None
-    kind: str = "tensor"
+    kind: str = "tensor"  # ``tensor``, or what it is instead: ``sequence``, ``map``, …
 
 
 @dataclass(frozen=True, kw_only=True)

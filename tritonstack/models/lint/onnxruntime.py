@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from tritonstack.catalogue.releases import release_order
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView
+from tritonstack.models.lint.view import ModelView, RepositoryView, at_line
 from tritonstack.models.model_config import ModelConfig, Node
 from tritonstack.models.runtime_options import EngineShapes, OnnxRuntimeOptions, TensorRtAccelerator
 
@@ -118,19 +118,9 @@ def configured(config: ModelConfig) -> OnnxRuntimeConfig:
         level = graph.integer("level")
     accelerators = {
         accelerator.text("name"): {key: _plain(str(value)) for key, value in accelerator.entries("parameters").items()}
-        for accelerator in gpu_accelerators(config)
+        for accelerator in accelerators_of(config, "gpu")
     }
     return OnnxRuntimeConfig(parameters=parameters, graph_level=level, accelerators=accelerators)
-
-
-def gpu_accelerators(config: ModelConfig) -> tuple[Node, ...]:
-    """The messages ``optimization.execution_accelerators.gpu_execution_accelerator``."""
-    return _accelerator_nodes(config, "gpu_execution_accelerator")
-
-
-def cpu_accelerators(config: ModelConfig) -> tuple[Node, ...]:
-    """The messages ``optimization.execution_accelerators.cpu_execution_accelerator``."""
-    return _accelerator_nodes(config, "cpu_execution_accelerator")
 
 
 def differences(*, wanted: OnnxRuntimeConfig, found: OnnxRuntimeConfig) -> list[str]:
@@ -140,7 +130,7 @@ def differences(*, wanted: OnnxRuntimeConfig, found: OnnxRuntimeConfig) -> list[
     said = []
     for name in names:
         if name not in found.accelerators or name not in wanted.accelerators:
-            has, wants = (_there(name in side.accelerators) for side in (found, wanted))
+            has, wants = ("there" if name in side.accelerators else "not there" for side in (found, wanted))
             said.append(f"accelerator {name}: {has}, the recipe wants it {wants}")
         else:
             pairs.append((f"accelerator {name}: ", wanted.accelerators[name], found.accelerators[name]))
@@ -154,10 +144,11 @@ def differences(*, wanted: OnnxRuntimeConfig, found: OnnxRuntimeConfig) -> list[
     return said
 
 
-def _accelerator_nodes(config: ModelConfig, kind: str) -> tuple[Node, ...]:
+def accelerators_of(config: ModelConfig, kind: str) -> tuple[Node, ...]:
+    """The accelerators of a ``kind``, ``gpu`` or ``cpu``: ``optimization.execution_accelerators``."""
     optimization = config.node.node("optimization")
     both = optimization.node("execution_accelerators") if optimization else None
-    return both.nodes(kind) if both else ()
+    return both.nodes(f"{kind}_execution_accelerator") if both else ()
 
 
 def _tensorrt_parameters(options: TensorRtAccelerator) -> dict[str, str]:
@@ -184,10 +175,6 @@ def _text(key: str, value: object) -> str:
 
 def _plain(text: str) -> str:
     return _AS_NUMBERS.get(text.lower(), text)
-
-
-def _there(there: bool) -> str:
-    return "there" if there else "not there"
 
 
 def _shown(value: str | None) -> str:
@@ -248,10 +235,6 @@ def check_onnxruntime(view: RepositoryView, *, release: str | None = None) -> It
         yield from _without_effect(model, options)
 
 
-def _at(model: ModelView, line: int, rule: str, found: str, allowed: str, *, advice: str = "") -> Finding:
-    return Finding(file=model.file, line=line, rule=rule, found=found, allowed=allowed, advice=advice)
-
-
 def _recipe(model: ModelView, options: OnnxRuntimeOptions | None) -> Iterator[Finding]:
     """The file against the recipe, which is the place where options are chosen."""
     if options is None:
@@ -263,27 +246,25 @@ def _recipe(model: ModelView, options: OnnxRuntimeOptions | None) -> Iterator[Fi
         line = node.line_of("optimization" if node.has("optimization") else "parameters")
         fragment = wanted.fragment() or "nothing: no parameters and no optimization of ONNX Runtime's"
         allowed = "what recipe.yaml says under onnxruntime, or a recipe that says what stands here"
-        yield _at(
-            model, line, "onnxruntime-recipe", "; ".join(said), allowed, advice=f"the recipe's form is\n{fragment}"
-        )
+        yield at_line(model, line, "onnxruntime-recipe", "; ".join(said), allowed, f"the recipe's form is\n{fragment}")
 
 
 def _accelerators(model: ModelView, release: str | None) -> Iterator[Finding]:
-    for accelerator in cpu_accelerators(model.config):
+    for accelerator in accelerators_of(model.config, "cpu"):
         if accelerator.text("name") != "openvino":
             found = f"cpu_execution_accelerator {accelerator.text('name') or 'without a name'}"
-            yield _at(model, accelerator.line, "onnxruntime-refused", found, "openvino")
-    for accelerator in gpu_accelerators(model.config):
+            yield at_line(model, accelerator.line, "onnxruntime-refused", found, "openvino")
+    for accelerator in accelerators_of(model.config, "gpu"):
         name = accelerator.text("name")
         if name == "tensorrt":
             yield from _tensorrt(model, accelerator, release)
         elif name != "cuda":
             found = f"gpu_execution_accelerator {name or 'without a name'}"
-            yield _at(model, accelerator.line, "onnxruntime-refused", found, "tensorrt, cuda")
+            yield at_line(model, accelerator.line, "onnxruntime-refused", found, "tensorrt, cuda")
         elif release is not None and release_order(release) < release_order(CUDA_ACCELERATOR_SINCE):
             found = f"gpu_execution_accelerator cuda in release {release}"
             allowed = f"a release from {CUDA_ACCELERATOR_SINCE}; earlier ones know tensorrt only"
-            yield _at(model, accelerator.line, "onnxruntime-refused", found, allowed)
+            yield at_line(model, accelerator.line, "onnxruntime-refused", found, allowed)
         else:
             yield from _cuda(model, accelerator)
 
@@ -293,10 +274,10 @@ def _tensorrt(model: ModelView, accelerator: Node, release: str | None) -> Itera
     for key, value in accelerator.entries("parameters").items():
         if key not in tensorrt_keys(release):
             found, allowed = f"parameter {key} of tensorrt{where}", ", ".join(sorted(tensorrt_keys(release)))
-            yield _at(model, accelerator.line, "onnxruntime-refused", found, allowed)
+            yield at_line(model, accelerator.line, "onnxruntime-refused", found, allowed)
         elif key == "precision_mode" and value not in _precisions(release):
             found, allowed = f'{key} "{value}"{where}', ", ".join(_precisions(release))
-            yield _at(model, accelerator.line, "onnxruntime-refused", found, allowed)
+            yield at_line(model, accelerator.line, "onnxruntime-refused", found, allowed)
 
 
 def _precisions(release: str | None) -> tuple[str, ...]:
@@ -309,7 +290,7 @@ def _cuda(model: ModelView, accelerator: Node) -> Iterator[Finding]:
         if key in TOP_LEVEL_ONLY:
             found = f"parameter {key} of the accelerator cuda, where its default is put over it"
             allowed = f'parameters {{ key: "{key}" value {{ string_value: "…" }} }} of the model'
-            yield _at(model, accelerator.line, "onnxruntime-ignored", found, allowed)
+            yield at_line(model, accelerator.line, "onnxruntime-ignored", found, allowed)
 
 
 def _parameters(model: ModelView) -> Iterator[Finding]:
@@ -319,10 +300,10 @@ def _parameters(model: ModelView) -> Iterator[Finding]:
         text = value.text("string_value")
         allowed = _allowed(key, text)
         if allowed:
-            yield _at(model, value.line, "onnxruntime-refused", f'parameter {key}: "{text}"', allowed)
+            yield at_line(model, value.line, "onnxruntime-refused", f'parameter {key}: "{text}"', allowed)
         elif key not in MODEL_PARAMETERS | OTHER_PARAMETERS:
             known = ", ".join(sorted(MODEL_PARAMETERS | OTHER_PARAMETERS))
-            yield _at(model, value.line, "onnxruntime-ignored", f"parameter {key}", known)
+            yield at_line(model, value.line, "onnxruntime-ignored", f"parameter {key}", known)
 
 
 def _allowed(key: str, text: str) -> str:
@@ -346,7 +327,7 @@ def _graph_level(model: ModelView, options: OnnxRuntimeOptions | None) -> Iterat
     meaning = next((word for word, number in GRAPH_LEVELS.items() if number == level), "all")
     found = f"optimization.graph.level {level}, which ONNX Runtime's backend reads as {meaning}"
     allowed = f"graph_optimization: {meaning} under onnxruntime in recipe.yaml, if that is meant"
-    yield _at(model, graph.line_of("level"), "onnxruntime-graph-level", found, allowed)
+    yield at_line(model, graph.line_of("level"), "onnxruntime-graph-level", found, allowed)
 
 
 def _without_effect(model: ModelView, options: OnnxRuntimeOptions | None) -> Iterator[Finding]:
@@ -357,15 +338,15 @@ def _without_effect(model: ModelView, options: OnnxRuntimeOptions | None) -> Ite
     parallel = given.get("execution_mode") == "1"
     if parallel and on_gpu:
         found = "execution_mode 1 (parallel) on a GPU, where ONNX Runtime goes back to sequential"
-        yield _at(model, line, "onnxruntime-ignored", found, "execution_mode 1 with instances of KIND_CPU only")
+        yield at_line(model, line, "onnxruntime-ignored", found, "execution_mode 1 with instances of KIND_CPU only")
     if parallel and given.get("enable_mem_pattern") == "1":
         found = "enable_mem_pattern 1 beside execution_mode 1, in which ONNX Runtime plans no memory"
-        yield _at(model, line, "onnxruntime-ignored", found, "one of the two")
+        yield at_line(model, line, "onnxruntime-ignored", found, "one of the two")
     if "inter_op_thread_count" in given and not parallel:
         found = "inter_op_thread_count without execution_mode 1"
-        yield _at(model, line, "onnxruntime-ignored", found, "execution_mode 1 (parallel) beside it, or neither")
+        yield at_line(model, line, "onnxruntime-ignored", found, "execution_mode 1 (parallel) beside it, or neither")
     if options is not None and options.server_arguments():
         found = "onnxruntime.default_max_batch_size of the recipe, and a tensor table here"
         allowed = f"max_batch_size here; {options.server_arguments()[0]} is of all models of a server"
         advice = "for models without a tensor table put it into an endpoint's container.additional_args"
-        yield _at(model, model.config.node.line, "onnxruntime-ignored", found, allowed, advice=advice)
+        yield at_line(model, model.config.node.line, "onnxruntime-ignored", found, allowed, advice)

@@ -116,14 +116,11 @@ def _bound(nodes: Iterable[ast.AST]) -> set[str]:
             found.add(node.id)
         elif isinstance(node, ast.alias):
             found.add(node.asname or node.name.split(".")[0])
-        elif isinstance(node, ast.Global) or _binds_unknown(node):
+        elif isinstance(node, ast.Global):
             found.add("*")
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("exec", "globals"):
+            found.add("*")  # only running it shows what it binds
     return found
-
-
-def _binds_unknown(node: ast.AST) -> bool:
-    """Whether a call may bind names that only running it shows."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("exec", "globals")
 
 
 def _can_execute(node: ast.ClassDef) -> bool:
@@ -209,26 +206,21 @@ def _is_fetch(name: str, call: ast.Call) -> bool:
     if name == "torch.hub.load":
         return not _is_constant(call, "source", "local")
     if last in _METHODS:
-        return _names_a_hub(call) and not _is_constant(call, "local_files_only", value=True)
+        is_hubs = _is_hubs(call, 0, "pretrained_model_name_or_path", left_out=False)
+        return is_hubs and not _is_constant(call, "local_files_only", value=True)
     if name.startswith("torchvision.models."):
         return any(keyword.arg in _PRETRAINED and not _is_none(keyword.value) for keyword in call.keywords)
-    return last == "pipeline" and name.startswith("transformers.") and _model_is_hub_name(call)
+    # A pipeline without a model takes a default of the hub.
+    return last == "pipeline" and name.startswith("transformers.") and _is_hubs(call, 1, "model", left_out=True)
 
 
-def _names_a_hub(call: ast.Call) -> bool:
-    """Whether the first argument is a literal that is a hub's name: ``org/name`` or ``name``, and no path."""
-    named = [keyword.value for keyword in call.keywords if keyword.arg == "pretrained_model_name_or_path"]
-    first = call.args[0] if call.args else next(iter(named), None)
-    return isinstance(first, ast.Constant) and isinstance(first.value, str) and bool(_HUB_NAME.fullmatch(first.value))
-
-
-def _model_is_hub_name(call: ast.Call) -> bool:
-    """Whether a pipeline's model is left out, which is a default of the hub, or is a hub's name."""
-    named = [keyword.value for keyword in call.keywords if keyword.arg == "model"]
-    model = call.args[1] if len(call.args) > 1 else next(iter(named), None)
-    if model is None:
-        return True
-    return isinstance(model, ast.Constant) and isinstance(model.value, str) and bool(_HUB_NAME.fullmatch(model.value))
+def _is_hubs(call: ast.Call, place: int, name: str, *, left_out: bool) -> bool:
+    """Whether an argument is a literal hub's name, ``org/name`` or ``name``, and no path; ``left_out``: without it."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg == name]
+    given = call.args[place] if len(call.args) > place else next(iter(named), None)
+    if given is None:
+        return left_out
+    return isinstance(given, ast.Constant) and isinstance(given.value, str) and bool(_HUB_NAME.fullmatch(given.value))
 
 
 def _is_constant(call: ast.Call, keyword: str, value: object) -> bool:
