@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 
@@ -100,3 +101,11 @@ def test_what_is_not_asked_for_is_not_linted_for_the_environment(project: Path) 
     assert CliRunner().invoke(root, ["build", "-e", "local", "double"]).exit_code == 0
     with pytest.raises(InputError, match="other/config"):
         command.main(["-e", "local"], standalone_mode=False)
+
+
+def test_pack_prints_the_archives_checksum(tmp_path: Path) -> None:
+    folder = write_double(tmp_path)
+    target = tmp_path / "packed.tar.gz"
+    done = CliRunner().invoke(root, ["pack", str(folder), str(target)])
+    assert done.exit_code == 0
+    assert done.stdout.split() == [hashlib.sha256(target.read_bytes()).hexdigest(), str(target)]

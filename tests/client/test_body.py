@@ -61,6 +61,7 @@ def test_triton_reads_the_arrays_that_were_encoded_and_we_read_its_answer(
     answer = decode(content, content_type)
     assert_same(answer.outputs, arrays)
     assert (answer.model_name, answer.model_version) == ("echo", "1")
+    assert all(array.flags.writeable for array in answer.outputs.values())
 
 
 @settings(max_examples=150)
@@ -92,12 +93,10 @@ def test_the_json_format_is_json_both_ways(arrays: dict[str, fake_triton.Array],
     ("array", "binary"),
     [
         (np.zeros((1, 8), np.float32), False),
-        (np.zeros((1, 8), np.int64), False),
         (np.zeros((1, 8), np.float16), True),
         (np.zeros((1, 8), ml_dtypes.bfloat16), True),
         (np.array([b"text"], dtype=object), True),
         (np.array([np.nan], np.float32), True),
-        (np.array([np.inf], np.float64), True),
         (np.zeros(JSON_LIMIT_BYTES, np.uint8), False),
         (np.zeros(JSON_LIMIT_BYTES + 1, np.uint8), True),
     ],
@@ -106,31 +105,9 @@ def test_binary_is_chosen_where_json_would_lose_or_be_long(array: fake_triton.Ar
     assert encode({"x": array}).content_type.startswith(PREFIX) is binary
 
 
-def test_one_array_that_needs_binary_makes_the_whole_request_binary() -> None:
-    body = encode({"a": np.zeros(2, np.float32), "b": np.zeros(2, np.float16)})
-    assert body.content_type.startswith(PREFIX)
-    assert_same(
-        fake_triton.read_request(body.content, body.content_type)[1],
-        {"a": np.zeros(2, np.float32), "b": np.zeros(2, np.float16)},
-    )
-
-
 def test_named_outputs_are_the_only_ones_asked_for_and_asked_for_in_binary() -> None:
     request = json.loads(encode({"x": np.zeros(1, np.float32)}, outputs=["p", "q"]).content)
     assert request["outputs"] == [{"name": n, "parameters": {"binary_data": True}} for n in ("p", "q")]
-
-
-def test_text_arrays_of_numpy_are_sent_as_utf8() -> None:
-    body = encode({"x": np.array(["grün", "rot"])})
-    _, seen = fake_triton.read_request(body.content, body.content_type)
-    assert seen["x"].tolist() == ["grün".encode(), b"rot"]
-
-
-def test_foreign_byte_order_is_turned() -> None:
-    body = encode({"x": np.array([1.5, 2.5], dtype=">f4")}, payload_format="binary")
-    assert_same(
-        fake_triton.read_request(body.content, body.content_type)[1], {"x": np.array([1.5, 2.5], dtype=np.float32)}
-    )
 
 
 def test_every_array_without_a_triton_type_is_named_at_once() -> None:
@@ -140,6 +117,8 @@ def test_every_array_without_a_triton_type_is_named_at_once() -> None:
         "c": np.zeros(1),
         "d": np.array(["2020"], "M8[Y]"),
     }
+    with pytest.raises(InputError, match="at least one array"):
+        encode({})
     with pytest.raises(InputError) as caught:
         encode(arrays)
     assert [problem.field for problem in caught.value.problems] == ["inputs.a", "inputs.b", "inputs.d"]
@@ -158,22 +137,10 @@ def test_json_refuses_what_it_cannot_carry_all_at_once() -> None:
     assert all("binary" in problem.advice for problem in caught.value.problems)
 
 
-def test_no_input_is_refused() -> None:
-    with pytest.raises(InputError, match="at least one array"):
-        encode({})
-
-
 def answer_header(size: int) -> bytes:
     """A response header that states ``size`` bytes of one FP32 output of shape [2]."""
     output = {"name": "y", "datatype": "FP32", "shape": [2], "parameters": {"binary_data_size": size}}
     return json.dumps({"model_name": "m", "model_version": "1", "outputs": [output]}).encode()
-
-
-def test_answers_can_be_written_to() -> None:
-    header = answer_header(8)
-    outputs = decode(header + bytes(8), f"{PREFIX}{len(header)}").outputs
-    outputs["y"][0] = 3
-    assert outputs["y"].tolist() == [3, 0]
 
 
 @pytest.mark.parametrize(
@@ -182,10 +149,8 @@ def test_answers_can_be_written_to() -> None:
         (b"1234567", "{prefix}{size}"),
         (b"123456789", "{prefix}{size}"),
         (b"12345678", "{prefix}{beyond}"),
-        (b"12345678", "{prefix}0"),
         (b"12345678", "{prefix}-1"),
         (b"12345678", "{prefix}"),
-        (b"12345678", "{prefix} {size}"),
         (b"12345678", "{prefix}{short}"),
         (b"12345678", "application/json"),
     ],

@@ -27,11 +27,6 @@ TABLE = TensorTable(
 )
 
 
-def test_what_fits_has_no_problems() -> None:
-    inputs = {"image": np.zeros((4, 8, 8), np.float32), "label": np.array([["a"]] * 4)}
-    assert TABLE.problems(inputs, ["scores"]) == []
-
-
 def test_wrong_name_type_shape_and_output_are_said_at_once() -> None:
     inputs = {"image": np.zeros((1, 64)), "imgae": np.zeros(1)}
     said = {(problem.field, problem.found, problem.allowed) for problem in TABLE.problems(inputs, ["score"], file="x")}
@@ -44,15 +39,11 @@ def test_wrong_name_type_shape_and_output_are_said_at_once() -> None:
     }
 
 
-def test_a_missing_batch_dimension_is_named() -> None:
+def test_a_missing_batch_dimension_and_a_batch_that_is_too_large_are_named() -> None:
     inputs = {"image": np.zeros((8, 8), np.float32), "label": np.array([["a"]])}
     (problem,) = TABLE.problems(inputs)
     assert "batch dimension" in problem.advice
-
-
-def test_a_batch_that_is_too_large_is_named() -> None:
-    inputs = {"image": np.zeros((5, 8, 8), np.float32), "label": np.array([["a"]] * 4)}
-    (problem,) = TABLE.problems(inputs)
+    (problem,) = TABLE.problems({"image": np.zeros((5, 8, 8), np.float32), "label": np.array([["a"]] * 4)})
     assert (problem.found, problem.allowed) == ("a batch of 5", "at most 4")
 
 
@@ -97,14 +88,11 @@ def test_a_file_is_fetched_once_and_lies_under_its_content(tmp_path: Path) -> No
     assert bucket.reads == [labels().key]
     assert ClientFiles(s3=lambda: bucket, folder=tmp_path).path(labels(name="a", key="b")) == path
     assert len(bucket.reads) == 1, "another client finds it there, whatever model it is of"
-
-
-def test_many_threads_fetch_it_once(tmp_path: Path) -> None:
-    bucket = Bucket()
-    files = ClientFiles(s3=lambda: bucket, folder=tmp_path)
+    other = Bucket()
+    shared = ClientFiles(s3=lambda: other, folder=tmp_path / "shared")
     with ThreadPoolExecutor(8) as threads:
-        assert len(set(threads.map(lambda _: files.path(labels()), range(32)))) == 1
-    assert len(bucket.reads) == 1
+        assert len(set(threads.map(lambda _: shared.path(labels()), range(32)))) == 1
+    assert len(other.reads) == 1
 
 
 @pytest.mark.parametrize("there", [b"", b"cat\n", b"cow\ndog\n"])
@@ -128,12 +116,6 @@ def test_a_file_that_cannot_be_fetched_is_named_with_its_place(tmp_path: Path) -
     with pytest.raises(ClientFileError, match=r"no client file tokenizer\.json was published"):
         files.paths({"labels.txt": labels()}, ["labels.txt", "tokenizer.json"])
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_cache_that_cannot_be_written_says_what_to_set(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(ClientFileError, match="set TRITONSTACK_HOME or XDG_CACHE_HOME"):
-        ClientFiles(s3=Bucket, folder=tmp_path / "file").path(labels())
 
 
 @pytest.mark.parametrize("digest", ["../../etc/passwd", "", "A" * 64, "0" * 63])

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from tests.client.tokenizers_for_tests import write_tokenizer
 from tritonstack.adapters import ClassesAnswer, EmbeddingAnswer, TextAnswer
 from tritonstack.client.body import Array
-from tritonstack.client.postprocessing import Classes, Embedding, Text, meanings, softmax
+from tritonstack.client.postprocessing import Classes, Text, meanings, softmax
 from tritonstack.errors import WorkFailedError
 
 LABELS = ("cat", "dog", "cow")
@@ -85,16 +85,6 @@ def test_token_numbers_become_a_text_without_padding(files: dict[str, Path]) -> 
     kind = TextAnswer(output="y", tokenizer="tokenizer.json")
     found = meanings(kind, {"y": np.array([[2, 4, 5, 3, 0, 0], [7, 3, 0, 0, 0, 0]], np.int32)}, files, batched=True)
     assert found == (Text(text="the house"), Text(text="wonderful"))
-
-
-def test_a_vector_keeps_the_type_that_the_model_gives() -> None:
-    (found,) = meanings(EmbeddingAnswer(output="y"), {"y": np.ones((1, 3), np.float16)}, {}, batched=True)
-    assert isinstance(found, Embedding)
-    assert (found.vector.dtype, found.vector.tolist()) == (np.dtype(np.float16), [1, 1, 1])
-
-
-def test_an_output_that_was_not_asked_for_has_no_meaning() -> None:
-    assert meanings(EmbeddingAnswer(output="y"), {"z": np.ones((1, 3))}, {}, batched=True) == ()
 
 
 @given(

@@ -92,6 +92,7 @@ def aws(endpoint: FakeEndpoint, mode: str, *, outputs: str | None = "", without:
 def test_models_of_both_modes_are_called_by_name_without_a_refusal(
     endpoint: FakeEndpoint, mode: str, name: str
 ) -> None:
+    assert contract.CONTRACT == CONTRACT, "the client reads the contract that stacks write"
     world = aws(endpoint, mode)
     answer = world.models().invoke(name, X)
     assert answer.target_model == (ARCHIVE if mode == "multi-model" else None)
@@ -111,10 +112,6 @@ def test_what_grant_invoke_grants_is_enough_for_a_model_of_the_endpoint(endpoint
     world.caller.statements = policy["Properties"]["PolicyDocument"]["Statement"]
     assert world.models().invoke("digits/bert", X).outputs["x"].tolist() == [0, 1, 2]
     assert world.caller.denied == []
-
-
-def test_the_client_reads_the_contract_that_stacks_write() -> None:
-    assert contract.CONTRACT == CONTRACT
 
 
 def test_the_mode_is_read_seldom_and_again_where_sagemaker_refuses(endpoint: FakeEndpoint) -> None:

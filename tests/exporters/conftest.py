@@ -14,7 +14,6 @@ TASKS = (
     "convert_without_weights",
     "export_to_operators_that_it_needs",
     "export_with_other_tensors",
-    "export_axis_that_is_fixed",
     "export_batch_that_is_fixed",
     "export_what_depends_on_values",
     "trace_batch_that_is_fixed",

@@ -65,11 +65,6 @@ def export_of_another_shape(folder):
     graphdef.export(linear, wide, folder / "model.graphdef")
 
 
-def export_of_another_type(folder):
-    half = Graph(0, (X,), (Tensor("Model/y", "FP16", ("batch", 2)),))
-    graphdef.export(linear, half, folder / "model.graphdef")
-
-
 def prove_another_model(folder):
     graphdef.prove(exported(folder), GRAPH, cases(wrong=0.01), tolerance=1e-4)
 
@@ -80,11 +75,6 @@ def prove_nan(folder):
 
 def prove_other_names(folder):
     graphdef.prove(exported(folder), Graph(0, (X,), (Tensor("y", "FP32", ("batch", 2)),)), cases(), tolerance=1e-4)
-
-
-def prove_wrong_shape(folder):
-    wide = (SolvedCase("batch 1", {"x": np.ones((1, 5), np.float32)}, {"Model/y": np.ones((1, 2), np.float32)}),)
-    graphdef.prove(exported(folder), GRAPH, iter(wide), tolerance=1e-4)
 
 
 def prove_damaged_file(folder):

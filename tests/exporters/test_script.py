@@ -73,30 +73,6 @@ def test_options_that_are_not_as_agreed_are_refused(tmp_path: Path, changed: dic
         parsed(tmp_path, {**OPTIONS, **changed})
 
 
-def test_what_a_script_needs_and_is_not_given_is_said(tmp_path: Path) -> None:
-    bare = parsed(tmp_path, {**OPTIONS, "graph": None})
-    with pytest.raises(WorkFailedError, match="needs the sample's inputs"):
-        _ = bare.the_sample
-    with pytest.raises(WorkFailedError, match="needs `graph` in the recipe"):
-        _ = bare.options.the_graph
-
-
-def test_a_sample_that_is_no_file_of_arrays_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "sample.npz").write_bytes(b"nothing")
-    with pytest.raises(WorkFailedError, match=r"is no \.npz file"):
-        parsed(tmp_path, OPTIONS, "--sample", str(tmp_path / "sample.npz"))
-
-
-def test_the_report_has_figures_tools_and_inputs(tmp_path: Path) -> None:
-    script.write_report(parsed(tmp_path, OPTIONS), {"difference": 1e-6}, {"numpy": "1"}, inputs={"config.json": "ab"})
-    content = json.loads((tmp_path / "r.json").read_text())
-    assert content == {
-        "figures": {"difference": 1e-6},
-        "tools": {"numpy": "1"},
-        "inputs": {"config.json": "ab"},
-    }
-
-
 @given(values=st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1))
 def test_answers_give_every_float_back_exactly(tmp_path_factory: pytest.TempPathFactory, values: list[float]) -> None:
     path = tmp_path_factory.mktemp("answer") / "sample" / "answer.json"

@@ -24,10 +24,6 @@ def test_any_text_comes_back(text: str) -> None:
     assert made.decode(ids) == text
 
 
-def test_a_text_alone_gets_no_special_tokens_without_a_template() -> None:
-    assert len(tokenizer.byte_level(260, SPECIALS).encode("ab").ids) == 2
-
-
 def test_a_vocabulary_without_room_for_every_byte_is_refused() -> None:
     with pytest.raises(WorkFailedError, match="vocab_size is 259; bytes and special tokens need 260"):
         tokenizer.byte_level(259, SPECIALS)

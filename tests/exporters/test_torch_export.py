@@ -14,11 +14,8 @@ pytestmark = needs_torch
 # ONNX.
 
 
-def test_integers_of_32_bits_and_two_dynamic_axes_are_exported_and_proved(tasks: Tasks) -> None:
-    assert tasks.given("export_encoder")["difference"] <= 1e-4
-
-
 def test_two_onnx_exports_have_the_same_bytes_and_name_no_place(tasks: Tasks, again: Tasks) -> None:
+    assert tasks.given("export_encoder")["difference"] <= 1e-4
     content = (tasks.folder / "export_encoder/model.onnx").read_bytes()
     assert content == (again.folder / "export_encoder/model.onnx").read_bytes()
     assert str(ROOT).encode() not in content
@@ -42,21 +39,12 @@ def test_weights_stay_out_of_the_conversion_to_older_operators_and_nothing_else_
     assert given["left_out"] >= given["weights"]
 
 
-def test_operators_that_are_too_old_for_the_model_are_refused(tasks: Tasks) -> None:
+def test_operators_that_are_too_old_and_every_difference_to_the_recipe_are_named(tasks: Tasks) -> None:
     assert "operator set 9" in tasks.refused("export_to_operators_that_it_needs")
-    assert tasks.files("export_to_operators_that_it_needs") == []
-
-
-def test_every_difference_to_the_recipe_is_named(tasks: Tasks) -> None:
     said = tasks.refused("export_with_other_tensors")
     assert "output wide: type FLOAT exported, the recipe has FP16" in said
     assert "output pooled: shape ['batch', 6] exported, the recipe has [1, 6]" in said
-    assert tasks.files("export_with_other_tensors") == []
-
-
-def test_an_axis_that_is_fixed_is_not_called_dynamic(tasks: Tasks) -> None:
-    said = tasks.refused("export_axis_that_is_fixed")
-    assert "output y: shape ['batch', 6] exported, the recipe has ['batch', 'anything']" in said
+    assert tasks.files("export_with_other_tensors") == tasks.files("export_to_operators_that_it_needs") == []
 
 
 def test_a_module_that_fixes_its_batch_is_refused(tasks: Tasks) -> None:
@@ -75,11 +63,8 @@ def test_what_pytorch_cannot_export_is_said_in_a_sentence_with_the_line(tasks: T
 # TorchScript.
 
 
-def test_a_trace_is_the_source_frameworks_model_exactly(tasks: Tasks) -> None:
-    assert tasks.given("trace_encoder") == {"difference": 0.0}
-
-
 def test_two_traces_have_the_same_bytes_and_name_no_place(tasks: Tasks, again: Tasks) -> None:
+    assert tasks.given("trace_encoder") == {"difference": 0.0}
     path = tasks.folder / "trace_encoder/model.pt"
     assert path.read_bytes() == (again.folder / "trace_encoder/model.pt").read_bytes()
     with zipfile.ZipFile(path) as archive:

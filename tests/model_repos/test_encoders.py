@@ -12,11 +12,8 @@ import numpy as np
 import pytest
 
 from tritonstack.adapters import TextAdapter
-from tritonstack.catalogue import model_formats
 from tritonstack.client.preprocessing import to_arrays
-from tritonstack.errors import WorkFailedError
 from tritonstack.models.exporting import script_options
-from tritonstack.models.lint.onnx_graph import read_graph
 from tritonstack.models.model_config import ModelConfig, Node, Tensor, read_config
 from tritonstack.models.programs import REPOSITORY, run_script
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
@@ -58,7 +55,7 @@ from pathlib import Path
 session = onnxruntime.InferenceSession(str(next(Path(sys.argv[1]).rglob("model.onnx"))))
 worst = 0.0
 for length, kept in ((16, 11), (200, 200)):
-    ids = np.arange(2 * length).reshape(2, length) % 500
+    ids = np.arange(2 * length).reshape(2, length) % 300
     mask = np.stack([np.arange(length) < kept, np.ones(length)]).astype(np.int64)
     hidden, pooled = session.run(None, {"input_ids": ids, "attention_mask": mask})
     wanted = np.stack([hidden[0, :kept].mean(0), hidden[1].mean(0)])
@@ -107,47 +104,10 @@ def _export(source: ArchiveSource, folder: Path) -> Export:
     return Export(folder=folder, report=json.loads((folder / "report.json").read_text()))
 
 
-@pytest.fixture(scope="module")
-def exports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Export]:
-    """Exports by archive, each made when it is first asked for."""
-    sources = _sources(BuildChoice(size="tiny", weights="random"))
-
-    class Made(dict[str, Export]):
-        def __missing__(self, name: str) -> Export:
-            self[name] = _export(sources[name], tmp_path_factory.mktemp(name))
-            return self[name]
-
-    return Made()
-
-
 def test_eight_variants_and_five_copies_are_archives() -> None:
     variants = [f"{kind}{rest}" for kind in ("pytorch", "tensorrt") for rest in ("", "-db", "-ig", "-db-ig")]
     copies = [f"bert-tensorrt-{number}" for number in range(5)]
     assert list(_sources()) == [*(f"bert-large-{variant}" for variant in variants), *copies, "roberta-large-onnx"]
-
-
-@pytest.mark.parametrize("name", _sources())
-def test_a_configuration_is_of_the_archives_name_and_free_of_complaints(name: str) -> None:
-    source = _sources()[name]
-    config = _config(source)
-    assert config.complaints == ()
-    assert config.name == source.model
-    assert source.model == (name if source.copy is not None else source.folder.name)
-
-
-@pytest.mark.parametrize("name", _sources())
-def test_tensors_are_those_of_the_exported_graph(name: str) -> None:
-    source = _sources()[name]
-    graph = source.recipe.exports[0].graph
-    if graph is None:
-        assert source.recipe.kind == "pytorch"  # TorchScript has neither names nor shapes
-        return
-    config = _config(source)
-    for wanted, tensors in ((graph.inputs, config.inputs), (graph.outputs, config.outputs)):
-        assert [(one.name, one.dtype) for one in wanted] == [(one.name, one.data_type) for one in tensors]
-        for one, tensor in zip(wanted, tensors, strict=True):
-            fixed = [(axis, length) for axis, length in zip(one.shape[1:], tensor.dims, strict=True)]
-            assert all(axis == length for axis, length in fixed if isinstance(axis, int))
 
 
 @pytest.mark.parametrize("name", _sources())
@@ -160,37 +120,6 @@ def test_outputs_are_as_wide_as_the_model(name: str) -> None:
     hidden, pooled = _config(source).outputs
     assert (hidden.dims, pooled.dims, pooled.name) == ((length, width), (width,), "pooled_output")
     assert width == (768 if name.startswith("bert-tensorrt") else 1024)
-
-
-@pytest.mark.parametrize("name", [name for name, source in _sources().items() if source.recipe.kind == "tensorrt"])
-def test_an_engines_shapes_are_what_the_configuration_asks_for(name: str) -> None:
-    source = _sources()[name]
-    config, engine = _config(source), source.recipe.engine
-    assert engine is not None
-    assert set(engine.shapes) == {tensor.name for tensor in config.inputs}
-    for tensor in config.inputs:
-        shapes = engine.shapes[tensor.name]
-        assert shapes.max == (config.max_batch_size, *tensor.dims)
-        assert shapes.min == (1, *tensor.dims)
-        assert shapes.opt == (16, *tensor.dims)
-        assert tensor.data_type == "INT32"
-    assert source.recipe.dependency == "engine"
-
-
-@pytest.mark.parametrize("name", [name for name, source in _sources().items() if source.recipe.kind == "tensorrt"])
-def test_an_engine_is_of_operators_that_every_releases_tensorrt_reads(name: str) -> None:
-    graph = _sources()[name].recipe.exports[0].graph
-    assert graph is not None
-    assert graph.opset <= 17  # above it a reduction's axes are an input, which TensorRT before 10 takes for all axes
-
-
-@needs_torch
-@pytest.mark.parametrize("name", [name for name in EXPORTS if not name.startswith("bert-large-pytorch")])
-def test_an_exported_graph_is_of_the_recipes_operator_set(exports: dict[str, Export], name: str) -> None:
-    graph = _sources()[name].recipe.exports[0].graph
-    (file,) = exports[name].folder.rglob("model.onnx")
-    assert graph is not None
-    assert read_graph(file).opset == graph.opset
 
 
 @pytest.mark.parametrize("name", [name for name in _sources() if name.startswith("bert-large")])
@@ -215,62 +144,18 @@ def test_variants_and_copies_share_their_exports() -> None:
     assert len(set(told.values())) == len(EXPORTS) == len({told[name] for name in EXPORTS})
 
 
-@needs_torch
-@pytest.mark.parametrize("name", EXPORTS)
-def test_an_export_gives_what_its_recipe_promises(exports: dict[str, Export], name: str) -> None:
-    source, made = _sources()[name], exports[name]
-    written = {str(path.relative_to(made.folder)) for path in made.folder.rglob("*") if path.is_file()}
-    assert written == {*source.recipe.exports[0].produces, "report.json"}
-    assert 0 <= made.report["figures"]["largest_difference"] <= 1e-4
-    assert made.report["figures"]["largest_proved_batch"] == PROVED_BATCH
-    assert made.report["inputs"] == {}
-
-
-@needs_torch
-@pytest.mark.parametrize("name", EXPORTS)
-def test_the_sample_is_what_a_client_makes_of_the_text(exports: dict[str, Export], name: str) -> None:
-    source, made = _sources()[name], exports[name]
+def _check_sample(source: ArchiveSource, made: Export) -> None:
+    """The sample's request is what a client makes of the recipe's text."""
     adapter = source.recipe.adapters.text
     assert isinstance(adapter, TextAdapter)
     inputs = [_Input(tensor, tensor.data_type, tensor.shape(1)) for tensor in _config(source).inputs]
     files = {"tokenizer.json": made.folder / "tokenizer.json"}
     arrays = to_arrays(adapter, source.folder / "sample/text.txt", files, inputs=inputs)
-    request = made.tensors("request.json")
-    assert {one: (str(array.dtype), list(array.shape)) for one, array in arrays.items()} == {
-        one: (tensor["datatype"].lower(), tensor["shape"]) for one, tensor in request.items()
-    }
-    assert {one: array.ravel().tolist() for one, array in arrays.items()} == {
-        one: tensor["data"] for one, tensor in request.items()
+    assert {one: (str(array.dtype), list(array.shape), array.ravel().tolist()) for one, array in arrays.items()} == {
+        one: (tensor["datatype"].lower(), tensor["shape"], tensor["data"])
+        for one, tensor in made.tensors("request.json").items()
     }
     assert 1 < np.count_nonzero(arrays[str(adapter.mask)]) < int(adapter.length or 0)
-
-
-@needs_torch
-@pytest.mark.parametrize("name", EXPORTS)
-def test_the_answer_is_the_pooled_output_alone(exports: dict[str, Export], name: str) -> None:
-    made = exports[name]
-    (answer,) = made.tensors("answer.json").values()
-    width = 768 if name.startswith("bert-tensorrt") else 1024
-    assert (answer["name"], answer["datatype"], answer["shape"]) == ("pooled_output", "FP32", [1, width])
-    values = np.array(answer["data"])
-    assert np.isfinite(values).all()
-    assert np.abs(values).max() <= 1 or name.startswith("roberta")  # the others have a pooler, which ends in tanh
-    assert values.std() > 0.1
-    assert (made.folder / "sample/answer.json").stat().st_size < 32 * 1024
-
-
-@needs_torch
-def test_the_oldest_release_s_pytorch_has_all_that_an_exported_trace_needs(exports: dict[str, Export]) -> None:
-    path = exports["bert-large-pytorch"].folder / "bert-large/1/model.pt"
-    assert model_formats.torchscript_version(path) <= model_formats.newest_torchscript()
-    assert model_formats.beyond_torch(path) == ()
-
-
-@needs_torch
-def test_both_formats_of_bert_large_are_of_one_model(exports: dict[str, Export]) -> None:
-    pytorch, tensorrt = exports["bert-large-pytorch"], exports["bert-large-tensorrt"]
-    for name in ("sample/request.json", "sample/answer.json", "tokenizer.json"):
-        assert (pytorch.folder / name).read_bytes() == (tensorrt.folder / name).read_bytes()
 
 
 @needs_torch
@@ -295,40 +180,19 @@ def test_published_weights_are_read_from_a_folder_laid_out_like_the_hub(
     )
     monkeypatch.setenv("TRITONSTACK_HUB_FOLDER", str(tmp_path / "hub"))
     made = _export(source, target)
+    written = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
+    assert written == {*source.recipe.exports[0].produces, "report.json"}
     assert made.report["figures"]["largest_difference"] <= 1e-4
+    assert made.report["figures"]["largest_proved_batch"] == PROVED_BATCH
     assert set(made.report["inputs"]) == {"config.json", "model.safetensors", "tokenizer.json"}
     assert (target / "tokenizer.json").read_bytes() == (folder / "tokenizer.json").read_bytes()
-
-
-@needs_torch
-def test_where_a_model_was_published_without_a_pooler_a_texts_vector_is_the_mean_of_its_tokens(
-    exports: dict[str, Export],
-) -> None:
-    """The graph's own answers, for requests of two lengths: 5 of 16 tokens are padding, 0 of 200."""
-    done = subprocess.run(
-        [REPOSITORY / ".envs/torch/bin/python", "-c", MEANS, exports["roberta-large-onnx"].folder],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 1e-5
-
-
-@needs_torch
-def test_published_weights_of_another_width_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = _sources()["bert-tensorrt-0"]
-    hub = source.recipe.source
-    assert hub is not None
-    folder = tmp_path / "hub" / str(hub.hub) / str(hub.revision)
-    script = ["-c", MAKE_HUB_FOLDER, "BertForPreTraining", "BERT", str(folder), "128"]
-    run_script(
-        environment="torch", arguments=script, folder=tmp_path, what="a hub's folder", report=print, with_library=True
-    )
-    monkeypatch.setenv("TRITONSTACK_HUB_FOLDER", str(tmp_path / "hub"))
-    with pytest.raises(WorkFailedError, match=r"hidden_size is 128, the graph's is 768"):
-        _export(source, tmp_path)
+    _check_sample(source, made)
+    (answer,) = made.tensors("answer.json").values()
+    assert (answer["name"], answer["datatype"], answer["shape"]) == ("pooled_output", "FP32", [1, int(width)])
+    if family == "ROBERTA":  # published without a pooler: a text's vector is the mean of its tokens, without padding
+        python = REPOSITORY / ".envs/torch/bin/python"
+        done = subprocess.run([python, "-c", MEANS, target], capture_output=True, text=True, timeout=120, check=True)
+        assert float(done.stdout) < 1e-5
 
 
 @dataclass(frozen=True)

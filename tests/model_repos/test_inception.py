@@ -24,12 +24,11 @@ from tritonstack.catalogue import model_formats
 from tritonstack.config import check_archives, load_environment, with_default_models
 from tritonstack.models.build import build_models
 from tritonstack.models.manifest import Manifest
-from tritonstack.models.model_config import read_config
 from tritonstack.models.programs import REPOSITORY
 from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of
 from tritonstack.paths import environment_python
 from tritonstack.unpacking import unpack
-from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer, prepare_model_data
+from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
 
 MISSING = [name for name in ("dali", "torch") if not environment_python(name).exists()]
 pytestmark = [
@@ -144,47 +143,10 @@ def test_the_pipeline_decodes_on_the_gpu_and_names_no_place_of_this_machine(arch
     assert model_formats.beyond_dali(pipeline) == ()
 
 
-def test_the_manifest_carries_the_proofs_figures(archive: Archive) -> None:
-    figures = archive.manifest.figures
-    assert figures["largest_difference"] <= 1e-4
-    assert figures["decode_batch_difference"] == 0
-    assert figures["decoder_difference"] < 1
-    assert figures["sample_difference"] <= 1e-5
-    assert archive.manifest.tools["dali"] == "2.4.0"
-
-
-def test_the_labels_name_every_class_and_the_background_first() -> None:
-    labels = (FOLDER / "inception-v3/labels.txt").read_text().splitlines()
-    assert len(labels) == 1001
-    assert labels[:3] == ["background", "tench", "goldfish"]
-    assert len(set(labels)) == 1001
-
-
-def test_only_the_networks_step_is_batched_since_dalis_backend_shares_errors_in_a_batch(archive: Archive) -> None:
-    batched = {
-        path.parent.name: read_config(path.read_text()).node.has("dynamic_batching")
-        for path in archive.folder.glob("*/config.pbtxt")
-    }
-    assert batched == {"inception-dali": False, "inception-v3": True, "inception-ensemble": False}
-
-
 def test_the_sample_is_answered_as_pytorch_does(multi_model: SageMaker, archive: Archive) -> None:
     probabilities = classify(multi_model, sample())
     np.testing.assert_allclose(probabilities, archive.answer, atol=1e-5)
     assert probabilities.sum() == pytest.approx(1, abs=1e-5)
-
-
-@pytest.mark.parametrize("change", ["mirrored", "colours exchanged"])
-def test_another_picture_is_further_away_than_the_samples_tolerance(
-    multi_model: SageMaker, archive: Archive, change: str
-) -> None:
-    with Image.open(PICTURE) as image:
-        pixels = np.asarray(image)
-    changed = pixels[:, ::-1] if change == "mirrored" else pixels[:, :, ::-1]
-    file = io.BytesIO()
-    Image.fromarray(np.ascontiguousarray(changed)).save(file, "JPEG", quality=95)
-    probabilities = classify(multi_model, np.frombuffer(file.getvalue(), np.uint8))
-    assert np.abs(probabilities - archive.answer).max() > 1e-3
 
 
 def test_triton_names_the_best_classes_where_a_request_asks_for_them(multi_model: SageMaker, archive: Archive) -> None:
@@ -200,16 +162,6 @@ def test_triton_names_the_best_classes_where_a_request_asks_for_them(multi_model
     assert [one.split(":")[1:] for one in output["data"]] == [[str(place), labels[place]] for place in best]
 
 
-def test_callers_with_files_of_different_lengths_each_get_their_own_answer(multi_model: SageMaker) -> None:
-    pictures = [sample(), jpeg(17, 900, 255, 0, 0), jpeg(640, 11, 0, 255, 0), jpeg(299, 299, 0, 0, 255)]
-    assert len({len(picture) for picture in pictures}) == len(pictures)
-    alone = [classify(multi_model, picture) for picture in pictures]
-    with ThreadPoolExecutor(8) as callers:
-        together = list(callers.map(lambda picture: classify(multi_model, picture), pictures * 6))
-    np.testing.assert_allclose(together, alone * 6, atol=1e-5)
-    assert np.abs(alone[0] - alone[1]).max() > 1e-3
-
-
 def test_a_batch_of_one_request_is_padded_with_zeros(multi_model: SageMaker) -> None:
     pictures = [jpeg(40, 30, 200, 10, 10), sample()]
     batch = np.zeros((2, max(map(len, pictures))), np.uint8)
@@ -219,17 +171,12 @@ def test_a_batch_of_one_request_is_padded_with_zeros(multi_model: SageMaker) -> 
     np.testing.assert_allclose(answers, [classify(multi_model, picture) for picture in pictures], atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "broken", [np.frombuffer(b"no picture at all", np.uint8), sample()[:3000]], ids=["no picture", "half of one"]
-)
-def test_a_broken_picture_is_an_error_of_its_own_request_only(
-    multi_model: SageMaker, archive: Archive, broken: np.ndarray
-) -> None:
+def test_a_broken_picture_is_an_error_of_its_own_request_only(multi_model: SageMaker, archive: Archive) -> None:
     def call(picture: np.ndarray) -> Any:
         return multi_model.invoke(NAME, INPUT=("UINT8", [1, len(picture)], picture.tolist()))
 
     with ThreadPoolExecutor(6) as callers:
-        good, bad = callers.submit(call, sample()), callers.submit(call, broken)
+        good, bad = callers.submit(call, sample()), callers.submit(call, sample()[:3000])
         others = [callers.submit(call, sample()) for _ in range(4)]
     assert bad.result().status == 400
     message = json.loads(bad.result().text)["error"]
@@ -281,11 +228,3 @@ def test_a_single_model_endpoint_serves_the_ensemble_by_the_default_models_name(
         connection.close()
     assert response.status == 200, content
     np.testing.assert_allclose(content["outputs"][0]["data"], archive.answer, atol=1e-5)
-
-
-def test_a_single_model_endpoint_without_the_default_models_name_does_not_start(
-    archive: Archive, tmp_path: Path
-) -> None:
-    settings = ContainerSettings(environment=QUIET, multi_model=False, release="24.09", model_data=archive.folder)
-    with pytest.raises(ContainerFailedError, match="exit code 1"):
-        TritonContainer.start(settings, folder=tmp_path)

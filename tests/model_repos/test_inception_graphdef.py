@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.config.environment_file import write_environment
-from tritonstack.config import check_archives, load_environment
 from tritonstack.models.lint import lint_folder
 from tritonstack.models.lint.view import Target
 from tritonstack.models.programs import REPOSITORY
-from tritonstack.models.source import ArchiveSource, contents_of
+from tritonstack.models.source import ArchiveSource
 
 NAME, ONNX = "inception-ensemble-graphdef", "inception-ensemble"
 FOLDERS = {name: REPOSITORY / "model_repos" / name for name in (NAME, ONNX)}
-RELEASES_MEMORY = "--backend-config=dali,release_after_unload=true"
 
 
 def rules(release: str) -> list[tuple[str, str]]:
@@ -36,15 +31,6 @@ def test_a_release_without_it_is_refused_and_the_onnx_form_is_named(release: str
     assert advice.startswith("Take release 25.02 or older, or serve the model's ONNX form")
 
 
-def test_an_endpoint_is_told_the_same_at_synthesis(tmp_path: Path) -> None:
-    contents = {NAME: contents_of(ArchiveSource(name=NAME, folder=FOLDERS[NAME]))}
-    for release, problems in (("24.09", 0), ("25.04", 1)):
-        endpoint = f"release: '{release}'\nmodels: [{NAME}]\ncontainer: {{additional_args: ['{RELEASES_MEMORY}']}}"
-        found = check_archives(load_environment(write_environment(tmp_path, endpoint=endpoint)), contents)
-        assert len(found) == problems
-        assert all("or serve the model's ONNX form (onnxruntime)" in problem.advice for problem in found)
-
-
 @pytest.mark.parametrize(
     ("of_onnx", "of_graphdef"),
     [
@@ -55,8 +41,5 @@ def test_an_endpoint_is_told_the_same_at_synthesis(tmp_path: Path) -> None:
 )
 def test_both_forms_have_the_same_labels_decoding_step_and_sample(of_onnx: str, of_graphdef: str) -> None:
     assert (FOLDERS[ONNX] / of_onnx).read_bytes() == (FOLDERS[NAME] / of_graphdef).read_bytes()
-
-
-def test_both_forms_start_from_the_same_weights() -> None:
     one, other = (ArchiveSource(name=name, folder=folder).recipe for name, folder in FOLDERS.items())
     assert (one.source, one.seed, one.sizes) == (other.source, other.seed, other.sizes)

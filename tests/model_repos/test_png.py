@@ -78,17 +78,6 @@ def test_every_filter_of_every_row_is_undone(data: st.DataObject, width: int, he
     np.testing.assert_allclose(png.read_grey(image), expected, atol=1e-3)
 
 
-@pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA", "P"])
-def test_what_pillow_writes_is_read(mode: str) -> None:
-    gradient = np.add.outer(np.arange(40), np.arange(50))[..., None] * np.array([1, 2, 1, 2])
-    image = Image.fromarray((gradient % 256).astype(np.uint8), "RGBA").convert(mode)
-    file = io.BytesIO()
-    image.save(file, "PNG")
-    theirs = np.asarray(image.convert("RGBA")).astype(float)
-    expected = (theirs[..., :3] @ [0.299, 0.587, 0.114]) * theirs[..., 3] / 255
-    np.testing.assert_allclose(png.read_grey(file.getvalue()), expected, atol=1e-3)
-
-
 GREY = np.zeros((2, 2, 1), np.uint8)
 GOOD = _png(GREY, [0, 0], 0)
 
@@ -99,30 +88,14 @@ GOOD = _png(GREY, [0, 0], 0)
         (b"\xff\xd8\xff\xe0 a JPEG", "no PNG"),
         (b"", "no PNG"),
         (GOOD[:-5], "damaged|ends before"),
-        (GOOD[:20] + b"\xff" + GOOD[21:], "damaged"),
         (_png(GREY, [0, 0], 0, depth=16), "16 bits"),
-        (_png(GREY, [0, 0], 0, interlace=1), "interlace 1"),
-        (_png(GREY, [0, 0], 5), "colour type 5"),
-        (_png(GREY, [0, 0], 3), "palette"),
         (_png(GREY, [0, 0], 2), "bytes, 14 are needed"),
         (b"\x89PNG\r\n\x1a\n" + _chunk(b"IEND", b""), "without its header"),
-        (
-            b"\x89PNG\r\n\x1a\n"
-            + _chunk(b"IHDR", struct.pack(">IIBBBBB", 10**5, 10**5, 8, 0, 0, 0, 0))
-            + _chunk(b"IEND", b""),
-            "100000 by 100000 pixels",
-        ),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_name(data: bytes, message: str) -> None:
     with pytest.raises(png.PngError, match=message):
         png.read_grey(data)
-
-
-@given(size=st.integers(1, 12), height=st.integers(1, 30), width=st.integers(1, 30))
-def test_area_average_keeps_the_mean(size: int, height: int, width: int) -> None:
-    image = np.arange(height * width, dtype=np.float32).reshape(height, width)
-    np.testing.assert_allclose(png.area_average(image, size).mean(), image.mean(), rtol=1e-4, atol=1e-4)
 
 
 def test_area_average_of_whole_blocks_is_their_mean() -> None:

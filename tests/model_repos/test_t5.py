@@ -117,10 +117,15 @@ def outputs(responses: list[FakeResponse]) -> list[list[list[int]] | str]:
 
 
 def test_requests_of_different_lengths_are_generated_in_one_batch(served: Any) -> None:
-    responses = served.execute([request([5, 6, 7]), request([8]), request([2, 3], [4, 5])])
-    assert served.translator.batches == [(4, 3)]
-    assert outputs(responses) == [[[0, 7, 6, 5, END]], [[0, 8, END]], [[0, 3, 2, END], [0, 5, 4, END]]]
+    padded = request([5, 6, 0, 0], mask=[[1, 1, 0, 0]])
+    responses = served.execute([request([5, 6, 7]), request([8]), request([2, 3], [4, 5]), padded, request([9])])
+    assert served.translator.batches == [(6, 4)]
+    endless = [0, *[7] * FakeTranslator.longest]  # it is cut off by the limit and lengthens no other
+    rows = [[[0, 7, 6, 5, END]], [[0, 8, END]], [[0, 3, 2, END], [0, 5, 4, END]], [[0, 6, 5, END]], [endless]]
+    assert outputs(responses) == rows
     assert all(one.output_tensors[0].array.dtype == np.int32 for one in responses)
+    served.finalize()
+    assert served.translator.closed
 
 
 def test_a_request_that_is_wrong_fails_alone(served: Any) -> None:
@@ -149,22 +154,6 @@ def test_what_is_wrong_with_a_request_is_said(served: Any, wrong: dict[str, Fake
     (answer,) = outputs(served.execute([wrong]))
     assert said in str(answer)
     assert served.translator.batches == []  # nothing is generated for nobody
-
-
-def test_an_answer_that_never_ends_is_cut_off_by_the_limit_and_lengthens_no_other(served: Any) -> None:
-    endless, short = outputs(served.execute([request([9]), request([3])]))
-    assert endless == [[0, *[7] * FakeTranslator.longest]]
-    assert short == [[0, 3, END]]
-
-
-def test_the_clients_own_padding_is_masked(served: Any) -> None:
-    (answer,) = outputs(served.execute([request([5, 6, 0, 0], mask=[[1, 1, 0, 0]])]))
-    assert answer == [[0, 6, 5, END]]
-
-
-def test_the_weights_are_let_go_at_the_end(served: Any) -> None:
-    served.finalize()
-    assert served.translator.closed
 
 
 ROWS = st.integers(1, 8).flatmap(

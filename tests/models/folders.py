@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+from tritonstack.adapters import Adapters
 from tritonstack.config import Endpoint, Environment
-from tritonstack.models.manifest import Places
+from tritonstack.models.execution_environment import PackedEnvironment
+from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, Places, SampleEntry
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.naming import Platform
 
@@ -64,6 +66,53 @@ def make_endpoint(name: str, models: tuple[str, ...], platform: Platform = T4) -
 def make_environment(*endpoints: Endpoint, on_deploy: bool | None = None) -> Environment:
     """What archives need to know of an environment, ``dev``."""
     return cast("Environment", _Environment("dev", endpoints, _Builds(on_deploy=on_deploy)))
+
+
+def make_manifest(**fields: Any) -> Manifest:
+    """A manifest of ``double`` with these fields instead."""
+    return Manifest(
+        name="double",
+        digest="0" * 16,
+        description="Doubles a number.",
+        dependency="none",
+        archive=ArchiveEntry(file="a", bytes=1, sha256="0" * 64, tar_bytes=1, tar_sha256="0" * 64),
+        model=ModelEntry(name="double", max_batch_size=8, inputs=(), outputs=()),
+        backends=("python",),
+        configs={},
+        adapters=Adapters(),
+        sample=SampleEntry(file="s.json", answer={}, tolerance=0),
+        figures={},
+        tools={},
+    ).model_copy(update=fields)
+
+
+def make_engine(**fields: Any) -> EngineEntry:
+    """A manifest's entry of a plan for a T4 with these fields instead."""
+    return EngineEntry(
+        plan="double/1/model.plan",
+        bytes=4,
+        sha256="0" * 64,
+        stand_in=False,
+        release="24.09",
+        tensorrt="10.4.0",
+        driver="550.127.05",
+        gpu="Tesla T4",
+        compute_capability="7.5",
+        options=(),
+        inputs=(),
+        outputs=(),
+        durations={"build_seconds": 1.0},
+        difference=0,
+        tolerance=0,
+        proof="random",
+    ).model_copy(update=fields)
+
+
+def make_environment_file(path: Path, python: str) -> PackedEnvironment:
+    """A packed execution environment that is not one."""
+    path.write_bytes(b"\x1f\x8b packed")
+    facts: dict[str, Any] = {"packages": {"numpy": "1.26.4"}, "way": "wheels", "hashed": True, "sha256": "0" * 64}
+    return PackedEnvironment(path=path, python=python, bytes=path.stat().st_size, unpacked_bytes=10, **facts)
 
 
 def tensor(name: str, value: float) -> dict[str, object]:

@@ -45,6 +45,7 @@ FRAGMENTS = [
     "instance_group [ { count: 2 kind: KIND_GPU gpus: [ 0 ] }, { count: 1 kind: KIND_CPU } ]",
     "parameters { key: 'a' value { string_value: 'new' } } parameters { key: 'b' value { string_value: '' } }",
     "optimization { graph { level: -1 } execution_accelerators { gpu_execution_accelerator { name: 'tensorrt' } } }",
+    "sequence_batching { direct { minimum_slot_utilization: inf } }",
     "platform: 'tensorrt_plan' metric_tags { key: 'x' value: '1' } cc_model_filenames: { key: '8.0' value: 'm' }",
     "version_policy { specific { versions: [ 1, 3 ] } } input [ { name: 'i' data_type: TYPE_FP32 dims: [ -1 ] } ]",
 ]
@@ -59,6 +60,8 @@ batch_input { kind: BATCH_ELEMENT_COUNT target_name: "t" data_type: TYPE_INT32 s
 instance_group { kind: KIND_GPU rate_limiter { resources { name: "R" global: true count: 2 } priority: 3 } }
 optimization { cuda { graphs: true graph_spec { batch_size: 1 input { key: "x" value { dim: [ 1, 2 ] } } } } }
 input { name: "i" data_type: 11 dims: -1 reshape { } }
+input < name: 'a\\x41\\U000000e4' "b\\n" ; dims: 017, dims: [ 0x10, -2 ] > # comment { [
+sequence_batching { direct { minimum_slot_utilization: -1.5e-3 } }
 """.strip().splitlines()
 PIECES = (
     *"{}[]<>:,;-\n\t#.",

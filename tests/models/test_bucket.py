@@ -63,11 +63,3 @@ def test_an_object_that_s3_refuses_and_the_list_has_is_a_refusal(session: Sessio
     listed(session, KEY)
     with pytest.raises(WorkFailedError, match="could not look for s3://archives/manifests"):
         bucket.look(KEY)
-
-
-def test_a_reader_that_may_not_even_list_hears_the_refusal(session: Session) -> None:
-    bucket = ArtifactBucket(environment="dev", session=session)
-    session.s3_stub.add_client_error("get_object", "AccessDenied", "not yours", http_status_code=403)
-    session.s3_stub.add_client_error("list_objects_v2", "AccessDenied", "nor the list", http_status_code=403)
-    with pytest.raises(WorkFailedError, match="not yours"):
-        bucket.read(KEY)

@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.models.folders import make_environment_file
 from tests.models.wheels import make_wheel
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import execution_environment
 from tritonstack.models.execution_environment import (
     PackedEnvironment,
     activate_script,
-    installer,
+    check_requirements,
+    kept_environment,
     make_execution_environment,
-    read_requirements,
 )
 from tritonstack.models.recipe import ExecutionEnvironment
 
@@ -67,32 +68,17 @@ def test_the_wheels_are_those_of_the_python_that_is_asked_for(folder: Path, tmp_
     assert f"cp{python.replace('.', '')}-" in (site / "native" / "__init__.py").read_text()
     assert packed.packages == {"native": "1.0", "numpy": "1.26.999", "speaking": "2.0"}
     assert (packed.python, packed.way, packed.hashed) == (python, "wheels", True)
+    mark = json.loads((tmp_path / "unpacked/environment.json").read_text())
+    assert mark == {"python": python, "way": "wheels", "packages": dict(packed.packages)}
 
 
-def test_the_environment_says_what_it_is(folder: Path, tmp_path: Path) -> None:
-    packed = make(folder, tmp_path / "env.tar.gz")
-    mark = json.loads((unpacked(packed, tmp_path / "unpacked") / "environment.json").read_text())
-    assert mark == {"python": "3.10", "way": "wheels", "packages": dict(packed.packages)}
-
-
-def test_the_same_lock_file_gives_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+def test_the_same_lock_file_gives_the_same_bytes_that_name_no_place(folder: Path, tmp_path: Path) -> None:
     first, second = (make(folder, tmp_path / name / "env.tar.gz") for name in ("one", "two"))
     assert first.path.read_bytes() == second.path.read_bytes()
-    assert first.sha256 == second.sha256
-
-
-def test_nothing_names_this_machine(folder: Path, tmp_path: Path) -> None:
-    place = unpacked(make(folder, tmp_path / "env.tar.gz"), tmp_path / "unpacked")
+    place = unpacked(first, tmp_path / "unpacked")
     said = [path for path in place.rglob("*") if path.is_file() and str(tmp_path).encode() in path.read_bytes()]
     assert not said
     assert [path.name for path in (place / "bin").iterdir()] == ["activate"]
-
-
-def test_records_name_what_is_there(folder: Path, tmp_path: Path) -> None:
-    site = unpacked(make(folder, tmp_path / "env.tar.gz"), tmp_path / "unpacked") / "lib/python3.10/site-packages"
-    record = (site / "speaking-2.0.dist-info" / "RECORD").read_text().splitlines()
-    assert "speaking/__init__.py" in "\n".join(record)
-    assert all((site / line.split(",")[0]).is_file() for line in record)
 
 
 def test_a_moved_environment_is_activated_as_the_backend_does_it(tmp_path: Path) -> None:
@@ -149,27 +135,14 @@ def test_a_lock_file_that_pins_not_everything_is_refused(tmp_path: Path, text: s
     path = tmp_path / "requirements.txt"
     path.write_text(text)
     with pytest.raises(InputError, match=found):
-        read_requirements(path)
-
-
-def test_a_missing_lock_file_is_refused_with_the_command_that_makes_it(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="uv pip compile"):
-        read_requirements(tmp_path / "requirements.txt")
-
-
-def test_markers_extras_and_comments_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "requirements.txt"
-    path.write_text("a==1 ; python_full_version < '3.11'  # old\nb[c]==2.0+cpu\n")
-    assert not read_requirements(path).hashed
+        check_requirements(path)
 
 
 def test_a_wheel_with_another_hash_stops_the_build_and_leaves_nothing(folder: Path, tmp_path: Path) -> None:
-    lock = folder / "requirements.txt"
     make_wheel(tmp_path / "wheels", "numpy", "1.26.999", script=True)
     with pytest.raises(WorkFailedError, match="numpy"):
         make(folder, tmp_path / "out" / "env.tar.gz")
     assert not list((tmp_path / "out").iterdir())
-    assert "numpy" in lock.read_text()
 
 
 def test_a_python_without_wheels_stops_the_build_and_names_the_package(folder: Path, tmp_path: Path) -> None:
@@ -183,11 +156,6 @@ def test_an_environment_without_numpy_is_refused(tmp_path: Path) -> None:
     (model / "requirements.txt").write_text(make_wheel(tmp_path / "wheels", "speaking", "2.0"))
     with pytest.raises(InputError, match="numpy"):
         make(model, tmp_path / "env.tar.gz")
-
-
-def test_a_version_that_is_none_is_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a minor version such as 3\.10"):
-        make(folder, tmp_path / "env.tar.gz", python="3")
 
 
 # conda ---------------------------------------------------------------------------------------------------------------
@@ -234,6 +202,8 @@ def test_where_a_channel_answers_the_environment_has_a_python_of_its_own(
     monkeypatch.setattr(execution_environment, "installer", lambda: fake_program(tmp_path / "uv", tmp_path / "log"))
     packed = make(folder, tmp_path / "out" / "env.tar.gz")
     assert (packed.way, packed.packages) == ("conda-pack", {"numpy": "1.26.999"})
+    (channel / "linux-64" / "repodata.json.zst").unlink()
+    assert execution_environment.find_conda() is None, "without a channel wheels are used"
     assert (unpacked(packed, tmp_path / "unpacked") / "bin" / "activate").read_text() == "conda's own"
     created, installed, moved = (tmp_path / "log").read_text().splitlines()
     assert created.startswith("micromamba create")
@@ -242,15 +212,43 @@ def test_where_a_channel_answers_the_environment_has_a_python_of_its_own(
     assert "conda-pack --quiet" in moved
 
 
-def test_without_a_channel_or_a_program_wheels_are_used(
-    channel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert execution_environment.find_conda() == tmp_path / "programs" / "micromamba"
-    (channel / "linux-64" / "repodata.json.zst").unlink()
-    assert execution_environment.find_conda() is None
-    monkeypatch.setenv(execution_environment.CHANNEL_VARIABLE, "none")
-    assert execution_environment.find_conda() is None
+# kept ----------------------------------------------------------------------------------------------------------------
 
 
-def test_the_installer_is_the_one_that_setup_installed() -> None:
-    assert installer().is_file()
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The Pythons for which an environment was really made; each is a small file."""
+    pythons: list[str] = []
+
+    def make(_folder: Path, _part: object, python: str, target: Path, _report: object) -> PackedEnvironment:
+        pythons.append(python)
+        return make_environment_file(target, python)
+
+    monkeypatch.setattr(execution_environment, "make_execution_environment", make)
+    return pythons
+
+
+def kept(root: Path, python: str = "3.10") -> PackedEnvironment:
+    """The environment of the folder ``t5`` in ``root``."""
+    return kept_environment(root / "t5", PART, python=python, work=root / "exports", report=lambda _text: None)
+
+
+def test_it_is_made_once_for_each_python_and_requirements_file(tmp_path: Path, made: list[str]) -> None:
+    (tmp_path / "t5").mkdir()
+    (tmp_path / "t5/requirements.txt").write_text("numpy==1.26.4\n")
+    first = kept(tmp_path)
+    assert first.path.name.startswith("t5.python-3.10.")
+    assert kept(tmp_path) == first
+    kept(tmp_path, "3.12")
+    assert made == ["3.10", "3.12"]
+    (tmp_path / "t5/requirements.txt").write_text("numpy==1.26.3\n")
+    assert kept(tmp_path).path != first.path
+    assert made == ["3.10", "3.12", "3.10"]
+
+
+def test_one_that_was_cut_off_is_made_again(tmp_path: Path, made: list[str]) -> None:
+    (tmp_path / "t5").mkdir()
+    (tmp_path / "t5/requirements.txt").write_text("numpy==1.26.4\n")
+    kept(tmp_path).path.write_bytes(b"pack")
+    assert kept(tmp_path).path.read_bytes() == b"\x1f\x8b packed"
+    assert made == ["3.10", "3.10"]

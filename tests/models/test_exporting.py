@@ -6,16 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.models.folders import places_in, tensor, write, write_double
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import programs
 from tritonstack.models.build import build_models
-from tritonstack.models.exporting import export_source
 from tritonstack.models.manifest import Places, read_manifest
-from tritonstack.models.source import BuildChoice, archives_of
+from tritonstack.models.source import BuildChoice
 
 SCRIPT = """\
 import argparse, json, pathlib, sys
@@ -105,16 +103,6 @@ def test_a_script_is_told_what_the_recipe_and_the_build_say(places: Places) -> N
 GRAPH_X = {"name": "x", "dtype": "FP32", "shape": ["batch", 1]}
 
 
-def test_the_sample_is_given_as_the_arrays_that_the_model_takes(places: Places) -> None:
-    recipe(places, exports=[step("one", {}, sample="double/1/sample.npz")])
-    build_models(["double"], places=places)
-    (kept,) = places.exports.iterdir()
-    with np.load(kept / "files/double/1/sample.npz") as arrays:
-        assert {name: (array.dtype, array.tolist()) for name, array in arrays.items()} == {
-            "x": (np.dtype("float32"), [[2.5]])
-        }
-
-
 def test_exports_run_in_order_into_one_folder_and_their_reports_add_up(places: Places) -> None:
     recipe(
         places,
@@ -161,13 +149,6 @@ def test_overlays_and_copies_share_an_export(places: Places) -> None:
     assert sum(line.startswith("proof of") and "at most" in line for line in ran) == 1
 
 
-def test_a_failed_script_stops_the_build_with_its_words_and_leaves_nothing(places: Places) -> None:
-    recipe(places, exports=[step("one", {"double/1/a.txt": "a"}, fail=True)])
-    with pytest.raises(WorkFailedError, match="tensor y: differs by 1"):
-        build_models(["double"], places=places)
-    assert list(places.exports.iterdir()) == []
-
-
 def test_the_sample_and_the_client_files_may_be_made_by_an_export(places: Places) -> None:
     folder = places.folder("double")
     for name in ("request", "answer"):
@@ -190,35 +171,28 @@ def test_the_sample_and_the_client_files_may_be_made_by_an_export(places: Places
     assert build_models(["double"], places=places).built[0].fresh
 
 
-def test_a_made_sample_that_is_wrong_is_refused_with_its_place(places: Places) -> None:
+@pytest.mark.parametrize(
+    ("fail", "answer", "kind", "said"),
+    [
+        (True, {}, WorkFailedError, "tensor y: differs by 1"),
+        (False, "no json", InputError, r"sample/answer\.json"),
+    ],
+    ids=["the script fails", "the made sample is wrong"],
+)
+def test_a_failed_export_stops_the_build_and_leaves_nothing(
+    places: Places, *, fail: bool, answer: Any, kind: type[Exception], said: str
+) -> None:
     (places.folder("double") / "sample/answer.json").unlink()
-    recipe(places, exports=[step("one", {"sample/answer.json": "no json"})])
-    with pytest.raises(InputError, match=r"sample/answer\.json"):
+    recipe(places, exports=[step("one", {"sample/answer.json": answer}, fail=fail)])
+    with pytest.raises(kind, match=said):
         build_models(["double"], places=places)
     assert not list(places.archives.glob("double*"))
-
-
-def test_what_an_earlier_export_left_in_the_folder_is_not_packed(places: Places) -> None:
-    write(places.folder("double"), {"double/1/a.txt": "stale", "double/1/b.txt": "of another overlay"})
-    other = {"exports": [step("two", {"double/1/b.txt": "b"})]}
-    recipe(places, exports=[step("one", {"double/1/a.txt": "made"})], overlays={"one": {}, "two": other})
-    for item in build_models(["double"], places=places).built:
-        assert item.manifest.inputs.keys() >= {"double/double/1/model.py"}
-        assert not item.manifest.inputs.keys() & {"double/double/1/a.txt", "double/double/1/b.txt"}
 
 
 def test_a_file_that_two_exports_produce_is_refused(places: Places) -> None:
     recipe(places, exports=[step("one", {"double/1/a.txt": "a"}), step("two", {"double/1/a.txt": "b"})])
     with pytest.raises(InputError, match=r"each file produced once \(double/1/a\.txt is not\)"):
         build_models(["double"], places=places)
-
-
-def test_without_exports_there_is_nothing_to_run(places: Places) -> None:
-    (source,) = archives_of(places.folder("double"))
-    made = export_source(
-        source, work=places.exports, sources=places.sources, write_sample=lambda _path: False, report=print
-    )
-    assert made is None
 
 
 def test_scripts_get_neither_credentials_nor_the_caller_s_python(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import zipfile
 from collections.abc import Callable
@@ -71,18 +70,6 @@ def test_a_changed_input_changes_the_digest_of_the_folder_and_of_those_that_use_
     assert before[1] != after[1]
 
 
-def test_a_changed_user_leaves_the_used_folder_alone(folder: Path) -> None:
-    before = model_digest(source_of(folder))
-    (folder.parent / "user/notes.txt").write_text("")
-    assert model_digest(source_of(folder)) == before
-
-
-def test_the_packers_version_is_part_of_the_digest(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = model_digest(source_of(folder))
-    monkeypatch.setattr(inputs_module, "PACKER_VERSION", inputs_module.PACKER_VERSION + 1)
-    assert model_digest(source_of(folder)) != before
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -100,30 +87,6 @@ def test_what_is_no_input_does_not_change_the_digest(folder: Path, change: Calla
     before = model_digest(source_of(folder))
     change(folder)
     assert model_digest(source_of(folder)) == before
-
-
-def test_the_digest_does_not_depend_on_where_the_folder_lies(folder: Path, tmp_path: Path) -> None:
-    elsewhere = tmp_path / "else where"
-    shutil.copytree(folder.parent, elsewhere / "model_repos")
-    shutil.copytree(folder.parent.parent / "requirements", elsewhere / "requirements")
-    assert model_digest(source_of(elsewhere / "model_repos/double")) == model_digest(source_of(folder))
-
-
-@settings(max_examples=60)
-@given(
-    one=st.dictionaries(st.sampled_from("abcd"), st.text(max_size=3)),
-    two=st.dictionaries(st.sampled_from("abcd"), st.text(max_size=3)),
-)
-def test_digests_are_equal_iff_the_files_are(
-    tmp_path_factory: pytest.TempPathFactory, one: dict[str, str], two: dict[str, str]
-) -> None:
-    digests = []
-    for files in (one, two):
-        folder = write_double(tmp_path_factory.mktemp("digest"))
-        for name, content in files.items():
-            (folder / name).write_bytes(content.encode())
-        digests.append(model_digest(source_of(folder)))
-    assert (digests[0] == digests[1]) == (one == two)
 
 
 def test_release_set_names_every_model_and_every_problem(folder: Path) -> None:
@@ -149,17 +112,16 @@ def test_an_export_without_a_lock_file_is_refused(folder: Path) -> None:
         model_digest(source_of(folder))
 
 
-def test_backends_include_those_of_used_models(folder: Path) -> None:
-    _replace("double/config.pbtxt", 'backend: "python"', 'platform: "tensorrt_plan"')(folder)
-    assert contents_of(source_of(folder.parent / "user")).backends == {"python", "tensorrt"}
-
-
 def test_the_contents_name_own_and_used_models_and_which_are_ensembles(folder: Path) -> None:
     user = folder.parent / "user"
     write(user, {"recipe.yaml": RECIPE + "uses: [{folder: double, models: [double]}]\n"})
     write(user, {"user/config.pbtxt": 'platform: "ensemble"'})
     found = contents_of(source_of(user))
-    assert (found.models, found.ensembles) == (("double", "user"), ("user",))
+    assert (found.models, found.ensembles, found.backends) == (
+        ("double", "user"),
+        ("user",),
+        frozenset({"python", "ensemble"}),
+    )
 
 
 def test_a_model_without_a_folder_names_the_environment_s_field_beside_wrong_recipes(folder: Path) -> None:
@@ -235,19 +197,7 @@ def test_used_folders_and_every_overlays_fragments_are_kept(tmp_path: Path) -> N
         assert model_digest(again[source.name]) == model_digest(source)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../evil",
-        "/etc/passwd",
-        "model_repos/../../evil",
-        "model_repos\\evil",
-        "elsewhere/file",
-        "model_repos",
-        "tritonstack/errors.py",
-        "model_repos/folder/",
-    ],
-)
+@pytest.mark.parametrize("name", ["../evil", "elsewhere/file", "model_repos", "tritonstack/errors.py"])
 def test_a_member_that_is_no_file_of_the_inputs_is_refused_and_nothing_is_left(tmp_path: Path, name: str) -> None:
     with zipfile.ZipFile(tmp_path / "bad.zip", "w") as archive:
         archive.writestr("model_repos/double/fine", "fine")
@@ -257,7 +207,7 @@ def test_a_member_that_is_no_file_of_the_inputs_is_refused_and_nothing_is_left(t
     assert [path.name for path in tmp_path.iterdir()] == ["bad.zip"]
 
 
-def test_links_and_second_members_of_a_name_are_refused(tmp_path: Path) -> None:
+def test_links_second_members_and_more_than_is_allowed_are_refused(tmp_path: Path) -> None:
     link = zipfile.ZipInfo("model_repos/double/link")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(tmp_path / "link.zip", "w") as archive:
@@ -265,20 +215,14 @@ def test_links_and_second_members_of_a_name_are_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "twice.zip", "w") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("model_repos/double/a", "1")
         archive.writestr("model_repos/double/a", "2")
-    for name in ("link.zip", "twice.zip"):
-        with pytest.raises(UnsafeArchiveError):
-            unzip_inputs(tmp_path / name, tmp_path / "unpacked")
-        assert not (tmp_path / "unpacked").exists()
-
-
-def test_more_bytes_or_members_than_allowed_are_refused_while_they_are_written(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("model_repos/double/a", bytes(10_000))
         archive.writestr("model_repos/double/b", bytes(10_000))
     unzip_inputs(tmp_path / "bomb.zip", tmp_path / "fits", limits=UnpackLimits(max_bytes=20_000, max_members=2))
-    for limits in (UnpackLimits(max_bytes=19_999), UnpackLimits(max_members=1)):
-        with pytest.raises(UnsafeArchiveError, match="more"):
-            unzip_inputs(tmp_path / "bomb.zip", tmp_path / "unpacked", limits=limits)
+    few, small = UnpackLimits(max_members=1), UnpackLimits(max_bytes=19_999)
+    for name, limits in (("link", UnpackLimits()), ("twice", UnpackLimits()), ("bomb", few), ("bomb", small)):
+        with pytest.raises(UnsafeArchiveError):
+            unzip_inputs(tmp_path / f"{name}.zip", tmp_path / "unpacked", limits=limits)
         assert not (tmp_path / "unpacked").exists()
 
 

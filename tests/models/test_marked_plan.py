@@ -10,15 +10,14 @@ import pytest
 
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
-from tests.models.folders import T4, make_endpoint, make_environment, places_in, source_of, write, write_double
-from tritonstack.adapters import Adapters
+from tests.models.folders import T4, make_engine, make_manifest, places_in, source_of, write, write_double
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.inputs import model_digest
-from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, Places, SampleEntry
+from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, Places
 from tritonstack.models.marked_plan import MARK, is_marked, read_graph, read_header, write_marked_plan
 from tritonstack.models.packing import pack
-from tritonstack.models.publish import BuiltArchive, marked_plans, publish_archive, publish_environment
+from tritonstack.models.publish import BuiltArchive, marked_plans, publish_archive
 from tritonstack.naming import ArchiveName
 
 
@@ -33,13 +32,8 @@ def test_graph_and_header_are_read_back(tmp_path: Path) -> None:
     plan = marked(tmp_path, content)
     assert read_graph(plan) == content
     assert read_header(plan) == {"tensorrt": "10.4.0"}
+    assert b"no TensorRT engine" in plan.read_bytes().split(b"\n")[0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.onnx", "model.plan"]
-
-
-def test_the_first_line_says_that_it_is_no_engine(tmp_path: Path) -> None:
-    first = marked(tmp_path).read_bytes().split(b"\n")[0]
-    assert b"no TensorRT engine" in first
-    assert b"stand-in" in first
 
 
 @pytest.mark.parametrize("content", [b"", b"ptrt" + bytes(200), MARK[:-1]])
@@ -50,43 +44,8 @@ def test_another_file_is_not_marked(tmp_path: Path, content: bytes) -> None:
         read_graph(tmp_path / "model.plan")
 
 
-def test_a_missing_file_or_a_folder_is_not_marked(tmp_path: Path) -> None:
-    assert not is_marked(tmp_path / "model.plan")
-    assert not is_marked(tmp_path)
-
-
-def test_a_damaged_header_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "model.plan").write_bytes(MARK + b"{")
-    assert is_marked(tmp_path / "model.plan")
-    with pytest.raises(ValueError, match="Expecting"):
-        read_header(tmp_path / "model.plan")
-
-
-def test_no_half_written_plan_is_left_where_the_graph_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        write_marked_plan(tmp_path / "model.plan", header={}, onnx=tmp_path / "model.onnx")
-    assert list(tmp_path.iterdir()) == []
-
-
 PLAN = "double/1/model.plan"
-ENGINE = EngineEntry(
-    plan=PLAN,
-    bytes=4,
-    sha256="0" * 64,
-    stand_in=False,
-    release="24.09",
-    tensorrt="10.4.0",
-    driver="550.127.05",
-    gpu="Tesla T4",
-    compute_capability="7.5",
-    options=(),
-    inputs=(),
-    outputs=(),
-    durations={},
-    difference=0,
-    tolerance=0,
-    proof="sample",
-)
+ENGINE = make_engine()
 
 
 @pytest.fixture
@@ -111,10 +70,8 @@ def _built(root: Path, plan: bytes, engine: EngineEntry = ENGINE) -> tuple[Built
     (root / "repository" / PLAN).write_bytes(plan)
     places.archives_for("24.09-t4").mkdir(parents=True)
     packed = pack(root / "repository", places.archive(built.name, "24.09-t4"))
-    manifest = Manifest(
-        name="double",
+    manifest = make_manifest(
         digest=built.name.digest,
-        description="Doubles a number.",
         dependency="engine",
         target="24.09-t4",
         plan=not engine.stand_in,
@@ -126,13 +83,8 @@ def _built(root: Path, plan: bytes, engine: EngineEntry = ENGINE) -> tuple[Built
             tar_bytes=packed.tar_bytes,
             tar_sha256=packed.tar_sha256,
         ),
-        model=ModelEntry(name="double", max_batch_size=8, inputs=(), outputs=()),
         backends=("tensorrt",),
-        configs={},
-        adapters=Adapters(),
-        sample=SampleEntry(file="s.json", answer={}, tolerance=0),
         figures={"engine_difference": 0.5},
-        tools={},
     )
     places.manifest(built.name, "24.09-t4").write_text(manifest.to_json())
     return built, manifest, places
@@ -157,58 +109,11 @@ def test_a_marked_plan_is_refused_whether_its_manifest_tells_or_not(aws: FakeAws
     built, manifest, places = _built(tmp_path, MARK + b"{}\ngraph", engine)
     with pytest.raises(WorkFailedError, match=rf"holds no TensorRT engine, but {PLAN}, which trtexec-stand-in wrote"):
         publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
+    without = manifest.model_copy(update={"plan": False, "engines": {}, "backends": ("onnxruntime",)})
+    with pytest.raises(WorkFailedError, match="but the ONNX graph of an engine that is not built"):
+        publish_archive(built, without, bucket=_bucket(aws), local=False, places=places)
     assert aws.writes == []
     assert publish_archive(built, manifest, bucket=_bucket(aws), local=True, places=places).outcome == "published"
-
-
-def test_a_marked_plan_is_refused_by_the_manifest_even_where_the_file_is_another(aws: FakeAws, tmp_path: Path) -> None:
-    built, manifest, places = _built(tmp_path, b"ptrt", ENGINE.model_copy(update={"stand_in": True}))
-    with pytest.raises(WorkFailedError, match="which trtexec-stand-in wrote"):
-        publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
-    unmarked = manifest.model_copy(update={"engines": {}})
-    with pytest.raises(WorkFailedError, match="but the ONNX graph of an engine that is not built"):
-        publish_archive(built, unmarked, bucket=_bucket(aws), local=False, places=places)
-    assert aws.writes == []
-
-
-def test_an_environment_with_a_folder_s_own_marked_plan_is_refused_before_anything_is_written(
-    aws: FakeAws, tmp_path: Path
-) -> None:
-    folder = write_double(tmp_path)
-    write_double(tmp_path, "alone")
-    write(folder, {PLAN: MARK.decode() + "{}\ngraph"})
-    for file, old, new in (
-        ("double/config.pbtxt", 'backend: "python"', 'backend: "tensorrt"'),
-        ("recipe.yaml", "kind: python", "kind: tensorrt\ndependency: engine"),
-    ):
-        (folder / file).write_text((folder / file).read_text().replace(old, new))
-    (tmp_path / "made").mkdir()
-    built, manifest, _ = _built(tmp_path / "made", MARK + b"{}\ngraph")
-    places = places_in(tmp_path)
-    name = ArchiveName(model="double", digest=model_digest(source_of(folder)))
-    entry = replace_archive(manifest, name)
-    places.archives_for("24.09-t4").mkdir(parents=True)
-    made = places_in(tmp_path / "made").archive(built.name, "24.09-t4")
-    places.archive(name, "24.09-t4").write_bytes(made.read_bytes())
-    places.manifest(name, "24.09-t4").write_text(entry.to_json())
-    environment = make_environment(make_endpoint("numbers", ("double",)), on_deploy=False)
-    with pytest.raises(WorkFailedError, match="trtexec-stand-in wrote"):
-        publish_environment(environment, session=aws, places=places)
-    assert aws.writes == []
-
-
-def replace_archive(manifest: Manifest, name: ArchiveName) -> Manifest:
-    """The manifest of the same archive under another name, which says nothing of a stand-in."""
-    archive = manifest.archive.model_copy(update={"file": str(name)})
-    return manifest.model_copy(update={"digest": name.digest, "archive": archive, "engines": {}})
-
-
-def test_a_stand_in_s_manifest_replaces_none_of_an_archive_that_lies_there(aws: FakeAws, tmp_path: Path) -> None:
-    built, manifest, places = _built(tmp_path, MARK + b"{}", ENGINE.model_copy(update={"stand_in": True}))
-    aws.objects[built.key] = b"a real one, whose manifest is lost"
-    with pytest.raises(WorkFailedError, match="which trtexec-stand-in wrote"):
-        publish_archive(built, manifest, bucket=_bucket(aws), local=False, places=places)
-    assert aws.writes == []
 
 
 def test_a_corrupt_archive_is_refused_before_anything_is_written(aws: FakeAws, tmp_path: Path) -> None:

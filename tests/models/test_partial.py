@@ -54,12 +54,6 @@ def test_a_folder_of_a_killed_build_is_removed_by_the_next_and_one_in_use_is_not
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_was_moved_away_stays(tmp_path: Path) -> None:
-    with partial_folder(tmp_path, name="model") as made:
-        made.rename(tmp_path / "finished")
-    assert [path.name for path in tmp_path.iterdir()] == ["finished"]
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's signal at a parent's death is Linux's")
 def test_an_export_dies_with_the_build_that_was_killed(tmp_path: Path) -> None:
     (tmp_path / "export.py").write_text(EXPORT)

@@ -55,19 +55,16 @@ def test_the_current_digest_and_the_kept_history_stay(aws: FakeAws) -> None:
 
 
 def test_planning_deletes_nothing_and_carrying_out_deletes_archives_first(aws: FakeAws) -> None:
-    key = _archive(aws, 99)
-    pruning = Pruning("dev", session=aws)
-    plan = pruning.plan()
+    keys = [_archive(aws, 99), _archive(aws, 99, platform="25.09-t4")]
+    _archive(aws, 98, age=1.0)  # it may not be activated yet
+    pruning, digest = Pruning("dev", session=aws), _digest(99)
+    assert len(pruning.plan(grace_hours=0.5).unneeded) == 3
+    plan = pruning.plan(grace_hours=2)
     assert aws.deletes == []
     pruning.carry_out(plan)
-    digest = _digest(99)
-    assert aws.deletes == [key, f"manifests/numbers/24.09-t4/double.{digest}.json", f"inputs/{digest}.zip"]
-
-
-def test_an_archive_that_may_not_be_activated_yet_stays(aws: FakeAws) -> None:
-    _archive(aws, 99, age=1.0)
-    assert Pruning("dev", session=aws).plan(grace_hours=2).unneeded == ()
-    assert len(Pruning("dev", session=aws).plan(grace_hours=0.5).unneeded) == 1
+    assert aws.deletes[:2] == keys
+    manifests = [f"manifests/numbers/{platform}/double.{digest}.json" for platform in ("24.09-t4", "25.09-t4")]
+    assert sorted(aws.deletes[2:]) == [f"inputs/{digest}.zip", *manifests]
 
 
 def test_inputs_stay_while_another_platform_or_endpoint_needs_them(aws: FakeAws) -> None:
@@ -82,31 +79,18 @@ def test_inputs_stay_while_another_platform_or_endpoint_needs_them(aws: FakeAws)
     ]
 
 
-def test_inputs_go_once_with_the_last_of_several_archives(aws: FakeAws) -> None:
-    _archive(aws, 99)
-    _archive(aws, 99, platform="25.09-t4")
-    pruning = Pruning("dev", session=aws)
-    pruning.carry_out(pruning.plan())
-    assert aws.deletes.count(f"inputs/{_digest(99)}.zip") == 1
-    assert aws.objects == {}
-
-
-def test_other_objects_below_the_prefix_stay(aws: FakeAws) -> None:
-    aws.objects["endpoints/numbers/24.09-t4/notes.txt"] = b"kept"
-    aws.ages["endpoints/numbers/24.09-t4/notes.txt"] = OLD
-    assert Pruning("dev", session=aws).plan().unneeded == ()
-
-
 def test_an_archive_s_client_files_go_with_it_and_another_s_stay(aws: FakeAws) -> None:
     _archive(aws, 99)
     _archive(aws, 8)
+    aws.objects["endpoints/numbers/24.09-t4/notes.txt"] = b"kept"
+    aws.ages["endpoints/numbers/24.09-t4/notes.txt"] = OLD
     folder = f"manifests/numbers/24.09-t4/double.{_digest(99)}"
     for digest in (99, 8):
         aws.objects[f"manifests/numbers/24.09-t4/double.{_digest(digest)}/labels.txt"] = b"cat"
     pruning = Pruning("dev", session=aws)
     pruning.carry_out(pruning.plan())
     assert f"{folder}/labels.txt" in aws.deletes
-    assert not any(_digest(8) in key for key in aws.deletes)
+    assert not any(_digest(8) in key or "notes" in key for key in aws.deletes)
 
 
 EXPORT = """\
@@ -149,16 +133,10 @@ def going(plan: LocalPlan) -> set[str]:
     return {path.name for item in plan.unneeded for path in item.paths}
 
 
-def test_what_a_recipe_names_stays_in_every_size(places: Places) -> None:
-    before = there(places)
-    plan = plan_local(places)
-    assert (plan.unneeded, plan.kept) == ((), 2 + 4)  # two archives; two sizes of two exports
-    carry_out_local(plan)
-    assert there(places) == before
-
-
 def test_what_was_built_before_a_change_goes_and_what_is_built_after_it_stays(places: Places) -> None:
     old = there(places)
+    plan = plan_local(places)
+    assert (plan.unneeded, plan.kept) == ((), 2 + 4)  # two archives; two sizes of two exports
     recipe = places.folder("double") / "recipe.yaml"
     recipe.write_text(recipe.read_text() + "seed: 7\n")
     (built,) = build_models(["double"], places=places).built
@@ -210,29 +188,14 @@ def test_exports_environments_and_downloads_that_no_recipe_names_go(places: Plac
     assert not names & {f"{needed}.tar.gz", f"{needed}.tar.json", digests["new"]}
 
 
-def test_what_only_another_folder_uses_stays(places: Places, tmp_path: Path) -> None:
-    """A folder with overlays has no archive of its own, and still exports for the folders that use it."""
-    exported = {path.name for path in places.exports.iterdir()}
-    with (places.folder("double") / "recipe.yaml").open("a") as recipe:
-        recipe.write("overlays: {other: {exports: []}}\n")
-    assert exported <= going(plan_local(places))
-    user = write_double(tmp_path, "user")
-    with (user / "recipe.yaml").open("a") as recipe:
-        recipe.write("uses: [{folder: double, models: [double]}]\n")
-    assert not exported & going(plan_local(places))
-
-
 def test_files_of_other_names_and_a_running_builds_stay(places: Places) -> None:
     others = {"notes.txt": "", f"double.{OLD_DIGEST}.partial-x/file": "", ".double.partial-y/file": ""}
     write(places.archives, others)
     write(places.exports, others)
     write(places.sources, others | {"a" * 63: ""})
     assert plan_local(places).unneeded == ()
-
-
-def test_with_a_wrong_recipe_nothing_is_known_to_be_unneeded(places: Places, tmp_path: Path) -> None:
-    (write_double(tmp_path, "wrong") / "recipe.yaml").write_text("kind: unknown\n")
-    with pytest.raises(InputError, match=r"wrong/recipe\.yaml"):
+    (write_double(places.repositories.parent, "wrong") / "recipe.yaml").write_text("kind: unknown\n")
+    with pytest.raises(InputError, match=r"wrong/recipe\.yaml"):  # then nothing is known to be unneeded
         plan_local(places)
 
 
@@ -243,6 +206,8 @@ def test_the_command_lists_and_removes_only_when_told_to(tmp_path: Path, monkeyp
     archives = tmp_path / ".local/archives"
     old, kept = f"double.{OLD_DIGEST}.tar.gz", f"double.{model_digest(source_of(folder))}.tar.gz"
     write(archives, {old: "ab", kept: "c"})
+    for arguments in ([], ["dev", "--local"]):
+        assert "an environment, or --local" in str(CliRunner().invoke(root, ["prune", *arguments]).exception)
     listed = CliRunner().invoke(root, ["prune", "--local"])
     assert listed.stdout == f"{archives / old}  2 bytes\n"
     assert "2 bytes would be removed (--yes removes them); 1 stay" in listed.stderr
@@ -250,10 +215,3 @@ def test_the_command_lists_and_removes_only_when_told_to(tmp_path: Path, monkeyp
     done = CliRunner().invoke(root, ["prune", "--local", "--yes"])
     assert "1 archives, exports and downloads, 2 bytes removed; 1 stay" in done.stderr
     assert [path.name for path in archives.iterdir()] == [kept]
-
-
-@pytest.mark.parametrize("arguments", [[], ["dev", "--local"]])
-def test_a_bucket_or_this_machine_is_pruned_never_both(arguments: list[str]) -> None:
-    done = CliRunner().invoke(root, ["prune", *arguments])
-    assert isinstance(done.exception, InputError)
-    assert "an environment, or --local" in str(done.exception)

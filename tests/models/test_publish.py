@@ -13,15 +13,13 @@ import pytest
 
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
-from tests.models.folders import make_endpoint, make_environment, places_in, source_of, write_double
-from tritonstack.adapters import Adapters
+from tests.models.folders import make_endpoint, make_environment, make_manifest, places_in, source_of, write_double
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import bucket as bucket_module
 from tritonstack.models.bucket import ArtifactBucket, StoredObject
 from tritonstack.models.inputs import model_digest
-from tritonstack.models.manifest import ArchiveEntry, ClientFileEntry, Manifest, ModelEntry, Places, SampleEntry
+from tritonstack.models.manifest import ArchiveEntry, ClientFileEntry, Manifest, Places
 from tritonstack.models.publish import publish_environment
-from tritonstack.models.source import archives_of
 from tritonstack.naming import ArchiveName
 
 ENVIRONMENT = make_environment(make_endpoint("numbers", ("double",)))
@@ -46,20 +44,8 @@ def places(tmp_path: Path) -> Places:
 def _manifest(name: ArchiveName, archive: bytes) -> Manifest:
     """The manifest of an archive with these bytes."""
     sha256 = hashlib.sha256(archive).hexdigest()
-    return Manifest(
-        name=name.model,
-        digest=name.digest,
-        description="Doubles a number.",
-        dependency="none",
-        archive=ArchiveEntry(file=str(name), bytes=len(archive), sha256=sha256, tar_bytes=1, tar_sha256=sha256[::-1]),
-        model=ModelEntry(name="double", max_batch_size=8, inputs=(), outputs=()),
-        backends=("python",),
-        configs={},
-        adapters=Adapters(),
-        sample=SampleEntry(file="s.json", answer={}, tolerance=0),
-        figures={},
-        tools={},
-    )
+    entry = ArchiveEntry(file=str(name), bytes=len(archive), sha256=sha256, tar_bytes=1, tar_sha256=sha256[::-1])
+    return make_manifest(name=name.model, digest=name.digest, archive=entry)
 
 
 def _build(places: Places, archive: bytes) -> bytes:
@@ -121,13 +107,18 @@ def test_the_loser_of_a_race_uses_the_winners_archive_and_manifest(aws: FakeAws,
     assert aws.objects[manifest] == rivals
 
 
-def test_a_manifest_left_by_an_interrupted_publisher_is_put_right(aws: FakeAws, places: Places) -> None:
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [("manifest", "1 published, manifests mended: 1"), ("archive", "1 there already, manifests mended: 1")],
+)
+def test_what_an_interrupted_publisher_left_gets_its_manifest(
+    aws: FakeAws, places: Places, there: str, said: str
+) -> None:
     _, manifest, archive = _keys(places)
-    aws.objects[manifest] = b"left behind"
-    said = str(publish_environment(ENVIRONMENT, session=aws, places=places))
-    assert said == "1 published, manifests mended: 1"
+    aws.objects[manifest if there == "manifest" else archive] = b"archive"
+    assert str(publish_environment(ENVIRONMENT, session=aws, places=places)) == said
     assert aws.objects[manifest] == places.manifest(_name(places)).read_bytes()
-    assert aws.writes[-2:] == [archive, manifest]
+    assert aws.writes[-1] == manifest
 
 
 @pytest.mark.parametrize("next_build", [b"second", b"a third build"])
@@ -155,14 +146,6 @@ def _die(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_an_archive_without_its_manifest_gets_one(aws: FakeAws, places: Places) -> None:
-    _, manifest, archive = _keys(places)
-    aws.objects[archive] = b"archive"
-    said = str(publish_environment(ENVIRONMENT, session=aws, places=places))
-    assert said == "1 there already, manifests mended: 1"
-    assert aws.objects[manifest] == places.manifest(_name(places)).read_bytes()
-
-
 def test_a_manifest_that_nothing_can_mend_is_told(aws: FakeAws, places: Places) -> None:
     _, manifest, archive = _keys(places)
     aws.objects[archive] = b"without metadata, of another size"
@@ -172,6 +155,9 @@ def test_a_manifest_that_nothing_can_mend_is_told(aws: FakeAws, places: Places) 
 
 
 def test_two_writers_at_once_are_told_to_try_again_and_do(aws: FakeAws, places: Places) -> None:
+    aws.conflicts = 99
+    with pytest.raises(WorkFailedError, match="s3://artifacts/inputs/"):
+        publish_environment(ENVIRONMENT, session=aws, places=places)
     aws.conflicts = 2
     assert str(publish_environment(ENVIRONMENT, session=aws, places=places)) == "1 published"
 
@@ -194,13 +180,6 @@ def test_a_large_archive_is_sent_in_parts_and_an_upload_that_lost_is_aborted(
     assert list(aws.uploads) == ["upload-0"]  # the first, completed; the second was aborted
 
 
-def test_an_archive_that_is_not_built_is_refused_before_anything_is_written(aws: FakeAws, places: Places) -> None:
-    (places.folder("double") / "double/1/model.py").write_text("changed since")
-    with pytest.raises(InputError, match="tritonstack build -e dev"):
-        publish_environment(ENVIRONMENT, session=aws, places=places)
-    assert aws.writes == []
-
-
 def test_what_is_not_built_is_said_once_a_target_with_one_short_advice(aws: FakeAws, places: Places) -> None:
     repositories = places.repositories
     for name, fields in (("many", "copies: 3\n"), ("other", "dependency: python\n"), ("double", "")):
@@ -210,26 +189,16 @@ def test_what_is_not_built_is_said_once_a_target_with_one_short_advice(aws: Fake
     environment = make_environment(make_endpoint("numbers", ("double", "many", "other")))
     with pytest.raises(InputError) as refused:
         publish_environment(environment, session=aws, places=places)
-    assert str(refused.value) == (
-        f"{places.archives}\n"
-        "  found:   not built from the model folders as they are now: double, many-0, many-1, many-2\n"
-        "  allowed: built archives\n"
-        f"{places.archives}/python-3.10\n"
-        "  found:   not built from the model folders as they are now: other\n"
-        "  allowed: built archives\n"
-        "  do:      tritonstack build -e dev"
-    )
+    here, python = refused.value.problems
+    assert (here.file, python.file) == (str(places.archives), f"{places.archives}/python-3.10")
+    assert here.found.endswith(": double, many-0, many-1, many-2")
+    assert (here.advice, python.advice) == ("", "tritonstack build -e dev")
+    assert aws.writes == []
 
 
 def test_without_an_artifacts_stack_the_message_says_what_to_deploy(aws: FakeAws, places: Places) -> None:
     aws.parameters.clear()
     with pytest.raises(InputError, match="cdk deploy 'dev/artifacts'"):
-        publish_environment(ENVIRONMENT, session=aws, places=places)
-
-
-def test_a_refusal_of_aws_names_the_object(aws: FakeAws, places: Places) -> None:
-    aws.conflicts = 99
-    with pytest.raises(WorkFailedError, match="s3://artifacts/inputs/"):
         publish_environment(ENVIRONMENT, session=aws, places=places)
 
 
@@ -261,14 +230,7 @@ def test_client_files_are_published_below_the_manifests_name_and_before_the_arch
     labels.write_bytes(b"dog")
     with pytest.raises(WorkFailedError, match=r"labels\.txt is corrupt"):
         publish_environment(ENVIRONMENT, session=aws, places=places)
-    assert aws.writes == []
-
-
-def test_an_archive_without_its_client_files_counts_as_not_built(aws: FakeAws, places: Places) -> None:
-    name = _name(places)
-    entry = ClientFileEntry(sha256="0" * 64, bytes=3)
-    manifest = _manifest(name, b"archive").model_copy(update={"client_files": {"labels.txt": entry}})
-    places.manifest(name).write_text(manifest.to_json())
+    labels.unlink()
     with pytest.raises(InputError, match="tritonstack build -e dev"):
         publish_environment(ENVIRONMENT, session=aws, places=places)
     assert aws.writes == []
@@ -311,17 +273,6 @@ def test_what_depends_on_python_is_taken_from_its_target_s_folder(aws: FakeAws, 
         places.manifest(_name(places), target).write_text(_manifest(_name(places), content).to_json())
     publish_environment(ENVIRONMENT, session=aws, places=places)
     assert aws.objects[_keys(places)[2]] == b"three ten"
-
-
-def test_a_folder_is_published_as_all_its_archives(aws: FakeAws, places: Places) -> None:
-    recipe = places.folder("double") / "recipe.yaml"
-    recipe.write_text(recipe.read_text() + "copies: 2\n")
-    for source in archives_of(places.folder("double")):
-        name = ArchiveName(model=source.name, digest=model_digest(source))
-        places.archive(name).write_bytes(b"archive")
-        places.manifest(name).write_text(_manifest(name, b"archive").to_json())
-    summary = publish_environment(ENVIRONMENT, session=aws, places=places)
-    assert [item.key.split("/")[-1].split(".")[0] for item in summary.archives] == ["double-0", "double-1"]
 
 
 def test_an_object_is_fetched_into_a_file_unless_it_is_larger_than_allowed(aws: FakeAws, tmp_path: Path) -> None:

@@ -93,16 +93,12 @@ def test_an_object_is_downloaded_once_and_kept_by_its_digest(aws: FakeAws, place
     assert file.read_bytes() == WEIGHTS
     assert said[-1] == "weights of double: 100 % of 25.6 MB"
     assert len(said) > 1
+    write(places.sources, {DIGEST: "damaged"})
+    assert fetch_source(source(places), places.sources, session=aws, report=said.append) == file
+    assert file.read_bytes() == WEIGHTS
     aws.objects.clear()
     assert fetch_source(source(places), places.sources, session=aws, report=said.append) == file
     assert [path.name for path in places.sources.iterdir()] == [DIGEST]
-
-
-def test_a_kept_object_that_was_damaged_is_downloaded_again(aws: FakeAws, places: Places) -> None:
-    write(places.sources, {DIGEST: "damaged"})
-    file = fetch_source(source(places), places.sources, session=aws, report=print)
-    assert file is not None
-    assert file.read_bytes() == WEIGHTS
 
 
 def test_another_object_than_the_recipe_means_is_refused_and_not_kept(aws: FakeAws, places: Places) -> None:
@@ -115,9 +111,6 @@ def test_another_object_than_the_recipe_means_is_refused_and_not_kept(aws: FakeA
     assert problem.found == f"{URL} has the SHA-256 {hashlib.sha256(b'replaced').hexdigest()}"
     assert problem.allowed == DIGEST
     assert list(places.sources.iterdir()) == []
-
-
-def test_a_key_that_is_not_there_is_refused_with_its_place(aws: FakeAws, places: Places) -> None:
     other = other_source(places, "model.pt", "modle.pt")
     with pytest.raises(InputError, match=r"recipe\.yaml: source\.s3\n  found: .*modle\.pt: NoSuchKey"):
         fetch_source(other, places.sources, session=aws, report=print)

@@ -17,7 +17,7 @@ from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.build import build_models
 from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import read_recipe
-from tritonstack.models.sample import READY_REQUEST, compare_answer, read_sample, ready_request
+from tritonstack.models.sample import READY_REQUEST, compare_answer, read_sample
 
 PIXELS = "adapters: {image: {input: x, encoding: pixels, crop: 4}}\n"
 
@@ -43,13 +43,6 @@ def saved(**arrays: np.ndarray) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
-
-
-def test_arrays_are_a_sample(places: Places) -> None:
-    request(places, "request.npz", saved(x=np.array([[2.5]], np.float32)))
-    (built,) = build_models(["double"], places=places).built
-    assert (built.manifest.sample.adapter, built.manifest.sample.body) == (None, None)
-    assert built.manifest.figures == {"sample_difference": 0.0}
 
 
 @pytest.mark.parametrize("content", [b"no zip", b"PK\x03\x04 cut off", saved(x=np.array([[1]], np.float32))[:-40]])
@@ -88,33 +81,12 @@ def test_an_image_is_a_sample_by_the_pixels_that_its_adapter_makes(places: Place
     assert ready == encode({"x": np.ones((1, 3, 4, 4), np.float32)}, payload_format="binary").content
 
 
-def test_a_json_sample_is_sent_as_it_is_and_has_no_ready_request(places: Places) -> None:
-    (built,) = build_models(["double"], places=places).built
-    assert READY_REQUEST not in built.manifest.client_files
-
-
-def test_half_precision_which_triton_refuses_in_json_gets_a_ready_request(places: Places) -> None:
-    folder = places.folder("double")
-    sample = read_sample(folder, read_recipe(folder))
-    half = sample.model_copy(update={"body": {"inputs": [tensor("x", 2.5) | {"datatype": "FP16"}]}})
-    content = ready_request(half, {"x": np.array([[2.5]], np.float16)})
-    assert content is not None
-    assert content.endswith(np.float16(2.5).tobytes())
-    assert ready_request(sample, {"x": np.array([[2.5]], np.float32)}) is None
-
-
 @pytest.mark.parametrize("content", [b"", b"no image", drawn("PNG")[:40]])
 def test_an_image_that_is_none_is_refused_and_nothing_is_built(places: Places, content: bytes) -> None:
     image_folder(places, content)
     with pytest.raises(InputError, match=r"image\.jpg"):
         build_models(["double"], places=places)
     assert not places.archives.exists() or list(places.archives.iterdir()) == []
-
-
-def test_a_request_for_another_type_is_refused_by_the_tensor_s_name(places: Places) -> None:
-    request(places, "request.npz", saved(x=np.array([[2.5]], np.float64)))
-    with pytest.raises(WorkFailedError, match="input x: float64"):
-        build_models(["double"], places=places)
 
 
 def test_a_text_file_without_an_adapter_says_which_field_is_missing(places: Places) -> None:
@@ -130,12 +102,3 @@ def test_an_output_that_the_sample_does_not_name_is_free_but_must_be_numbers(pla
     assert compare_answer(sample, [expected, free], model="double") == 0.0
     with pytest.raises(WorkFailedError, match=r"tensor z: .*not numbers \(NaN\)"):
         compare_answer(sample, [expected, tensor("z", float("nan"))], model="double")
-
-
-def test_an_expected_answer_that_is_not_a_number_is_never_reached(places: Places) -> None:
-    folder = places.folder("double")
-    sample = read_sample(folder, read_recipe(folder))
-    wanted = tensor("y", 0) | {"shape": [1, 2], "data": [5.0, float("nan")]}
-    given = tensor("y", 0) | {"shape": [1, 2], "data": [5.0, 1.0]}
-    with pytest.raises(WorkFailedError, match="tensor y: differs"):
-        compare_answer(sample.model_copy(update={"answer": {"outputs": [wanted]}}), [given], model="double")

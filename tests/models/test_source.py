@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.folders import make_endpoint, make_environment, source_of, write, write_double
+from tests.models.folders import make_endpoint, make_environment, write, write_double
 from tritonstack.errors import InputError
-from tritonstack.models.exporting import export_digest, max_batch_size, script_options
-from tritonstack.models.inputs import check_model_folders, model_digest, release_set, resolved_models, sources_of
-from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of, contents_of
+from tritonstack.models.exporting import export_digest, script_options
+from tritonstack.models.inputs import model_digest, release_set, resolved_models, sources_of
+from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 
 OVERLAYS = """\
 exports: [{script: export.py, produces: [double/1/weights.bin]}]
@@ -73,27 +73,24 @@ def test_copies_are_numbered_and_their_model_is_called_like_the_archive(tmp_path
         sources_of("double-3", folder.parent)
 
 
-def test_overlays_and_copies_together_are_refused(folder: Path) -> None:
-    add(folder, "copies: 2\n")
-    with pytest.raises(InputError, match="a variant or a copy, not both"):
-        archives_of(folder)
-
-
 def test_the_effective_recipe_has_the_overlays_fields_and_the_folders_others(folder: Path) -> None:
     batched, other = overlay(folder, "batched").recipe, overlay(folder, "other").recipe
     assert (batched.description, other.description) == ("Doubles in batches.", "Doubles a number.")
     assert batched.exports[0].script == "export.py"
     assert other.exports[0].script == "other.py"
     assert other.sample.request == "sample/other.json"
-
-
-def test_a_null_takes_the_engine_away_and_no_other_field(tmp_path: Path) -> None:
-    folder = write_double(tmp_path)
     engine = "engine: {shapes: {x: {min: [1, 1], opt: [4, 1], max: [8, 1]}}}\n"
-    add(folder, f"{engine}overlays:\n  with: {{exports: null}}\n  without: {{engine: null}}\n")
-    assert overlay(folder, "with").recipe.engine is not None
-    assert overlay(folder, "without").recipe.engine is None
-    assert overlay(folder, "with").recipe.exports == ()
+    text = (
+        (folder / "recipe.yaml")
+        .read_text()
+        .replace("plain: {}", "plain: {engine: null}")
+        .replace("small: {", "small: {exports: null, ")
+    )
+    (folder / "recipe.yaml").write_text(text + engine)
+    plain, small = overlay(folder, "plain").recipe, overlay(folder, "small").recipe
+    assert plain.engine is None, "a null takes the engine away"
+    assert small.engine is not None
+    assert small.exports[0].script == "export.py", "and no other field"
 
 
 def test_an_unknown_name_gives_the_near_ones_with_file_and_field(folder: Path) -> None:
@@ -103,12 +100,6 @@ def test_an_unknown_name_gives_the_near_ones_with_file_and_field(folder: Path) -
     assert (problem.file, problem.field) == ("environments/dev.yaml", "endpoints[0].models[1]")
     assert problem.advice == "Did you mean double-batched?"
     assert "double-small" in problem.allowed
-
-
-def test_a_name_that_a_folder_has_is_the_folder(folder: Path) -> None:
-    write_double(folder.parent.parent, "double-plain")
-    (source,) = sources_of("double-plain", folder.parent)
-    assert source.folder.name == "double-plain"
 
 
 def test_a_name_that_two_folders_have_an_archive_of_is_refused(tmp_path: Path) -> None:
@@ -127,22 +118,13 @@ def test_an_environment_names_every_problem_and_an_archive_that_comes_twice(fold
     assert found["endpoints[1].models[0]"].startswith("gone")
 
 
-def test_the_release_set_of_a_folder_has_all_its_archives(folder: Path) -> None:
-    environment = make_environment(make_endpoint("one", ("double",)))
-    resolved = check_model_folders(environment, folder.parent, file=Path("dev.yaml"))
-    expected = {source.name: model_digest(source) for source in resolved["double"]}
-    assert release_set(environment.endpoints[0], folder.parent) == dict(sorted(expected.items()))
-    assert len(set(expected.values())) == 4
-
-
-def test_a_fragment_belongs_to_the_digests_of_the_overlays_that_name_it(folder: Path) -> None:
+def test_overlays_have_digests_of_their_own_and_share_exports_that_are_alike(folder: Path) -> None:
     before = {source.name: model_digest(source) for source in archives_of(folder)}
+    environment = make_environment(make_endpoint("one", ("double",)))
+    assert release_set(environment.endpoints[0], folder.parent) == dict(sorted(before.items()))
     (folder / "overlays/batched.pbtxt").write_text("dynamic_batching { preferred_batch_size: 4 }")
     after = {source.name: model_digest(source) for source in archives_of(folder)}
     assert [name for name in before if before[name] != after[name]] == ["double-batched"]
-
-
-def test_overlays_that_export_alike_share_the_export(folder: Path) -> None:
     digests = {source.overlay: export_digest(source, count=1) for source in archives_of(folder)}
     assert digests["plain"] == digests["batched"]
     assert digests["small"] != digests["plain"]  # its scripts are told another max_batch_size
@@ -161,26 +143,6 @@ def test_a_changed_configuration_exports_nothing_again_and_a_changed_script_does
     assert digest() == before
     (folder / "export.py").write_text("print(1)")
     assert digest() != before
-
-
-def test_the_batch_size_that_scripts_are_told_is_the_overlays(folder: Path) -> None:
-    assert max_batch_size(overlay(folder, "small")) == 2
-    assert max_batch_size(overlay(folder, "plain")) == 8
-
-
-def test_a_fragment_that_is_not_there_names_its_field(folder: Path) -> None:
-    (folder / "overlays/small.pbtxt").unlink()
-    with pytest.raises(InputError) as caught:
-        overlay(folder, "small").own_models()
-    (problem,) = caught.value.problems
-    assert problem.field == "overlays.small.config[0]"
-    assert problem.found.startswith("overlays/small.pbtxt: No such file")
-
-
-def test_contents_are_those_under_the_overlay(folder: Path) -> None:
-    (folder / "overlays/small.pbtxt").write_text('backend: "tensorrt"')
-    assert contents_of(overlay(folder, "small")).backends == {"tensorrt"}
-    assert contents_of(overlay(folder, "plain")).backends == {"python"}
 
 
 CHOICES = [BuildChoice(size=size, weights=weights) for size in ("full", "tiny") for weights in ("pretrained", "random")]
@@ -210,10 +172,6 @@ def test_the_tiny_size_is_no_part_of_the_full_one_s_digest(tmp_path: Path) -> No
     recipe.write_text(recipe.read_text().replace("layers: 1", "layers: 2"))
     after = digests(folder)
     assert [old == new for old, new in zip(before, after, strict=True)] == [True, True, False, False]
-
-
-def test_weights_are_random_where_no_source_is_named(tmp_path: Path) -> None:
-    assert source_of(write_double(tmp_path)).weights == "random"
 
 
 def test_a_used_folder_is_of_the_same_size(tmp_path: Path) -> None:

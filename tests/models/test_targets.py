@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.folders import T4, make_endpoint, make_environment, places_in, source_of, write_double
+from tests.models.folders import (
+    T4,
+    make_endpoint,
+    make_environment,
+    make_environment_file,
+    places_in,
+    source_of,
+    write_double,
+)
 from tritonstack.errors import InputError
 from tritonstack.models import staging
 from tritonstack.models.build import build_environment, build_models
@@ -17,11 +25,9 @@ from tritonstack.models.source import (
     ArchiveSource,
     lacks_plan,
     models_without_plan,
-    python_of,
     refuse_unservable,
     target_of,
 )
-from tritonstack.naming import Platform
 from tritonstack.unpacking import unpack
 
 
@@ -45,26 +51,6 @@ def test_the_target_follows_from_the_dependency(tmp_path: Path, dependency: str,
     assert target_of(made, T4) == there
 
 
-def test_the_python_of_an_unknown_release_is_refused() -> None:
-    with pytest.raises(InputError, match=r"19\.01"):
-        python_of(Platform(release="19.01", gpu="t4"))
-
-
-def test_an_engine_that_is_not_built_serves_here_alone(tmp_path: Path) -> None:
-    made = source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
-    assert lacks_plan(made)
-    refuse_unservable([made], platform=None)
-    with pytest.raises(InputError, match=r"double for 24\.09-t4: it needs a TensorRT engine"):
-        refuse_unservable([made], platform=T4)
-
-
-def test_a_plan_of_one_s_own_serves_on_its_platform(tmp_path: Path) -> None:
-    made = source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
-    (made.folder / "double/1/model.plan").write_bytes(b"plan")
-    assert not lacks_plan(made)
-    refuse_unservable([made], platform=T4)
-
-
 def test_a_backend_that_nothing_here_runs_is_refused_before_anything_is_exported(tmp_path: Path) -> None:
     made = source(tmp_path, backend="openvino", recipe="exports: [{script: gone.py, produces: [double/1/m]}]\n")
     with pytest.raises(InputError, match="double needs the backend openvino, which the local Triton neither has"):
@@ -83,17 +69,6 @@ def test_archives_that_depend_on_python_are_kept_apart_for_each_target(tmp_path:
     assert places.archive(here.name, "local").is_file()
     assert places.archive(there.name, "python-3.10").is_file()
     assert not places.archive(here.name).exists()
-
-
-def test_an_engine_is_not_built_for_a_platform(tmp_path: Path) -> None:
-    made = source(tmp_path, backend="tensorrt", recipe="dependency: engine\n")
-    (made.folder / "double/1/model.onnx").write_bytes(b"graph")
-    recipe = made.folder / "recipe.yaml"
-    engine = "engine: {shapes: {x: {min: [1, 1], opt: [4, 1], max: [8, 1]}}}"
-    recipe.write_text(recipe.read_text().replace("kind: python", f"kind: tensorrt\n{engine}"))
-    endpoints = (make_endpoint("one", ("double",)),)
-    with pytest.raises(InputError, match="the local AWS, whose stand-in"):
-        build_environment(make_environment(*endpoints, on_deploy=False), local=False, places=places_in(tmp_path))
 
 
 @pytest.mark.parametrize(("on_deploy", "local"), [(None, False), (True, False), (True, True)])
@@ -142,21 +117,11 @@ def test_the_environment_is_packed_for_a_platform_and_the_local_one_stands_in_he
     with (folder / "double/config.pbtxt").open("a") as config:
         config.write(ENVIRONMENT)
     packed = tmp_path / "packed.tar.gz"
-    packed.write_bytes(b"\x1f\x8b packed")
     pythons: list[str] = []
 
     def kept(*_arguments: object, python: str, **_more: object) -> PackedEnvironment:
         pythons.append(python)
-        return PackedEnvironment(
-            path=packed,
-            python=python,
-            packages={"numpy": "1.26.4"},
-            way="wheels",
-            hashed=True,
-            bytes=9,
-            sha256="0" * 64,
-            unpacked_bytes=10,
-        )
+        return make_environment_file(packed, python)
 
     spent = Spent(step="proof of double", seconds=1.0, peak_bytes=2**30)
     proven = Proven(sample_difference=0.0, tools={}, stand_ins=("a stand-in",), spent=spent)

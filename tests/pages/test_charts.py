@@ -36,14 +36,6 @@ def test_marks_begin_at_zero_reach_the_largest_value_and_are_few(largest: float)
 
 
 @pytest.mark.parametrize(
-    ("largest", "marks"),
-    [(8.4, [0, 2, 4, 6, 8, 10]), (100, [0, 20, 40, 60, 80, 100]), (1, [0, 0.2, 0.4, 0.6, 0.8, 1]), (0, [0, 1])],
-)
-def test_marks_are_round(largest: float, marks: list[float]) -> None:
-    assert value_marks(largest) == pytest.approx(marks)
-
-
-@pytest.mark.parametrize(
     ("value", "text"),
     [
         (0, "0"), (0.00002, "2e-05"), (0.7364, "0.736"), (12.34, "12.3"), (123.4, "123"), (8.0, "8"),
@@ -61,20 +53,13 @@ def test_marks_of_time_are_round_minutes_within_the_plot(seconds: float, start: 
     assert all(start <= mark <= start + seconds and mark % 60 == 0 for mark in marks)
 
 
-def test_a_time_has_its_day_where_a_plot_covers_several() -> None:
-    assert time_text(1_700_000_040, days=False) == "22:14"
-    assert time_text(1_700_000_040, days=True) == "14 Nov 22:14"
-
-
-def test_counts_have_whole_marks() -> None:
+def test_marks_are_round_short_and_of_counts_whole() -> None:
+    assert value_marks(8.4) == pytest.approx([0, 2, 4, 6, 8, 10])
+    assert [mark_text(value) for value in (9999, 20_000, 1.5e6, 2e9)] == ["9\u202f999", "20k", "1.5M", "2G"]
+    assert [time_text(1_700_000_040, days=days) for days in (False, True)] == ["22:14", "14 Nov 22:14"]
     assert value_marks(2.1, whole=True) == [0, 1, 2, 3]
     assert value_marks(0.4, whole=True) == [0, 1]
     assert value_marks(21, whole=True) == value_marks(21)
-
-
-@pytest.mark.parametrize(("value", "text"), [(9999, "9\u202f999"), (20_000, "20k"), (1.5e6, "1.5M"), (2e9, "2G")])
-def test_marks_are_short_enough_for_the_space_beside_an_axis(value: float, text: str) -> None:
-    assert mark_text(value) == text
 
 
 def test_a_logarithmic_axis_gives_each_power_of_ten_the_same_room() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput, InferResult
+from tritonclient.http import InferenceServerClient, InferInput, InferResult
 from tritonclient.utils import np_to_triton_dtype
 
 from tests.client.fake_triton import read_request, write_answer
@@ -34,17 +34,12 @@ BODIES = st.binary(max_size=2000) | st.integers(0, 300_000).map(bytes)
 
 
 @given(body=BODIES)
-def test_what_tritonclient_compresses_is_read(body: bytes) -> None:
+def test_what_tritonclient_compresses_is_read_and_the_other_way_round(body: bytes) -> None:
+    assert gzip.decompress(encoded(body, "gzip")) == zlib.decompress(encoded(body, "deflate")) == body
+    assert encoded(body, "identity") is body
     assert decoded(gzip.compress(body), "gzip", limit=len(body)) == body
     assert decoded(zlib.compress(body), " Deflate", limit=len(body)) == body
     assert decoded(body, "", limit=0) == decoded(body, "identity", limit=0) == body
-
-
-@given(body=BODIES)
-def test_tritonclient_reads_what_is_compressed_for_it(body: bytes) -> None:
-    assert gzip.decompress(encoded(body, "gzip")) == body
-    assert zlib.decompress(encoded(body, "deflate")) == body
-    assert encoded(body, "identity") is body
 
 
 def test_what_unfolds_beyond_the_limit_is_refused_without_unfolding_it() -> None:
@@ -76,12 +71,9 @@ def test_a_body_that_is_not_what_it_says_is_refused(body: bytes, coding: str, st
     ("accepted", "coding"),
     [
         ("gzip", "gzip"),
-        ("deflate", "deflate"),
-        ("GZIP;q=1.0", "gzip"),
         ("gzip;q=0", "identity"),
         ("", "identity"),
         ("gzip, deflate", "identity"),  # what aiohttp sends by itself
-        ("gzip, deflate, br", "identity"),
         ("br", "identity"),
     ],
 )
@@ -170,22 +162,6 @@ def test_tritonclient_reads_every_answer_under_the_name_that_it_asked(
     assert http.headers[b"x-tritonstack-target-model"] == b"t"
 
 
-def test_what_a_caller_asks_of_triton_goes_through_untouched() -> None:
-    outputs = [InferRequestedOutput("y", class_count=3), InferRequestedOutput("z", binary_data=False)]
-    sent, headers = tritonclients(
-        {"x": np.zeros(2, np.float32)}, binary=True, outputs=outputs, priority=2, timeout=9, parameters={"own": "p"}
-    )
-    body = request_body(headers, sent, limit=LIMIT)
-    described, _ = read_request(body.content, body.content_type)
-    assert described["outputs"][0]["parameters"]["classification"] == 3
-    assert described["parameters"] == {"priority": 2, "timeout": 9, "own": "p"}
-
-
-def test_a_header_of_no_bytes_is_triton_s_raw_form() -> None:
-    body = request_body({b"inference-header-content-length": b"0"}, b"raw", limit=LIMIT)
-    assert (body.content, body.content_type) == (b"raw", f"{BINARY_PREFIX}0")
-
-
 @pytest.mark.parametrize("length", [b"-1", b"5", b"1.0", b"", b"0x1", b"\xb2", b"9" * 5000])
 def test_a_length_that_does_not_fit_the_body_is_refused(length: bytes) -> None:
     with pytest.raises(HttpError, match="0 to the body's 4 bytes"):
@@ -218,10 +194,8 @@ def test_an_answer_in_another_order_is_renamed_too(described: dict[str, Any]) ->
     ("content", "content_type"),
     [
         (b"<html>", "text/html"),
-        (b"[1]", JSON_TYPE),
         (b'{"error": "x"}', JSON_TYPE),
         (b"{}", f"{BINARY_PREFIX}3"),
-        (b"{}", f"{BINARY_PREFIX}x"),
         (b"{}", f"{BINARY_PREFIX}0"),
         (b"\xff\xfe", JSON_TYPE),
     ],

@@ -63,24 +63,6 @@ def test_a_python_model_that_says_little_or_nothing_loads_and_is_warned_of(tmp_p
     assert "auto-completed" in [each.rule for each in lint_folder(folder)]
 
 
-def test_a_folder_without_a_configuration_whose_backend_nothing_shows_is_no_model(tmp_path: Path) -> None:
-    write(tmp_path / "r", {"double/1/weights.bin": ""})
-    assert set(errors(tmp_path / "r")) == {"no-model", "directory-without-config"}
-
-
-def test_a_backend_may_come_from_the_folders_name_but_not_on_a_multi_model_endpoint(tmp_path: Path) -> None:
-    tensors = CONFIG.partition("max_batch_size")[2]
-    write(tmp_path / "r", {"any.identity/config.pbtxt": f"max_batch_size{tensors}", "any.identity/1/empty": ""})
-    assert errors(tmp_path / "r", multi_model=False) == []
-    assert errors(tmp_path / "r", multi_model=True) == ["backend-missing"]
-
-
-@pytest.mark.parametrize("backend", ["identity", "repeat", "square"])
-def test_the_small_backends_of_the_image_are_known(tmp_path: Path, backend: str) -> None:
-    folder = double(tmp_path, CONFIG.replace('"python"', f'"{backend}"'))
-    assert "backend-not-in-release" not in [each.rule for each in lint_folder(folder)]
-
-
 @pytest.mark.parametrize("multi_model", [True, None])
 def test_another_name_than_the_folders_is_no_error_in_multi_model_mode(
     tmp_path: Path, *, multi_model: bool | None
@@ -146,12 +128,6 @@ def test_a_tensor_of_one_number_per_request_is_suggested_as_what_both_then_accep
     assert errors(folder) == []
 
 
-def test_a_graph_that_gives_a_sequence_is_refused_though_the_configuration_leaves_it_out(tmp_path: Path) -> None:
-    graph = graph_of()
-    graph["outputs"].append({"name": "probabilities", "dtype": "FP32", "kind": "sequence"})
-    assert errors(net(tmp_path, f"max_batch_size: 8 {BOTH}", graph)) == ["onnx-type"]
-
-
 @pytest.mark.parametrize(
     ("lines", "rules"),
     [
@@ -181,13 +157,6 @@ def test_what_a_program_completes_is_read_and_held_against_the_configuration(
     tmp_path: Path, lines: list[str], rules: list[str]
 ) -> None:
     assert errors(double(tmp_path, CONFIG, completing(*lines))) == rules
-
-
-def test_a_refusal_names_the_line_of_the_program(tmp_path: Path) -> None:
-    folder = double(tmp_path, CONFIG, completing("x = 1", ADD_X.replace("[1]", "[2]"), "return config"))
-    (finding,) = lint_folder(folder)
-    assert (finding.file.name, finding.line) == ("model.py", 5)
-    assert finding.found == "add_input: dims [2] of x, which the configuration has as [1]"
 
 
 @pytest.mark.parametrize(("program", "rules"), [(completing(ADD_X, ADD_Y, "return config"), []),

@@ -24,23 +24,16 @@ def _lint(root: Path, files: dict[str, str], config: str = CONFIG) -> list[Findi
         ("from helper import TritonPythonModel\n", []),
         ("from helper import *\n", []),
         ("class Model:\n    def execute(self, requests): ...\nTritonPythonModel = Model\n", []),
-        ("class Base: ...\nclass TritonPythonModel(Base): ...\n", []),
         ("class TritonPythonModel:\n    execute = other\n", []),
         ("", ["python-class"]),
         ("TritonPythonModel\n", ["python-class"]),
         ("class TritonPythonModel:\n    def run(self): ...\n", ["python-execute"]),
         ("class TritonPythonModel\n", ["python-syntax"]),
-        ("x = '\0'\n", ["python-syntax"]),
         ("if x:\n\ty = 1\n        z = 2\n", ["python-syntax"]),
     ],
 )
 def test_a_program_has_the_class_that_the_backend_takes(tmp_path: Path, program: str, rules: list[str]) -> None:
     assert [finding.rule for finding in _lint(tmp_path, {"double/1/model.py": program})] == rules
-
-
-def test_a_mistake_in_the_grammar_has_its_line(tmp_path: Path) -> None:
-    (finding,) = _lint(tmp_path, {"double/1/model.py": f"{MODEL}\n\ndef broken(:\n"})
-    assert (finding.file.name, finding.line) == ("model.py", len(MODEL.splitlines()) + 3)
 
 
 def test_only_versions_that_are_served_are_read(tmp_path: Path) -> None:
@@ -56,10 +49,6 @@ def test_a_fetch_in_a_helper_is_found_with_line_and_column(tmp_path: Path) -> No
     assert finding.found == "requests.get(url)"
 
 
-def test_a_helper_that_cannot_be_read_is_no_finding(tmp_path: Path) -> None:
-    assert _lint(tmp_path, {"double/1/model.py": MODEL, "double/1/old.py": "print 'two'\n"}) == []
-
-
 def _found(program: str) -> list[Fetch]:
     return list(fetches(ast.parse(program)))
 
@@ -73,10 +62,8 @@ def _found(program: str) -> list[Fetch]:
         "from huggingface_hub import hf_hub_download as get\nget('a/b', 'c')",
         "import huggingface_hub\nhuggingface_hub.snapshot_download('a/b')",
         "import torch\ntorch.hub.load('pytorch/vision', 'resnet50')",
-        "import torch\ntorch.hub.load_state_dict_from_url(url)",
         "from urllib.request import urlopen\nurlopen(url)",
         "import urllib.request\nurllib.request.urlretrieve(url)",
-        "import requests\nrequests.get(url)",
         "import boto3\nboto3.client('s3').download_file(a, b, c)",
         "import torchvision\ntorchvision.models.resnet50(weights='DEFAULT')",
         "from torchvision.models import resnet50\nresnet50(pretrained=True)",
@@ -97,9 +84,7 @@ def test_what_fetches_is_found_in_its_line(program: str) -> None:
         "from transformers import AutoModel\nAutoModel.from_pretrained('/opt/ml/weights/t5')",
         "from transformers import AutoModel\nAutoModel.from_pretrained('t5-small', local_files_only=True)",
         "import torch\ntorch.hub.load(folder, 'resnet50', source='local')",
-        "import torch\ntorch.load(path)",
         "import torchvision\ntorchvision.models.resnet50(weights=None)",
-        "from torchvision.models import resnet50\nresnet50()",
         "from transformers import pipeline\npipeline('translation', model=model)",
         "def get(url):\n    return url\nget('https://example.org')",
         "self.requests.get_nowait()",
