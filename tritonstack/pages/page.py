@@ -14,26 +14,17 @@ from tritonstack.pages.charts import Line, key
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A chart with its title and legend.
-
-    title, unit: above the chart.
-        picture: the SVG element; "" where there is no data.
-        key: unique on the page.
-        points: how many points are drawn.
-        legend: lines to name; a table where there are ``columns``.
-        columns, cells: heads of the legend's columns, and a row of values for each line.
-        note: below the chart, or in its place.
-    """
+    """A chart with its title and legend."""
 
     title: str
-    unit: str
-    picture: str = ""
-    key: str = ""
-    points: int | None = None
-    legend: Sequence[Line] = ()
-    columns: Sequence[str] = ()
-    cells: Sequence[Sequence[str]] = ()
-    note: str = ""
+    unit: str  # above the chart, beside the title
+    picture: str = ""  # the SVG element; empty where there is no data
+    key: str = ""  # unique on the page
+    points: int | None = None  # how many points are drawn
+    legend: Sequence[Line] = ()  # lines to name; a table where there are ``columns``
+    columns: Sequence[str] = ()  # heads of the legend's columns
+    cells: Sequence[Sequence[str]] = ()  # a row of values for each line
+    note: str = ""  # below the chart, or in its place
 
 
 @dataclass(frozen=True, kw_only=True)
