@@ -307,7 +307,7 @@ def _cheapest(rows: tuple[CapacityRow, ...], *, table: CapacityTable, configurat
         raise InputError(
             [
                 Problem(
-                    field="--write",
+                    field="--diff",
                     found=f"no row within {limit} ms whose price is known, so that none is the cheapest",
                     allowed="a price for one of them: prices: {<instance type>: <USD an hour>} in the file",
                     advice="or name the endpoint: --endpoint NAME takes the best row on its own instance type",

@@ -76,38 +76,45 @@ def test_without_prices_none_is_the_cheapest_but_a_named_endpoint_needs_none(tmp
     )
     served = environment(tmp_path, SMALL)
     problem = refusal(table, served)
+    assert problem.field == "--diff"
     assert problem.found == "no row within 100 ms whose price is known, so that none is the cheapest"
     assert "prices: {<instance type>: <USD an hour>}" in problem.allowed
     assert target(table, served, endpoint="served0") == ("served0", f"batched on {SMALL}")
 
 
-def test_several_endpoints_on_the_type_want_a_name(tmp_path: Path) -> None:
-    problem = refusal(table_of(*ROWS), environment(tmp_path, LARGE, SMALL, LARGE))
-    assert problem.found == f"2 endpoints on {LARGE}: served0, served2"
-    assert "--endpoint NAME" in problem.advice
-
-
-def test_another_type_than_the_recommended_one_is_another_decision(tmp_path: Path) -> None:
-    problem = refusal(table_of(*ROWS), environment(tmp_path, SMALL))
-    assert problem.found == f"no endpoint on {LARGE}, the recommended type; there are: served0 on {SMALL}"
-    assert f"change instance_type to {LARGE} first" in problem.advice
-    assert "--endpoint NAME" in problem.advice
-
-
-def test_a_named_endpoint_on_a_type_that_was_not_measured_is_refused(tmp_path: Path) -> None:
-    problem = refusal(table_of(*ROWS), environment(tmp_path, "ml.g5.2xlarge"), endpoint="served0")
-    assert problem.found == "nothing measured on ml.g5.2xlarge"
-    assert f"change instance_type to {LARGE}" in problem.advice
-
-
-def test_a_named_endpoint_whose_type_misses_the_limit_is_refused(tmp_path: Path) -> None:
-    problem = refusal(table_of(*ROWS), environment(tmp_path, OTHER), endpoint="served0")
-    assert problem.found == f"nothing within 100 ms on {OTHER}; the fastest is slow, 500 ms"
-
-
-def test_a_configuration_that_misses_the_limit_everywhere_is_refused(tmp_path: Path) -> None:
-    problem = refusal(table_of(*ROWS), environment(tmp_path, OTHER), configuration="slow")
-    assert (problem.field, problem.found) == ("--configuration", "slow, which nowhere keeps 100 ms")
+@pytest.mark.parametrize(
+    ("types", "chosen", "found", "advice"),
+    [
+        ((LARGE, SMALL, LARGE), {}, f"2 endpoints on {LARGE}: served0, served2", "--endpoint NAME"),
+        (
+            (SMALL,),
+            {},
+            f"no endpoint on {LARGE}, the recommended type; there are: served0 on {SMALL}",
+            f"change instance_type to {LARGE} first",
+        ),
+        (
+            ("ml.g5.2xlarge",),
+            {"endpoint": "served0"},
+            "nothing measured on ml.g5.2xlarge",
+            f"change instance_type to {LARGE}",
+        ),
+        ((OTHER,), {"endpoint": "served0"}, f"nothing within 100 ms on {OTHER}; the fastest is slow, 500 ms", ""),
+        ((OTHER,), {"configuration": "slow"}, "slow, which nowhere keeps 100 ms", ""),
+    ],
+    ids=[
+        "several on the type",
+        "none on it",
+        "not measured",
+        "its type misses the limit",
+        "all of it misses the limit",
+    ],
+)
+def test_what_no_advice_can_be_written_for_is_refused(
+    types: tuple[str, ...], chosen: dict[str, str], found: str, advice: str, tmp_path: Path
+) -> None:
+    problem = refusal(table_of(*ROWS), environment(tmp_path, *types), **chosen)
+    assert problem.found == found
+    assert advice in problem.advice
 
 
 def test_names_that_are_not_there_are_told_with_those_that_are(tmp_path: Path) -> None:
