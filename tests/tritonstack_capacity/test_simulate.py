@@ -130,6 +130,7 @@ def test_a_limit_that_is_missed_is_wrong_input_after_the_answer(tmp_path: Path) 
     slow = SCALED.replace("latency_limit_ms: 900", "latency_limit_ms: 21").replace(
         "per_minute: 600", "per_minute: 9000"
     )
+    slow = slow.replace("duration_minutes: 40", "duration_minutes: 5")
     result = run(tmp_path, text=slow)
     assert "the limit of 21 ms is not kept" in " ".join(result.output.split())
     assert isinstance(result.exception, InputError)

@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.tritonstack_capacity.sizing.test_capacity import PUBLISHED
-from tritonstack.catalogue.prices import hosting_price
 from tritonstack.errors import InputError
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.commands import size
@@ -39,31 +38,6 @@ def test_the_table_marks_the_cheapest_and_says_the_target() -> None:
     assert "load x 2 trt-db on ml.g4dn.2xlarge 45 42.30" in words
     assert "measured rates x 0.7 trt-db on ml.g4dn.2xlarge 33 31.02" in words
     assert "limit from 783 ms trt-db-ig on ml.g4dn.xlarge 10 7.36" in words
-
-
-def test_the_json_holds_the_same_as_numbers() -> None:
-    document = json.loads(run("--load", "30000", "--latency-ms", "500", "--json").output)
-    assert document["recommended"] == {"configuration": "trt-db", "instance_type": "ml.g4dn.2xlarge"}
-    assert len(document["rows"]) == 24
-    assert document["rows"][13]["cost_per_hour"] == 21.62
-    assert document["scaling"]["invocations_per_instance"] == 667.5
-
-
-def test_a_limit_that_nobody_keeps_is_wrong_input_with_the_nearest_named() -> None:
-    result = run("--load", "30000", "--latency-ms", "100")
-    assert isinstance(result.exception, InputError)
-    assert "278 ms or more, the latency of trt-db on ml.g4dn.12xlarge" in str(result.exception)
-    assert "no row is within 100 ms" in result.output  # the table is there all the same
-
-
-def test_prices_of_the_environment_file_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "environments").mkdir()
-    text = (REPOSITORY / "environments/local.yaml").read_text()
-    (tmp_path / "environments/local.yaml").write_text(f"{text}\nprices: {{ml.g4dn.2xlarge: 9.0}}\n")
-    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
-    document = json.loads(run("--load", "30000", "--latency-ms", "500", "--environment", "local", "--json").output)
-    assert document["recommended"]["instance_type"] == "ml.g4dn.12xlarge"
-    assert document["rows"][13]["price_source"] == "the environment file"
 
 
 NO_NUMBERS = (
@@ -122,32 +96,10 @@ def test_a_price_below_a_cent_does_not_look_free(tmp_path: Path) -> None:
     assert "0.00 " not in output
 
 
-def test_a_catalogues_price_is_told_with_its_source_region_and_date(tmp_path: Path) -> None:
-    known = hosting_price(instance_type="ml.g4dn.xlarge", region="us-east-1")
-    assert known is not None
-    file = measured(tmp_path, "a,ml.g4dn.xlarge,600,80")
-    [row] = json.loads(run("--load", "600", "--latency-ms", "100", "--json", measurements=file).output)["rows"]
-    assert row["usd_per_instance_hour"] == known.usd_per_hour
-    for word in (known.source, "us-east-1", *([known.date] if known.date else [])):
-        assert word in row["price_source"]
-
-
 def test_names_in_a_file_are_printed_as_they_are(tmp_path: Path) -> None:
     file = measured(tmp_path, "trt[16][/red],ml.g4dn.xlarge,600,80")
     output = run("--load", "600", "--latency-ms", "100", measurements=file).output
     assert output.count("trt[16][/red]") > 3
-
-
-def test_measurements_that_contradict_themselves_are_told_all_at_once(tmp_path: Path) -> None:
-    header = f"{HEADER},implied_hourly_price_usd,gpus"
-    rows = ("a,ml.g4dn.xlarge,600,80,1.0,1", "a,ml.g4dn.xlarge,700,80,1.0,1", "b,ml.g4dn.xlarge,600,80,1.0,4")
-    result = run("--load", "1", "--latency-ms", "100", measurements=measured(tmp_path, *rows, header=header))
-    assert isinstance(result.exception, InputError)
-    assert [each.field for each in result.exception.problems] == [
-        "line 4, gpus",
-        "line 3, configuration_name",
-    ]
-    assert result.output == ""
 
 
 @pytest.mark.parametrize(("load", "least", "greatest"), [("3e11", 0.25, 2), ("0.000001", 1, 4)])
@@ -218,15 +170,6 @@ def test_the_maximum_is_for_the_greater_of_the_load_and_the_days_busiest_hour(
     assert scaling["note"].startswith(said)
     assert bool(scaling["note"]) == bool(said)
     assert scaling["note"] in " ".join(run(*given).output.split())
-
-
-def test_a_day_gives_both_limits_and_what_following_it_saves(tmp_path: Path) -> None:
-    curve = tmp_path / "day.csv"
-    loads = [1_000 if hour < 12 else 40_000 for hour in range(24)]
-    curve.write_text("hour,invocations_per_min\n" + "".join(f"{hour},{load}\n" for hour, load in enumerate(loads)))
-    output = run("--load", "30000", "--latency-ms", "500", "--daily-curve", str(curve)).output
-    assert "minimum 2 instances, maximum 60 for 40000 invocations a minute" in output
-    assert "a day: 699.36 USD scaled, 1353.60 USD at the maximum all day" in output
 
 
 @pytest.mark.parametrize(

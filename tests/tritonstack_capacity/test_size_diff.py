@@ -129,28 +129,6 @@ def day(project: Path, *loads: int) -> tuple[str, str]:
     return "--daily-curve", "day.csv"
 
 
-def test_a_day_decides_the_limits_and_what_it_costs(project: Path) -> None:
-    curve = day(project, *[2_500] * 8, *[24_000] * 16)
-    found = edit(*DEV, *curve, load="24000")
-    assert {each["field"]: each["after"] for each in found["settings"]} == {  # type: ignore[attr-defined]
-        "scaling.minimum": 2,
-        "scaling.maximum": 16,
-        "scaling.requests_per_second": 53.2,
-        "scaling.safety_factor": 0.5,
-        "initial_instance_count": 2,
-    }
-    cost = "at the maximum: 11.78 USD an hour; a day: 200.30 USD scaled, 282.78 USD at the maximum all day"
-    assert found["notes"][0] == cost  # type: ignore[index]
-
-
-def test_a_load_above_the_days_busiest_hour_keeps_its_maximum_and_the_reason_names_both(project: Path) -> None:
-    found = edit(*PROD, *day(project, *[100 + 10 * hour for hour in range(24)]))
-    [maximum] = [each for each in found["settings"] if each["field"] == "scaling.maximum"]  # type: ignore[attr-defined]
-    assert maximum["after"] == 19
-    assert maximum["why"] == "--load, 30000 calls a minute at 1596 an instance; the busiest hour has 330"
-    assert "is above the busiest hour of --daily-curve, 330" in found["notes"][0]  # type: ignore[index]
-
-
 def test_with_a_day_the_endpoint_on_the_type_that_is_cheapest_by_the_day_is_meant(project: Path) -> None:
     header = f"{','.join(NEEDED)},implied_hourly_price_usd"
     rows = ("big,ml.g4dn.12xlarge,10000,10,4", "small,ml.g4dn.xlarge,1000,10,0.41")

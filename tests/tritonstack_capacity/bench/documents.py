@@ -14,29 +14,28 @@ instance_group [ { count: 2 kind: KIND_GPU } ]
 """
 
 
-def figures(*, per_minute: float, p95: float) -> dict[str, Any]:
-    return {
+def point(
+    *, per_minute: float, p95: float | None, users: int | None = 1, failed: int = 0, rate: float | None = None
+) -> dict[str, Any]:
+    """A load of 100 calls, of which so many failed."""
+    found = {
         "seconds": 10.0,
-        "answered": int(per_minute / 6),
-        "failed": 0,
+        "answered": 100 - failed,
+        "failed": failed,
         "per_minute": per_minute,
-        "mean_ms": p95 / 2,
-        "least_ms": 1.0,
-        "most_ms": p95 * 2,
-        "percentiles_ms": {"50": p95 / 2, "90": p95 * 0.9, "95": p95, "99": p95 * 1.5},
+        "mean_ms": None if p95 is None else p95 / 2,
+        "least_ms": None if p95 is None else 1.0,
+        "most_ms": None if p95 is None else p95 * 2,
+        "percentiles_ms": {} if p95 is None else {"50": p95 / 2, "90": p95 * 0.9, "95": p95, "99": p95 * 1.5},
         "late_ms": 0.1,
     }
-
-
-def point(*, users: int, per_minute: float, p95: float) -> dict[str, Any]:
-    found = figures(per_minute=per_minute, p95=p95)
     return {
-        "load": Users(count=users).name,
+        "load": "a load" if users is None else Users(count=users).name,
         "users": users,
-        "rate_per_second": None,
+        "rate_per_second": rate,
         "stable": True,
         "per_minute": {"mean": per_minute, "half_width": per_minute / 20},
-        "latency_ms": {"mean": p95, "half_width": p95 / 20},
+        "latency_ms": None if p95 is None else {"mean": p95, "half_width": p95 / 20},
         "all": found,
         "rounds": [found, found, found],
         "failures": {},

@@ -42,10 +42,7 @@ def test_botocore_makes_the_request_and_sends_nothing() -> None:
     assert made.headers["Content-Type"] == BODY.content_type
     assert made.headers["X-Amzn-SageMaker-Target-Model"] == "bert.0123456789abcdef.tar.gz"
     assert "/eu-west-1/sagemaker/aws4_request" in made.headers["Authorization"]
-
-
-def test_a_single_model_endpoint_is_named_no_archive() -> None:
-    assert "X-Amzn-SageMaker-Target-Model" not in signed(None).headers
+    assert "X-Amzn-SageMaker-Target-Model" not in signed(None).headers, "of a single-model endpoint"
 
 
 @contextlib.asynccontextmanager

@@ -16,8 +16,7 @@ from click.testing import CliRunner
 
 from tests.config.environment_file import write_environment
 from tests.stacks.environments import DIGITS, SINGLE, environment
-from tests.tritonstack_capacity.bench import documents
-from tests.tritonstack_capacity.bench.test_cloud_gate import document, point
+from tests.tritonstack_capacity.bench.documents import document, point, result
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_capacity.bench import cloud_build
 from tritonstack_capacity.bench.cloud import CloudTests, ExecutionRun, chosen_endpoints
@@ -26,6 +25,7 @@ from tritonstack_capacity.commands.bench import command
 from tritonstack_capacity.commands.bench_cloud import terminated_as_interrupted
 
 BUCKET, PROJECT = "archives", "bench-project"
+MEASURED = document(result("plain", point(users=1, per_minute=600, p95=40)))
 
 
 class S3:
@@ -74,7 +74,7 @@ class Cloud:
     def start_build(self, *, projectName: str, idempotencyToken: str, **_: Any) -> dict[str, Any]:  # noqa: N803
         assert projectName == PROJECT
         if self._results:
-            body = json.dumps(document(point(600, p95=40)).model_dump(mode="json")).encode()
+            body = MEASURED.model_dump_json().encode()
             self.s3.objects[f"load-tests/{idempotencyToken}/results.json"] = body
         return {"build": {"id": "build:1"}}
 
@@ -105,7 +105,7 @@ def test_a_build_is_started_followed_and_its_results_fetched(tmp_path: Path) -> 
     [fetched] = followed(cloud, told).run([DIGITS["name"]], tmp_path)
     assert (fetched.kind, fetched.failed) == ("bench", "")
     assert [line for line in told if line.startswith("CodeBuild")] == ["CodeBuild: BUILD", "CodeBuild: SUCCEEDED"]
-    assert json.loads((fetched.folder / "results.json").read_text())["environment"] == "local"
+    assert json.loads((fetched.folder / "results.json").read_text())["environment"] == "prod"
     plan = json.loads(cloud.s3.objects[f"load-tests/{fetched.test}/plan.json"])
     assert plan["options"][0].startswith(f"{DIGITS['name']}/")
 
@@ -134,29 +134,6 @@ def test_ctrl_c_stops_the_build_and_fetches_what_there_is(tmp_path: Path) -> Non
     assert (tmp_path / "bench" / "results.json").is_file()
 
 
-def test_ctrl_c_before_anything_was_measured_promises_no_results(tmp_path: Path) -> None:
-    cloud, told = Cloud("IN_PROGRESS", "IN_PROGRESS", results=False), list[str]()
-    with pytest.raises(KeyboardInterrupt):
-        followed(cloud, told, wait=interrupted).run([DIGITS["name"]], tmp_path)
-    assert "nothing is left of it" in told[-1]
-
-
-def test_who_loses_sight_of_a_test_is_told_that_it_goes_on_and_where_its_results_will_be(tmp_path: Path) -> None:
-    class Expired(Cloud):
-        """Its credentials end once the build runs."""
-
-        def batch_get_builds(self, *, ids: list[str]) -> dict[str, Any]:
-            raise ClientError({"Error": {"Code": "ExpiredToken", "Message": str(ids)}}, "BatchGetBuilds")
-
-    cloud = Expired()
-    with pytest.raises(WorkFailedError, match="followed no longer") as raised:
-        followed(cloud, []).run([DIGITS["name"]], tmp_path)
-    [plan] = [key for key in cloud.s3.objects if key.endswith("plan.json")]
-    assert f"s3://{BUCKET}/{plan.removesuffix('plan.json')}" in str(raised.value)
-    assert "it goes on" in str(raised.value)
-    assert not cloud.stopped
-
-
 def refusal(call: str) -> ClientError:
     return ClientError({"Error": {"Code": "ExpiredToken", "Message": "it is expired"}}, call)
 
@@ -178,8 +155,10 @@ class InterruptedStart(Cloud):
 
 def test_a_test_that_was_interrupted_while_it_was_started_is_stopped_and_its_id_told(tmp_path: Path) -> None:
     cloud, told = InterruptedStart("IN_PROGRESS"), list[str]()
+    before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt), terminated_as_interrupted():
         followed(cloud, told).run([DIGITS["name"]], tmp_path)
+    assert signal.getsignal(signal.SIGTERM) is before
     assert cloud.stopped
     [test] = set(cloud.tokens)
     assert told[0].startswith(f"stopping load test {test};")
@@ -191,16 +170,39 @@ def told_where(cloud: Cloud, said: str) -> bool:
     return f"s3://{BUCKET}/{plan.removesuffix('plan.json')}" in said
 
 
-def test_who_may_not_stop_a_test_is_told_that_it_goes_on_and_where_its_results_will_be(tmp_path: Path) -> None:
-    class Expired(Cloud):
-        def stop_build(self, **_: Any) -> None:
-            raise refusal("StopBuild")
+@pytest.mark.parametrize(
+    ("call", "error", "statuses", "said"),
+    [
+        ("start_build", ReadTimeoutError(endpoint_url="https://codebuild"), (), "it is not known whether load test .*"),
+        ("batch_get_builds", refusal("BatchGetBuilds"), (), "followed no longer: (?s:.*)it goes on"),
+        (
+            "stop_build",
+            refusal("StopBuild"),
+            ("IN_PROGRESS", "IN_PROGRESS"),
+            "could not be stopped: .*it is expired(?s:.*)it goes on, and cleans up after itself: build:1",
+        ),
+        ("get_object", refusal("GetObject"), ("SUCCEEDED",), "cannot be fetched: .*it is expired"),
+    ],
+    ids=["started, or not", "lost sight of", "not stopped", "not fetched"],
+)
+def test_who_loses_a_test_is_told_what_of_it_goes_on_and_where_its_results_will_be(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    call: str,
+    error: Exception,
+    statuses: tuple[str, ...],
+    said: str,
+) -> None:
+    def refused(**_: Any) -> None:
+        raise error
 
-    cloud = Expired("IN_PROGRESS", "IN_PROGRESS")
-    with pytest.raises(WorkFailedError, match=r"could not be stopped: .*it is expired") as raised:
+    cloud = Cloud(*statuses)
+    monkeypatch.setattr(cloud, call, refused)
+    with pytest.raises(WorkFailedError, match=said) as raised:
         followed(cloud, [], wait=interrupted).run([DIGITS["name"]], tmp_path)
-    assert "it goes on, and cleans up after itself: build:1" in str(raised.value)
     assert told_where(cloud, str(raised.value))
+    assert not cloud.stopped
 
 
 def test_who_loses_sight_of_a_clean_up_is_told_that_the_test_was_stopped(tmp_path: Path) -> None:
@@ -228,21 +230,15 @@ def test_a_second_ctrl_c_says_whether_the_test_was_stopped(tmp_path: Path) -> No
     assert told_where(cloud, told[-1])
 
 
-def test_a_start_that_is_refused_and_one_that_nobody_answered_are_told_apart(tmp_path: Path) -> None:
+def test_a_start_that_is_refused_and_what_is_not_deployed_are_told(tmp_path: Path) -> None:
     class Refused(Cloud):
         def start_build(self, **_: Any) -> dict[str, Any]:
             raise refusal("StartBuild")
 
-    class Unanswered(Cloud):
-        def start_build(self, **_: Any) -> dict[str, Any]:
-            raise ReadTimeoutError(endpoint_url="https://codebuild")
-
     with pytest.raises(WorkFailedError, match=r"cannot be started: .*it is expired"):
         followed(Refused(), []).run([DIGITS["name"]], tmp_path)
-    cloud = Unanswered()
-    with pytest.raises(WorkFailedError, match=r"it is not known whether load test .* was started") as raised:
-        followed(cloud, []).run([DIGITS["name"]], tmp_path)
-    assert told_where(cloud, str(raised.value))
+    with pytest.raises(WorkFailedError, match="do: deploy dev/"):
+        followed(Cloud(deployed=False), []).run([DIGITS["name"]], tmp_path)
 
 
 class StepFunctions:
@@ -269,28 +265,18 @@ def test_an_execution_that_is_started_once_more_is_the_same(ended: bool) -> None
         assert run.identity == "arn:aws:states:us-east-1:123456789012:execution:loads:one"
 
 
-def test_results_that_cannot_be_written_here_or_read_there_are_in_the_bucket(tmp_path: Path) -> None:
+def test_results_that_cannot_be_written_here_are_in_the_bucket(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     cloud = Cloud("SUCCEEDED")
     with pytest.raises(WorkFailedError, match="cannot be written: Not a directory") as raised:
         followed(cloud, []).run([DIGITS["name"]], tmp_path / "file" / "folder")
     assert told_where(cloud, str(raised.value))
 
-    class Expired(Cloud):
-        def get_object(self, **_: Any) -> dict[str, Any]:
-            raise refusal("GetObject")
-
-    cloud = Expired("SUCCEEDED")
-    with pytest.raises(WorkFailedError, match=r"cannot be fetched: .*it is expired") as raised:
-        followed(cloud, []).run([DIGITS["name"]], tmp_path)
-    assert told_where(cloud, str(raised.value))
-
 
 def test_the_page_of_a_test_on_the_local_aws_says_that_it_is_local(tmp_path: Path) -> None:
     """The build that wrote it took the local AWS for AWS."""
-    measured = documents.document(documents.result("plain", documents.point(users=1, per_minute=600, p95=40)))
     s3 = S3()
-    s3.objects["load-tests/1/results.json"] = json.dumps(measured.model_dump(mode="json")).encode()
+    s3.objects["load-tests/1/results.json"] = MEASURED.model_dump_json().encode()
     s3.objects["load-tests/1/index.html"] = b"as the build wrote it"
     fetch = TestObjects(s3, bucket=BUCKET, test="1").fetch
     assert fetch(tmp_path, local=False)
@@ -322,18 +308,6 @@ def test_mistakes_in_files_are_told_before_aws_is_asked(
     ran = CliRunner().invoke(command, ["--cloud", "local", *arguments], standalone_mode=False)
     assert getattr(ran.exception, "exit_code", None) == 2, ran.exception
     assert said in str(ran.exception)
-
-
-def test_a_process_that_is_terminated_is_interrupted_for_as_long_as_it_follows_a_test() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(KeyboardInterrupt, match="SIGTERM"), terminated_as_interrupted():
-        signal.raise_signal(signal.SIGTERM)
-    assert signal.getsignal(signal.SIGTERM) is before
-
-
-def test_what_is_not_deployed_is_named_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(WorkFailedError, match="do: deploy dev/"):
-        followed(Cloud(deployed=False), []).run([DIGITS["name"]], tmp_path)
 
 
 def test_an_environment_without_load_tests_and_an_unknown_endpoint_are_wrong_input() -> None:

@@ -80,10 +80,6 @@ def test_whatever_is_wrong_is_told_at_once() -> None:
     assert found == ["--rounds", "--arrivals", "--users", "--phase", "--rounds", "NAME", "--input"]
 
 
-def test_without_a_name_nothing_is_done() -> None:
-    assert "NAME" in str(bench().exception)
-
-
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[BenchSettings, bool]]:
     """What would be measured, and whether on the local AWS; it comes to ``FOUND``."""
@@ -96,13 +92,6 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[BenchSettings, bool]]:
 
     monkeypatch.setattr(bench_module, "_run", run)
     return found
-
-
-def test_a_name_that_no_file_can_have_is_wrong_input() -> None:
-    error = bench("--gate", "x" * 300).exception
-
-    assert isinstance(error, InputError), repr(error)
-    assert error.problems[0].found == "File name too long"
 
 
 @pytest.mark.parametrize(("failed", "code"), [(False, 0), (True, 1)])
@@ -135,12 +124,3 @@ def test_json_is_the_document_alone(capsys: pytest.CaptureFixture[str], tmp_path
 
     told: Any = json.loads(capsys.readouterr().out)
     assert BenchDocument.model_validate(told) == FOUND
-
-
-def test_the_table_tells_a_failure_in_words(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-
-    bench_module.show(
-        document(result("plain", failed=True, ended_by="failed: 507")), ResultsFolder(tmp_path), as_json=False
-    )
-
-    assert "plain (binary): failed: 507" in capsys.readouterr().out

@@ -1,19 +1,31 @@
-"""The container of a local endpoint: which one serves, what it is asked, and its metrics over a socket of its own."""
+"""The container of a local endpoint: which one serves, what it is asked, its metrics; figures of SageMaker."""
 
 from __future__ import annotations
 
 import os
 import socket
 import threading
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
-from tests.tritonstack_capacity.bench.world import subject
+from tests.tritonstack_capacity.bench.world import Told, subject
 from tritonstack.client.body import Body
 from tritonstack.errors import WorkFailedError
-from tritonstack_capacity.bench.container import LocalContainer, local_container, name_hash_of, serving_fleet
+from tritonstack_capacity.bench.container import (
+    ADVICE,
+    LocalContainer,
+    ServerCounters,
+    between,
+    local_container,
+    name_hash_of,
+    read_counters,
+    serving_fleet,
+)
+from tritonstack_capacity.bench.one_model import endpoint_figures
 
 BODY = Body(content=b"{}", content_type="application/json")
 
@@ -103,3 +115,88 @@ def test_metrics_that_are_off_are_told_with_their_port() -> None:
         port = bound.getsockname()[1]
         with pytest.raises(WorkFailedError, match=f"metrics port {port} does not answer"):
             container(port).metrics()
+
+
+TEXT = """nv_inference_request_success{{model="m",version="1"}} {requests}
+nv_inference_request_duration_us{{model="m",version="1"}} {us}
+"""
+
+
+class Counting(LocalContainer):
+    """Gives the texts that a test names, then none."""
+
+    def metrics(self) -> str:
+        if not texts:
+            raise WorkFailedError("port 8002 does not answer")
+        return texts.pop(0)
+
+
+texts: list[str] = []
+
+
+def test_each_load_has_what_was_counted_since_the_one_before_and_what_cannot_be_read_is_told_once() -> None:
+    texts.extend(TEXT.format(requests=requests, us=us) for requests, us in ((10, 1000), (30, 41_000), (40, 51_000)))
+    counting = Counting(**vars(container(8002)))
+    counters = ServerCounters(counting, progress=Told())
+    assert [(one.requests, one.request_ms) for one in counters.since()] == [(20, 2.0)]
+    assert [(one.requests, one.request_ms) for one in counters.since()] == [(10, 1.0)]
+
+    told = Told()
+    counters = ServerCounters(counting, progress=told)
+    assert [counters.since(), counters.since()] == [(), ()]
+    assert told.notes == [f"without Triton's own figures: port 8002 does not answer\n  do: {ADVICE}"]
+
+
+METRICS = """# HELP nv_inference_request_success Number of successful inference requests
+nv_inference_request_success{{model="m",version="1"}} {requests}
+nv_inference_count{{model="m",version="1"}} {requests}
+nv_inference_exec_count{{model="m",version="1"}} {runs}
+nv_inference_request_duration_us{{model="m",version="1"}} {us}
+nv_inference_queue_duration_us{{model="m",version="1"}} 1000
+nv_inference_compute_infer_duration_us{{model="m",version="1"}} {us}
+nv_inference_request_success{{model="idle",version="1"}} 5
+nv_cpu_utilization 0.5
+"""
+BEGIN = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
+END = datetime(2026, 1, 1, 12, 2, 10, tzinfo=UTC)
+
+
+def test_figures_are_of_the_time_between_two_readings() -> None:
+    before = read_counters(METRICS.format(requests=100, runs=100, us=500_000))
+    after = read_counters(METRICS.format(requests=500, runs=200, us=2_500_000))
+
+    [found] = between(before, after)
+
+    assert (found.model, found.requests, found.mean_batch) == ("m", 400, 4.0)
+    assert (found.request_ms, found.compute_ms, found.queue_ms) == (5.0, 5.0, 0.0)
+
+
+class CloudWatch:
+    """Stands in for CloudWatch."""
+
+    def __init__(self, *, refuses: bool = False) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self._refuses = refuses
+
+    def get_metric_statistics(self, **asked: Any) -> dict[str, Any]:
+        self.asked.append(asked)
+        if self._refuses:
+            raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "GetMetricStatistics")
+        if asked["MetricName"] != "ModelLatency":
+            return {"Datapoints": []}
+        values = {"p50": 1000.0, "p95": 2000.0, "p99": 3000.0}
+        return {"Datapoints": [{"SampleCount": 7.0, "Average": 1500.0, "ExtendedStatistics": values}]}
+
+
+def test_sagemakers_latencies_are_of_whole_minutes_and_in_milliseconds() -> None:
+    cloudwatch = CloudWatch()
+
+    [found] = endpoint_figures(cloudwatch, endpoint="prod-bert", variant="v", begin=BEGIN, end=END)
+
+    assert (found.metric, found.invocations, found.mean_ms, found.p95_ms) == ("ModelLatency", 7, 1.5, 2.0)
+    asked = cloudwatch.asked[0]
+    assert (asked["StartTime"].second, asked["EndTime"].minute, asked["Period"]) == (0, 3, 180)
+
+
+def test_a_caller_who_may_not_ask_gets_none() -> None:
+    assert endpoint_figures(CloudWatch(refuses=True), endpoint="e", variant="v", begin=BEGIN, end=END) == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import statistics
+from typing import Any
 
 import pytest
 
@@ -56,13 +57,6 @@ def latencies(samples: Samples) -> list[float]:
     return [round(float(value), 3) for value in sorted(part.ended - part.due)]
 
 
-def test_calls_of_an_open_loop_begin_when_they_are_due() -> None:
-    samples, _ = opened(seconds=0.05)
-
-    assert [round(value, 6) for value in samples.sent] == [number / 10 for number in range(40)]
-    assert set(latencies(samples)) == {0.05}
-
-
 def test_a_slow_server_makes_no_call_of_an_open_loop_late() -> None:
     samples, most = opened(seconds=1.0)
 
@@ -79,44 +73,39 @@ def test_calls_that_were_due_during_a_stall_count_from_when_they_were_due() -> N
     assert [value for value in latencies(samples) if value > 0.1] == pytest.approx(sorted(expected))
 
 
-def test_a_closed_loop_sees_one_slow_call_where_an_open_one_sees_all_that_waited() -> None:
-    async def closed(now: Now) -> Samples:
-        loop = ClosedLoop(Server(now, seconds=0.1, stall=(1.0, 2.0)), budget=budget(now), now=now)
-        loop.set_users(1)
-        await asyncio.sleep(4)
-        await loop.stop()
-        return loop.samples
+def closed(seconds: float, *users: tuple[int, float], calls: int = 100_000, **server: Any) -> tuple[Samples, int, str]:
+    """So many users for so many seconds, one after the other; samples, most calls at once, what was spent."""
 
-    slow_closed = [value for value in latencies(run(closed)) if value > 0.3]
+    async def work(now: Now) -> tuple[Samples, int, str]:
+        one, left = Server(now, seconds=seconds, **server), budget(now, calls=calls)
+        loop = ClosedLoop(one, budget=left, now=now)
+        for count, lasting in users:
+            loop.set_users(count)
+            await asyncio.sleep(lasting)
+        await loop.stop()
+        return loop.samples, one.most, left.why
+
+    return run(work)
+
+
+def test_a_closed_loop_sees_one_slow_call_where_an_open_one_sees_all_that_waited() -> None:
+    slow_closed = [value for value in latencies(closed(0.1, (1, 4.0), stall=(1.0, 2.0))[0]) if value > 0.3]
     slow_open = [value for value in latencies(opened(seconds=0.1, stall=(0.95, 2.0))[0]) if value > 0.3]
 
     assert len(slow_closed) == 1
     assert len(slow_open) == 8
 
 
-def test_each_user_calls_again_as_soon_as_it_is_answered() -> None:
-    async def work(now: Now) -> tuple[int, int]:
-        server = Server(now, seconds=0.25)
-        loop = ClosedLoop(server, budget=budget(now), now=now)
-        loop.set_users(3)
-        await asyncio.sleep(2.1)
-        await loop.stop()
-        return len(loop.samples), server.most
-
-    assert run(work) == (27, 3)
+def test_each_user_calls_again_as_soon_as_it_is_answered_and_stops_where_it_is_too_many() -> None:
+    samples, most, _ = closed(0.25, (3, 2.1))
+    assert (len(samples), most) == (27, 3)
+    fewer, _, _ = closed(1.0, (3, 1.5), (1, 2.0))
+    assert sorted(fewer.sent) == [0, 0, 0, 1, 1, 1, 2, 3]
 
 
-def test_users_who_are_too_many_stop_when_they_are_answered() -> None:
-    async def work(now: Now) -> list[float]:
-        loop = ClosedLoop(Server(now, seconds=1.0), budget=budget(now), now=now)
-        loop.set_users(3)
-        await asyncio.sleep(1.5)
-        loop.set_users(1)
-        await asyncio.sleep(2.0)
-        await loop.stop()
-        return sorted(loop.samples.sent)
-
-    assert run(work) == [0, 0, 0, 1, 1, 1, 2, 3]
+def test_no_call_is_made_beyond_the_budget() -> None:
+    samples, _, why = closed(0.1, (3, 5.0), calls=7)
+    assert (len(samples), why) == (7, "all 7 calls were made (--max-calls)")
 
 
 def test_users_who_come_back_are_as_many_as_they_should_be() -> None:
@@ -147,46 +136,26 @@ def test_users_who_come_back_are_as_many_as_they_should_be() -> None:
     assert run(work) == 5
 
 
-def test_calls_that_were_due_and_had_no_turn_have_failed() -> None:
+def test_calls_that_were_due_and_had_no_turn_have_failed_unless_they_are_beyond_the_budget() -> None:
     """One connection, a server of a second: of ten calls a second nine are not even begun."""
 
-    async def work(now: Now) -> Samples:
-        due = due_times(Rate(per_second=10, arrivals="even"), seed=0)
-        loop = OpenLoop(Server(now, seconds=1.0), due=due, most_under_way=1, budget=budget(now), now=now)
-        loop.start()
-        await asyncio.sleep(3.95)
-        await loop.stop()
-        return loop.samples
+    def begun(calls: int, seconds: float) -> Samples:
+        async def work(now: Now) -> Samples:
+            due = due_times(Rate(per_second=10, arrivals="even"), seed=0)
+            left = budget(now, calls=calls)
+            loop = OpenLoop(Server(now, seconds=1.0), due=due, most_under_way=1, budget=left, now=now)
+            loop.start()
+            await asyncio.sleep(seconds)
+            await loop.stop()
+            return loop.samples
 
-    samples = run(work)
+        return run(work)
 
+    samples = begun(100_000, 3.95)
     assert len(samples) == 40, "every call that was due"
     assert samples.failures == {NOT_BEGUN: 36}
     assert len(samples.part().latencies_ms) == 4
-
-
-def test_calls_beyond_the_budget_have_not_failed() -> None:
-    async def work(now: Now) -> Samples:
-        due = due_times(Rate(per_second=10, arrivals="even"), seed=0)
-        loop = OpenLoop(Server(now, seconds=1.0), due=due, most_under_way=1, budget=budget(now, calls=2), now=now)
-        loop.start()
-        await asyncio.sleep(1.5)
-        await loop.stop()
-        return loop.samples
-
-    assert not run(work).failures
-
-
-def test_no_call_is_made_beyond_the_budget() -> None:
-    async def work(now: Now) -> tuple[int, str]:
-        left = budget(now, calls=7)
-        loop = ClosedLoop(Server(now, seconds=0.1), budget=left, now=now)
-        loop.set_users(3)
-        await asyncio.sleep(5)
-        await loop.stop()
-        return len(loop.samples), left.why
-
-    assert run(work) == (7, "all 7 calls were made (--max-calls)")
+    assert not begun(2, 1.5).failures
 
 
 def test_poisson_arrivals_are_independent_and_repeatable() -> None:
@@ -200,21 +169,3 @@ def test_poisson_arrivals_are_independent_and_repeatable() -> None:
     assert statistics.stdev(found) == pytest.approx(1 / 50, rel=0.03), "of an exponential one, as much as the mean"
     assert gaps(7) == found
     assert gaps(8) != found
-
-
-def test_a_failure_is_counted_and_is_no_latency() -> None:
-    async def fails() -> str | None:
-        await asyncio.sleep(0.5)
-        return "503: busy"
-
-    async def work(now: Now) -> Samples:
-        loop = ClosedLoop(fails, budget=budget(now), now=now)
-        loop.set_users(1)
-        await asyncio.sleep(1)
-        await loop.stop()
-        return loop.samples
-
-    samples = run(work)
-
-    assert samples.failures == {"503: busy": 2}
-    assert len(samples.part(0).latencies_ms) == 0

@@ -39,12 +39,6 @@ def test_size_reads_it_and_recommends_from_it(tmp_path: Path) -> None:
     assert table.recommended is not None
 
 
-def test_without_a_limit_the_load_that_answered_most_is_the_row(tmp_path: Path) -> None:
-    [row] = read(tmp_path, document(result("plain", *SLOW_AND_FAST))).rows
-
-    assert (row.invocations_per_minute, row.latency_ms) == (Decimal(4500), Decimal(900))
-
-
 def test_where_no_load_is_within_the_limit_the_row_is_the_fastest_and_misses_it(tmp_path: Path) -> None:
     [row] = read(tmp_path, document(result("plain", *SLOW_AND_FAST), limit_ms=50)).rows
 
@@ -57,12 +51,6 @@ def test_both_formats_of_a_configuration_are_two_rows_with_names_of_their_own(tm
     names = [row.configuration for row in read(tmp_path, document(*both)).rows]
 
     assert names == ["plain-binary", "plain-json"]
-
-
-def test_a_local_endpoint_is_no_instance_type_of_sagemakers(tmp_path: Path) -> None:
-    [row] = read(tmp_path, document(result("plain", SLOW_AND_FAST[0], instance_type="this-machine"))).rows
-
-    assert row.instance_type == "this-machine"
 
 
 @pytest.mark.parametrize(

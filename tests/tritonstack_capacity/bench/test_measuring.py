@@ -62,12 +62,6 @@ def test_rounds_that_never_agree_end_after_the_most_of_them_and_say_so() -> None
     assert not point.agreement.stable
 
 
-def test_the_warm_up_is_in_no_figure() -> None:
-    point = whole(level(Users(count=1), lambda at: 0.5 if at < 1.0 else 0.01))
-
-    assert point.all.most_ms == pytest.approx(10)
-
-
 def test_a_call_that_is_under_way_at_the_end_is_no_rate_but_a_latency() -> None:
     point = whole(level(Users(count=1), lambda at: 0.01 if at < 5.0 else 30.0, warm_up=0.0))
 
@@ -89,24 +83,8 @@ def test_each_call_is_of_one_round() -> None:
     assert sum(one.answered for one in point.rounds) == point.all.answered
 
 
-def test_every_round_is_told_when_it_ends() -> None:
-    told: list[tuple[str, int]] = []
-
-    async def work(now: Now) -> Point | None:
-        one = measuring(now, lambda _: 0.01)
-        one._on_round = lambda load, rounds, _: told.append((load, len(rounds)))
-        return await one.level(Users(count=2))
-
-    run(work)
-
-    assert told == [("2 users", 1), ("2 users", 2), ("2 users", 3)]
-
-
-def test_a_budget_that_is_spent_before_a_whole_round_gives_nothing() -> None:
+def test_a_budget_that_is_spent_leaves_the_whole_rounds_or_nothing() -> None:
     assert level(Users(count=1), lambda _: 0.01, most_seconds=2.0) is None
-
-
-def test_a_budget_that_is_spent_later_leaves_the_whole_rounds() -> None:
     assert len(whole(level(Users(count=1), lambda _: 0.01, most_seconds=5.5)).rounds) == 2
 
 
@@ -153,22 +131,21 @@ def test_a_ramp_has_a_point_for_each_number_of_users() -> None:
     assert [reason for _, reason in found] == [None] * 4
 
 
-def test_a_ramp_stops_at_the_latency() -> None:
-    phases = (Phase(initial_users=1, users_per_minute=6, seconds=600),)
+@pytest.mark.parametrize(
+    ("seconds", "stop", "users", "why"),
+    [
+        (lambda users: 0.05 * users, StopConditions(latency_ms=220.0), 5, "p95 250 ms is above 220 ms"),
+        (lambda _: 0.1, StopConditions(per_minute=1150), 2, "1188 a minute reach 1150"),
+    ],
+    ids=["latency", "rate"],
+)
+def test_a_ramp_stops_where_it_must(
+    seconds: Callable[[int], float], stop: StopConditions, users: int, why: str
+) -> None:
+    found = ramp((Phase(initial_users=1, users_per_minute=6, seconds=600),), seconds, stop)
 
-    found = ramp(phases, lambda users: 0.05 * users, StopConditions(latency_ms=220.0))
-
-    assert [point.users for point, _ in found] == [1, 2, 3, 4, 5]
-    assert found[-1][1] == "p95 250 ms is above 220 ms"
-
-
-def test_a_ramp_stops_at_the_rate() -> None:
-    phases = (Phase(initial_users=1, users_per_minute=6, seconds=600),)
-
-    found = ramp(phases, lambda _: 0.1, StopConditions(per_minute=1150))
-
-    assert [point.users for point, _ in found] == [1, 2]
-    assert found[-1][1] is not None
+    assert [point.users for point, _ in found] == list(range(1, users + 1))
+    assert found[-1][1] == why
 
 
 def test_a_step_tells_its_own_failures_alone() -> None:

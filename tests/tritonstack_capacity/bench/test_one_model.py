@@ -13,8 +13,7 @@ from tests.client.fakes import client_error, error_reply
 from tests.tritonstack_capacity.bench.world import SHORT, Told, World, busy_but_once, loads, subject, world
 from tritonstack.errors import WorkFailedError
 from tritonstack_capacity.bench.document import EVERY_LOAD, ResultPart
-from tritonstack_capacity.bench.load import Phase, Users
-from tritonstack_capacity.bench.measuring import StopConditions
+from tritonstack_capacity.bench.load import Users
 from tritonstack_capacity.bench.one_model import OneModel
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.bench.subject import Subject
@@ -55,13 +54,6 @@ def test_a_result_says_what_was_sent_to_what() -> None:
     assert (result.way, result.generator, result.server_version) == ("endpoint", "aiohttp, one process", None)
 
 
-def test_json_goes_as_json() -> None:
-    with world() as found:
-        measured(found, given=subject(payload_format="json"))
-
-    assert {request.content_type for request in found.endpoint.requests} == {"application/json"}
-
-
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
@@ -84,14 +76,6 @@ def test_a_first_call_without_a_right_answer_ends_it(reply: Any, said: str) -> N
     assert len(found.endpoint.requests) == 1
 
 
-def test_a_latency_above_the_limit_is_the_last_load() -> None:
-    with world() as found:
-        result, _ = measured(found, replace(SHORT, stop=StopConditions(latency_ms=1e-6)))
-
-    assert loads(result) == ["1 user"]
-    assert result.ended_by.endswith("ms is above 1e-06 ms")
-
-
 def test_failures_stop_it_and_are_told_in_words() -> None:
     with world() as found:
         busy_but_once(found.endpoint)
@@ -109,14 +93,6 @@ def test_calls_that_are_spent_end_it() -> None:
 
     assert result.ended_by == "all 20 calls were made (--max-calls)"
     assert len(found.endpoint.requests) == result.calls == 21, "and the first call"
-
-
-def test_a_ramp_is_measured_step_by_step() -> None:
-    phases = (Phase(initial_users=1, users_per_minute=600, seconds=0.3),)
-    with world() as found:
-        result, _ = measured(found, replace(SHORT, loads=(), phases=phases))
-
-    assert loads(result) == ["1 user", "2 users", "3 users"]
 
 
 def test_cold_starts_call_copies_that_are_gone_afterwards() -> None:
@@ -168,18 +144,3 @@ def test_what_aws_refuses_fails_this_model_in_words(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(found.session.clients["sagemaker"], "describe_endpoint", refuses)
         with pytest.raises(WorkFailedError, match=r"bert/bert cannot be called: .*AccessDeniedException.*not you"):
             measured(found, replace(SHORT, cold_starts=1))
-
-
-def test_an_archive_that_is_gone_has_no_cold_start() -> None:
-    with world(models=()) as found, pytest.raises(WorkFailedError, match=r"bert\.0123456789abcdef\.tar\.gz"):
-        measured(found, replace(SHORT, cold_starts=1))
-
-
-def test_what_is_done_now_is_told() -> None:
-    told = Told()
-    with world() as found:
-        measured(found, replace(SHORT, loads=(Users(count=1),)), told=told)
-
-    assert told.now[:2] == ["plain (binary): first call", "plain (binary): 1 user"]
-    assert told.now[2].startswith("plain (binary): 1 user, round 1: ")
-    assert told.notes[0].startswith("plain (binary): 1 user: ")

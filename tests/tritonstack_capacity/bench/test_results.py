@@ -64,15 +64,6 @@ def test_a_folder_that_cannot_be_is_wrong_input(tmp_path: Path) -> None:
         ResultsFolder(tmp_path / "file" / "results").make()
 
 
-def test_a_folder_that_is_made_keeps_earlier_results_until_there_are_others(tmp_path: Path) -> None:
-    folder = ResultsFolder(tmp_path)
-    folder.write(FOUND)
-
-    folder.make()
-
-    assert read_results(tmp_path / "results.json") == FOUND
-
-
 def test_the_page_shows_every_configuration_and_loads_nothing() -> None:
     html = page(FOUND)
 
@@ -90,21 +81,6 @@ def test_formats_of_a_configuration_share_its_colour_and_are_drawn_apart() -> No
     keys = re.findall(r'class="(c\d d\d)"/></svg>([^<]+)', html)
 
     assert keys == [("c0 d0", "plain, binary"), ("c0 d1", "plain, json"), ("c1 d0", "both, binary")] * 2
-
-
-def test_more_configurations_than_colours_are_told_apart() -> None:
-    many = [result(f"number-{number}", point(users=1, per_minute=1000, p95=60)) for number in range(16)]
-
-    looks = re.findall(r'class="(c\d d\d)"/></svg>', page(document(*many)))
-
-    assert len(set(looks)) == 16
-
-
-def test_a_load_beyond_the_limit_is_no_speed_up() -> None:
-    slow = result("slow", point(users=1, per_minute=1000, p95=60), point(users=8, per_minute=9000, p95=600))
-    fast = result("fast", point(users=1, per_minute=2000, p95=60))
-
-    assert ">2 \u00d7" in page(document(slow, fast, limit_ms=500))
 
 
 def titled(html: str, title: str) -> str:
@@ -136,16 +112,6 @@ def test_a_result_above_the_limit_is_named_and_not_drawn_as_within_it() -> None:
     assert titled(html, "Latency against throughput").count("<li>") == 4, "all of them"
 
 
-def test_a_baseline_within_the_limit_stays_the_baseline() -> None:
-    speed_up = titled(
-        page(document(result("plain", WITHIN), result("slow", ABOVE), result("both", FASTER), limit_ms=500)),
-        "Speed-up within the limit",
-    )
-
-    assert "throughput of plain = 1" in speed_up
-    assert "left out: slow.</p>" in speed_up
-
-
 def test_where_every_result_is_above_the_limit_a_note_takes_the_plots_place() -> None:
     html = page(document(result("plain", ABOVE), result("slow", ABOVE), limit_ms=500))
 
@@ -153,13 +119,6 @@ def test_where_every_result_is_above_the_limit_a_note_takes_the_plots_place() ->
     assert "left out: plain, slow.</p>" in spread
     assert "<polyline" not in spread
     assert "Speed-up" not in html
-
-
-def test_without_a_limit_nothing_is_left_out() -> None:
-    html = page(document(result("plain", ABOVE), result("both", FASTER)))
-
-    assert "left out" not in html
-    assert "throughput of plain = 1" in titled(html, "Speed-up")
 
 
 @pytest.mark.parametrize(("limit_ms", "drawn"), [(120.0, 1), (180.0, 1), (2000.0, 0), (None, 0)])
@@ -205,11 +164,3 @@ def test_calls_that_began_late_are_told_where_that_counts(late_ms: float, told: 
     assert lines == (
         ["plain (binary): 1 user: calls began up to 6.1 ms late (p99): beyond the generator"] if told else []
     )
-
-
-def test_the_page_of_a_test_without_an_answer_says_so() -> None:
-    assert "Nothing was measured yet." in page(document(result("plain")))
-
-
-def test_results_that_are_not_whole_say_so_on_the_page() -> None:
-    assert "(not complete)" in page(FOUND.model_copy(update={"complete": False}))

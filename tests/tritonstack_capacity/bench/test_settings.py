@@ -46,8 +46,45 @@ def refused(settings: BenchSettings, reader: OptionReader | None = None, *, loca
     return [problem.field for problem in error.value.problems]
 
 
-def test_ordinary_settings_are_taken() -> None:
-    check(SETTINGS, OptionReader(), local=True)
+ANALYSER = replace(SETTINGS, generator="perf-analyzer")
+MANY_USERS = replace(ANALYSER, loads=(Users(count=1), Users(count=513)), most_under_way=1000)
+WRONG = {
+    "ordinary": (SETTINGS, []),
+    "time for warm-up and a round": (replace(SETTINGS, max_seconds=6.0), []),
+    "time for less than that": (replace(SETTINGS, max_seconds=5.9), ["--max-seconds"]),
+    "users and a rate": (replace(SETTINGS, loads=(Users(count=1), Rate(per_second=1))), ["--users, --rate, --phase"]),
+    "users and a phase": (replace(SETTINGS, phases=(PHASE,)), ["--users, --rate, --phase"]),
+    "no warm-up": (replace(SETTINGS, timing=Timing(warm_up=float("nan"), round=1.0)), ["--warm-up"]),
+    "no wait": (replace(SETTINGS, cloudwatch_wait_seconds=float("nan")), ["--cloudwatch-wait"]),
+    "more users than calls": (replace(SETTINGS, loads=(Users(count=101),)), ["--most-under-way"]),
+    "no limit": (replace(SETTINGS, stop=StopConditions(latency_ms=float("inf"))), ["--stop-latency-ms"]),
+    "no share": (replace(SETTINGS, rule=replace(SETTINGS.rule, within=float("nan"))), ["--stable-within"]),
+    "perf_analyzer with a ramp of both formats": (
+        replace(ANALYSER, loads=(), phases=(PHASE,), formats=("binary", "json")),
+        ["--format", "--generator"],
+    ),
+    "perf_analyzer with JSON through the proxy": (replace(ANALYSER, formats=("json",)), ["--format"]),
+    "perf_analyzer with binary at a container": (replace(ANALYSER, container=True), ["--format"]),
+    "perf_analyzer with JSON at a container": (replace(ANALYSER, container=True, formats=("json",)), []),
+    "perf_analyzer with part of a percentile": (
+        replace(ANALYSER, rule=replace(SETTINGS.rule, percentile=99.9)),
+        ["--percentile"],
+    ),
+    "as many users as the proxy has calls": (
+        replace(MANY_USERS, loads=(Users(count=512),)),
+        [],
+    ),
+    "more users than the proxy has calls": (MANY_USERS, ["--users"]),
+    "more users than that at a container": (replace(MANY_USERS, container=True, formats=("json",)), []),
+}
+
+
+@pytest.mark.parametrize(("settings", "fields"), WRONG.values(), ids=WRONG)
+def test_what_contradicts_itself_is_refused(settings: BenchSettings, fields: list[str]) -> None:
+    if fields:
+        assert refused(settings) == fields
+    else:
+        check(settings, OptionReader(), local=True)
 
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
@@ -92,77 +129,12 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        replace(SETTINGS, loads=(Users(count=1), Rate(per_second=1))),
-        replace(SETTINGS, phases=(PHASE,)),
-    ],
-    ids=["users and a rate", "users and a phase"],
-)
-def test_a_test_is_one_kind_of_load(settings: BenchSettings) -> None:
-    assert refused(settings) == ["--users, --rate, --phase"]
-
-
-def test_time_for_less_than_a_round_is_refused() -> None:
-    assert refused(replace(SETTINGS, max_seconds=5.9)) == ["--max-seconds"]
-    check(replace(SETTINGS, max_seconds=6.0), OptionReader(), local=True)
-
-
-def test_what_perf_analyzer_cannot_do_is_refused() -> None:
-    ramp = replace(SETTINGS, generator="perf-analyzer", loads=(), phases=(PHASE,), formats=("binary", "json"))
-
-    assert refused(ramp) == ["--format", "--generator"]
-
-
-@pytest.mark.parametrize(
-    ("users", "container", "fields"), [(512, False, []), (513, False, ["--users"]), (1000, True, [])]
-)
-def test_users_whose_calls_the_proxy_would_hold_back_are_refused(
-    users: int, container: bool, fields: list[str]
-) -> None:
-    settings = replace(
-        SETTINGS,
-        generator="perf-analyzer",
-        loads=(Users(count=1), Users(count=users)),
-        most_under_way=1000,
-        container=container,
-        formats=("json",) if container else ("binary",),
-    )
-    if fields:
-        assert refused(settings) == fields
-    else:
-        check(settings, OptionReader(), local=True)
-
-
-@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1.5", "0", "1001", "1e400", "one", ""])
-def test_what_is_no_number_of_users_is_refused(text: str) -> None:
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "10001", "1e400", "one", ""])
+def test_what_is_no_number_of_users_and_no_rate_is_refused(text: str) -> None:
     reader = OptionReader()
 
-    assert reader.users(text) == ()
-    assert [problem.field for problem in reader.problems] == ["--users"]
-
-
-@pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "10001", "fast"])
-def test_what_is_no_rate_is_refused(text: str) -> None:
-    reader = OptionReader()
-
-    assert reader.rates(text, "poisson") == ()
-    assert [problem.field for problem in reader.problems] == ["--rate"]
-
-
-@pytest.mark.parametrize(
-    ("settings", "field"),
-    [
-        (replace(SETTINGS, timing=Timing(warm_up=float("nan"), round=1.0)), "--warm-up"),
-        (replace(SETTINGS, cloudwatch_wait_seconds=float("nan")), "--cloudwatch-wait"),
-        (replace(SETTINGS, loads=(Users(count=101),)), "--most-under-way"),
-        (replace(SETTINGS, stop=StopConditions(latency_ms=float("inf"))), "--stop-latency-ms"),
-        (replace(SETTINGS, rule=replace(SETTINGS.rule, within=float("nan"))), "--stable-within"),
-    ],
-)
-def test_numbers_that_mean_nothing_are_refused(settings: BenchSettings, field: str) -> None:
-    assert refused(settings) == [field]
+    assert reader.users(text) == reader.rates(text, "poisson") == ()
+    assert [problem.field for problem in reader.problems] == ["--users", "--rate"]
 
 
 def test_a_ramp_to_too_many_users_is_refused() -> None:
@@ -199,16 +171,6 @@ def test_the_posts_words_stand_for_every_overlay_that_is_so() -> None:
         "pytorch-db-ig": "nlp/bert-large-pytorch-db-ig",
         "tensorrt-db-ig": "nlp/bert-large-tensorrt-db-ig",
     }
-
-
-def test_plain_is_an_overlay_that_adds_neither() -> None:
-    assert list(configured_names("bert-large", ["plain"], model_repos=MODELS)) == ["pytorch", "tensorrt"]
-
-
-def test_an_overlay_is_found_by_its_own_name() -> None:
-    found = configured_names("bert-large", ["pytorch-db"], model_repos=MODELS)
-
-    assert found == {"pytorch-db": "bert-large-pytorch-db"}
 
 
 def test_every_configuration_that_is_none_is_told() -> None:

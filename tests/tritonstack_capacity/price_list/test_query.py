@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.preflight.fakes import Answer, FakeSession, RefusalError, pages
+from tests.preflight.fakes import Answer, FakeSession, pages
 from tests.tritonstack_capacity.price_list.documents import text
 from tritonstack.errors import WorkFailedError
-from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
+from tritonstack.read_only_aws import ReadOnlyCalls
 from tritonstack_capacity.price_list import API_REGIONS, MOST_PAGES, hosting_documents
 
 
@@ -56,17 +56,3 @@ def test_a_list_without_an_end_is_given_up() -> None:
         asked({"PriceList": [text()], "NextToken": "same"})
     with pytest.raises(WorkFailedError, match=f"more than {MOST_PAGES} pages"):
         asked(lambda request: {"PriceList": [text()], "NextToken": request.get("NextToken", "") + "x"})
-
-
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        ("AccessDeniedException", "AWS denies pricing:GetProducts"),
-        ("ThrottlingException", "throttled to the last attempt"),
-        ("ExpiredTokenException", "credentials do not work"),
-        ("InternalErrorException", "pricing GetProducts failed"),
-    ],
-)
-def test_a_refusal_says_which(code: str, words: str) -> None:
-    with pytest.raises(NotKnownError, match=words):
-        asked(RefusalError(code))

@@ -13,8 +13,7 @@ from click.testing import CliRunner
 from tests.catalogue.test_prices import own_prices
 from tests.config.environment_file import write_environment
 from tests.review.test_git import commit, git
-from tests.tritonstack_capacity.bench.test_cloud_gate import LADDER
-from tests.tritonstack_capacity.bench.test_cloud_gate import document as results
+from tests.tritonstack_capacity.bench.test_cloud_gate import LADDER, fast, measured
 from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError
 from tritonstack.monitoring.graphs import variant_of
@@ -65,7 +64,7 @@ def by_dashboard(project: Path, name: str) -> Found:
 
 
 def by_gate(project: Path, name: str) -> Found:
-    (project / "results.json").write_text(results(*LADDER, instance_type=name).model_dump_json())
+    (project / "results.json").write_text(measured(fast(*LADDER, instance_type=name)).model_dump_json())
     lines = CliRunner().invoke(bench.command, ["--gate", str(project)], standalone_mode=False).stderr.splitlines()
     at = [line for line in lines if " USD an hour: " in line]
     if not at:

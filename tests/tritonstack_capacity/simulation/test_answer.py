@@ -69,7 +69,7 @@ def test_an_unknown_price_is_said_and_never_zero(tmp_path: Path) -> None:
 
 
 def test_more_requests_than_the_gpus_can_execute_are_reported_as_too_much(tmp_path: Path) -> None:
-    busy = answered(tmp_path, ("per_minute: 600", "per_minute: 60000"))
+    busy = answered(tmp_path, ("per_minute: 600", "per_minute: 60000"), ("duration_minutes: 10", "duration_minutes: 1"))
     assert busy.busiest > 1
     assert any("that is too much" in line for line in sentences(busy))
     assert not any("too much" in line for line in sentences(answered(tmp_path)))
@@ -89,8 +89,9 @@ def test_the_routing_assumption_is_stated_where_several_instances_are_simulated_
 
 
 def test_without_a_model_cache_models_are_unloaded_and_not_evicted(tmp_path: Path) -> None:
-    found = answered(tmp_path, ("arrivals:", "model_cache: disabled\narrivals:"))
-    cached = answered(tmp_path)
+    short = ("duration_minutes: 10", "duration_minutes: 2")
+    found = answered(tmp_path, short, ("arrivals:", "model_cache: disabled\narrivals:"))
+    cached = answered(tmp_path, short)
     assert found.calls.hit_ratio is not None and cached.calls.hit_ratio is not None
     assert found.calls.hit_ratio < 0.5 < cached.calls.hit_ratio
     assert (found.steady, found.split) == (None, None)

@@ -76,12 +76,6 @@ def test_the_scenario_stands_above_its_environment(tmp_path: Path, project: Path
     assert said["instance type"] == said["model cache"] == "assumed: the scenario"
 
 
-def test_a_disabled_cache_of_an_endpoint_keeps_no_model_and_no_file(tmp_path: Path, project: Path) -> None:
-    changed(project, "models: [digits-onnx", "model_cache: disabled\n    models: [digits-onnx")
-    machine = read(tmp_path, PROD).plan.machine
-    assert (machine.cached, machine.keep_on_disk) == (False, False)
-
-
 def test_schedules_of_an_endpoint_become_changes_of_its_limits(tmp_path: Path, project: Path) -> None:
     schedule = '{name: noon, when: "cron(5 12 * * ? *)", minimum: 4}'
     changed(project, "gpu_utilization: 70}", f"gpu_utilization: 70, schedules: [{schedule}]}}")
@@ -123,12 +117,6 @@ def test_a_built_archive_tells_sizes_batches_and_instances(tmp_path: Path, proje
     assert files.origin == f"measured: .local/archives, digits-onnx.{digest}.json"
     own = read(tmp_path, PROD.replace("disk_mib: 4, ", "max_batch: 2, ", 1)).models.kind(0)
     assert (own.max_batch, own.copies) == (2, 2)
-
-
-def test_the_routing_is_the_endpoints_where_the_scenario_has_none(tmp_path: Path, project: Path) -> None:
-    changed(project, "LEAST_OUTSTANDING_REQUESTS", "RANDOM")
-    assert read(tmp_path, PROD).plan.routing == "random"
-    assert read(tmp_path, f"{PROD}routing: loaded\n").plan.routing == "loaded"
 
 
 def test_copies_of_a_folders_model_are_one_group(tmp_path: Path, project: Path) -> None:

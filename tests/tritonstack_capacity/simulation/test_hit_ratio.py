@@ -27,7 +27,7 @@ def replayed(models: ModelTable, *, requests: int = 120_000, **how: Any) -> floa
     return sum(found) / len(found)
 
 
-@pytest.mark.parametrize(("zipf", "places"), [(0.6, 100), (0.9, 20), (0.9, 200), (1.2, 50)])
+@pytest.mark.parametrize(("zipf", "places"), [(0.6, 100), (0.9, 20), (1.2, 50)])
 def test_equal_models_hit_as_often_as_in_an_exact_replay(zipf: float, places: int) -> None:
     models = equal_models(1000, zipf=zipf)
     estimate = estimated_cache(plan(most_models=places), models)
@@ -35,7 +35,7 @@ def test_equal_models_hit_as_often_as_in_an_exact_replay(zipf: float, places: in
     assert estimate.models == pytest.approx(places)
 
 
-@pytest.mark.parametrize("size", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize("size", [0.25, 4.0])
 def test_unequal_models_hit_as_often_as_in_an_exact_replay_at_any_size_of_an_instance(size: float) -> None:
     """Sizes from 10 to 100, in an order that has nothing to do with how often models are requested."""
     count, draw = 800, np.random.default_rng(3)

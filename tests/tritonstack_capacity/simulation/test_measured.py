@@ -54,12 +54,6 @@ def test_a_measured_whole_that_is_shorter_than_the_assumed_download_is_all_downl
     assert kind.load_seconds == 0.0
 
 
-def test_figures_of_the_local_processor_are_called_so(tmp_path: Path) -> None:
-    results(tmp_path, cold_result("large", 24_100.0, instance_type="this-machine"), local=True)
-    text = GOOD.replace(LARGE, f"{LARGE}, cold_results: [results.json]")
-    assert "on the local AWS, whose processor is no GPU" in origin(tmp_path, text, "large: cold start")
-
-
 @pytest.mark.parametrize(
     ("edit", "field", "words"),
     [

@@ -81,14 +81,6 @@ def test_a_poisson_curve_has_its_rates_and_another_seed_other_calls(tmp_path: Pa
     assert (found.trace.times[:100] != read(tmp_path, text, seed=1).trace.times[:100]).all()
 
 
-def test_a_manifest_of_a_built_archive_tells_the_sizes(tmp_path: Path) -> None:
-    manifest = {"archive": {"bytes": 10 * MIB, "tar_bytes": 30 * MIB}}
-    written(tmp_path, json.dumps(manifest), name="m.json")
-    found = read(tmp_path, GOOD.replace("disk_mib: 2000", "manifest: m.json"))
-    assert found.models.kind(3).disk == 30 * MIB
-    assert found.models.kind(3).download_seconds == pytest.approx(0.1)
-
-
 def test_every_problem_of_every_kind_is_told_at_once_with_its_line(tmp_path: Path) -> None:
     text = """\
 instance: {type: ml.g4dn.xlarge, reserved_gpu_memory_mib: 1000}
@@ -193,19 +185,6 @@ warm_up_minutes: 5
     assert "less than 5 minutes" in found["warm_up_minutes"]
 
 
-@pytest.mark.parametrize(
-    ("instance", "field"),
-    [
-        ("{type: ml.g4dn.xlarge, count: 0, reserved_gpu_memory_mib: 20000}", "instance.reserved_gpu_memory_mib"),
-        ("{type: ml.g4dn.xlarge, count: 0, gpu_memory_mib: 10}", "models[0].gpu_memory_mib"),
-        ("{type: ml.t2.medium, count: 0}", "instance.type"),
-    ],
-)
-def test_what_does_not_depend_on_a_wrong_field_is_checked(tmp_path: Path, instance: str, field: str) -> None:
-    found = problems(tmp_path, GOOD.replace("{type: ml.g4dn.xlarge}", instance))
-    assert {"instance.count", field} <= found.keys()
-
-
 def test_nothing_is_said_of_what_depends_on_a_wrong_field(tmp_path: Path) -> None:
     text = GOOD.replace("xlarge}", "xlarge, gpu_memory_mib: -1, count: 0}").replace("4000", "40000")
     scaled = text + "scaling: {minimum: 2, maximum: 3, concurrency: 1}\nwarm_up_minutes: -1\n"
@@ -239,14 +218,8 @@ def test_a_trace_is_read_and_tells_the_popularity(tmp_path: Path) -> None:
     ("trace", "field", "words"),
     [
         ("", "line 1", "time_seconds,model"),
-        ("model,time_seconds\n", "line 1", "model,time_seconds"),
-        ("time_seconds,model\n", "", "no call"),
-        ("time_seconds,model\nsoon,large\n", "line 2, time_seconds", "soon"),
-        ("time_seconds,model\nnan,large\n", "line 2, time_seconds", "nan"),
-        ("time_seconds,model\n-1,large\n", "line 2, time_seconds", "0 or more"),
         ("time_seconds,model\n5,large\n4,large\n", "line 3, time_seconds", "5 or more (the call before)"),
         ("time_seconds,model\n5,tiny\n", "line 2, model", "a model of the scenario: small-0, small-1, small-2"),
-        ("time_seconds,model\n5\n", "line 2", "1 values"),
         ("time_seconds,model\n5,large,3\n", "line 2", "3 values"),
         ("time_seconds,model\n" + "x,y\n" * 50, "", "80 more such problems"),
     ],

@@ -138,8 +138,3 @@ def test_times_since_1970_are_refused_with_what_to_do(tmp_path: Path) -> None:
 def test_bytes_for_a_terminal_are_shown_as_text(tmp_path: Path) -> None:
     assert r"'\x1b[2Jtime_seconds,model'" in str(refusal(tmp_path, b"\x1b[2J" + HEADER.encode()))
     assert r"'\x1b[31m'" in str(refusal(tmp_path, f"{HEADER}1,\x1b[31m\n".encode()))
-
-
-def test_a_folder_is_no_trace(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Is a directory"):
-        read_trace(tmp_path, names=NAMES)

@@ -6,13 +6,11 @@ import csv
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tritonstack_capacity.sizing
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
-from tritonstack.errors import InputError
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table, instances_for
 from tritonstack_capacity.sizing.measurements import prices, read_measurements
 
@@ -58,12 +56,6 @@ def test_five_published_rows_keep_half_a_second_and_the_cheapest_of_all_does_not
     assert (cheapest_of_all.measurement.name, cheapest_of_all.meets_latency) == ("trt-db-ig on ml.g4dn.xlarge", False)
 
 
-def test_a_million_invocations_cost_an_hours_instances_by_an_hours_calls() -> None:
-    [row] = table_of(measurement(rate="600", usd="2"), load="1200").rows
-    assert (row.instances, row.cost_per_hour) == (2, Decimal(4))
-    assert row.cost_per_million == Decimal(4) * 1_000_000 / (1200 * 60)
-
-
 @given(load=POSITIVE, rate=POSITIVE)
 def test_the_count_is_the_least_that_answers_the_load(load: Decimal, rate: Decimal) -> None:
     count = instances_for(load, rate=rate)
@@ -106,10 +98,3 @@ def test_a_row_without_a_price_is_never_free() -> None:
     assert table.rows[0].cost_per_million is None
     assert [row.measurement.configuration for row in table.unpriced] == ["unknown"]
     assert table.recommended is table.rows[1]
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "NaN", "Infinity"])
-def test_zero_load_and_zero_latency_are_refused_together(value: str) -> None:
-    with pytest.raises(InputError) as refused:
-        Demand(invocations_per_minute=Decimal(value), latency_ms=Decimal(value))
-    assert [problem.field for problem in refused.value.problems] == ["--load", "--latency-ms"]

@@ -31,70 +31,68 @@ def test_the_four_columns_are_enough(tmp_path: Path) -> None:
     assert (row.configuration, row.instance_type, row.usd_per_hour, row.line) == ("plain", "ml.g5.xlarge", None, 2)
 
 
-def test_missing_and_repeated_columns_are_named_together(tmp_path: Path) -> None:
-    file = write(tmp_path, "configuration_name,instance_type,instance_type")
-    assert [found for _, found in problems(file)] == [
-        "no column invocations_per_min_per_instance",
-        "no column model_latency_as_printed",
-        "column instance_type twice",
-    ]
+PRICED, RATE = f"{HEADER},implied_hourly_price_usd", "line 2, invocations_per_min_per_instance"
+LENGTH = "more or fewer values than columns"
+WRONG: dict[str, tuple[tuple[str, ...], list[tuple[str, str]]]] = {
+    "missing and repeated columns": (
+        ("configuration_name,instance_type,instance_type",),
+        [
+            ("line 1", "no column invocations_per_min_per_instance"),
+            ("line 1", "no column model_latency_as_printed"),
+            ("line 1", "column instance_type twice"),
+        ],
+    ),
+    "every wrong value": (
+        (HEADER, ",ml.g5.xlarge,0,fast", "plain,ml.g5.xlarge,NaN,-1"),
+        [
+            ("line 2, configuration_name", "nothing"),
+            (RATE, "0"),
+            ("line 2, model_latency_as_printed", "fast"),
+            ("line 3, invocations_per_min_per_instance", "NaN"),
+            ("line 3, model_latency_as_printed", "-1"),
+        ],
+    ),
+    "one configuration measured twice": (
+        (HEADER, "plain,ml.g5.xlarge,1200,80", "plain,ml.g5.xlarge,900,80"),
+        [("line 3, configuration_name", "plain on ml.g5.xlarge stands on line 2 already")],
+    ),
+    "two prices of one type": (
+        (PRICED, "a,ml.g5.xlarge,1200,80,1.408", "b,ml.g5.xlarge,1200,80,1.006"),
+        [("line 3, implied_hourly_price_usd", "1.006 USD an hour for ml.g5.xlarge, 1.408 on line 2")],
+    ),
+    "more GPUs than the type has": (
+        (f"{HEADER},gpus", "a,ml.g5.xlarge,1200,80,4"),
+        [("line 2, gpus", "4 on ml.g5.xlarge")],
+    ),
+    "lines of other lengths hide no problem of the others": (
+        (HEADER, "a,t,100,10,9", "b,t,NaN,-3", "c,t", "d,t,1,1", "d,t,2,1"),
+        [
+            ("line 2", LENGTH),
+            ("line 3, invocations_per_min_per_instance", "NaN"),
+            ("line 3, model_latency_as_printed", "-3"),
+            ("line 4", LENGTH),
+            ("line 6, configuration_name", "d on t stands on line 5 already"),
+        ],
+    ),
+    "no row": ((HEADER,), [("", "no row")]),
+    **{
+        f"the rate {rate}": ((HEADER, f"plain,ml.g5.xlarge,{rate},80"), [(RATE, rate)])
+        for rate in ("1_200", "１２００", "٣", "1 200", "0x10", "1e", ".")  # noqa: RUF001
+    },
+}
 
 
-def test_every_wrong_value_is_named_with_its_line_and_column(tmp_path: Path) -> None:
-    file = write(tmp_path, HEADER, ",ml.g5.xlarge,0,fast", "plain,ml.g5.xlarge,NaN,-1")
-    assert problems(file) == [
-        ("line 2, configuration_name", "nothing"),
-        ("line 2, invocations_per_min_per_instance", "0"),
-        ("line 2, model_latency_as_printed", "fast"),
-        ("line 3, invocations_per_min_per_instance", "NaN"),
-        ("line 3, model_latency_as_printed", "-1"),
-    ]
-
-
-def test_one_configuration_measured_twice_contradicts_itself(tmp_path: Path) -> None:
-    file = write(tmp_path, HEADER, "plain,ml.g5.xlarge,1200,80", "plain,ml.g5.xlarge,900,80")
-    assert problems(file) == [("line 3, configuration_name", "plain on ml.g5.xlarge stands on line 2 already")]
-
-
-def test_two_prices_of_one_type_contradict_each_other(tmp_path: Path) -> None:
-    header = f"{HEADER},implied_hourly_price_usd"
-    file = write(tmp_path, header, "a,ml.g5.xlarge,1200,80,1.408", "b,ml.g5.xlarge,1200,80,1.006")
-    assert problems(file) == [
-        ("line 3, implied_hourly_price_usd", "1.006 USD an hour for ml.g5.xlarge, 1.408 on line 2")
-    ]
+@pytest.mark.parametrize(("lines", "expected"), WRONG.values(), ids=WRONG)
+def test_every_problem_is_named_with_its_line_and_column(
+    lines: tuple[str, ...], expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    assert problems(write(tmp_path, *lines)) == expected
 
 
 def test_a_price_in_one_row_is_that_of_its_instance_type(tmp_path: Path) -> None:
     rows = ("a,ml.g4dn.xlarge,1,80,0.7364", "b,ml.g4dn.xlarge,1,80,NA", "c,ml.g4dn.xlarge,1,80,")
     found = read_measurements(write(tmp_path, f"{HEADER},implied_hourly_price_usd", *rows)).rows
     assert [str(row.usd_per_hour) for row in found] == ["0.7364"] * 3
-
-
-def test_a_line_of_another_length_hides_no_problem_of_the_others(tmp_path: Path) -> None:
-    file = write(tmp_path, HEADER, "a,t,100,10,9", "b,t,NaN,-3", "c,t", "d,t,1,1", "d,t,2,1")
-    assert problems(file) == [
-        ("line 2", "more or fewer values than columns"),
-        ("line 3, invocations_per_min_per_instance", "NaN"),
-        ("line 3, model_latency_as_printed", "-3"),
-        ("line 4", "more or fewer values than columns"),
-        ("line 6, configuration_name", "d on t stands on line 5 already"),
-    ]
-
-
-@pytest.mark.parametrize("rate", ["1_200", "１２００", "٣", "1 200", "0x10", "1e", "."])  # noqa: RUF001
-def test_a_number_is_written_in_digits_with_a_point_and_nothing_else(rate: str, tmp_path: Path) -> None:
-    file = write(tmp_path, HEADER, f"plain,ml.g5.xlarge,{rate},80")
-    assert problems(file) == [("line 2, invocations_per_min_per_instance", rate)]
-
-
-def test_a_number_of_gpus_that_the_type_has_not_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path, f"{HEADER},gpus", "a,ml.g5.xlarge,1200,80,4")
-    assert problems(file) == [("line 2, gpus", "4 on ml.g5.xlarge")]
-
-
-@pytest.mark.parametrize("lines", [(HEADER,), (HEADER, "a,ml.g5.xlarge"), (HEADER, "a,ml.g5.xlarge,1,2,3")])
-def test_no_row_and_rows_of_other_lengths_are_refused(tmp_path: Path, lines: tuple[str, ...]) -> None:
-    assert problems(write(tmp_path, *lines))
 
 
 def test_a_folder_and_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:

@@ -36,13 +36,6 @@ def test_the_target_is_the_settings_own_arithmetic() -> None:
     assert (advice.minimum, advice.maximum) == (2, 45)  # 30,000 calls at 667.5 an instance, not at 1,335
 
 
-def test_target_and_maximum_are_of_the_rate_a_minute_and_not_of_its_rounded_seconds() -> None:
-    [row] = table_of(measurement(rate="100"), load="30000").rows
-    advice = scaling_advice(row)
-    assert (advice.invocations_per_instance, advice.maximum) == (Decimal(50), 600)
-    assert advice.requests_per_second == Decimal("1.666667")
-
-
 @given(rate=st.decimals(min_value="0.01", max_value="100000", places=2), load=st.integers(1, 10**6))
 def test_the_written_seconds_give_the_printed_target_and_need_no_more_instances(rate: Decimal, load: int) -> None:
     [row] = table_of(measurement(rate=str(rate)), load=str(load)).rows
@@ -68,6 +61,18 @@ def test_the_least_count_holds_in_every_hour() -> None:
     assert (advice.minimum, advice.maximum, set(advice.hourly)) == (2, 2, {2})
 
 
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([f"{hour},5" for hour in range(24) if hour not in (1, 2)], "nothing for 1, 2"),
+        ([f"{hour},0" for hour in range(24)], "zero all day"),
+    ],
+)
+def test_a_curve_needs_each_hour_and_some_load(lines: list[str], said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        read_daily_curve(curve_file(tmp_path, *lines))
+
+
 def test_every_fault_of_a_curve_is_named(tmp_path: Path) -> None:
     file = curve_file(tmp_path, "0,10", "0,20", "24,5", "x,5", "3,-1", "4,1e400", "5,NaN", "6,5,5", "7")
     with pytest.raises(InputError) as refused:
@@ -82,11 +87,3 @@ def test_every_fault_of_a_curve_is_named(tmp_path: Path) -> None:
         "line 9",
         "line 10",
     ]
-
-
-def test_a_curve_needs_each_hour_and_some_load(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nothing for 1, 2"):
-        read_daily_curve(curve_file(tmp_path, *(f"{hour},5" for hour in range(24) if hour not in (1, 2))))
-    with pytest.raises(InputError, match="zero all day"):
-        read_daily_curve(curve_file(tmp_path, *(f"{hour},0" for hour in range(24))))
-    assert read_daily_curve(curve_file(tmp_path, *(f"{hour},{hour}" for hour in range(24)))).peak == 23

@@ -88,13 +88,6 @@ def test_a_day_decides_both_limits_whatever_the_file_says(tmp_path: Path) -> Non
     assert why(change, "maximum") == "the busiest hour, 3000 calls a minute at 300 an instance"
 
 
-def test_a_minimum_above_what_the_load_needs_is_the_maximum_too(tmp_path: Path) -> None:
-    own = "scaling: {minimum: 30, maximum: 40, requests_per_second: 10}"
-    change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(own)}"))
-    assert (values(change)["minimum"], values(change)["maximum"]) == ((30, 30), (40, 30))
-    assert why(change, "maximum").endswith("and never below the minimum")
-
-
 @pytest.mark.parametrize(("count", "after"), [("1", 3), ("2", 3), ("3", None), ("10", None), ("11", 10)])
 def test_the_count_to_start_with_changes_only_where_it_is_outside_the_limits(
     count: str, after: int | None, tmp_path: Path
@@ -105,19 +98,7 @@ def test_the_count_to_start_with_changes_only_where_it_is_outside_the_limits(
     assert found == (None if after is None else (float(count), after))
 
 
-def test_a_count_that_the_file_leaves_out_stays_out(tmp_path: Path) -> None:
-    change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text()}"), curve=DAY)
-    assert "initial_instance_count" not in values(change)
-
-
 def test_a_busiest_hour_above_the_load_decides_the_maximum_and_the_reason_names_both(tmp_path: Path) -> None:
     change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text()}"), curve=DAY, load="600")
     assert values(change)["maximum"] == (None, 10)
     assert why(change, "maximum") == "the busiest hour, 3000 calls a minute at 300 an instance; --load is 600"
-
-
-def test_a_rate_in_seconds_has_the_digits_that_give_the_target_and_the_maximum_fits_it(tmp_path: Path) -> None:
-    change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text()}"), rate="1369", load="6844")
-    assert values(change)["requests_per_second"] == (None, 22.81667)
-    assert change.advice.invocations_per_instance == Decimal("684.5")
-    assert values(change)["maximum"] == (None, 10)  # 6,844 calls; at 22.81 a second they would be eleven

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
-from tests.tritonstack_capacity.sizing.test_capacity import published
 from tritonstack_capacity.sizing.capacity import LOADS, RATES, CapacityRow, CapacityTable, sensitivity
 
 POSITIVE = st.decimals(min_value="0.01", max_value="10000", places=2)
@@ -59,16 +58,3 @@ def test_the_limits_give_the_answer_of_any_limit(
     assert list(limits) == sorted(limits)
     reached = [row for value, row in limits.items() if value <= other]
     assert (cost(reached[-1]) if reached else None) == cheapest_cost(rows, load=load, limit=other)
-
-
-def test_the_published_answer_is_the_same_row_at_every_load_that_is_tried() -> None:
-    rows = sensitivity(published()).loads
-    assert {row.measurement.name for row in rows.values() if row is not None} == {"trt-db on ml.g4dn.2xlarge"}
-    counts = {str(factor): row.instances for factor, row in rows.items() if row is not None}
-    assert (counts["1"], counts["2"], len(counts)) == (23, 45, len(LOADS))
-
-
-def test_a_row_without_a_price_is_the_cheapest_of_nothing() -> None:
-    found = sensitivity(table_of(measurement(name="unknown")))
-    assert set(found.loads.values()) == set(found.rates.values()) == {None}
-    assert found.limits == {}
