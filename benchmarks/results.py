@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import platform
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import psutil
 from rich.console import Console
 from rich.table import Table
 
 from tritonstack.paths import REPOSITORY
+from tritonstack_capacity.bench import bench
+from tritonstack_capacity.bench.bench import versions
 
 RESULTS = REPOSITORY / ".local" / "bench"
 
@@ -38,15 +37,8 @@ class Figure:
 
 def machine() -> dict[str, str]:
     """The machine that the figures are of, and the commit of the code."""
-    return {
-        "processor": _processor(),
-        "cores": str(psutil.cpu_count()),
-        "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
-        "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
-        "load before": f"{psutil.getloadavg()[0]:.1f}",
-        "commit": _commit(),
-    }
+    known = versions()
+    return {**bench.machine(), "python": known["python"], "commit": known["commit"]}
 
 
 def tell(
@@ -74,18 +66,3 @@ def tell(
     temporary.write_text(json.dumps({"benchmark": name, "stated": stated, "figures": rows}, indent=2) + "\n")
     temporary.replace(folder / f"{name}.json")
     return 1 if any(figure.verdict == "FAIL" for figure in figures) else 0
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
-
-
-def _commit() -> str:
-    command = ["git", "-C", str(REPOSITORY), "describe", "--always", "--dirty"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"

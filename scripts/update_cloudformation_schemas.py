@@ -1,11 +1,11 @@
 """Write the compact copy of CloudFormation's resource schemas that the local AWS and reviews read.
 
-    python scripts/update_cloudformation_schemas.py
+    python scripts/update_cloudformation_schemas.py [TYPE …]
 
 cfn-lint ships CloudFormation's own resource schemas. This makes a temporary environment with one pinned cfn-lint,
 keeps of each schema what replaces a resource, and of the types that the local AWS has property names, what is required
-and enumerations. Writes ``tritonstack/cloudformation/data/resource_schemas.json``, without
-descriptions.
+and enumerations. Rewrites ``tritonstack/cloudformation/data/resource_schemas.json``, without descriptions; TYPEs are
+added to those that it has.
 """
 
 from __future__ import annotations
@@ -21,53 +21,6 @@ from typing import Any
 CFN_LINT = "1.58.0"
 REGION = "us-east-1"
 TARGET = Path(__file__).resolve().parents[1] / "tritonstack/cloudformation/data/resource_schemas.json"
-
-TYPES = [
-    "AWS::ApplicationAutoScaling::ScalableTarget",
-    "AWS::ApplicationAutoScaling::ScalingPolicy",
-    "AWS::CloudWatch::Alarm",
-    "AWS::CloudWatch::CompositeAlarm",
-    "AWS::CloudWatch::Dashboard",
-    "AWS::CodeBuild::Project",
-    "AWS::CodePipeline::Pipeline",
-    "AWS::EC2::EIP",
-    "AWS::EC2::FlowLog",
-    "AWS::EC2::InternetGateway",
-    "AWS::EC2::NatGateway",
-    "AWS::EC2::Route",
-    "AWS::EC2::RouteTable",
-    "AWS::EC2::SecurityGroup",
-    "AWS::EC2::SecurityGroupEgress",
-    "AWS::EC2::SecurityGroupIngress",
-    "AWS::EC2::Subnet",
-    "AWS::EC2::SubnetRouteTableAssociation",
-    "AWS::EC2::VPC",
-    "AWS::EC2::VPCEndpoint",
-    "AWS::EC2::VPCGatewayAttachment",
-    "AWS::ECR::Repository",
-    "AWS::Events::Rule",
-    "AWS::IAM::ManagedPolicy",
-    "AWS::IAM::Policy",
-    "AWS::IAM::Role",
-    "AWS::KMS::Alias",
-    "AWS::KMS::Key",
-    "AWS::Lambda::Alias",
-    "AWS::Lambda::Function",
-    "AWS::Lambda::LayerVersion",
-    "AWS::Lambda::Permission",
-    "AWS::Lambda::Version",
-    "AWS::Logs::LogGroup",
-    "AWS::S3::Bucket",
-    "AWS::S3::BucketPolicy",
-    "AWS::SNS::Subscription",
-    "AWS::SNS::Topic",
-    "AWS::SNS::TopicPolicy",
-    "AWS::SSM::Parameter",
-    "AWS::SageMaker::Endpoint",
-    "AWS::SageMaker::EndpointConfig",
-    "AWS::SageMaker::Model",
-    "AWS::StepFunctions::StateMachine",
-]
 
 
 def names(pointers: list[str] | None) -> list[str]:
@@ -105,12 +58,12 @@ def compact(schema: Any) -> dict[str, Any]:
     return kept
 
 
-def extract() -> dict[str, Any]:
+def extract(kept_types: list[str]) -> dict[str, Any]:
     """The whole data file; runs inside the temporary environment."""
     from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # noqa: PLC0415  only there
 
     types = {}
-    for name in TYPES:
+    for name in kept_types:
         schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, name).schema
         types[name] = {
             **rules(schema),
@@ -119,7 +72,7 @@ def extract() -> dict[str, Any]:
             "definitions": {key: compact(value) for key, value in sorted(schema.get("definitions", {}).items())},
         }
     others = {}
-    for name in sorted(set(PROVIDER_SCHEMA_MANAGER.get_resource_types(REGION)) - set(TYPES)):
+    for name in sorted(set(PROVIDER_SCHEMA_MANAGER.get_resource_types(REGION)) - set(kept_types)):
         kept = rules(PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, name).schema)
         others[name] = {key: value for key, value in kept.items() if value}
     source = f"CloudFormation resource schemas in cfn-lint {CFN_LINT}, {REGION}"
@@ -137,18 +90,19 @@ def render(data: dict[str, Any]) -> str:
 
 def main() -> None:
     """Make the temporary environment, extract in it, write the file under a temporary name, move it."""
-    if sys.argv[1:] == ["--extract"]:
-        print(render(extract()), end="")
+    if sys.argv[1:2] == ["--extract"]:
+        print(render(extract(sys.argv[2:])), end="")
         return
+    types = sorted({*json.loads(TARGET.read_text(encoding="utf-8"))["types"], *sys.argv[1:]})
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = str(Path(folder) / "bin/python")
         subprocess.run([python, "-m", "pip", "install", "--quiet", f"cfn-lint=={CFN_LINT}"], check=True)
-        made = subprocess.run([python, __file__, "--extract"], check=True, capture_output=True, text=True)
+        made = subprocess.run([python, __file__, "--extract", *types], check=True, capture_output=True, text=True)
     part = TARGET.with_suffix(".part")
     part.write_text(made.stdout, encoding="utf-8")
     part.replace(TARGET)
-    print(f"{TARGET}: {TARGET.stat().st_size} bytes, {len(TYPES)} types")
+    print(f"{TARGET}: {TARGET.stat().st_size} bytes, {len(types)} types")
 
 
 if __name__ == "__main__":

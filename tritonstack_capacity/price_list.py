@@ -20,7 +20,6 @@ from tritonstack.catalogue.price_file import (
     hosting_price_of,
 )
 from tritonstack.catalogue.prices import CONSTRUCTED_VERSION, HostingPrice, carried_prices
-from tritonstack.config import Environment
 from tritonstack.errors import WorkFailedError
 from tritonstack.read_only_aws import ReadOnlyCalls
 
@@ -244,40 +243,6 @@ def hosting_documents(
             "  do: run it again later, or set `prices:` in the environment files"
         )
     return tuple(found)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Use:
-    """One endpoint's instance type.
-
-    Attributes:
-        environment: its name.
-        endpoint: its name in the environment.
-        region: the environment's.
-        instance_type: ``ml.g4dn.xlarge``.
-        price: of the environment's file, else of ``prices.json``, else of the catalogue; None: unknown.
-    """
-
-    environment: str
-    endpoint: str
-    region: str
-    instance_type: str
-    price: HostingPrice | None
-
-
-def uses_of(environments: Iterable[Environment]) -> tuple[Use, ...]:
-    """Every endpoint of the environments. Raises InputError where the project's price file is wrong."""
-    return tuple(
-        Use(
-            environment=environment.environment,
-            endpoint=endpoint.name,
-            region=environment.region,
-            instance_type=endpoint.instance_type,
-            price=environment.price(endpoint.instance_type),
-        )
-        for environment in environments
-        for endpoint in environment.endpoints
-    )
 
 
 SHOWN = 500

@@ -140,7 +140,7 @@ def test_a_single_model_endpoint_is_tested_by_the_state_machine_and_nothing_is_l
     [result] = document.results
     assert (result.configuration, result.instance_type, result.ended_by) == ("fits", "ml.g4dn.xlarge", "COMPLETED")
     assert result.endpoint_figures[0].metric == "ModelLatency"
-    [row] = read_measurements(tmp_path / "recommender" / "measurements.csv").rows
+    [row] = read_measurements(tmp_path / "recommender" / "measurements.csv")
     assert row.configuration == "fits (constructed)"
     assert row.invocations_per_minute == round(result.points[0].per_minute.mean)
     assert row.usd_per_hour is not None
@@ -182,7 +182,7 @@ def test_a_multi_model_endpoint_is_called_by_bench_in_codebuild(loads: LoadTests
     assert document.local
     assert [point.users for point in document.results[0].points] == [1]
     assert {each.instance_type for each in document.results} == {"this-machine"}
-    assert read_measurements(tmp_path / "bench" / "measurements.csv").rows[0].instance_type == "this-machine"
+    assert read_measurements(tmp_path / "bench" / "measurements.csv")[0].instance_type == "this-machine"
 
 
 def test_the_gate_of_the_environment_file_fails_results_above_it(loads: LoadTests, tmp_path: Path) -> None:

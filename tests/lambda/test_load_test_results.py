@@ -61,7 +61,7 @@ def completed(*found: dict[str, Any]) -> dict[str, Any]:
 def rows(table: str, folder: Path) -> Any:
     file = folder / "measurements.csv"
     file.write_text(table)
-    return read_measurements(file).rows
+    return read_measurements(file)
 
 
 def test_a_job_becomes_a_result_and_a_row_a_rate_is_of_one_instance(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import functools
 import importlib.metadata
 import os
@@ -196,7 +195,7 @@ class Bench:
                 break
             poll = LOCAL_POLL_SECONDS if self._local else POLL_SECONDS
             await asyncio.sleep(min(poll, max(0.0, deadline - time.monotonic())))
-        return [EndpointPart(**dataclasses.asdict(one)) for one in found]
+        return found
 
 
 def _keep(folder: ResultsFolder, document: BenchDocument, result: ResultPart) -> BenchDocument:

@@ -8,8 +8,8 @@ from typing import Literal
 
 from tritonstack import aws_names
 from tritonstack.config.load_test import GateSettings
-from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, PointPart, ResultPart
-from tritonstack_capacity.bench.measuring import StopConditions
+from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, ResultPart
+from tritonstack_capacity.bench.measuring import PointPart, StopConditions
 
 SHARE = "95"
 LIMITS = StopConditions()

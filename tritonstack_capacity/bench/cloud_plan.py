@@ -24,7 +24,7 @@ from tritonstack.naming import load_test_job_prefix, load_test_prefix
 from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, measurements_csv
 from tritonstack_capacity.bench.page import bench_page, is_recommended, recommended_page
 from tritonstack_capacity.bench.results_folder import CSV, JSON, PAGE, read_results
-from tritonstack_capacity.bench.subject import Format, find_target, payload_of
+from tritonstack_capacity.bench.subject import Format, describe_endpoint, find_target, payload_of
 from tritonstack_capacity.measurement_columns import CONFIGURATION
 
 GENERATOR = "SageMaker Inference Recommender"
@@ -273,7 +273,8 @@ def configuration_of(
     client = ModelClient(environment=environment.environment, session=session)
     name = f"{endpoint.name}/{endpoint.models[0]}"
     target = find_target(client, session, name=name)
-    container, vpc = _deployed(session.client("sagemaker"), target.call.endpoint_name)
+    _, _, model = describe_endpoint(session.client("sagemaker"), target.call.endpoint_name)
+    container = model["PrimaryContainer"]
     payload = payload_of(client, name, files=(), outputs=())
     body = payload.body(payload_format)
     key = f"{load_test_prefix(test=test)}payloads/{endpoint.models[0]}.tar.gz"
@@ -287,7 +288,7 @@ def configuration_of(
         image=container["Image"],
         model_data_url=container["ModelDataUrl"],
         environment=dict(container.get("Environment", {})),
-        vpc=vpc,
+        vpc=model.get("VpcConfig"),
         archive=str(target.release.archive),
         archive_sha256=manifest.get("archive", {}).get("sha256"),
         config=dict(manifest.get("configs", {})),
@@ -307,14 +308,6 @@ def packed(content: bytes) -> bytes:
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         archive.addfile(entry, io.BytesIO(content))
     return gzip.compress(raw.getvalue(), mtime=0)
-
-
-def _deployed(sagemaker: Any, endpoint: str) -> tuple[dict[str, Any], dict[str, list[str]] | None]:
-    """Container and VPC of the model behind an endpoint."""
-    described = sagemaker.describe_endpoint(EndpointName=endpoint)
-    config = sagemaker.describe_endpoint_config(EndpointConfigName=described["EndpointConfigName"])
-    model = sagemaker.describe_model(ModelName=config["ProductionVariants"][0]["ModelName"])
-    return dict(model["PrimaryContainer"]), model.get("VpcConfig")
 
 
 GONE = frozenset({"404", "NoSuchKey"})

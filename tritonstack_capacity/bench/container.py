@@ -19,6 +19,7 @@ import psutil
 from tritonstack.client.body import Body
 from tritonstack.errors import WorkFailedError
 from tritonstack_capacity.bench.http_caller import OpenSocket, ReadyRequest
+from tritonstack_capacity.bench.measuring import ServerPart
 from tritonstack_capacity.bench.settings import Progress
 from tritonstack_capacity.bench.subject import BenchTarget
 
@@ -128,31 +129,15 @@ def inside(pid: int) -> tuple[str, ...]:
 # microseconds.
 _LINE = re.compile(r"^(nv_inference_\w+)\{([^}]*)\} (\S+)$", re.MULTILINE)
 _MODEL = re.compile(r'model="([^"]*)"')
+DURATIONS = {
+    "request_ms": "request",
+    "queue_ms": "queue",
+    "input_ms": "compute_input",
+    "compute_ms": "compute_infer",
+    "output_ms": "compute_output",
+}
 Counters = Mapping[tuple[str, str], float]
 """(metric, Triton model) → value."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServerFigures:
-    """Of the answered requests of some time, of one Triton model; milliseconds a request.
-
-    Attributes:
-        model: Triton's name for it.
-        requests: that were answered.
-        mean_batch: inferences in one execution: above 1 where dynamic batching merges requests.
-        request_ms: from the server's first byte to its answer.
-        queue_ms: waiting for an instance, or for a batch to fill.
-        input_ms, compute_ms, output_ms: copying in, running, copying out.
-    """
-
-    model: str
-    requests: int
-    mean_batch: float
-    request_ms: float
-    queue_ms: float
-    input_ms: float
-    compute_ms: float
-    output_ms: float
 
 
 def read_counters(text: str) -> dict[tuple[str, str], float]:
@@ -166,7 +151,7 @@ def read_counters(text: str) -> dict[tuple[str, str], float]:
     return found
 
 
-def between(before: Counters, after: Counters) -> tuple[ServerFigures, ...]:
+def between(before: Counters, after: Counters) -> list[ServerPart]:
     """What was counted between two readings, for each model that answered anything, the busiest first."""
     found = []
     for model in sorted({name for metric, name in after if metric == "nv_inference_request_success"}):
@@ -177,22 +162,13 @@ def between(before: Counters, after: Counters) -> tuple[ServerFigures, ...]:
         if requests <= 0:
             continue
 
-        def each(part: str, gained: dict[str, float] = gained, requests: float = requests) -> float:
-            return gained.get(f"nv_inference_{part}_duration_us", 0.0) / requests / 1000
-
-        found.append(
-            ServerFigures(
-                model=model,
-                requests=int(requests),
-                mean_batch=gained.get("nv_inference_count", 0.0) / runs if runs else 0.0,
-                request_ms=each("request"),
-                queue_ms=each("queue"),
-                input_ms=each("compute_input"),
-                compute_ms=each("compute_infer"),
-                output_ms=each("compute_output"),
-            )
-        )
-    return tuple(sorted(found, key=lambda one: -one.requests))
+        durations = {
+            name: gained.get(f"nv_inference_{part}_duration_us", 0.0) / requests / 1000
+            for name, part in DURATIONS.items()
+        }
+        mean_batch = gained.get("nv_inference_count", 0.0) / runs if runs else 0.0
+        found.append(ServerPart(model=model, requests=int(requests), mean_batch=mean_batch, **durations))
+    return sorted(found, key=lambda one: -one.requests)
 
 
 SAGEMAKER_PORT = ("--sagemaker-port=", 8080)
@@ -310,7 +286,7 @@ class ServerCounters:
         self._before: Counters | None = None
         self._before = self._read()
 
-    def since(self) -> tuple[ServerFigures, ...]:
+    def since(self) -> list[ServerPart]:
         """What was counted meanwhile, the busiest model first."""
         before, after = self._before or {}, self._read()
         self._before = after

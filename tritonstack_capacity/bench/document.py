@@ -6,17 +6,15 @@ import csv
 import hashlib
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.client.body import Body
 from tritonstack.models.pbtxt import Message, PbtxtError, Scalar, parse
-from tritonstack_capacity.bench.container import ServerFigures
-from tritonstack_capacity.bench.measuring import Figures, Interval, Point
+from tritonstack_capacity.bench.measuring import DocumentPart, PointPart
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.bench.subject import Subject
 from tritonstack_capacity.measurement_columns import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE
@@ -28,62 +26,7 @@ EVERY_LOAD = "every load was measured"
 """How a test ends that nothing stopped."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class FiguresPart(_Part):
-    """Some time of load. Latencies are milliseconds, of right answers alone, from when each call was due."""
-
-    seconds: float
-    answered: int = Field(description="Right answers.")
-    failed: int = Field(description="Calls without one.")
-    per_minute: float = Field(description="Right answers a minute.")
-    mean_ms: float | None
-    least_ms: float | None
-    most_ms: float | None
-    percentiles_ms: dict[str, float] = Field(description="Percentile → latency, linear between the nearest calls.")
-    late_ms: float = Field(description="99th percentile of how much later than due calls began: the generator's share.")
-
-
-class IntervalPart(_Part):
-    """A mean over rounds, and half the width of its confidence interval (Student's t)."""
-
-    mean: float
-    half_width: float | None = Field(description="Null where one round says nothing of it.")
-
-
-class ServerPart(_Part):
-    """What Triton itself counted meanwhile of one of its models, milliseconds a request."""
-
-    model: str
-    requests: int
-    mean_batch: float = Field(description="Inferences in one execution.")
-    request_ms: float
-    queue_ms: float
-    input_ms: float
-    compute_ms: float
-    output_ms: float
-
-
-class PointPart(_Part):
-    """A load and what it came to."""
-
-    load: str = Field(description="In words: 4 users; 50/s poisson.")
-    users: int | None = Field(description="Of a closed loop.")
-    rate_per_second: float | None = Field(description="Of an open loop, as it was asked for.")
-    stable: bool = Field(description="Whether the rounds agree as the settings ask for.")
-    per_minute: IntervalPart
-    latency_ms: IntervalPart | None = Field(description="Of the settings' percentile, over the rounds.")
-    all: FiguresPart = Field(description="All rounds' calls together.")
-    rounds: list[FiguresPart]
-    failures: dict[str, int] = Field(description="What went wrong → how often, warm-up included.")
-    server: list[ServerPart] = Field(
-        description="Triton's own figures of the load, its warm-up included; of a local endpoint alone."
-    )
-
-
-class EndpointPart(_Part):
+class EndpointPart(DocumentPart):
     """What SageMaker measured of the whole test, milliseconds."""
 
     metric: str = Field(description="ModelLatency or OverheadLatency.")
@@ -94,14 +37,14 @@ class EndpointPart(_Part):
     p99_ms: float
 
 
-class ColdPart(_Part):
+class ColdPart(DocumentPart):
     """First calls to archives that no instance had loaded."""
 
     milliseconds: list[float]
     failures: list[str]
 
 
-class ResultPart(_Part):
+class ResultPart(DocumentPart):
     """One model in one payload format."""
 
     configuration: str
@@ -134,7 +77,7 @@ class ResultPart(_Part):
     failed: bool = Field(False, description="Whether it came to an end that nobody asked for.")
 
 
-class BenchDocument(_Part):
+class BenchDocument(DocumentPart):
     """What `tritonstack capacity bench` found."""
 
     schema_version: Literal[1] = 1
@@ -187,38 +130,9 @@ def result_part(subject: Subject, body: Body, *, local: bool, container: bool) -
     )
 
 
-def point_part(point: Point, server: Sequence[ServerFigures]) -> PointPart:
-    """A load."""
-    agreement = point.agreement
-    return PointPart(
-        load=point.load,
-        users=point.users,
-        rate_per_second=point.rate_per_second,
-        stable=agreement.stable,
-        per_minute=_interval(agreement.per_minute),
-        latency_ms=None if agreement.latency_ms is None else _interval(agreement.latency_ms),
-        all=_figures(point.all),
-        rounds=[_figures(one) for one in point.rounds],
-        failures=point.failures,
-        server=[ServerPart(**asdict(one)) for one in server],
-    )
-
-
-def _figures(found: Figures) -> FiguresPart:
-    shares = {f"{share:g}": value for share, value in found.percentiles_ms.items()}
-    return FiguresPart(**{**asdict(found), "percentiles_ms": shares})
-
-
-def _interval(found: Interval) -> IntervalPart:
-    return IntervalPart(mean=found.mean, half_width=found.half_width)
-
-
-_SETTINGS = TypeAdapter(BenchSettings)
-
-
 def settings_part(settings: BenchSettings) -> dict[str, Any]:
     """The settings as JSON has them."""
-    found: dict[str, Any] = _SETTINGS.dump_python(settings, mode="json")
+    found: dict[str, Any] = TypeAdapter(BenchSettings).dump_python(settings, mode="json")
     return found
 
 

@@ -7,12 +7,13 @@ import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack_capacity.bench.load import (
     SECONDS_A_MINUTE,
@@ -34,36 +35,73 @@ SHARES = (50.0, 90.0, 95.0, 99.0)
 """The percentiles that are kept."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Figures:
-    """What some time of load came to. Latencies are milliseconds, of right answers alone, from when each was due.
+class DocumentPart(BaseModel):
+    """A part of the results' document."""
 
-    Attributes:
-        seconds: how long it was.
-        answered: right answers.
-        failed: calls without one.
-        per_minute: right answers a minute.
-        mean_ms, least_ms, most_ms: None where nothing was answered.
-        percentiles_ms: percentile → latency (linear between the two nearest calls, as NumPy does); empty likewise.
-        late_ms: the 99th percentile of how much later than due calls began: the generator's own share.
-    """
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FiguresPart(DocumentPart):
+    """Some time of load. Latencies are milliseconds, of right answers alone, from when each call was due."""
 
     seconds: float
-    answered: int
-    failed: int
-    per_minute: float
+    answered: int = Field(description="Right answers.")
+    failed: int = Field(description="Calls without one.")
+    per_minute: float = Field(description="Right answers a minute.")
     mean_ms: float | None
     least_ms: float | None
     most_ms: float | None
-    percentiles_ms: Mapping[float, float]
-    late_ms: float
+    percentiles_ms: dict[str, float] = Field(description="Percentile → latency, linear between the nearest calls.")
+    late_ms: float = Field(description="99th percentile of how much later than due calls began: the generator's share.")
 
 
-def percentiles(values: Numbers, shares: tuple[float, ...] = SHARES) -> dict[float, float]:
+class IntervalPart(DocumentPart):
+    """A mean over rounds, and half the width of its confidence interval (Student's t)."""
+
+    mean: float
+    half_width: float | None = Field(description="Null where one round says nothing of it.")
+
+    @property
+    def share(self) -> float | None:
+        """Half the width as a share of the mean; None where it is not known, or the mean is 0."""
+        return None if self.half_width is None or self.mean == 0 else self.half_width / abs(self.mean)
+
+
+class ServerPart(DocumentPart):
+    """What Triton itself counted meanwhile of one of its models, milliseconds a request."""
+
+    model: str
+    requests: int
+    mean_batch: float = Field(description="Inferences in one execution.")
+    request_ms: float
+    queue_ms: float
+    input_ms: float
+    compute_ms: float
+    output_ms: float
+
+
+class PointPart(DocumentPart):
+    """A load and what it came to."""
+
+    load: str = Field(description="In words: 4 users; 50/s poisson.")
+    users: int | None = Field(description="Of a closed loop.")
+    rate_per_second: float | None = Field(description="Of an open loop, as it was asked for.")
+    stable: bool = Field(description="Whether the rounds agree as the settings ask for.")
+    per_minute: IntervalPart
+    latency_ms: IntervalPart | None = Field(description="Of the settings' percentile, over the rounds.")
+    all: FiguresPart = Field(description="All rounds' calls together.")
+    rounds: list[FiguresPart]
+    failures: dict[str, int] = Field(description="What went wrong → how often, warm-up included.")
+    server: list[ServerPart] = Field(
+        description="Triton's own figures of the load, its warm-up included; of a local endpoint alone."
+    )
+
+
+def percentiles(values: Numbers, shares: tuple[float, ...] = SHARES) -> dict[str, float]:
     """Percentile → value; empty without values."""
     if not len(values):
         return {}
-    return dict(zip(shares, (float(value) for value in np.percentile(values, shares)), strict=True))
+    return {f"{share:g}": float(value) for share, value in zip(shares, np.percentile(values, shares), strict=True)}
 
 
 def figures(
@@ -73,7 +111,7 @@ def figures(
     end: float,
     shares: tuple[float, ...] = SHARES,
     by: Literal["due", "ended"] = "due",
-) -> Figures:
+) -> FiguresPart:
     """The figures of a time (seconds of the calls' clock).
 
     The rate counts what was answered within it. Latencies are of the calls that were *due* within it, whenever they
@@ -86,7 +124,7 @@ def figures(
     latencies = chosen.latencies_ms
     seconds = end - begin
     some = len(latencies) > 0
-    return Figures(
+    return FiguresPart(
         seconds=seconds,
         answered=len(latencies),
         failed=int(np.count_nonzero(chosen.failed)),
@@ -95,24 +133,11 @@ def figures(
         least_ms=float(latencies.min()) if some else None,
         most_ms=float(latencies.max()) if some else None,
         percentiles_ms=percentiles(latencies, shares),
-        late_ms=percentiles(chosen.lateness_ms, (99.0,)).get(99.0, 0.0),
+        late_ms=percentiles(chosen.lateness_ms, (99.0,)).get("99", 0.0),
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Interval:
-    """A mean and half the width of its confidence interval; None of a single value."""
-
-    mean: float
-    half_width: float | None
-
-    @property
-    def share(self) -> float | None:
-        """Half the width as a share of the mean; None where it is not known, or the mean is 0."""
-        return None if self.half_width is None or self.mean == 0 else self.half_width / abs(self.mean)
-
-
-def mean_interval(values: Sequence[float], *, confidence: float) -> Interval:
+def mean_interval(values: Sequence[float], *, confidence: float) -> IntervalPart:
     """The mean of independent values and its two-sided interval at ``confidence`` (0.95).
 
     Raises:
@@ -122,9 +147,9 @@ def mean_interval(values: Sequence[float], *, confidence: float) -> Interval:
         raise ValueError("no values")
     mean = math.fsum(values) / len(values)
     if len(values) == 1:
-        return Interval(mean=mean, half_width=None)
+        return IntervalPart(mean=mean, half_width=None)
     spread = statistics.stdev(values) / math.sqrt(len(values))
-    return Interval(mean=mean, half_width=t_quantile((1 + confidence) / 2, len(values) - 1) * spread)
+    return IntervalPart(mean=mean, half_width=t_quantile((1 + confidence) / 2, len(values) - 1) * spread)
 
 
 @cache
@@ -177,32 +202,21 @@ class StabilityRule:
 class Agreement:
     """How well rounds agree: invocations a minute, and the latency's percentile in ms (None without answers)."""
 
-    per_minute: Interval
-    latency_ms: Interval | None
+    per_minute: IntervalPart
+    latency_ms: IntervalPart | None
     stable: bool
 
 
-def agreement(rounds: Sequence[Figures], rule: StabilityRule) -> Agreement:
+def agreement(rounds: Sequence[FiguresPart], rule: StabilityRule) -> Agreement:
     """Of at least one round. One round alone is never stable."""
     rates = mean_interval([one.per_minute for one in rounds], confidence=rule.confidence)
-    known = [one.percentiles_ms[rule.percentile] for one in rounds if rule.percentile in one.percentiles_ms]
+    share = f"{rule.percentile:g}"
+    known = [one.percentiles_ms[share] for one in rounds if share in one.percentiles_ms]
     latencies = mean_interval(known, confidence=rule.confidence) if known else None
     intervals = [rates, latencies] if len(known) == len(rounds) else []
     enough = len(rounds) >= rule.least
     close = [one is not None and one.share is not None and one.share <= rule.within for one in intervals]
     return Agreement(per_minute=rates, latency_ms=latencies, stable=enough and bool(close) and all(close))
-
-
-class Calls(Protocol):
-    """How many calls some time of load had: right answers, and calls without one."""
-
-    @property
-    def answered(self) -> int:
-        """Right answers."""
-
-    @property
-    def failed(self) -> int:
-        """Calls without one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,18 +235,18 @@ class StopConditions:
     per_minute: float | None = None
     failed_share: float = 0.1
 
-    def reason(self, found: Figures) -> str | None:
+    def reason(self, found: FiguresPart) -> str | None:
         """Why no more load follows; None where it does."""
         if self.too_many_failed(found):
             return f"{found.failed} of {found.answered + found.failed} calls failed"
-        latency = found.percentiles_ms.get(self.percentile)
+        latency = found.percentiles_ms.get(f"{self.percentile:g}")
         if self.latency_ms is not None and latency is not None and latency > self.latency_ms:
             return f"p{self.percentile:g} {latency:.4g} ms is above {self.latency_ms:g} ms"
         if self.per_minute is not None and found.per_minute >= self.per_minute:
             return f"{found.per_minute:.0f} a minute reach {self.per_minute:g}"
         return None
 
-    def too_many_failed(self, found: Calls) -> bool:
+    def too_many_failed(self, found: FiguresPart) -> bool:
         """Whether more than ``failed_share`` of the calls failed, so that their figures mean nothing."""
         made = found.answered + found.failed
         return made > 0 and found.failed / made > self.failed_share
@@ -240,7 +254,7 @@ class StopConditions:
 
 TICK_SECONDS = 0.05
 """How often a test looks whether its calls or its time are spent."""
-OnRound = Callable[[str, Sequence[Figures], Agreement], None]
+OnRound = Callable[[str, Sequence[FiguresPart], Agreement], None]
 """Gets a load's name, its rounds so far, and how well they agree."""
 
 
@@ -257,27 +271,23 @@ class Timing:
     round: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """A load and what it came to.
-
-    Attributes:
-        load: in words (``4 users``).
-        users: of a closed loop; None of an open one.
-        rate_per_second: of an open loop, as it was asked for.
-        rounds: each round's figures; a ramp's step has one.
-        all: the figures of all rounds' calls together.
-        agreement: how well the rounds agree.
-        failures: words → how often, of the rounds and the warm-up.
-    """
-
-    load: str
-    users: int | None
-    rate_per_second: float | None
-    rounds: tuple[Figures, ...]
-    all: Figures
-    agreement: Agreement
-    failures: dict[str, int]
+def point_part(
+    load: Load, rounds: Sequence[FiguresPart], *, whole: FiguresPart, rule: StabilityRule, failures: dict[str, int]
+) -> PointPart:
+    """A load and what it came to, without Triton's own figures; ``whole``: of all rounds together."""
+    found = agreement(rounds, rule)
+    return PointPart(
+        load=load.name,
+        users=load.count if isinstance(load, Users) else None,
+        rate_per_second=load.per_second if isinstance(load, Rate) else None,
+        stable=found.stable,
+        per_minute=found.per_minute,
+        latency_ms=found.latency_ms,
+        all=whole,
+        rounds=list(rounds),
+        failures=failures,
+        server=[],
+    )
 
 
 class Measuring:
@@ -306,13 +316,13 @@ class Measuring:
         self._now = now
         self._shares = tuple(sorted({*SHARES, rule.percentile}))
 
-    async def level(self, load: Load) -> Point | None:
+    async def level(self, load: Load) -> PointPart | None:
         """Rounds of one load until they agree; None where the budget was spent before a whole round."""
         loop = self._loop(load)
         try:
             await self._wait(self._timing.warm_up)
             times, first = [self._now()], len(loop.samples)
-            so_far: list[Figures] = []
+            so_far: list[FiguresPart] = []
             while len(so_far) < self._rule.most and await self._wait(self._timing.round):
                 times.append(self._now())
                 so_far.append(self._figures(loop.samples.part(first), times[-2:]))
@@ -329,20 +339,13 @@ class Measuring:
             return None
         # Once more, with the calls that were under way at each round's end: they may be its slowest.
         part = loop.samples.part()
-        rounds = tuple(self._figures(part, both) for both in itertools.pairwise(times))
-        return Point(
-            load=load.name,
-            users=load.count if isinstance(load, Users) else None,
-            rate_per_second=load.per_second if isinstance(load, Rate) else None,
-            rounds=rounds,
-            all=self._figures(part, [times[0], times[-1]]),
-            agreement=agreement(rounds, self._rule),
-            failures=dict(loop.samples.failures),
-        )
+        rounds = [self._figures(part, both) for both in itertools.pairwise(times)]
+        whole = self._figures(part, [times[0], times[-1]])
+        return point_part(load, rounds, whole=whole, rule=self._rule, failures=dict(loop.samples.failures))
 
     async def ramp(
         self, phases: tuple[Phase, ...], stop: StopConditions
-    ) -> AsyncGenerator[tuple[Point, str | None], None]:
+    ) -> AsyncGenerator[tuple[PointPart, str | None], None]:
         """A point for each number of users, with why it was the last; the warm-up is a load of the first users."""
         loop = ClosedLoop(self._ask, budget=self._budget, now=self._now)
         try:
@@ -359,24 +362,15 @@ class Measuring:
                 part = loop.samples.part(first)
                 found = self._figures(part, [start, self._now()], by="ended")
                 reason = stop.reason(found)
-                yield self._step(step.users, found, dict(loop.samples.failures - before)), reason
+                failures = dict(loop.samples.failures - before)
+                users = Users(count=step.users)
+                yield point_part(users, [found], whole=found, rule=self._rule, failures=failures), reason
                 if reason is not None:
                     break
             await loop.stop()
         except BaseException:
             loop.cancel()
             raise
-
-    def _step(self, users: int, found: Figures, failures: dict[str, int]) -> Point:
-        return Point(
-            load=Users(count=users).name,
-            users=users,
-            rate_per_second=None,
-            rounds=(found,),
-            all=found,
-            agreement=agreement([found], self._rule),
-            failures=failures,
-        )
 
     def _loop(self, load: Load) -> ClosedLoop | OpenLoop:
         if isinstance(load, Users):
@@ -393,7 +387,7 @@ class Measuring:
         opened.start()
         return opened
 
-    def _figures(self, part: Part, times: Sequence[float], *, by: Literal["due", "ended"] = "due") -> Figures:
+    def _figures(self, part: Part, times: Sequence[float], *, by: Literal["due", "ended"] = "due") -> FiguresPart:
         begin, end = times
         return figures(part, begin=begin, end=end, shares=self._shares, by=by)
 
@@ -407,18 +401,18 @@ class Measuring:
         return True
 
 
-def round_line(title: str, load: str, rounds: Sequence[Figures], agreement: Agreement) -> str:
+def round_line(title: str, load: str, rounds: Sequence[FiguresPart], agreement: Agreement) -> str:
     """``title``: what is measured."""
     rate = agreement.per_minute
     spread = "" if rate.share is None else f" ±{rate.share * 100:.0f} %"
     return f"{title}: {load}, round {len(rounds)}: {rate.mean:,.0f} a minute{spread}"
 
 
-def load_line(title: str, point: Point) -> str:
+def load_line(title: str, point: PointPart) -> str:
     """``title``: what is measured."""
-    latency = "".join(f", p{share:g} {value:.4g} ms" for share, value in point.all.percentiles_ms.items())
+    latency = "".join(f", p{share} {value:.4g} ms" for share, value in point.all.percentiles_ms.items())
     several = len(point.rounds) > 1
     rounds = f"{len(point.rounds)} round{'s' if several else ''}"
-    stable = ", not stable" if several and not point.agreement.stable else ""
+    stable = ", not stable" if several and not point.stable else ""
     failed = f", {point.all.failed} failed" if point.all.failed else ""
     return f"{title}: {point.load}: {point.all.per_minute:,.0f} a minute{latency} ({rounds}{stable}{failed})"

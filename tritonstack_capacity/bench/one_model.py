@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlparse
@@ -28,13 +27,19 @@ from tritonstack_capacity.bench.container import (
     name_hash_of,
     serving_fleet,
 )
-from tritonstack_capacity.bench.document import EVERY_LOAD, ColdPart, ResultPart, point_part, result_part
+from tritonstack_capacity.bench.document import (
+    EVERY_LOAD,
+    ColdPart,
+    EndpointPart,
+    ResultPart,
+    result_part,
+)
 from tritonstack_capacity.bench.http_caller import HttpCaller, Prepare, SignedRequests, http_caller
 from tritonstack_capacity.bench.load import Budget
-from tritonstack_capacity.bench.measuring import Measuring, Point, load_line, round_line
+from tritonstack_capacity.bench.measuring import Measuring, PointPart, load_line, round_line
 from tritonstack_capacity.bench.perf_analyzer import Analyser, AnalyserWay, at_container, by_proxy
 from tritonstack_capacity.bench.settings import BenchSettings, Progress
-from tritonstack_capacity.bench.subject import BenchTarget, Subject
+from tritonstack_capacity.bench.subject import BenchTarget, Subject, describe_endpoint
 
 ONCE = Config(retries={"total_max_attempts": 1})
 Caller = AbstractAsyncContextManager[HttpCaller]
@@ -87,7 +92,9 @@ async def cold_starts(session: Any, target: BenchTarget, *, count: int, ask: Ask
         WorkFailedError: this caller may not copy the archive, or it is not there.
     """
     times, failures = [], []
-    with copies(session.client("s3"), target, model_data_url=model_data_url(session, target), count=count) as names:
+    _, _, model = describe_endpoint(session.client("sagemaker"), target.call.endpoint_name)
+    url = str(model["PrimaryContainer"]["ModelDataUrl"])
+    with copies(session.client("s3"), target, model_data_url=url, count=count) as names:
         for name in names:
             began = time.perf_counter()
             failure = await ask(name)
@@ -126,44 +133,9 @@ def copies(s3: Any, target: BenchTarget, *, model_data_url: str, count: int) -> 
             s3.delete_object(Bucket=bucket, Key=f"{prefix}{name}")
 
 
-def model_data_url(session: Any, target: BenchTarget) -> str:
-    """The prefix under which a multi-model endpoint finds its archives."""
-    sagemaker = session.client("sagemaker")
-    described = sagemaker.describe_endpoint(EndpointName=target.call.endpoint_name)
-    config = sagemaker.describe_endpoint_config(EndpointConfigName=described["EndpointConfigName"])
-    model = sagemaker.describe_model(ModelName=config["ProductionVariants"][0]["ModelName"])
-    return str(model["PrimaryContainer"]["ModelDataUrl"])
-
-
-NAMESPACE = aws_names.SAGEMAKER
-METRICS = (aws_names.MODEL_LATENCY, aws_names.OVERHEAD_LATENCY)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EndpointFigures:
-    """Milliseconds, over whole minutes.
-
-    Attributes:
-        metric: ``ModelLatency``: the container with its network; ``OverheadLatency``: SageMaker's own part.
-        invocations: how many it is of.
-    """
-
-    metric: str
-    invocations: int
-    mean_ms: float
-    p50_ms: float
-    p95_ms: float
-    p99_ms: float
-
-
-def dimensions(endpoint: str, variant: str) -> list[dict[str, str]]:
-    """Of a production variant's metrics."""
-    return aws_names.dimension_list(aws_names.variant_dimensions(endpoint, variant))
-
-
 def endpoint_figures(
     cloudwatch: Any, *, endpoint: str, variant: str, begin: datetime, end: datetime
-) -> tuple[EndpointFigures, ...]:
+) -> list[EndpointPart]:
     """SageMaker's latencies of the minutes from ``begin`` to ``end``; empty where it has none yet, or none are given.
 
     A minute's figures come a minute or two after it (SageMaker developer guide, CloudWatch metrics).
@@ -172,11 +144,11 @@ def endpoint_figures(
     stop = end.replace(second=0, microsecond=0) + timedelta(minutes=1)
     period = int((stop - start).total_seconds())
     found = []
-    for metric in METRICS:
+    for metric in (aws_names.MODEL_LATENCY, aws_names.OVERHEAD_LATENCY):
         asked = {
-            "Namespace": NAMESPACE,
+            "Namespace": aws_names.SAGEMAKER,
             "MetricName": metric,
-            "Dimensions": dimensions(endpoint, variant),
+            "Dimensions": aws_names.dimension_list(aws_names.variant_dimensions(endpoint, variant)),
             "StartTime": start,
             "EndTime": stop,
             "Period": period,
@@ -186,19 +158,19 @@ def endpoint_figures(
             shares = ["p50", "p95", "p99"]
             extended = cloudwatch.get_metric_statistics(**asked, ExtendedStatistics=shares)["Datapoints"]
         except (ClientError, BotoCoreError):
-            return ()
+            return []
         if not simple or not extended:
             continue
         values = extended[0]["ExtendedStatistics"]
         found.append(
-            EndpointFigures(
+            EndpointPart(
                 metric=metric,
                 invocations=int(simple[0]["SampleCount"]),
                 mean_ms=simple[0]["Average"] / 1000,
                 **{f"{share}_ms": values[share] / 1000 for share in shares},
             )
         )
-    return tuple(found)
+    return found
 
 
 Keep = Callable[[ResultPart], object]
@@ -302,7 +274,7 @@ class OneModel:
                 ended_by = reason or ended_by
                 self._progress.note(load_line(self._subject.title, point))
                 self._set(
-                    points=[*self.result.points, point_part(point, counters.since())],
+                    points=[*self.result.points, point.model_copy(update={"server": counters.since()})],
                     calls=before + settings.max_calls - budget.calls,
                 )
                 if analyser is not None:
@@ -311,7 +283,7 @@ class OneModel:
         calls = before + settings.max_calls - budget.calls
         self._set(ended_by=budget.why or ended_by, calls=calls)
 
-    async def _levels(self, generator: Measuring | Analyser) -> AsyncGenerator[tuple[Point, str | None]]:
+    async def _levels(self, generator: Measuring | Analyser) -> AsyncGenerator[tuple[PointPart, str | None]]:
         """Each load, and why it was the last."""
         for load in self._settings.loads:
             self._progress.say(f"{self._subject.title}: {load.name}")

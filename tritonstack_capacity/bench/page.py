@@ -10,14 +10,13 @@ from tritonstack.pages.charts import Axis, Chart, Line, bar_chart, line_chart, l
 from tritonstack.pages.page import Figure, Page, Section, Table, render
 from tritonstack_capacity.bench.document import (
     BenchDocument,
-    IntervalPart,
-    PointPart,
     ResultPart,
     best_point,
     result_notes,
     title,
     where,
 )
+from tritonstack_capacity.bench.measuring import IntervalPart, PointPart
 from tritonstack_capacity.bench.subject import FORMATS
 
 FARTHEST_LIMIT = 3.0
@@ -245,15 +244,6 @@ def _recommended_figures(document: BenchDocument, *, limit: float) -> Iterator[F
 
 
 def _jobs(document: BenchDocument, *, limit: float) -> Table:
-    columns = (
-        "configuration",
-        "instance type",
-        "instances",
-        "a minute",
-        "a minute each",
-        "latency ms",
-        "within the limit",
-    )
     rows: list[tuple[str, ...]] = []
     for result in document.results:
         rate, latency = _rate(result), _latency(result)

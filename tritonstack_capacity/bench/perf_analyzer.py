@@ -23,8 +23,8 @@ from pydantic import BaseModel, ValidationError
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import machine_folder
 from tritonstack_capacity.bench.http_caller import ReadyRequest
-from tritonstack_capacity.bench.load import Budget, Call, Load, Rate, Samples, Users
-from tritonstack_capacity.bench.measuring import SHARES, Point, agreement, figures
+from tritonstack_capacity.bench.load import Budget, Call, Load, Samples, Users
+from tritonstack_capacity.bench.measuring import SHARES, PointPart, figures, point_part
 from tritonstack_capacity.bench.settings import MOST_THREADS, BenchSettings
 from tritonstack_capacity.bench.subject import Payload, Subject
 
@@ -295,7 +295,7 @@ class Analyser:
         self._way = way
         self._budget = budget
 
-    async def level(self, load: Load) -> Point | None:
+    async def level(self, load: Load) -> PointPart | None:
         """One load; its rounds are perf_analyzer's last measurements. None where the budget is spent.
 
         Where its measurements never agree, three are taken as they come: the point is then marked unstable.
@@ -322,16 +322,10 @@ class Analyser:
         command = [*self._way.enter, str(find_program()), *self._way.options, *options]
         return await run(command, seconds=self._budget.seconds)
 
-    def _point(self, load: Load, found: Analysed) -> Point:
+    def _point(self, load: Load, found: Analysed) -> PointPart:
         shares = tuple(sorted({*SHARES, self._settings.rule.percentile}))
         part = found.samples.part()
         rounds = [figures(part, begin=begin, end=end, shares=shares) for begin, end in itertools.pairwise(found.cuts)]
-        return Point(
-            load=load.name,
-            users=load.count if isinstance(load, Users) else None,
-            rate_per_second=load.per_second if isinstance(load, Rate) else None,
-            rounds=tuple(rounds),
-            all=figures(part, begin=found.cuts[0], end=found.cuts[-1], shares=shares),
-            agreement=agreement(rounds, self._settings.rule),
-            failures=dict(found.samples.failures),
-        )
+        whole = figures(part, begin=found.cuts[0], end=found.cuts[-1], shares=shares)
+        failures = dict(found.samples.failures)
+        return point_part(load, rounds, whole=whole, rule=self._settings.rule, failures=failures)

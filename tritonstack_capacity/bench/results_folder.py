@@ -62,9 +62,13 @@ def read_results(file: Path) -> BenchDocument:
     try:
         return BenchDocument.model_validate_json(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(
-            [Problem(file=str(file), found=_unreadable(error), allowed="results of tritonstack capacity bench")]
-        ) from error
+        found = (
+            error.strerror or "unreadable"
+            if isinstance(error, OSError)
+            else f"no UTF-8 text: byte {error.start} is 0x{error.object[error.start]:02x}"
+        )
+        problem = Problem(file=str(file), found=found, allowed="results of tritonstack capacity bench")
+        raise InputError([problem]) from error
     except ValidationError as error:
         problems = [
             Problem(
@@ -76,9 +80,3 @@ def read_results(file: Path) -> BenchDocument:
             for one in error.errors()[:10]
         ]
         raise InputError(problems) from error
-
-
-def _unreadable(error: OSError | UnicodeDecodeError) -> str:
-    if isinstance(error, OSError):
-        return error.strerror or "unreadable"
-    return f"no UTF-8 text: byte {error.start} is 0x{error.object[error.start]:02x}"

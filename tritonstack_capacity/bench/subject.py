@@ -54,13 +54,18 @@ def find_target(client: ModelClient, session: Any, *, name: str) -> BenchTarget:
     return BenchTarget(name=name, release=client.resolve(name), call=call, fleet=fleet)
 
 
+def describe_endpoint(sagemaker: Any, endpoint: str) -> tuple[Any, Any, Any]:
+    """An endpoint, its configuration's production variant, and that variant's model, as SageMaker describes them."""
+    described = sagemaker.describe_endpoint(EndpointName=endpoint)
+    config = sagemaker.describe_endpoint_config(EndpointConfigName=described["EndpointConfigName"])
+    variant = config["ProductionVariants"][0]
+    return described, variant, sagemaker.describe_model(ModelName=variant["ModelName"])
+
+
 def describe_fleet(sagemaker: Any, endpoint: str) -> Fleet:
     """Variant, instances and image of an endpoint."""
     try:
-        described = sagemaker.describe_endpoint(EndpointName=endpoint)
-        config = sagemaker.describe_endpoint_config(EndpointConfigName=described["EndpointConfigName"])
-        variant = config["ProductionVariants"][0]
-        model = sagemaker.describe_model(ModelName=variant["ModelName"])
+        described, variant, model = describe_endpoint(sagemaker, endpoint)
     except (ClientError, BotoCoreError):
         return Fleet(variant=None, instance_type=None, instance_count=None, image=None)
     containers = [model["PrimaryContainer"]] if "PrimaryContainer" in model else model.get("Containers", [])

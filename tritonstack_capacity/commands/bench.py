@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import uvloop
 from click.core import ParameterSource
-from rich.console import Console
 from rich.table import Table
 
 from tritonstack.cli.progress import Step, Steps
@@ -29,9 +26,11 @@ from tritonstack_capacity.bench.document import result_notes, where
 from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, Timing
 from tritonstack_capacity.bench.results_folder import ResultsFolder
 from tritonstack_capacity.bench.settings import MOST_THREADS, BenchSettings, OptionReader, check
+from tritonstack_capacity.commands import table_console
 
 if TYPE_CHECKING:
-    from tritonstack_capacity.bench.document import BenchDocument, PointPart, ResultPart
+    from tritonstack_capacity.bench.document import BenchDocument, ResultPart
+    from tritonstack_capacity.bench.measuring import PointPart
     from tritonstack_capacity.bench.subject import Subject
 
 
@@ -43,9 +42,7 @@ def show(document: BenchDocument, results: ResultsFolder, *, as_json: bool) -> N
     if as_json:
         click.echo(json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False))
         return
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
+    console = table_console(WIDTH, highlight=False)
     console.print(table(document))
     for result in document.results:
         for line in result_notes(result):
@@ -116,7 +113,7 @@ def run_bench(
     local = options["local"] or options["environment"] == "local" or shell_is_local("sagemaker")
     settings = _settings(names, options, OptionReader(problems), local=local)
     document = _run(settings, local=options["local"], folder=folder, as_json=as_json)
-    return _code(document)
+    return 1 if any(result.failed for result in document.results) else 0
 
 
 def _run(settings: BenchSettings, *, local: bool, folder: Path | None, as_json: bool) -> BenchDocument:
@@ -128,15 +125,16 @@ def _run(settings: BenchSettings, *, local: bool, folder: Path | None, as_json: 
     results = ResultsFolder(folder or root / f"{settings.environment}-{stamp}")
     results.make()
     make_room(settings.most_under_way + OTHER_FILES)
-    with _told() as told:
+    steps = Steps()
+    with steps.step("bench") as step:
         command = ("tritonstack", *sys.argv[1:])
         try:
-            document = uvloop.run(bench.run(subjects, results, command=command, progress=told))
+            document = uvloop.run(bench.run(subjects, results, command=command, progress=_Told(steps, step)))
         except KeyboardInterrupt:
-            told.note(f"what was measured so far: {results.folder}")
+            steps.note(f"what was measured so far: {results.folder}")
             raise
         failed = sum(result.failed for result in document.results)
-        told.step.end_with(f"{failed} of {len(document.results)} came to nothing" if failed else str(results.folder))
+        step.end_with(f"{failed} of {len(document.results)} came to nothing" if failed else str(results.folder))
     show(document, results, as_json=as_json)
     return document
 
@@ -159,29 +157,11 @@ def _subjects(bench: Bench, settings: BenchSettings, session: Any) -> list[Subje
         raise
 
 
-def _code(document: BenchDocument) -> int:
-    return 1 if any(result.failed for result in document.results) else 0
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Told:
     """A test's words on the terminal: notes stay, what is done now is shown with its time."""
 
-    steps: Steps
-    step: Step
-
-    def note(self, line: str, /) -> None:
-        self.steps.note(line)
-
-    def say(self, text: str, /) -> None:
-        self.step.say(text)
-
-
-@contextmanager
-def _told() -> Iterator[_Told]:
-    steps = Steps()
-    with steps.step("bench") as step:
-        yield _Told(steps=steps, step=step)
+    def __init__(self, steps: Steps, step: Step) -> None:
+        self.note, self.say = steps.note, step.say
 
 
 def _settings(names: Sequence[str], options: Mapping[str, Any], reader: OptionReader, *, local: bool) -> BenchSettings:
@@ -364,15 +344,10 @@ def _ignored(context: click.Context) -> list[Problem]:
         ignored = (*_OF_CLIENT, "most_under_way" if context.params["container"] else "outputs")
         beside = f"{given['generator']} perf-analyzer"
         found += problem([name for name in given if name in ignored], beside, "perf_analyzer cannot be told it")
-        if "most_under_way" in given and "most_under_way" not in ignored:
-            found += _beyond_proxy(context.params["most_under_way"])
+        most = context.params["most_under_way"]
+        if "most_under_way" in given and "most_under_way" not in ignored and most > MOST_THREADS:
+            allowed = f"up to {MOST_THREADS}: the proxy has no more calls on their way"
+            found.append(Problem(field="--most-under-way", found=f"{most} with perf-analyzer", allowed=allowed))
     if "arrivals" in given and "rate" not in given:
         found.append(Problem(field=given["arrivals"], found="without --rate", allowed="with it"))
     return found
-
-
-def _beyond_proxy(most_under_way: int) -> list[Problem]:
-    if most_under_way <= MOST_THREADS:
-        return []
-    allowed = f"up to {MOST_THREADS}: the proxy has no more calls on their way"
-    return [Problem(field="--most-under-way", found=f"{most_under_way} with perf-analyzer", allowed=allowed)]

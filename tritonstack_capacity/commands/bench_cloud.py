@@ -12,7 +12,6 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from tritonstack.catalogue.prices import HostingPrice
@@ -21,6 +20,7 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack_capacity.bench.cloud_gate import hold, p95_of, passes
 from tritonstack_capacity.bench.results_folder import JSON, ResultsFolder, read_results, results_file
+from tritonstack_capacity.commands import table_console
 
 if TYPE_CHECKING:
     from tritonstack.config import Environment, GateSettings
@@ -157,9 +157,7 @@ def _gate(documents: Sequence[BenchDocument], settings: Environment) -> int:
 
 
 def _show(fetched: Fetched, document: BenchDocument) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH)
+    console = table_console(WIDTH, highlight=False)
     table = Table("configuration", "instance type", "load", title=f"Load test {fetched.test}", title_justify="left")
     for name in ("a minute", "latency", "p95", "ended by"):
         table.add_column(name, justify="right" if name != "ended by" else "left")

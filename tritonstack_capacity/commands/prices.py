@@ -24,19 +24,20 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import require_local_aws
 from tritonstack.paths import project_folder, write_text
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
-from tritonstack_capacity.price_list import API_REGIONS, Change, Kind, Update, Use, hosting_documents, updated, uses_of
+from tritonstack_capacity.commands import table_console
+from tritonstack_capacity.price_list import API_REGIONS, Change, Kind, Update, hosting_documents, updated
 
 WIDTH = 120
 UNKNOWN = "not known"
 KINDS: tuple[Kind, ...] = ("changed", "new", "not listed", "refused", "unchanged")
 
 
-def show_prices(regions: Sequence[str], uses: Sequence[Use], *, project: Path) -> None:
+def show_prices(regions: Sequence[str], environments: Sequence[Environment], *, project: Path) -> None:
     """Print what the environments take, then all that is known of their regions."""
     console = _console()
     own, carried = project_prices(project), carried_prices()
-    if uses:
-        console.print(_taken(uses))
+    if environments:
+        console.print(_taken(environments))
     for region in regions:
         known = {**_of(region, carried), **_of(region, own)}
         if not known:
@@ -48,14 +49,11 @@ def show_prices(regions: Sequence[str], uses: Sequence[Use], *, project: Path) -
         for number, source in enumerate(_sources(known), 1):
             console.print(f"[{number}] {source}", soft_wrap=True)
         console.print()
-    _unknown(console, uses)
+    _unknown(console, environments)
 
 
-def show_update(found: Update, uses: Sequence[Use], *, file: Path, changed: bool) -> None:
-    """Print what is another price now, what the list lacks, what of it is not clear, and where the prices are.
-
-    ``uses``: of the environments, after the update.
-    """
+def show_update(found: Update, environments: Sequence[Environment], *, file: Path, changed: bool) -> None:
+    """Print what is another price now, what the list lacks, what of it is not clear, and where the prices are."""
     console = _console()
     shown = sorted(
         (change for change in found.changes if change.kind != "unchanged"),
@@ -76,36 +74,21 @@ def show_update(found: Update, uses: Sequence[Use], *, file: Path, changed: bool
         click.echo(f"refused: {line}", err=True)
     if any(found.prices.regions[change.region].constructed for change in found.changes):
         click.echo("The local AWS answered: its prices are constructed, and show nothing of AWS's.")
-    _unknown(console, uses)
+    _unknown(console, environments)
     console.print(f"{file}: {'written; look at its diff, and commit it' if changed else 'unchanged'}", soft_wrap=True)
 
 
 def _cells(change: Change) -> tuple[str, ...]:
-    before, after = change.before, change.after
-    stays = "kept as it was" if after is not None else UNKNOWN
-    words: dict[Kind, str] = {
-        "changed": _percent(before, after),
-        "new": "new",
-        "unchanged": "",
-        "not listed": f"not listed, {stays}",
-        "refused": f"refused, {stays}",
-    }
-    return (change.region, change.instance_type, _usd(before), _of_what(before), _usd(after), words[change.kind])
-
-
-def _of_what(price: HostingPrice | None) -> str:
-    """The date of a price, and its component where that is not hosting."""
-    if price is None:
-        return ""
-    component = "" if price.component == "hosting" else f", component {price.component}"
-    return f"{price.date or price.kind}{component}"
-
-
-def _percent(before: HostingPrice | None, after: HostingPrice | None) -> str:
-    if before is None or after is None:
-        return ""
-    old, new = (Decimal(str(each.usd_per_hour)) for each in (before, after))
-    return f"{(new - old) / old * 100:+.2f} %"
+    before, after, words = change.before, change.after, str(change.kind)
+    if change.kind in ("not listed", "refused"):
+        words += f", {'kept as it was' if after is not None else UNKNOWN}"
+    elif change.kind == "changed" and before is not None and after is not None:
+        old, new = (Decimal(str(each.usd_per_hour)) for each in (before, after))
+        words = f"{(new - old) / old * 100:+.2f} %"
+    dated = "" if before is None else before.date or before.kind
+    if before is not None and before.component != "hosting":
+        dated += f", component {before.component}"
+    return change.region, change.instance_type, _usd(before), dated, _usd(after), words
 
 
 def _known(region: str, known: Mapping[str, HostingPrice], *, own: Prices) -> Table:
@@ -127,21 +110,23 @@ def _sources(prices: Mapping[str, HostingPrice]) -> list[str]:
     return sorted({price.source for price in prices.values()})
 
 
-def _taken(uses: Iterable[Use]) -> Table:
+def _taken(environments: Iterable[Environment]) -> Table:
     table = _table("what the environments take", ("endpoint", "region", "instance type", "USD an hour", "who says so"))
-    for use in uses:
-        who = "" if use.price is None else use.price.short
-        table.add_row(
-            *map(Text, (f"{use.environment}/{use.endpoint}", use.region, use.instance_type, _usd(use.price), who))
-        )
+    for each in environments:
+        for endpoint in each.endpoints:
+            price = each.price(endpoint.instance_type)
+            name, who = f"{each.environment}/{endpoint.name}", "" if price is None else price.short
+            table.add_row(*map(Text, (name, each.region, endpoint.instance_type, _usd(price), who)))
     return table
 
 
-def _unknown(console: Console, uses: Sequence[Use]) -> None:
+def _unknown(console: Console, environments: Sequence[Environment]) -> None:
     who: dict[tuple[str, str], list[str]] = {}
-    for use in uses:
-        if use.price is None:
-            who.setdefault((use.instance_type, use.region), []).append(f"{use.environment}/{use.endpoint}")
+    for each in environments:
+        for endpoint in each.endpoints:
+            if each.price(endpoint.instance_type) is None:
+                users = who.setdefault((endpoint.instance_type, each.region), [])
+                users.append(f"{each.environment}/{endpoint.name}")
     for (name, region), endpoints in sorted(who.items()):
         update = f"tritonstack capacity prices update --region {region}"
         console.print(
@@ -168,8 +153,7 @@ def _table(title: str, columns: Sequence[str]) -> Table:
 
 
 def _console() -> Console:
-    console = Console(highlight=False, markup=False, emoji=False)
-    return console if console.is_terminal else Console(width=WIDTH, highlight=False, markup=False, emoji=False)
+    return table_console(WIDTH, highlight=False, markup=False, emoji=False)
 
 
 region_option = click.option("--region", "regions", multiple=True, help="A region; may be given again.")
@@ -195,7 +179,7 @@ def list_prices(*, regions: Sequence[str], environments: Sequence[str]) -> None:
     Without an option: every environment of the project. Reads only files.
     """
     chosen, loaded = _chosen(regions, environments)
-    show_prices(chosen, uses_of(loaded), project=project_folder())
+    show_prices(chosen, loaded, project=project_folder())
 
 
 @command.command("update")
@@ -235,8 +219,8 @@ def update(*, regions: Sequence[str], environments: Sequence[str], api_region: s
     changed = not file.exists() or file.read_text(encoding="utf-8") != text
     if changed:
         write_text(file, text)
-    show_update(found, uses_of(loaded), file=file, changed=changed)
-    return 1 if _unclear(found) else 0
+    show_update(found, loaded, file=file, changed=changed)
+    return 1 if found.unreadable or any(change.kind == "refused" for change in found.changes) else 0
 
 
 def _chosen(regions: Sequence[str], environments: Sequence[str]) -> tuple[tuple[str, ...], tuple[Environment, ...]]:
@@ -319,7 +303,3 @@ def _no_answer(error: NotKnownError) -> InputError | WorkFailedError:
         )
         return InputError([problem])
     return WorkFailedError(f"{error.found}\n  do: {error.advice} Nothing is written.")
-
-
-def _unclear(found: Update) -> bool:
-    return bool(found.unreadable) or any(change.kind == "refused" for change in found.changes)

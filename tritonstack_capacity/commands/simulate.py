@@ -10,12 +10,13 @@ from pathlib import Path
 
 import click
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from tritonstack import paths
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack_capacity.commands import table_console
 from tritonstack_capacity.simulation.answer import PERCENTILES, Answer, Latencies, answer
 from tritonstack_capacity.simulation.hit_ratio import SteadyState
 from tritonstack_capacity.simulation.report import about, answer_document, sentences
@@ -159,7 +160,7 @@ def command(
     if to_output:
         click.echo(document, nl=False)
     else:
-        _print(found)
+        table_console(WIDTH, highlight=False).print(simulate_view(found))
         if json_file is not None:
             write_text(json_file, document)
     if html is not None or png is not None:
@@ -177,13 +178,6 @@ def _prepared(scenario: Path, *, seed: int, trace: Path | None, problems: list[P
     if problems:
         raise InputError(problems)
     return prepared
-
-
-def _print(found: Answer) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(width=WIDTH, highlight=False)
-    console.print(simulate_view(found))
 
 
 def _draw(found: Answer, *, html: Path | None, png: Path | None) -> None:

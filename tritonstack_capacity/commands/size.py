@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
-from rich.console import Console
 
 from tritonstack.config import Environment, load_environment
 from tritonstack.config.loader import project_of
 from tritonstack.config.scaling import DEFAULT_SAFETY_FACTOR
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import project_folder
+from tritonstack_capacity.commands import table_console
 from tritonstack_capacity.commands.size_view import Proposal, proposal_document, proposal_view, size_document, size_view
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table, read_daily_curve
 from tritonstack_capacity.sizing.environment_diff import environment_diff
@@ -131,7 +131,7 @@ def command(
         edit = None if proposal is None else proposal_document(proposal, table=table)
         click.echo(json.dumps({**document, "edit": edit}, indent=2, allow_nan=False))
     else:
-        console = _console(stderr=file is not None)
+        console = table_console(WIDTH, stderr=file is not None)
         console.print(size_view(table, advice=advice if proposal is None else None))
         if proposal is not None:
             console.print(proposal_view(proposal, table=table))
@@ -140,18 +140,13 @@ def command(
         raise refusal
 
 
-def _console(*, stderr: bool) -> Console:
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(stderr=stderr, width=WIDTH)
-
-
 def _demand(*, load: str, latency_ms: str) -> Demand:
     texts = {"--load": load, "--latency-ms": latency_ms}
-    numbers = {option: number for option, text in texts.items() if (number := number_of(text)) is not None}
+    numbers = {option: number_of(text) or Decimal(0) for option, text in texts.items()}
     problems = [
         Problem(field=option, found=text, allowed=ABOVE_ZERO)
         for option, text in texts.items()
-        if option not in numbers or not is_above_zero(numbers[option])
+        if not is_above_zero(numbers[option])
     ]
     if problems:
         raise InputError(problems)

@@ -21,7 +21,7 @@ from tritonstack_capacity.simulation.instance import (
     Happening,
 )
 from tritonstack_capacity.simulation.scenario import Scenario
-from tritonstack_capacity.simulation.scenario_defaults import Price, Source
+from tritonstack_capacity.simulation.scenario_defaults import Source
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario
 from tritonstack_capacity.simulation.split import SplitAdvice, estimated_splits, simulated_split
 from tritonstack_capacity.simulation.trace import MINUTE, Floats, Integers, ModelTable, Trace
@@ -60,14 +60,6 @@ class FleetCost:
     def per_million(self) -> float | None:
         """Of a million calls."""
         return None if self.total is None or not self.calls else self.total * MILLION / self.calls
-
-
-def fleet_cost(price: Price, *, instance_seconds: float, seconds: float, calls: int) -> FleetCost:
-    """The cost of so much paid time in so many seconds."""
-    usd, source = price
-    return FleetCost(
-        usd_per_hour=usd, source=source, instance_hours=instance_seconds / HOUR, hours=seconds / HOUR, calls=calls
-    )
 
 
 PERCENTILES = (50, 90, 95, 99)
@@ -237,7 +229,7 @@ def series(happening: Happening, trace: Trace, *, thrash: Floats) -> Series:
 
     edges = np.searchsorted(place, np.arange(count + 1))
     warm = happening.calls.outcomes == HIT
-    fleet = [*happening.fleet]
+    fleet = happening.fleet
     ends = [min(each.seconds, seconds) for each in fleet[1:]] + [seconds]
     return Series(
         period=period,
@@ -335,7 +327,7 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
     instances = _instances(happening)
     thrash = thrash_times(happening, within=scenario.thrash_seconds)
     executions = float((models.popularity * models.of_each("least_seconds_each")).sum())
-    paid, peak_rate = happening.instance_seconds(), _peak_rate(trace)
+    (usd, source), peak_rate = prepared.price, _peak_rate(trace)
     steady, split = None, None
     if plan.machine.cached:
         typical = replace(plan, count=max(1, round(instances[1])))
@@ -351,7 +343,13 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
         calls=call_figures(happening, trace, after=after),
         loads=load_figures(happening, after=after, thrash=thrash, thrash_seconds=scenario.thrash_seconds),
         course=series(happening, trace, thrash=thrash),
-        cost=fleet_cost(prepared.price, instance_seconds=paid, seconds=trace.seconds, calls=len(trace)),
+        cost=FleetCost(
+            usd_per_hour=usd,
+            source=source,
+            instance_hours=happening.instance_seconds() / HOUR,
+            hours=trace.seconds / HOUR,
+            calls=len(trace),
+        ),
         instances=instances,
         held=_held(happening, after=after),
         busiest=executions * peak_rate / (plan.machine.executions * instances[1]),

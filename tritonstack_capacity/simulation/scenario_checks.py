@@ -320,11 +320,7 @@ def check_warm_up(minutes: float, *, seconds: float) -> Iterator[Problem]:
 
 
 def check_limit(limit_ms: float, groups: Groups) -> Iterator[Problem]:
-    """A limit that even calls that meet nothing else would miss."""
-    yield from as_far_as_readable(_check_limit(limit_ms, groups))
-
-
-def _check_limit(limit_ms: float, groups: Groups) -> Iterator[Problem]:
+    """A limit that even calls that meet nothing else would miss; see ``as_far_as_readable``."""
     shares = [(group, group.count if group.share is None else group.share) for _, group in groups]
     late = sum(share * _late(group, limit_ms) for group, share in shares)
     if late <= 0.05 * sum(share for _, share in shares):

@@ -18,6 +18,7 @@ from tritonstack_capacity.simulation.fleet import FleetPlan
 from tritonstack_capacity.simulation.instance import Machine
 from tritonstack_capacity.simulation.scenario import MIB, MOST_MODELS, Arrivals, Instance, ModelGroup, Scenario
 from tritonstack_capacity.simulation.scenario_checks import (
+    as_far_as_readable,
     check_arrivals,
     check_instance,
     check_limit,
@@ -119,6 +120,9 @@ def fleet_plan(scenario: Scenario, *, seconds: float) -> FleetPlan:
         keep_on_disk=cold.keep_on_disk and cached,
         cached=cached,
     )
+    changes: tuple[LimitChange, ...] = ()
+    if scenario.scaling is not None and (starts := start_of(scenario.arrivals)) is not None:
+        changes = limit_changes(scenario.scaling.schedules, starts=starts, seconds=seconds)
     return FleetPlan(
         machine=machine,
         count=instance.count,
@@ -126,15 +130,8 @@ def fleet_plan(scenario: Scenario, *, seconds: float) -> FleetPlan:
         spill_calls=scenario.spill_calls,
         scaling=scenario.scaling,
         speed=scenario.autoscaling,
-        changes=_changes(scenario, seconds=seconds),
+        changes=changes,
     )
-
-
-def _changes(scenario: Scenario, *, seconds: float) -> tuple[LimitChange, ...]:
-    starts = start_of(scenario.arrivals)
-    if scenario.scaling is None or starts is None:
-        return ()
-    return limit_changes(scenario.scaling.schedules, starts=starts, seconds=seconds)
 
 
 Found = TypeVar("Found")
@@ -172,12 +169,18 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
     """
     document = read_yaml(path)
     filled = _filled(document, path.parent)
-    file = trace if trace is not None else _trace_file(filled.value, path.parent)
+    value = filled.value if isinstance(filled.value, dict) else {}
+    arrivals = readable(Arrivals, value.get("arrivals"))
+    file = trace
+    if trace is None and arrivals is not None and has(arrivals, "trace", "curve"):
+        file = None if arrivals.trace is None or arrivals.curve else path.parent / arrivals.trace
     elsewhere: list[Problem] = []
-    names = _names(filled.value)
+    names = _names(value)
     recorded = None if file is None else _unless_wrong(elsewhere, partial(read_trace, file, names=names))
     price = _price(filled, elsewhere)
-    seconds = _duration(filled.value) if file is None else None if recorded is None else recorded.seconds
+    seconds = None if recorded is None else recorded.seconds
+    if file is None and arrivals is not None and has(arrivals, "duration_minutes"):
+        seconds = None if arrivals.duration_minutes is None else arrivals.duration_minutes * MINUTE
     findings, scenario = _read(filled, document, traced=trace is not None, seconds=seconds)
     problems = filled.problems + with_lines(findings, path, document=document) + elsewhere
     if scenario is None or price is None or problems:
@@ -251,37 +254,22 @@ def _cross_checks(value: dict[str, Any], *, traced: bool, seconds: float | None)
         yield from check_scaling(scaling, instance=instance, arrivals=arrivals)
     limit, warm_up = value.get("latency_limit_ms"), value.get("warm_up_minutes")
     if isinstance(limit, int | float) and limit > 0 and groups:
-        yield from check_limit(float(limit), groups)
+        yield from as_far_as_readable(check_limit(float(limit), groups))
     if isinstance(warm_up, int | float) and seconds is not None:
         yield from check_warm_up(float(warm_up), seconds=seconds)
 
 
-def _groups(value: object) -> Iterator[tuple[int, ModelGroup]]:
-    raw = value.get("models") if isinstance(value, dict) else None
+def _groups(value: dict[str, Any]) -> Iterator[tuple[int, ModelGroup]]:
+    raw = value.get("models")
     for place, each in enumerate(raw if isinstance(raw, list) else []):
         group = readable(ModelGroup, each)
         if group is not None:
             yield place, group
 
 
-def _names(value: object) -> tuple[str, ...] | None:
+def _names(value: dict[str, Any]) -> tuple[str, ...] | None:
     """Of all models; None where a group cannot be read, or there are too many."""
     groups = tuple(group for _, group in _groups(value) if has(group, "name", "count"))
-    raw = value.get("models") if isinstance(value, dict) else None
+    raw = value.get("models")
     known = isinstance(raw, list) and len(raw) == len(groups) and sum(each.count for each in groups) <= MOST_MODELS
     return model_names(groups) if known else None
-
-
-def _trace_file(value: object, folder: Path) -> Path | None:
-    arrivals = readable(Arrivals, value.get("arrivals")) if isinstance(value, dict) else None
-    if arrivals is None or not has(arrivals, "trace", "curve") or arrivals.trace is None or arrivals.curve:
-        return None
-    return folder / arrivals.trace
-
-
-def _duration(value: object) -> float | None:
-    """How long a curve's calls come, seconds; None where that cannot be read."""
-    arrivals = readable(Arrivals, value.get("arrivals")) if isinstance(value, dict) else None
-    if arrivals is None or not has(arrivals, "duration_minutes") or arrivals.duration_minutes is None:
-        return None
-    return arrivals.duration_minutes * MINUTE

@@ -6,7 +6,6 @@ import csv
 import gzip
 import math
 import re
-import zlib
 from array import array
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tritonstack.errors import InputError, Problem
+from tritonstack_capacity.csv_file import csv_problem, reading
 from tritonstack_capacity.simulation.scenario import LONGEST_MINUTES, MOST_CALLS, ModelGroup, RatePoint
 
 if TYPE_CHECKING:
@@ -54,12 +54,6 @@ class ModelKind:
     max_batch: int
     delay: float
     copies: int
-
-    @property
-    def alone_seconds(self) -> float:
-        """Latency of a request that meets nothing else, at least; the mean where times are exponential."""
-        waits = self.delay if self.max_batch > 1 else 0.0
-        return waits + self.fixed + self.per_item
 
     @property
     def least_seconds_each(self) -> float:
@@ -207,20 +201,15 @@ def read_trace(file: Path, *, names: Sequence[str] | None) -> Trace:
             an unknown model, no call, too many. Of many such lines the first are listed, and how many more there
             are.
     """
-    try:
-        with _opened(file) as stream:
-            reader = csv.reader(stream, strict=True)
-            header = next(reader, [])
-            if header != COLUMNS:
-                found = _shown(",".join(header))
-                raise InputError([_problem(file, "line 1", found, f"{','.join(COLUMNS)}, then a line for each call")])
-            known = defaultdict(int) if names is None else {name: number for number, name in enumerate(names)}
-            return _calls(file, reader, numbers=known)
-    except (csv.Error, UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        allowed = "comma-separated values in UTF-8, as they are or packed by gzip"
-        raise InputError([_problem(file, "", f"no CSV: {error}", allowed)]) from error
-    except OSError as error:
-        raise InputError([_problem(file, "", error.strerror or "unreadable", "a CSV file")]) from error
+    allowed = "comma-separated values in UTF-8, as they are or packed by gzip"
+    with reading(file, allowed=allowed), _opened(file) as stream:
+        reader = csv.reader(stream, strict=True)
+        header = next(reader, [])
+        if header != COLUMNS:
+            found = _shown(",".join(header))
+            raise InputError([csv_problem(file, "line 1", found, f"{','.join(COLUMNS)}, then a line for each call")])
+        known = defaultdict(int) if names is None else {name: number for number, name in enumerate(names)}
+        return _calls(file, reader, numbers=known)
 
 
 def _opened(file: Path) -> TextIO:
@@ -257,13 +246,13 @@ def _calls(file: Path, rows: Reader, *, numbers: dict[str, int]) -> Trace:
         times.append(moment)
         models.append(model)
         if len(times) > MOST_CALLS:
-            raise InputError([_problem(file, "", f"more than {MOST_CALLS} calls", f"at most {MOST_CALLS}")])
+            raise InputError([csv_problem(file, "", f"more than {MOST_CALLS} calls", f"at most {MOST_CALLS}")])
     if wrong:
         more = len(wrong) - MOST_TOLD
-        told = [] if more <= 0 else [_problem(file, "", f"{more} more such problems", "none", "mend these first")]
+        told = [] if more <= 0 else [csv_problem(file, "", f"{more} more such problems", "none", "mend these first")]
         raise InputError(wrong[:MOST_TOLD] + told)
     if not times:
-        raise InputError([_problem(file, "", "no call", "a line for each call")])
+        raise InputError([csv_problem(file, "", "no call", "a line for each call")])
     seconds = math.nextafter(before, math.inf) if before else 1.0
     return Trace(times=np.array(times), models=np.array(models, dtype=np.int64), seconds=seconds)
 
@@ -272,7 +261,7 @@ def _faults(file: Path, line: int, row: list[str], *, before: float, numbers: di
     """All that is wrong with a line."""
     place = f"line {line}"
     if len(row) != len(COLUMNS):
-        return [_problem(file, place, f"{len(row)} values", "time_seconds,model")]
+        return [csv_problem(file, place, f"{len(row)} values", "time_seconds,model")]
     faults = []
     moment = float(row[0]) if NUMBER.fullmatch(row[0]) else math.nan
     if not before <= moment <= LATEST:
@@ -281,13 +270,9 @@ def _faults(file: Path, line: int, row: list[str], *, before: float, numbers: di
         if moment > LATEST:
             allowed = f"seconds from the beginning, at most {LATEST:,.0f}"
             advice = "Subtract the moment of the first call, where times are since 1970."
-        faults.append(_problem(file, f"{place}, time_seconds", _shown(row[0]), allowed, advice))
+        faults.append(csv_problem(file, f"{place}, time_seconds", _shown(row[0]), allowed, advice))
     if not isinstance(numbers, defaultdict) and row[1] not in numbers:
         names = list(numbers)
         known = ", ".join(names[:3]) + (f", … {names[-1]}" if len(names) > 3 else "")
-        faults.append(_problem(file, f"{place}, model", _shown(row[1]), f"a model of the scenario: {known}"))
+        faults.append(csv_problem(file, f"{place}, model", _shown(row[1]), f"a model of the scenario: {known}"))
     return faults
-
-
-def _problem(file: Path, place: str, found: str, allowed: str, advice: str = "") -> Problem:
-    return Problem(file=str(file), field=place, found=found, allowed=allowed, advice=advice)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem
+from tritonstack_capacity.csv_file import csv_problem, reading
 from tritonstack_capacity.sizing.measurements import (
     ABOVE_ZERO,
     InstancePrice,
     Measurement,
-    Measurements,
     PriceOf,
     is_above_zero,
     number_of,
@@ -46,16 +46,11 @@ def read_daily_curve(file: Path) -> DailyCurve:
     Raises:
         InputError: unreadable, not the two columns, not each hour from 0 to 23 once, a load below zero, none above it.
     """
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.DictReader(stream, strict=True)
-            if tuple(reader.fieldnames or ()) != COLUMNS:
-                raise InputError([_problem(file, "line 1", ",".join(reader.fieldnames or ()), ",".join(COLUMNS))])
-            lines = [(reader.line_num, row) for row in reader]
-    except OSError as error:
-        raise InputError([_problem(file, "", error.strerror or "unreadable", "a CSV file")]) from error
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError([_problem(file, "", f"no CSV: {error}", "comma-separated values in UTF-8")]) from error
+    with reading(file), file.open(newline="", encoding="utf-8-sig") as stream:
+        reader = csv.DictReader(stream, strict=True)
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise InputError([csv_problem(file, "line 1", ",".join(reader.fieldnames or ()), ",".join(COLUMNS))])
+        lines = [(reader.line_num, row) for row in reader]
     return _curve(file, lines)
 
 
@@ -65,30 +60,26 @@ def _curve(file: Path, lines: list[tuple[int, dict[str | None, str | list[str] |
     for number, row in lines:
         if None in row or None in row.values():
             found = "more or fewer values than columns"
-            problems.append(_problem(file, f"line {number}", found, "one for each column"))
+            problems.append(csv_problem(file, f"line {number}", found, "one for each column"))
             continue
         hour, load = (number_of(str(row[column])) for column in COLUMNS)
         if hour is None or hour != hour.to_integral_value() or not 0 <= hour < HOURS:
-            problems.append(_problem(file, f"line {number}, hour", str(row.get("hour")), "a whole number, 0 to 23"))
+            problems.append(csv_problem(file, f"line {number}, hour", str(row.get("hour")), "a whole number, 0 to 23"))
         elif int(hour) in loads:
-            problems.append(_problem(file, f"line {number}, hour", f"{hour} a second time", "each hour once"))
+            problems.append(csv_problem(file, f"line {number}, hour", f"{hour} a second time", "each hour once"))
         elif load is None or (load != 0 and not is_above_zero(load)):
             found = str(row.get("invocations_per_min"))
-            problems.append(_problem(file, f"line {number}, invocations_per_min", found, f"zero, or {ABOVE_ZERO}"))
+            problems.append(csv_problem(file, f"line {number}, invocations_per_min", found, f"zero, or {ABOVE_ZERO}"))
         else:
             loads[int(hour)] = load
     missing = [str(hour) for hour in range(HOURS) if hour not in loads]
     if not problems and missing:
-        problems.append(_problem(file, "hour", f"nothing for {', '.join(missing)}", "each hour from 0 to 23"))
+        problems.append(csv_problem(file, "hour", f"nothing for {', '.join(missing)}", "each hour from 0 to 23"))
     if not problems and not any(loads.values()):
-        problems.append(_problem(file, "invocations_per_min", "zero all day", "a load above zero in some hour"))
+        problems.append(csv_problem(file, "invocations_per_min", "zero all day", "a load above zero in some hour"))
     if problems:
         raise InputError(problems)
     return DailyCurve(loads=tuple(loads[hour] for hour in range(HOURS)))
-
-
-def _problem(file: Path, place: str, found: str, allowed: str) -> Problem:
-    return Problem(file=str(file), field=place, found=found, allowed=allowed)
 
 
 MINUTES_IN_AN_HOUR = 60
@@ -106,16 +97,6 @@ class Demand:
 
     invocations_per_minute: Decimal
     latency_ms: Decimal
-
-    def __post_init__(self) -> None:
-        fields = (("--load", self.invocations_per_minute), ("--latency-ms", self.latency_ms))
-        wrong = [
-            Problem(field=name, found=str(value), allowed=ABOVE_ZERO)
-            for name, value in fields
-            if not is_above_zero(value)
-        ]
-        if wrong:
-            raise InputError(wrong)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,9 +173,9 @@ class CapacityTable:
         return min(self.rows, key=lambda row: (row.measurement.latency_ms, row.measurement.line))
 
 
-def capacity_table(measurements: Measurements, *, demand: Demand, price_of: PriceOf) -> CapacityTable:
+def capacity_table(measured: Iterable[Measurement], *, demand: Demand, price_of: PriceOf) -> CapacityTable:
     """Each measurement at ``demand``."""
-    rows = tuple(capacity_row(row, demand=demand, price=price_of(row)) for row in measurements.rows)
+    rows = tuple(capacity_row(row, demand=demand, price=price_of(row)) for row in measured)
     return CapacityTable(demand=demand, rows=rows)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack.errors import InputError, Problem
+from tritonstack_capacity.csv_file import csv_problem, reading
 from tritonstack_capacity.measurement_columns import (
     CONFIGURATION,
     GPUS,
@@ -83,14 +84,6 @@ class Measurement:
         return f"{self.configuration} on {self.instance_type}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measurements:
-    """A file of measurements, in its own order; at least one row."""
-
-    file: Path
-    rows: tuple[Measurement, ...]
-
-
 # The columns of the published table (AWS Machine Learning Blog, the load test of BERT large): ``configuration_name``,
 # ``instance_type``, ``invocations_per_min_per_instance`` and ``model_latency_as_printed`` (milliseconds) are needed;
 # ``implied_hourly_price_usd`` is the price of an instance type; ``gpus`` is compared with the catalogue; other columns
@@ -101,54 +94,42 @@ ABSENT = ("", "NA")
 MOST_ROWS = 10_000
 
 
-def read_measurements(file: Path) -> Measurements:
-    """The rows of ``file``.
+def read_measurements(file: Path) -> tuple[Measurement, ...]:
+    """The rows of ``file`` in its own order; at least one.
 
     Raises:
         InputError: no such file, a column that is missing, a value that is none, or rows that contradict each other or
             the catalogue; all at once.
     """
-    rows = tuple(_rows(file))
     reader = _Reader(file)
-    found = [reader.row(line, row) for line, row in rows]
+    found = [reader.row(line, row) for line, row in list(_rows(file))]
     measurements = reader.compared(tuple(each for each in found if each is not None))
     if reader.problems:
         raise InputError(reader.problems)
     if not measurements:
-        raise InputError([_problem(file, "", "no row", "a line for each configuration and instance type")])
-    return Measurements(file=file, rows=measurements)
+        raise InputError([csv_problem(file, "", "no row", "a line for each configuration and instance type")])
+    return measurements
 
 
 def _rows(file: Path) -> Iterator[tuple[int, Mapping[str, str] | None]]:
     """Each line's number and values; None for values that are not as many as the header has names."""
-    try:
-        with file.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.DictReader(stream, strict=True)
-            names = reader.fieldnames or []
-            _check_header(file, names)
-            for row in reader:
-                if reader.line_num > MOST_ROWS:
-                    raise InputError([_problem(file, "", f"more than {MOST_ROWS} lines", "a table of measurements")])
-                yield reader.line_num, _whole(row)
-    except OSError as error:
-        raise InputError([_problem(file, "", error.strerror or "unreadable", "a CSV file")]) from error
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError([_problem(file, "", f"no CSV: {error}", "comma-separated values in UTF-8")]) from error
+    with reading(file), file.open(newline="", encoding="utf-8-sig") as stream:
+        reader = csv.DictReader(stream, strict=True)
+        _check_header(file, reader.fieldnames or [])
+        for row in reader:
+            if reader.line_num > MOST_ROWS:
+                raise InputError([csv_problem(file, "", f"more than {MOST_ROWS} lines", "a table of measurements")])
+            whole = None not in row and None not in row.values()
+            yield reader.line_num, {name: value.strip() for name, value in row.items()} if whole else None
 
 
 def _check_header(file: Path, names: Sequence[str]) -> None:
     missing = [name for name in NEEDED if name not in names]
     twice = sorted({name for name in names if list(names).count(name) > 1})
-    problems = [_problem(file, "line 1", f"no column {name}", f"columns {', '.join(NEEDED)}") for name in missing]
-    problems += [_problem(file, "line 1", f"column {name} twice", "each column once") for name in twice]
+    problems = [csv_problem(file, "line 1", f"no column {name}", f"columns {', '.join(NEEDED)}") for name in missing]
+    problems += [csv_problem(file, "line 1", f"column {name} twice", "each column once") for name in twice]
     if problems:
         raise InputError(problems)
-
-
-def _whole(row: dict[str | None, str | list[str] | None]) -> Mapping[str, str] | None:
-    if None in row or None in row.values():
-        return None
-    return {str(name): str(value).strip() for name, value in row.items()}
 
 
 class _Reader:
@@ -162,7 +143,7 @@ class _Reader:
         """The measurement of a line; None where it has problems."""
         if row is None:
             self.problems.append(
-                _problem(self.file, f"line {line}", "more or fewer values than columns", "one for each column")
+                csv_problem(self.file, f"line {line}", "more or fewer values than columns", "one for each column")
             )
             return None
         before = len(self.problems)
@@ -220,15 +201,11 @@ class _Reader:
         return number
 
     def _add(self, line: int, column: str, found: str, allowed: str, advice: str = "") -> None:
-        self.problems.append(_problem(self.file, f"line {line}, {column}", found, allowed, advice))
+        self.problems.append(csv_problem(self.file, f"line {line}, {column}", found, allowed, advice))
 
 
 _ONCE = "leave one of them out, or give them two names"
 _OVERRIDE = "take prices of one day and region, or leave the column of prices out: listed prices are taken then"
-
-
-def _problem(file: Path, place: str, found: str, allowed: str, advice: str = "") -> Problem:
-    return Problem(file=str(file), field=place, found=found, allowed=allowed, advice=advice)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,7 +47,7 @@ def test_fifty_calls_to_an_endpoint_and_to_its_container(project: Project, deplo
     assert [one["payload_format"] for one in both] == ["binary", "json"]
     assert {one["way"] for one in both} == {"container"}
     assert all(point["all"]["failed"] == 0 and point["all"]["answered"] > 5 for one in both for point in one["points"])
-    assert [row.instance_type for row in read_measurements(tmp_path / "container" / "measurements.csv").rows] == [
+    assert [row.instance_type for row in read_measurements(tmp_path / "container" / "measurements.csv")] == [
         "this-machine",
         "this-machine",
     ]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tritonstack_capacity.bench.load import Call, Phase, Samples, steps
 from tritonstack_capacity.bench.measuring import (
-    Figures,
+    FiguresPart,
     StabilityRule,
     StopConditions,
     agreement,
@@ -52,7 +52,7 @@ def test_the_interval_of_a_mean_is_scipys() -> None:
 def test_percentiles_are_linear_between_the_nearest() -> None:
     found = percentiles(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), (50.0, 90.0, 95.0, 99.0))
 
-    assert found == pytest.approx({50.0: 3.0, 90.0: 4.6, 95.0: 4.8, 99.0: 4.96})
+    assert found == pytest.approx({"50": 3.0, "90": 4.6, "95": 4.8, "99": 4.96})
 
 
 def test_a_rate_counts_what_was_answered_in_its_time() -> None:
@@ -82,8 +82,8 @@ def test_latencies_are_of_the_calls_that_were_due_in_its_time() -> None:
     assert by_due.per_minute == by_end.per_minute == 120
 
 
-def found_figures(*, per_minute: float = 600.0, p95: float | None = 100.0, failed: int = 0) -> Figures:
-    return Figures(
+def found_figures(*, per_minute: float = 600.0, p95: float | None = 100.0, failed: int = 0) -> FiguresPart:
+    return FiguresPart(
         seconds=10.0,
         answered=100,
         failed=failed,
@@ -91,7 +91,7 @@ def found_figures(*, per_minute: float = 600.0, p95: float | None = 100.0, faile
         mean_ms=p95,
         least_ms=p95,
         most_ms=p95,
-        percentiles_ms={} if p95 is None else {95.0: p95},
+        percentiles_ms={} if p95 is None else {"95": p95},
         late_ms=0.0,
     )
 
@@ -129,7 +129,7 @@ def test_rounds_agree_where_rate_and_latency_do(
         (StopConditions(), found_figures(failed=12), "12 of 112 calls failed"),
     ],
 )
-def test_when_no_more_load_follows(conditions: StopConditions, found: Figures, reason: str | None) -> None:
+def test_when_no_more_load_follows(conditions: StopConditions, found: FiguresPart, reason: str | None) -> None:
     assert conditions.reason(found) == reason
 
 

@@ -143,7 +143,7 @@ def test_each_load_has_what_was_counted_since_the_one_before_and_what_cannot_be_
 
     told = Told()
     counters = ServerCounters(counting, progress=told)
-    assert [counters.since(), counters.since()] == [(), ()]
+    assert [counters.since(), counters.since()] == [[], []]
     assert told.notes == [f"without Triton's own figures: port 8002 does not answer\n  do: {ADVICE}"]
 
 
@@ -199,4 +199,4 @@ def test_sagemakers_latencies_are_of_whole_minutes_and_in_milliseconds() -> None
 
 
 def test_a_caller_who_may_not_ask_gets_none() -> None:
-    assert endpoint_figures(CloudWatch(refuses=True), endpoint="e", variant="v", begin=BEGIN, end=END) == ()
+    assert endpoint_figures(CloudWatch(refuses=True), endpoint="e", variant="v", begin=BEGIN, end=END) == []

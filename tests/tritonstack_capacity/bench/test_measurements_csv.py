@@ -10,7 +10,7 @@ import pytest
 from tests.tritonstack_capacity.bench.documents import CONFIG, document, point, result
 from tritonstack_capacity.bench.document import COLUMNS, BenchDocument, measurements_csv
 from tritonstack_capacity.sizing.capacity import Demand, capacity_table
-from tritonstack_capacity.sizing.measurements import Measurements, prices, read_measurements
+from tritonstack_capacity.sizing.measurements import Measurement, prices, read_measurements
 
 SLOW_AND_FAST = (
     point(users=1, per_minute=1000, p95=60),
@@ -19,7 +19,7 @@ SLOW_AND_FAST = (
 )
 
 
-def read(folder: Path, found: BenchDocument) -> Measurements:
+def read(folder: Path, found: BenchDocument) -> tuple[Measurement, ...]:
     file = folder / "measurements.csv"
     file.write_text(measurements_csv(found))
     return read_measurements(file)
@@ -40,7 +40,7 @@ def test_size_reads_it_and_recommends_from_it(tmp_path: Path) -> None:
 
 
 def test_where_no_load_is_within_the_limit_the_row_is_the_fastest_and_misses_it(tmp_path: Path) -> None:
-    [row] = read(tmp_path, document(result("plain", *SLOW_AND_FAST), limit_ms=50)).rows
+    [row] = read(tmp_path, document(result("plain", *SLOW_AND_FAST), limit_ms=50))
 
     assert row.latency_ms == 60
 
@@ -48,7 +48,7 @@ def test_where_no_load_is_within_the_limit_the_row_is_the_fastest_and_misses_it(
 def test_both_formats_of_a_configuration_are_two_rows_with_names_of_their_own(tmp_path: Path) -> None:
     both = (result("plain", SLOW_AND_FAST[0]), result("plain", SLOW_AND_FAST[1], payload_format="json"))
 
-    names = [row.configuration for row in read(tmp_path, document(*both)).rows]
+    names = [row.configuration for row in read(tmp_path, document(*both))]
 
     assert names == ["plain-binary", "plain-json"]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
 
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table
-from tritonstack_capacity.sizing.measurements import Measurement, Measurements, prices
+from tritonstack_capacity.sizing.measurements import Measurement, prices
 
 UNPRICED_TYPE = "ml.none.xlarge"
 
@@ -27,7 +26,7 @@ def measurement(
 def table_of(*rows: Measurement, load: str = "6000", limit: str = "100") -> CapacityTable:
     """The table of ``rows``."""
     return capacity_table(
-        Measurements(file=Path("rows.csv"), rows=rows),
+        rows,
         demand=Demand(invocations_per_minute=Decimal(load), latency_ms=Decimal(limit)),
         price_of=prices(region="us-east-1", overrides={}),
     )

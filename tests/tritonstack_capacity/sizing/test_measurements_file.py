@@ -27,7 +27,7 @@ def problems(file: Path) -> list[tuple[str, str]]:
 
 
 def test_the_four_columns_are_enough(tmp_path: Path) -> None:
-    [row] = read_measurements(write(tmp_path, HEADER, "plain,ml.g5.xlarge,1200,80")).rows
+    [row] = read_measurements(write(tmp_path, HEADER, "plain,ml.g5.xlarge,1200,80"))
     assert (row.configuration, row.instance_type, row.usd_per_hour, row.line) == ("plain", "ml.g5.xlarge", None, 2)
 
 
@@ -91,7 +91,7 @@ def test_every_problem_is_named_with_its_line_and_column(
 
 def test_a_price_in_one_row_is_that_of_its_instance_type(tmp_path: Path) -> None:
     rows = ("a,ml.g4dn.xlarge,1,80,0.7364", "b,ml.g4dn.xlarge,1,80,NA", "c,ml.g4dn.xlarge,1,80,")
-    found = read_measurements(write(tmp_path, f"{HEADER},implied_hourly_price_usd", *rows)).rows
+    found = read_measurements(write(tmp_path, f"{HEADER},implied_hourly_price_usd", *rows))
     assert [str(row.usd_per_hour) for row in found] == ["0.7364"] * 3
 
 
@@ -107,6 +107,6 @@ def test_no_text_ends_in_anything_but_rows_or_problems(tmp_path_factory: pytest.
     file = tmp_path_factory.mktemp("measured") / "any.csv"
     file.write_text(f"{HEADER}\n{text}", newline="")
     try:
-        assert read_measurements(file).rows
+        assert read_measurements(file)
     except InputError as refused:
         assert refused.problems

@@ -12,7 +12,6 @@ from tests.tritonstack_capacity.sizing.test_environment_diff import HEAD, endpoi
 from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError, Problem
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table
-from tritonstack_capacity.sizing.measurements import Measurements
 from tritonstack_capacity.sizing.scaling_advice import scaling_target
 
 SMALL, LARGE, OTHER = "ml.g4dn.xlarge", "ml.g5.xlarge", "ml.g5.4xlarge"
@@ -70,7 +69,7 @@ def test_a_configuration_narrows_the_rows(tmp_path: Path) -> None:
 def test_without_prices_none_is_the_cheapest_but_a_named_endpoint_needs_none(tmp_path: Path) -> None:
     rows = (measurement(name="plain", type_=SMALL), measurement(name="batched", type_=SMALL, rate="700"))
     table = capacity_table(
-        Measurements(file=tmp_path, rows=rows),
+        rows,
         demand=Demand(invocations_per_minute=Decimal(6000), latency_ms=Decimal(100)),
         price_of=lambda _: None,
     )

@@ -1,0 +1,28 @@
+"""CSV files that people give: where a problem stands, and what is wrong with a file that cannot be read."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tritonstack.errors import InputError, Problem
+
+
+def csv_problem(file: Path, place: str, found: str, allowed: str, advice: str = "") -> Problem:
+    """A problem of a file; ``place``: ``line 3, hour``, or empty for the whole."""
+    return Problem(file=str(file), field=place, found=found, allowed=allowed, advice=advice)
+
+
+@contextmanager
+def reading(file: Path, *, allowed: str = "comma-separated values in UTF-8") -> Iterator[None]:
+    """Raise InputError where ``file`` cannot be read as CSV."""
+    try:
+        yield
+    except (csv.Error, UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError([csv_problem(file, "", f"no CSV: {error}", allowed)]) from error
+    except OSError as error:
+        raise InputError([csv_problem(file, "", error.strerror or "unreadable", "a CSV file")]) from error
