@@ -7,8 +7,6 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from benchmarks.__main__ import LONG
 from benchmarks.scenarios.claims import Claim, Figure, Tried, Verdict, tried
@@ -129,11 +127,3 @@ def test_the_interval_lies_between_the_values_that_the_binomial_distribution_nam
 def test_five_values_are_too_few_to_say_how_sure_the_median_is(count: int) -> None:
     found = median_interval([3.0] * count)
     assert (found.median, found.low, found.high, found.share) == (3.0, None, None, None)
-
-
-@given(st.lists(st.floats(0.001, 1000), min_size=6, max_size=40))
-def test_the_median_lies_in_its_interval(values: list[float]) -> None:
-    found = median_interval(values)
-    assert found.low is not None
-    assert found.high is not None
-    assert min(values) <= found.low <= found.median <= found.high <= max(values)

@@ -68,22 +68,15 @@ def run_against(server: TinyServer, calls: int, callers: int = 1) -> tuple[list[
     return asyncio.run(both())
 
 
-def test_each_call_is_timed_on_one_kept_alive_connection() -> None:
-    server = TinyServer(lambda _: answer("200 OK", b"right"))
-    times, rate = run_against(server, calls=20)
-    assert len(times) == 20
-    assert all(time > 0 for time in times)
-    assert rate > 0
-    assert server.connections == 1
-    assert set(server.requests) == {REQUEST}
-
-
 @pytest.mark.parametrize(
     "wrong",
     [answer("200 OK", b"wrong"), answer("500 Internal Server Error", b"right"), None],
     ids=["wrong body", "wrong status", "closed"],
 )
-def test_a_wrong_answer_ends_the_measurement(wrong: bytes | None) -> None:
+def test_calls_are_timed_on_one_connection_and_a_wrong_answer_ends_the_measurement(wrong: bytes | None) -> None:
+    good = TinyServer(lambda _: answer("200 OK", b"right"))
+    times, rate = run_against(good, calls=20)
+    assert (len(times), min(times) > 0, rate > 0, good.connections) == (20, True, True, 1)
     server = TinyServer(lambda number: answer("200 OK", b"right") if number < 5 else wrong)
     with pytest.raises(WrongAnswerError):
         run_against(server, calls=20)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,13 +11,12 @@ import pytest
 from benchmarks import measurements
 from benchmarks.scenarios.measuring import Measured, Repeats, Step, measure
 from benchmarks.scenarios.outcome import keep, kept
-from benchmarks.scenarios.picture import AXIS, MARKS, picture
+from benchmarks.scenarios.picture import MARKS, picture
 from benchmarks.scenarios.report import Section, page
 from benchmarks.scenarios.served import Way
 from benchmarks.scenarios.table import DYNAMIC, PLAIN, SCENARIOS
 from tests.benchmarks.measured import outcome_of
 from tritonstack.errors import WorkFailedError
-from tritonstack.paths import REPOSITORY
 from tritonstack_local.container.repository import TritonFiles
 
 OUTCOMES = {name: outcome_of(scenario) for name, scenario in SCENARIOS.items()}
@@ -146,17 +142,6 @@ def test_the_table_of_claims_says_what_is_claimed_what_is_here_and_the_verdict()
     assert "Taken beside other load" not in text
 
 
-def test_the_picture_is_the_same_for_the_same_figures_and_shows_every_claim() -> None:
-    claims = [one for section in SECTIONS for one in section.tried]
-    drawn = picture(claims)
-    assert drawn == picture(claims)
-    assert drawn.count("<circle") == len(claims) == sum(len(scenario.claims) for scenario in SCENARIOS.values())
-    assert AXIS in drawn
-    assert drawn.count('class="claimed"') == sum(one.claim.times != 1 for one in claims)
-    other = replace(claims[0], ratio=replace(claims[0].ratio, median=claims[0].ratio.median * 1.5))
-    assert picture([other, *claims[1:]]) != drawn
-
-
 def test_a_ratio_beyond_the_axis_is_an_arrow_at_its_end_and_presses_no_other_together() -> None:
     claims = [one for section in SECTIONS for one in section.tried]
     far = replace(claims[0], ratio=replace(claims[0].ratio, median=5500.0, low=5000.0, high=6000.0))
@@ -182,26 +167,3 @@ def test_a_scenario_is_measured_on_the_real_triton(tmp_path: Path) -> None:
     assert batched.load.mean_batch is not None
     assert batched.load.mean_batch > 1.5
     assert plain.archive_bytes > 130e6
-
-
-@pytest.mark.long
-def test_ctrl_c_on_the_real_triton_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-m", "benchmarks.measurements", "warm-up", "--again"]
-    run = subprocess.Popen(command, cwd=REPOSITORY, env=environment, stderr=subprocess.PIPE, text=True)
-    try:
-        _wait(lambda: any(tmp_path.glob("measurements-*/container/models/*/model")), run)
-        run.send_signal(2)
-        _, said = run.communicate(timeout=60)
-    finally:
-        run.kill()
-    assert run.returncode == 130
-    assert "interrupted; docs/ is as it was" in said
-    assert "Traceback" not in said
-    assert list(tmp_path.iterdir()) == []
-
-
-def _wait(done: Callable[[], bool], run: subprocess.Popen[str]) -> None:
-    while not done():
-        with pytest.raises(subprocess.TimeoutExpired):
-            run.wait(timeout=0.1)

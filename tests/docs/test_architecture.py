@@ -11,7 +11,6 @@ import pytest
 
 from scripts.documentation.architecture_page import access, packages_picture, serving_picture, stacks_picture
 from scripts.documentation.import_graph import OUTBUILDINGS, SINGLE, import_graph, joined, reachable
-from scripts.documentation.markdown import MARK
 from scripts.documentation.stack_graph import SHOWN, SHOWN_SERVING, shown_environment, stack_graph
 from tests.e2e.project import REPOSITORY
 
@@ -25,13 +24,6 @@ def test_every_resource_of_the_shown_stacks_is_counted_and_each_type_of_the_serv
     serving = json.loads((REPOSITORY / "snapshots" / SHOWN / f"{SHOWN_SERVING}.json").read_text())
     for each in serving["Resources"].values():
         assert each["Type"].removeprefix("AWS::").replace("::", " ") in serving_picture()
-
-
-def test_an_endpoint_reads_bucket_key_and_network() -> None:
-    outer = stack_graph(shown_environment()).outer
-    assert outer[SHOWN_SERVING, "artifacts"] == {"bucket-name", "key-arn"}
-    assert "security-group-0" in outer[SHOWN_SERVING, "network"]
-    assert not [pair for pair in outer if pair[0] == "artifacts"], "the artifacts stack reads of no other"
 
 
 def test_only_the_verification_may_invoke_and_only_the_activation_moves_records() -> None:
@@ -69,12 +61,6 @@ def test_the_graph_of_imports_is_that_of_python_itself() -> None:
     assert SINGLE in known
 
 
-def test_every_package_is_drawn() -> None:
-    shown = packages_picture()
-    for name in import_graph():
-        assert name == SINGLE or f'["{name.removeprefix("tritonstack.")}"]' in shown, name
-
-
 @pytest.mark.parametrize("picture", [stacks_picture, serving_picture, packages_picture])
 def test_a_picture_has_only_arrows_between_its_nodes(picture: object) -> None:
     assert callable(picture)
@@ -84,18 +70,3 @@ def test_a_picture_has_only_arrows_between_its_nodes(picture: object) -> None:
     assert len(lines) == len(nodes) + len(arrows) + 3
     assert arrows
     assert {each for found in arrows for each in found.groups()} <= nodes
-
-
-@pytest.mark.parametrize(
-    ("path", "blocks"),
-    [
-        (
-            "docs/architecture.md",
-            ["access", "packages", "packages_picture", "serving_picture", "stacks", "stacks_picture"],
-        ),
-        ("README.md", ["costs"]),
-        ("docs/review.md", ["costs"]),
-    ],
-)
-def test_the_page_has_every_generated_block_once(path: str, blocks: list[str]) -> None:
-    assert sorted(each[2] for each in MARK.finditer((REPOSITORY / path).read_text())) == blocks

@@ -116,23 +116,6 @@ def test_an_interrupted_development_makes_main_anew(
     assert not (setup.ENVS / "main" / "half").exists()
 
 
-def test_what_is_at_work_is_said_and_what_stands(
-    setup: ModuleType, made: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(setup, "SAID_SECONDS", 0.01)
-
-    def slow(_name: str, folder: Path) -> None:
-        time.sleep(0.3)
-        folder.mkdir(parents=True)
-
-    monkeypatch.setattr(setup, "make_node", slow)
-    assert setup.main(["node"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "setup: making node"
-    assert lines[1].startswith("setup: still making node after ")
-    assert lines[-1].startswith("setup: node stands after ")
-
-
 def test_a_failing_environment_stops_the_others_and_says_why_it_failed(
     setup: ModuleType, made: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,16 +143,6 @@ def test_a_failing_environment_stops_the_others_and_says_why_it_failed(
     assert not (setup.ENVS / "triton" / setup.STAMP).exists()
 
 
-def test_another_interpreter_or_another_folder_makes_it_anew(
-    setup: ModuleType, made: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    lock = setup.REQUIREMENTS / "main.txt"
-    before = setup.fingerprint(lock, "3.11.2")
-    assert setup.fingerprint(lock, "3.12.1") != before
-    monkeypatch.setattr(setup, "ROOT", tmp_path / "moved")
-    assert setup.fingerprint(lock, "3.11.2") != before
-
-
 def test_what_an_interrupted_run_left_half_made_is_made_anew(
     setup: ModuleType, made: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -195,17 +168,6 @@ def test_a_wrong_name_is_refused_before_anything_is_made(
     assert setup.main(names) == 2
     assert "there are main, emulator" in capsys.readouterr().err
     assert made == []
-
-
-def test_a_full_disk_is_a_message(
-    setup: ModuleType, made: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(_name: str, folder: Path) -> None:
-        raise OSError(28, "No space left on device", str(folder))
-
-    monkeypatch.setattr(setup, "make_program", fail)
-    assert setup.main(["triton"]) == 1
-    assert capsys.readouterr().err.strip() == f"setup: {setup.ENVS / 'triton'}: No space left on device"
 
 
 def test_the_program_runs_the_project_from_where_it_lies(setup: ModuleType, tmp_path: Path) -> None:
@@ -299,18 +261,6 @@ def imported(file: Path) -> set[str]:
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
     return {name.partition(".")[0] for name in names}
-
-
-def test_pytorch_is_the_cpu_build_of_a_folder_of_wheels_or_of_its_own_index(
-    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("UV_FIND_LINKS", raising=False)
-    monkeypatch.setenv("PIP_FIND_LINKS", f"/nowhere {tmp_path}")
-    assert setup.torch_build() == ["--torch-backend", "cpu"]
-    (tmp_path / "torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl").touch()
-    assert setup.torch_build() == []
-    monkeypatch.delenv("PIP_FIND_LINKS")
-    assert setup.torch_build() == ["--torch-backend", "cpu"]
 
 
 def test_an_interpreter_that_does_not_answer_is_none(setup: ModuleType, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from tests.tritonstack_capacity.price_list.documents import TYPE, text
 from tests.tritonstack_capacity.price_list.server import PriceListServer
 from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack.cli import root as cli
-from tritonstack_capacity.price_list import hosting_documents
 
 SCHEMA = Path(__file__).parents[2] / "schemas/prices.schema.json"
 Run = Callable[..., tuple[int, str, str]]
@@ -156,12 +155,6 @@ def test_a_price_that_is_not_clear_is_refused_by_name_and_the_others_are_written
     assert set(json.loads((project / "prices.json").read_text())["regions"]["us-east-1"]["types"]) == {TYPE}
 
 
-def test_a_throttled_page_is_asked_for_again(run: Run, aws: PriceListServer) -> None:
-    aws.refusals = ["ThrottlingException", "ThrottlingException"]
-    assert run("update", "--region", "us-east-1")[0] == 0
-    assert len(aws.requests) == 3
-
-
 @pytest.mark.parametrize(
     ("refusals", "words"),
     [
@@ -170,16 +163,14 @@ def test_a_throttled_page_is_asked_for_again(run: Run, aws: PriceListServer) -> 
         (["ExpiredTokenException"], "credentials do not work"),
     ],
 )
-@pytest.mark.parametrize("region", ["eu-west-3", "us-east-1"])
 def test_a_refusal_is_one_message_and_leaves_the_file(
-    region: str, refusals: list[str], words: str, aws: PriceListServer, request: pytest.FixtureRequest
+    refusals: list[str], words: str, *, run: Run, aws: PriceListServer, project: Path
 ) -> None:
-    run: Run = request.getfixturevalue("run")
-    file: Path = request.getfixturevalue("project") / "prices.json"
+    file = project / "prices.json"
     run("update")
     before = file.read_bytes()
     aws.documents["eu-west-3"] = [text(TYPE, "0.9", region="eu-west-3")]
-    aws.refused_region, aws.refusals = region, list(refusals)
+    aws.refused_region, aws.refusals = "us-east-1", list(refusals)
     code, said, told = run("update")
     assert code == 1
     assert said == ""
@@ -193,25 +184,6 @@ def test_without_credentials_the_message_names_the_permission(run: Run) -> None:
     assert code == 2
     for word in ("Unable to locate credentials", "of any account", "pricing:GetProducts"):
         assert word in told
-
-
-def test_an_interrupted_update_leaves_the_file(
-    run: Run, aws: PriceListServer, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run("update")
-    before = (project / "prices.json").read_bytes()
-
-    def interrupted(*arguments: object, region: str, **more: object) -> tuple[str, ...]:
-        if region == "us-east-1":
-            raise KeyboardInterrupt
-        return hosting_documents(*arguments, region=region, **more)  # type: ignore[arg-type]
-
-    aws.documents["eu-west-3"] = [text(TYPE, "0.9", region="eu-west-3")]
-    monkeypatch.setattr("tritonstack_capacity.commands.prices.hosting_documents", interrupted)
-    code, _, told = run("update")
-    assert code == 130
-    assert "interrupted" in told
-    assert (project / "prices.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(

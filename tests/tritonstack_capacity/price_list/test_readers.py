@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,11 @@ from click.testing import CliRunner
 
 from tests.catalogue.test_prices import own_prices
 from tests.config.environment_file import write_environment
-from tests.review.test_git import commit, git
 from tests.tritonstack_capacity.bench.test_cloud_gate import LADDER, fast, measured
 from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError
 from tritonstack.monitoring.graphs import variant_of
-from tritonstack.review.cost import Price, PriceBook, prices_of
+from tritonstack.review.cost import Price, prices_of
 from tritonstack_capacity.commands import bench, size
 from tritonstack_capacity.simulation.scenario import Instance
 from tritonstack_capacity.simulation.scenario_defaults import instance_price
@@ -122,18 +120,6 @@ def test_an_unknown_price_is_unknown_until_the_file_has_it(
     assert "2026-11-20" in said
 
 
-def test_a_budget_needs_a_price_and_the_file_may_give_it(project: Callable[..., Path]) -> None:
-    folder = project(UNKNOWN)
-    file = folder / "environments/local.yaml"
-    alarms = "alarms: {email: [a@example.com], thresholds: {budget_usd_per_hour: 10}}"
-    file.write_text(f"{file.read_text()}{alarms}\n")
-    with pytest.raises(InputError, match=f"no source gives the price of {UNKNOWN} in us-east-1") as refused:
-        load_environment(file)
-    assert "`tritonstack capacity prices update`, or set its price" in str(refused.value)
-    own_prices(folder, 5.12, name=UNKNOWN)
-    assert load_environment(file).price(UNKNOWN) is not None
-
-
 def test_settings_take_the_file_beside_their_own_folder_whatever_the_shell_says(
     project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,23 +141,3 @@ def test_an_own_price_that_is_none_is_refused(price: str, tmp_path: Path) -> Non
     assert problem.field == f"prices.{CARRIED}"
     assert problem.found.startswith(price)
     assert problem.allowed.startswith("more than 0 USD an hour")
-
-
-def test_a_review_takes_the_prices_of_each_side_s_own_commit(tmp_path: Path) -> None:
-    git(tmp_path, "init", "--quiet")
-    own_prices(tmp_path, 1.0)
-    base = commit(tmp_path, "base")
-    own_prices(tmp_path, 2.0)
-    found = prices_of("local", base=base, project=tmp_path)
-    old, new = (book.price(CARRIED, "us-east-1") for book in (found.before, found.after))
-    assert isinstance(old, Price)
-    assert isinstance(new, Price)
-    assert (old.usd_per_hour, new.usd_per_hour) == (Decimal("1.0"), Decimal("2.0"))
-    (tmp_path / "prices.json").unlink()
-    assert prices_of("local", base=base, project=tmp_path).after == PriceBook()
-
-
-def test_a_review_tells_no_price_where_the_file_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "prices.json").write_text('{"regions": 1}')
-    said = prices_of("local", base=None, project=tmp_path).after.price(CARRIED, "us-east-1")
-    assert str(said).startswith("the prices in prices.json cannot be read: regions: ")

@@ -1,4 +1,4 @@
-"""How an instance loads, evicts and unloads: as the local runtime, step by step."""
+"""How an instance loads, evicts and unloads, beyond what test_local_cache.py holds against the local runtime."""
 
 from __future__ import annotations
 
@@ -11,12 +11,6 @@ from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_capacity.simulation.instance import DOWNLOADED, FROM_DISK, HIT, WAITED
 
 COLD = replace(KIND, download_seconds=2.0, load_seconds=3.0, fixed=0.1)
-
-
-def test_the_least_recently_used_model_goes() -> None:
-    happening = simulate(plan(most_models=2), table(KIND, KIND, KIND), one_by_one([0, 1, 0, 2, 0, 1]), seed=0)
-    assert hits(happening) == [False, False, True, False, True, False]
-    assert evicted(happening) == [1, 2]
 
 
 def test_a_cold_call_waits_for_download_load_and_execution_and_others_of_its_model_share_that() -> None:
@@ -59,22 +53,6 @@ def test_a_large_model_evicts_as_many_as_its_memory_needs() -> None:
     assert evicted(happening) == [0, 2]
 
 
-def test_a_model_with_a_call_under_way_stays() -> None:
-    slow = replace(KIND, fixed=5.0)
-    happening = simulate(
-        plan(most_models=2, executions=2), table(slow, KIND, KIND), calls((1.0, 0), (2.0, 1), (3.0, 2)), seed=0
-    )
-    assert evicted(happening) == [1]
-
-
-def test_used_last_is_when_the_last_call_ended() -> None:
-    slow = replace(KIND, fixed=5.0)
-    happening = simulate(
-        plan(most_models=2, executions=2), table(slow, KIND, KIND), calls((1.0, 0), (2.0, 1), (8.0, 2)), seed=0
-    )
-    assert evicted(happening) == [1]  # called later, and ended sooner
-
-
 def test_a_model_that_is_never_idle_takes_no_new_calls_after_the_patience_and_loads_again_for_them() -> None:
     busy = replace(KIND, fixed=1.0, load_seconds=0.5)
     steady = [(1.0 + 0.9 * place, 0) for place in range(10)]
@@ -88,43 +66,11 @@ def test_a_model_that_is_never_idle_takes_no_new_calls_after_the_patience_and_lo
     assert patient.calls.latencies[2] > happening.calls.latencies[2] > 2.0
 
 
-def test_an_unload_that_takes_time_is_waited_for() -> None:
-    happening = simulate(
-        plan(most_models=1, unload_seconds=4.0), table(KIND, KIND), one_by_one([0, 1], apart=9.0), seed=0
-    )
-    assert happening.calls.latencies[1] == pytest.approx(4.001)
-
-
 def test_no_second_model_goes_where_the_memory_of_the_one_that_leaves_will_do() -> None:
     trace = calls((1.0, 0), (2.0, 1), (10.0, 2), (11.0, 1), (20.0, 1))
     happening = simulate(plan(memory=2, unload_seconds=4.0), table(KIND, KIND, KIND), trace, seed=0)
     assert evicted(happening) == [0]
     assert hits(happening) == [False, False, False, True, True]
-
-
-def test_a_call_of_a_model_that_is_being_unloaded_loads_it_again() -> None:
-    trace = calls((1.0, 0), (10.0, 1), (11.0, 0))
-    happening = simulate(plan(most_models=1, unload_seconds=4.0), table(KIND, KIND), trace, seed=0)
-    assert loaded(happening) == [0, 1, 0]
-    assert happening.calls.latencies[2] == pytest.approx(3.0 + 0.001 + 4.0 + 0.001)
-
-
-@pytest.mark.parametrize(("parallel", "last"), [(1, 12.0), (2, 6.0), (4, 3.0)])
-def test_loads_wait_for_each_other_beyond_so_many_at_once(parallel: int, last: float) -> None:
-    kind = replace(KIND, load_seconds=3.0)
-    happening = simulate(
-        plan(parallel_loads=parallel, executions=9), table(*[kind] * 4), calls(*[(1.0, m) for m in range(4)]), seed=0
-    )
-    assert happening.calls.latencies.max() == pytest.approx(last + 0.001)
-
-
-def test_a_burst_of_loads_evicts_only_for_those_whose_turn_it_is() -> None:
-    slow = replace(KIND, load_seconds=3.0)
-    fill, burst = [(1.0 + model, model) for model in range(3)], [(50.0, model) for model in (3, 4, 5)]
-    trace = calls(*fill, *burst, (51.0, 1), (51.0, 2))
-    happening = simulate(plan(most_models=3, parallel_loads=1), table(*[slow] * 6), trace, seed=0)
-    assert hits(happening)[-2:] == [True, True]
-    assert evicted(happening) == [0, 1, 2]
 
 
 def test_without_a_cache_every_call_that_meets_no_other_loads_anew_and_downloads() -> None:
@@ -133,21 +79,3 @@ def test_without_a_cache_every_call_that_meets_no_other_loads_anew_and_downloads
     assert list(happening.calls.outcomes) == [DOWNLOADED] * 3
     assert list(happening.calls.latencies) == pytest.approx([5.1] * 3)
     assert evicted(happening) == [0, 0, 0]
-
-
-def test_without_a_cache_calls_that_come_meanwhile_share_the_model_until_it_is_idle() -> None:
-    slow = replace(COLD, fixed=2.0)
-    # Loaded at 6; the second call waits for the load, the third comes while the first two execute.
-    trace = calls((1.0, 0), (2.0, 0), (7.0, 0), (20.0, 0))
-    happening = simulate(plan(cached=False, keep_on_disk=False), table(slow), trace, seed=0)
-    assert list(happening.calls.outcomes) == [DOWNLOADED, WAITED, HIT, DOWNLOADED]
-    assert list(happening.calls.latencies) == pytest.approx([7.0, 8.0, 5.0, 7.0])
-
-
-def test_without_a_cache_a_call_during_the_unload_waits_for_it_and_loads_again() -> None:
-    trace = calls((1.0, 0), (7.0, 0))
-    disabled = plan(cached=False, keep_on_disk=False, unload_seconds=4.0)
-    happening = simulate(disabled, table(COLD), trace, seed=0)
-    # The first ends at 6.1, the unload at 10.1.
-    assert list(happening.calls.latencies) == pytest.approx([5.1, 10.1 + 5.1 - 7.0])
-    assert loaded(happening) == [0, 0]

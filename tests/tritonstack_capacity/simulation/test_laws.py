@@ -39,15 +39,6 @@ TIGHT: dict[str, Any] = {"memory": 6, "disk": 9, "patience": 1.0, "unload_second
 
 
 @given(sequence=SEQUENCES, places=st.integers(1, MODELS))
-def test_a_larger_cache_hits_whatever_a_smaller_one_hits(sequence: list[int], places: int) -> None:
-    """LRU is a stack algorithm (Mattson and others, IBM Systems Journal 9(2), 1970)."""
-    models, trace = table(*[KIND] * MODELS), one_by_one(sequence)
-    small = hits(simulate(plan(most_models=places), models, trace, seed=0))
-    large = hits(simulate(plan(most_models=places + 1), models, trace, seed=0))
-    assert all(more or not less for less, more in zip(small, large, strict=True))
-
-
-@given(sequence=SEQUENCES, places=st.integers(1, MODELS))
 def test_hits_are_those_of_the_plainest_lru(sequence: list[int], places: int) -> None:
     happening = simulate(plan(most_models=places), table(*[KIND] * MODELS), one_by_one(sequence), seed=0)
     stack: list[int] = []

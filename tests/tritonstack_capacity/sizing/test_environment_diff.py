@@ -132,16 +132,6 @@ def test_the_diff_of_a_committed_environment_is_one_line(name: str, endpoint: st
     assert "scaling: {minimum: " in changed[-1]
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("last", ["", "\n"])
-def test_git_applies_the_diff_whatever_the_line_ends(end: str, last: str, tmp_path: Path) -> None:
-    text = f"{HEAD}endpoints:\n{endpoint_text('initial_instance_count: 1   # é').rstrip()}{last}".replace("\n", end)
-    file = written(tmp_path, text)
-    applied(file)
-    scaling = f"xlarge{end}    scaling: {{minimum: 1, maximum: 20, requests_per_second: 10, safety_factor: 0.5}}{end}"
-    assert file.read_bytes().decode() == text.replace(f"xlarge{end}", scaling)
-
-
 def test_an_advice_that_breaks_a_rule_is_no_diff_and_the_rule_is_named(tmp_path: Path) -> None:
     night = 'schedules: [{name: night, when: "cron(0 22 * * ? *)", minimum: 4}]'
     scaling = f"scaling: {{minimum: 2, maximum: 4, requests_per_second: 10, {night}}}"
