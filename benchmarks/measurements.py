@@ -31,7 +31,7 @@ from benchmarks.scenarios.picture import picture
 from benchmarks.scenarios.report import Section, claims_table, page, section_lines
 from benchmarks.scenarios.table import SCENARIOS, Scenario
 from tritonstack.errors import TritonstackError, WorkFailedError
-from tritonstack.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY, write_text
 from tritonstack_capacity.bench.bench import machine
 from tritonstack_local.container.repository import TritonFiles
 
@@ -110,8 +110,8 @@ def write(series: Series, outcomes: Mapping[str, Outcome], *, docs: Path) -> Non
     if not begun or not ended:
         raise WorkFailedError(f"not written: {file} has no place between {begin} and {end}")
     sections = [Section(scenario=scenario, outcome=outcomes[name]) for name, scenario in series.scenarios.items()]
-    _replace(docs / series.picture, picture([one for section in sections for one in section.tried]))
-    _replace(file, f"{before}{begin}\n{page(sections, picture=series.picture)}\n{end}{after}")
+    write_text(docs / series.picture, picture([one for section in sections for one in section.tried]))
+    write_text(file, f"{before}{begin}\n{page(sections, picture=series.picture)}\n{end}{after}")
 
 
 def series_on_cpu() -> Series:
@@ -200,12 +200,6 @@ def _measure(scenario: Scenario, *, machine: str, code: str, console: Console) -
 def _busy_cores() -> float:
     """How many cores something else keeps busy, while nothing of ours runs."""
     return psutil.cpu_percent(interval=LOOK_SECONDS) / 100 * (psutil.cpu_count() or 1)
-
-
-def _replace(file: Path, text: str) -> None:
-    temporary = file.with_name(f"{file.name}.new")
-    temporary.write_text(text)
-    temporary.replace(file)
 
 
 def command(arguments: Sequence[str]) -> int:

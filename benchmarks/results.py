@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tritonstack.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY, write_text
 from tritonstack_capacity.bench import bench
 from tritonstack_capacity.bench.bench import versions
 
@@ -61,8 +61,6 @@ def tell(
     console.print(table)
     console.print(", ".join(f"{key} {value}" for key, value in stated.items()), soft_wrap=True)
     rows = [{**asdict(figure), "verdict": figure.verdict} for figure in figures]
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f"{name}.json.new"
-    temporary.write_text(json.dumps({"benchmark": name, "stated": stated, "figures": rows}, indent=2) + "\n")
-    temporary.replace(folder / f"{name}.json")
+    document = {"benchmark": name, "stated": stated, "figures": rows}
+    write_text(folder / f"{name}.json", json.dumps(document, indent=2) + "\n")
     return 1 if any(figure.verdict == "FAIL" for figure in figures) else 0

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import RootModel, ValidationError
 
 from benchmarks.scenarios.measuring import Measured
-from tritonstack.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY, write_text
 
 MEASURED_CODE = ("benchmarks", "tritonstack", "model_repos", "requirements")
 
@@ -46,10 +46,7 @@ def code_now() -> str:
 
 def keep(folder: Path, name: str, outcome: Outcome) -> None:
     """Write it below ``folder``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f"{name}.json.new"
-    temporary.write_text(RootModel[Outcome](outcome).model_dump_json(indent=2) + "\n")
-    temporary.replace(folder / f"{name}.json")
+    write_text(folder / f"{name}.json", RootModel[Outcome](outcome).model_dump_json(indent=2) + "\n")
 
 
 def kept(folder: Path, name: str, *, code: str, machine: str, ways: Sequence[str]) -> Outcome | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.scenarios.claims import Tried, tried
-from benchmarks.scenarios.intervals import Interval, median_interval
+from benchmarks.scenarios.claims import Interval, Tried, median_interval, tried
 from benchmarks.scenarios.measuring import Load, Measured
 from benchmarks.scenarios.outcome import Outcome
 from benchmarks.scenarios.table import Scenario

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from scripts.documentation.pages import MAKERS, page_text
-from tritonstack.paths import repository_path
+from tritonstack.paths import repository_path, write_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,10 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path, text = repository_path(name), page_text(name)
         current = path.is_file() and path.read_text(encoding="utf-8") == text
         if not current:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = path.with_name(f".{path.name}.part")
-            fresh.write_text(text, encoding="utf-8")
-            fresh.replace(path)
+            write_text(path, text)
         print(f"{name}: {'unchanged' if current else 'written'}")
     return 0
 

@@ -13,6 +13,7 @@ MAKERS: dict[str, tuple[str, str]] = {
     "README.md": ("scripts.documentation.cost_blocks", "readme"),
     "docs/review.md": ("scripts.documentation.cost_blocks", "review_page"),
     "docs/architecture.md": ("scripts.documentation.architecture_page", "architecture_page"),
+    "docs/clients.md": ("scripts.documentation.payloads", "clients_page"),
     "docs/engines.md": ("scripts.documentation.engines_page", "engines_page"),
 }
 """Path in the repository → (module, function that returns the file's text)."""

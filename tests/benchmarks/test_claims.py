@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import LONG
-from benchmarks.scenarios.claims import Claim, Figure, Tried, Verdict, tried
-from benchmarks.scenarios.intervals import Interval, median_interval
+from benchmarks.scenarios.claims import Claim, Figure, Interval, Tried, Verdict, median_interval, tried
 from benchmarks.scenarios.models import roberta_base_folder
 from benchmarks.scenarios.picture import LABELS
 from benchmarks.scenarios.table import SCENARIOS

@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from benchmarks.scenarios.measuring import load_of, order
-from benchmarks.scenarios.turn import turn
+from benchmarks.scenarios.measuring import load_of, order, turn
 from tests.tritonstack_capacity.bench.virtual_time import Now, run
 from tritonstack.errors import WorkFailedError
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -36,28 +36,6 @@ class RunState:
     at: tuple[str, ...]
 
 
-class RemoteRun(Protocol):
-    """What runs remotely.
-
-    Attributes:
-        identity: the build's id, or the execution's ARN; "" until it is started.
-    """
-
-    identity: str
-
-    def start(self) -> None:
-        """Start it; once more, and it is learnt what was started: nothing is started twice."""
-
-    def look(self) -> RunState:
-        """How far it is."""
-
-    def stop(self) -> None:
-        """Ask it to end; no failure where it has."""
-
-    def cleaned(self, exists: Callable[[str], bool]) -> bool:
-        """Whether a stopped test has left nothing; ``exists``: whether the test has such an object."""
-
-
 class BuildRun:
     """``tritonstack capacity bench`` in CodeBuild."""
 
@@ -68,7 +46,7 @@ class BuildRun:
         self.identity = ""
 
     def start(self) -> None:
-        """Start the build. CodeBuild answers the same token with the same build for five minutes."""
+        """Start the build, once as often as it is called: CodeBuild answers a token with one build for five minutes."""
         started = self._client.start_build(
             projectName=self._project,
             idempotencyToken=self._test,
@@ -89,7 +67,7 @@ class BuildRun:
         return RunState(ended=True, failed=why, at=(f"CodeBuild: {status}",))
 
     def stop(self) -> None:
-        """Stop the build."""
+        """Stop the build, if it runs."""
         if not self.look().ended:
             self._client.stop_build(id=self.identity)
 
@@ -107,7 +85,7 @@ class ExecutionRun:
         self.identity = ""
 
     def start(self) -> None:
-        """Start the execution. Step Functions answers a name and input that run with the same execution."""
+        """Start the execution, once as often as it is called: Step Functions answers with the one that runs."""
         test, given = self._plan["id"], json.dumps({"id": self._plan["id"]})
         try:
             started = self._client.start_execution(stateMachineArn=self._machine, name=test, input=given)
@@ -144,6 +122,8 @@ class ExecutionRun:
             return "not started"
 
 
+RemoteRun = BuildRun | ExecutionRun
+"""``identity``: the build's id, or the execution's ARN; "" until it is started."""
 Progress = Callable[[str], None]
 CLEAN_UP_SECONDS = 20 * 60.0
 """How long a stopped test's clean-up is waited for: a run of its function, and one more try."""

@@ -21,10 +21,10 @@ from tritonstack.config import Endpoint, Environment
 from tritonstack.config.load_test import MOST_JOBS, BenchBuildSettings, RecommenderSettings
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import load_test_job_prefix, load_test_prefix
-from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, measurements_csv
+from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, ResultPart, measurements_csv, result_part
 from tritonstack_capacity.bench.page import bench_page, is_recommended, recommended_page
 from tritonstack_capacity.bench.results_folder import CSV, JSON, PAGE, read_results
-from tritonstack_capacity.bench.subject import Format, describe_endpoint, find_target, payload_of
+from tritonstack_capacity.bench.subject import Format, Subject, describe_endpoint, find_target, payload_of
 from tritonstack_capacity.measurement_columns import CONFIGURATION
 
 GENERATOR = "SageMaker Inference Recommender"
@@ -36,32 +36,23 @@ class Configuration:
     """A single-model endpoint's model as it is deployed, and what it is asked.
 
     Attributes:
-        name: how tables call it.
-        model: as ``[endpoint/]model``.
-        endpoint: SageMaker's name of the endpoint.
-        instance_type: what the endpoint runs on.
+        result: of the document, without figures: what stays where a job finds nothing.
         image, model_data_url, environment, vpc: of its container, as SageMaker describes the deployed model.
-        archive, archive_sha256, config: of its archive; the last two None and empty where its manifest is not read.
-        payload_url: where its sample request lies, packed.
-        payload_format, content_type, payload, request_bytes: of that request.
+        payload_url, content_type: where its sample request lies, packed, and of what type that is.
     """
 
-    name: str
-    model: str
-    endpoint: str
-    instance_type: str
+    result: ResultPart
     image: str
     model_data_url: str
     environment: dict[str, str]
     vpc: dict[str, list[str]] | None
-    archive: str
-    archive_sha256: str | None
-    config: dict[str, str]
     payload_url: str
-    payload_format: str
     content_type: str
-    payload: str
-    request_bytes: int
+
+    @property
+    def name(self) -> str:
+        """How tables call it."""
+        return self.result.configuration
 
 
 def recommender_plan(
@@ -98,7 +89,7 @@ def recommender_plan(
         "packages": {one.name: package_request(one, settings) for one in configurations},
         "jobs": [{"name": f"{prefix}{test}-{number}", **job} for number, job in enumerate(jobs, start=1)],
         "document": _document(environment, settings, started=started, local=local),
-        "results": {one.name: _result(one) for one in configurations},
+        "results": {one.name: one.result.model_dump(mode="json") for one in configurations},
     }
 
 
@@ -131,7 +122,7 @@ def package_request(one: Configuration, settings: RecommenderSettings) -> dict[s
         "NearestModelName": settings.nearest_model,
     }
     return {
-        "ModelPackageDescription": f"{one.name} of {one.endpoint}, for one load test",
+        "ModelPackageDescription": f"{one.name} of {one.result.endpoint}, for one load test",
         "InferenceSpecification": {
             "Containers": [{name: value for name, value in container.items() if value is not None}],
             "SupportedContentTypes": [one.content_type],
@@ -160,7 +151,7 @@ def _jobs(one: Configuration, settings: RecommenderSettings) -> list[dict[str, A
 
 
 def _instance_types(one: Configuration, settings: RecommenderSettings) -> tuple[str, ...]:
-    return settings.instance_types or (one.instance_type,)
+    return settings.instance_types or (one.result.instance_type,)
 
 
 def _job(
@@ -230,33 +221,6 @@ def _document(environment: str, settings: RecommenderSettings, *, started: datet
     }
 
 
-def _result(one: Configuration) -> dict[str, Any]:
-    """A result of the document, without figures: what stays where a job finds nothing."""
-    return {
-        "configuration": one.name,
-        "name": one.model,
-        "endpoint": one.endpoint,
-        "archive": one.archive,
-        "archive_sha256": one.archive_sha256,
-        "config": one.config,
-        "variant": None,
-        "instance_type": one.instance_type,
-        "instance_count": 1,
-        "image": one.image,
-        "way": "endpoint",
-        "generator": GENERATOR,
-        "payload_format": one.payload_format,
-        "payload": one.payload,
-        "request_bytes": one.request_bytes,
-        "answer_bytes": 0,
-        "first_call_ms": 0.0,
-        "cold": None,
-        "points": [],
-        "endpoint_figures": [],
-        "ended_by": "it was never started",
-    }
-
-
 REQUEST = "request"
 """The one file of a payload's archive."""
 
@@ -279,24 +243,29 @@ def configuration_of(
     body = payload.body(payload_format)
     key = f"{load_test_prefix(test=test)}payloads/{endpoint.models[0]}.tar.gz"
     session.client("s3").put_object(Bucket=bucket, Key=key, Body=packed(body.content))
-    manifest = client.manifest(name) or {}
+    subject = Subject(
+        configuration=endpoint.models[0],
+        target=target,
+        payload=payload,
+        payload_format=payload_format,
+        manifest=client.manifest(name),
+    )
+    tested = {
+        "variant": None,
+        "instance_type": endpoint.instance_type,
+        "instance_count": 1,
+        "image": container["Image"],
+        "generator": GENERATOR,
+        "ended_by": "it was never started",
+    }
     return Configuration(
-        name=endpoint.models[0],
-        model=name,
-        endpoint=target.call.endpoint_name,
-        instance_type=endpoint.instance_type,
+        result=result_part(subject, body, local=False, container=False).model_copy(update=tested),
         image=container["Image"],
         model_data_url=container["ModelDataUrl"],
         environment=dict(container.get("Environment", {})),
         vpc=model.get("VpcConfig"),
-        archive=str(target.release.archive),
-        archive_sha256=manifest.get("archive", {}).get("sha256"),
-        config=dict(manifest.get("configs", {})),
         payload_url=f"s3://{bucket}/{key}",
-        payload_format=payload_format,
         content_type=body.content_type,
-        payload=payload.source,
-        request_bytes=len(body.content),
     )
 
 

@@ -63,7 +63,10 @@ class SignedRequests:
             EndpointName=target.endpoint_name, Body=body.content, ContentType=body.content_type, **named
         )
         prepared = self._taken.pop()
-        headers = {name: _text(value) for name, value in prepared.headers.items()}
+        headers = {
+            name: value.decode("latin-1") if isinstance(value, bytes) else str(value)
+            for name, value in prepared.headers.items()
+        }
         return ReadyRequest(url=str(prepared.url), headers=headers, body=body.content)
 
     def _take(self, request: AWSPreparedRequest, **_: Any) -> AWSResponse:
@@ -77,10 +80,6 @@ class _Raw(io.BytesIO):
     def stream(self, *_: Any, **__: Any) -> Any:
         """Nothing."""
         return iter(())
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 OpenSocket = Callable[[], socket.socket]

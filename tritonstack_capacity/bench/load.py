@@ -8,7 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -147,23 +147,6 @@ Numbers = npt.NDArray[np.float64]
 Choice = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Call:
-    """One call. Seconds of one monotonic clock.
-
-    Attributes:
-        due: when it should have begun; of a closed loop, when it began.
-        sent: when it began.
-        ended: when it was answered, or given up.
-        failure: why it has no right answer; None where it has one.
-    """
-
-    due: float
-    sent: float
-    ended: float
-    failure: str | None
-
-
 @dataclass(kw_only=True)
 class Samples:
     """Calls in the order in which they ended."""
@@ -174,14 +157,21 @@ class Samples:
     failed: array[int] = field(default_factory=lambda: array("b"))
     failures: Counter[str] = field(default_factory=Counter)
 
-    def add(self, call: Call) -> None:
-        """Keep a call."""
-        self.due.append(call.due)
-        self.sent.append(call.sent)
-        self.ended.append(call.ended)
-        self.failed.append(call.failure is not None)
-        if call.failure is not None:
-            self.failures[call.failure] += 1
+    def add(self, *, due: float, sent: float, ended: float, failure: str | None) -> None:
+        """Keep a call, by seconds of one monotonic clock.
+
+        Args:
+            due: when it should have begun; of a closed loop, when it began.
+            sent: when it began.
+            ended: when it was answered, or given up.
+            failure: why it has no right answer; None where it has one.
+        """
+        self.due.append(due)
+        self.sent.append(sent)
+        self.ended.append(ended)
+        self.failed.append(failure is not None)
+        if failure is not None:
+            self.failures[failure] += 1
 
     def __len__(self) -> int:
         """How many calls have ended."""
@@ -189,13 +179,8 @@ class Samples:
 
     def part(self, first: int = 0) -> Part:
         """The calls that ended as the ``first``-th and later."""
-        chosen = slice(first, None)
-        return Part(
-            due=_numbers(self.due[chosen]),
-            sent=_numbers(self.sent[chosen]),
-            ended=_numbers(self.ended[chosen]),
-            failed=np.array(self.failed[chosen], dtype=bool),
-        )
+        due, sent, ended = (np.array(each[first:], dtype=np.float64) for each in (self.due, self.sent, self.ended))
+        return Part(due=due, sent=sent, ended=ended, failed=np.array(self.failed[first:], dtype=bool))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,10 +205,6 @@ class Part:
     def lateness_ms(self) -> Numbers:
         """How much later than due each call began."""
         return (self.sent - self.due) * 1000
-
-
-def _numbers(values: Any) -> Numbers:
-    return np.array(values, dtype=np.float64)
 
 
 def due_times(rate: Rate, *, seed: int) -> Iterator[float]:
@@ -280,7 +261,7 @@ class ClosedLoop:
         while number < self._users and self._budget.take():
             sent = self._now()
             failure = await self._ask()
-            self.samples.add(Call(due=sent, sent=sent, ended=self._now(), failure=failure))
+            self.samples.add(due=sent, sent=sent, ended=self._now(), failure=failure)
             if failure is not None:
                 await asyncio.sleep(FAILURE_PAUSE_SECONDS)
 
@@ -349,13 +330,13 @@ class OpenLoop:
         try:
             sent = self._now()
             failure = await self._ask()
-            self.samples.add(Call(due=due, sent=sent, ended=self._now(), failure=failure))
+            self.samples.add(due=due, sent=sent, ended=self._now(), failure=failure)
         finally:
             self._room.release()
 
     def _give_up(self, now: float) -> None:
         due: float | None = self._next
         while due is not None and due < now and self._budget.calls > 0:
-            self.samples.add(Call(due=due, sent=now, ended=now, failure=NOT_BEGUN))
+            self.samples.add(due=due, sent=now, ended=now, failure=NOT_BEGUN)
             offset = next(self._due, None)
             due = None if offset is None else self._began + offset

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ValidationError
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import machine_folder
 from tritonstack_capacity.bench.http_caller import ReadyRequest
-from tritonstack_capacity.bench.load import Budget, Call, Load, Samples, Users
+from tritonstack_capacity.bench.load import Budget, Load, Samples, Users
 from tritonstack_capacity.bench.measuring import SHARES, PointPart, figures, point_part
 from tritonstack_capacity.bench.settings import MOST_THREADS, BenchSettings
 from tritonstack_capacity.bench.subject import Payload, Subject
@@ -135,7 +135,7 @@ def read_export(text: str) -> Analysed:
     answered = [one for one in experiment.requests if one.response_timestamps]
     for one in sorted(answered, key=lambda one: one.response_timestamps[-1]):
         sent, ended = one.timestamp / NANOSECONDS, one.response_timestamps[-1] / NANOSECONDS
-        samples.add(Call(due=sent, sent=sent, ended=ended, failure=None if one.success else "no success"))
+        samples.add(due=sent, sent=sent, ended=ended, failure=None if one.success else "no success")
     cuts = tuple(cut / NANOSECONDS for cut in experiment.window_boundaries)
     return Analysed(version=export.version, samples=samples, cuts=cuts)
 

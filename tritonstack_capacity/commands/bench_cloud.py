@@ -97,20 +97,15 @@ def run_gate(files: Sequence[Path]) -> int:
     problems: list[Problem] = []
     for file in files:
         try:
-            gated.append(_gated(file))
+            document = read_results(results_file(file))
+            settings = _environment(document.environment)
+            _gate_of(settings)
+            gated.append((document, settings))
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(list(dict.fromkeys(problems)))  # files of one environment have its problems once
     return max(_gate([document], settings) for document, settings in gated)
-
-
-def _gated(file: Path) -> tuple[BenchDocument, Environment]:
-    """Results, and the environment whose gate holds them. Raises InputError."""
-    document = read_results(results_file(file))
-    settings = _environment(document.environment)
-    _gate_of(settings)
-    return document, settings
 
 
 def _gate_of(settings: Environment) -> GateSettings:

@@ -326,8 +326,10 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
     after = scenario.warm_up_minutes * MINUTE
     instances = _instances(happening)
     thrash = thrash_times(happening, within=scenario.thrash_seconds)
+    counts = np.bincount((trace.times // MINUTE).astype(np.int64))
     executions = float((models.popularity * models.of_each("least_seconds_each")).sum())
-    (usd, source), peak_rate = prepared.price, _peak_rate(trace)
+    (usd, source), peak_rate = prepared.price, float(counts.max()) / min(MINUTE, trace.seconds)
+    held = [loaded / serving for now, loaded, serving in happening.loaded if after <= now <= happening.seconds]
     steady, split = None, None
     if plan.machine.cached:
         typical = replace(plan, count=max(1, round(instances[1])))
@@ -351,19 +353,13 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
             calls=len(trace),
         ),
         instances=instances,
-        held=_held(happening, after=after),
+        held=(sum(held) / len(held), max(held)) if held else None,
         busiest=executions * peak_rate / (plan.machine.executions * instances[1]),
         steady=steady,
         split=split,
         assumptions=tuple(_assumptions(scenario, plan, split=split is not None)),
         sources=prepared.sources,
     )
-
-
-def _peak_rate(trace: Trace) -> float:
-    """Requests a second in the minute that has the most."""
-    counts = np.bincount((trace.times // MINUTE).astype(np.int64))
-    return float(counts.max()) / min(MINUTE, trace.seconds)
 
 
 def _instances(happening: Happening) -> tuple[int, float, int]:
@@ -375,11 +371,6 @@ def _instances(happening: Happening) -> tuple[int, float, int]:
     total = sum(weight for weight, _ in counted)
     mean = sum(weight * each.serving for weight, each in counted) / total
     return min(each.serving for _, each in counted), mean, max(each.serving for _, each in counted)
-
-
-def _held(happening: Happening, *, after: float) -> tuple[float, float] | None:
-    counts = [loaded / serving for now, loaded, serving in happening.loaded if after <= now <= happening.seconds]
-    return (sum(counts) / len(counts), max(counts)) if counts else None
 
 
 def _assumptions(scenario: Scenario, plan: FleetPlan, *, split: bool) -> Iterator[str]:

@@ -19,7 +19,7 @@ from tritonstack_capacity.simulation.scenario import MIB, Instance, ModelGroup, 
 from tritonstack_capacity.simulation.scenario_checks import disk_for_models, memory_for_models
 
 if TYPE_CHECKING:
-    from tritonstack_capacity.bench.document import BenchDocument, ResultPart
+    from tritonstack_capacity.bench.document import ResultPart
 
 
 # What the scenario has stands; other files fill in what it leaves out. Each value that was filled in has an origin,
@@ -122,14 +122,6 @@ def _of_config(config: ModelConfig) -> dict[str, float]:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class ColdStarts:
-    """The cold starts of one model in one file: seconds beyond a warm call, and where they were measured, in words."""
-
-    seconds: list[float]
-    where: str
-
-
 def fill_from_manifests(filled: Filled, folder: Path) -> None:
     """Sizes, batching and instances of the groups that name a manifest."""
     for place, group in filled.groups():
@@ -160,15 +152,18 @@ def fill_from_results(filled: Filled, folder: Path) -> None:
             continue
         read = [_read(filled, folder, place, number) for number in range(len(files))]
         found = [each for each in read if each is not None]
-        seconds = [each for one in found for each in one.seconds]
+        seconds = [each for measured, _ in found for each in measured]
         if seconds:
             span = f"median of {len(seconds)}, {min(seconds):.2f} to {max(seconds):.2f} s, beyond a warm call"
-            origin = f"measured: {'; '.join(one.where for one in found)}: {span}"
+            origin = f"measured: {'; '.join(where for _, where in found)}: {span}"
             filled.fill(("models", place), {"cold_seconds": statistics.median(seconds)}, origin=origin)
 
 
-def _read(filled: Filled, folder: Path, place: int, number: int) -> ColdStarts | None:
-    """Of one file; None where it has none, which is noted."""
+def _read(filled: Filled, folder: Path, place: int, number: int) -> tuple[list[float], str] | None:
+    """Cold starts of one file, seconds, and where they were measured; None where it has none, which is noted.
+
+    Seconds that each first call took longer than a call of the loaded model under the lightest load.
+    """
     # Only here: most scenarios have no results, and these bring the load generator's modules.
     from tritonstack_capacity.bench.results_folder import read_results  # noqa: PLC0415
 
@@ -181,9 +176,14 @@ def _read(filled: Filled, folder: Path, place: int, number: int) -> ColdStarts |
         return None
     name = str(group.get("measured_as") or group.get("name"))
     results = [each for each in document.results if _name(each) == name and each.cold is not None]
-    seconds = [each for result in results for each in _beyond_warm(result)]
+    seconds = []
+    for result in results:
+        warm = min((point.all.mean_ms for point in result.points if point.all.mean_ms is not None), default=0.0)
+        seconds += [max(0.0, cold - warm) / 1000 for cold in (result.cold.milliseconds if result.cold else [])]
     if seconds:
-        return ColdStarts(seconds=seconds, where=f"{file} of {document.started[:10]}, {_machine(document, results)}")
+        types = f"on {', '.join(sorted({each.instance_type for each in results}))}"
+        machine = "on the local AWS, whose processor is no GPU" if document.local else types
+        return seconds, f"{file} of {document.started[:10]}, {machine}"
     names = sorted({_name(each) for each in document.results if each.cold is not None and each.cold.milliseconds})
     filled.findings.append(
         Problem(
@@ -199,21 +199,6 @@ def _read(filled: Filled, folder: Path, place: int, number: int) -> ColdStarts |
 def _name(result: ResultPart) -> str:
     """The model's name without its endpoint."""
     return result.name.rpartition("/")[2]
-
-
-def _beyond_warm(result: ResultPart) -> Iterator[float]:
-    """Seconds that each first call took longer than a call of the loaded model under the lightest load."""
-    means = [point.all.mean_ms for point in result.points if point.all.mean_ms is not None]
-    warm = min(means, default=0.0)
-    for cold in result.cold.milliseconds if result.cold is not None else []:
-        yield max(0.0, cold - warm) / 1000
-
-
-def _machine(document: BenchDocument, results: list[ResultPart]) -> str:
-    """Where it was measured; a laptop's processor is no GPU of SageMaker's."""
-    if document.local:
-        return "on the local AWS, whose processor is no GPU"
-    return f"on {', '.join(sorted({each.instance_type for each in results}))}"
 
 
 MIB_PER_GIB = 1024
@@ -387,13 +372,16 @@ class Source:
 def sources(scenario: Scenario, *, filled: Filled, written: Any, trace: Path | None) -> tuple[Source, ...]:
     """Origins of a checked scenario. ``written``: the values of its own file; ``trace``: recorded requests."""
     own = Filled(value=written)
+    calls = Source(figure="calls", value=f"a curve, {scenario.arrivals.process}", origin=SCENARIO)
+    if trace is not None:
+        calls = Source(figure="calls", value="a trace", origin=f"recorded: {trace}")
 
     def origin_of(*location: str | int) -> str:
         if location in filled.origins:
             return filled.origins[location]
         return DEFAULT if own.get(*location) is None else SCENARIO
 
-    found = [*_fleet(scenario, origin_of), _calls(scenario, trace)]
+    found = [*_fleet(scenario, origin_of), calls]
     for place, group in enumerate(scenario.models):
         found += _group(group, scenario, ("models", place), origin_of)
     return tuple(found)
@@ -422,12 +410,6 @@ def _fleet(scenario: Scenario, origin_of: OriginOf) -> Iterator[Source]:
         yield Source(figure="scaling", value=value, origin=origin_of("scaling"))
     yield Source(figure="routing", value=scenario.routing, origin=origin_of("routing"))
     yield Source(figure="model cache", value=scenario.model_cache, origin=origin_of("model_cache"))
-
-
-def _calls(scenario: Scenario, trace: Path | None) -> Source:
-    if trace is not None:
-        return Source(figure="calls", value="a trace", origin=f"recorded: {trace}")
-    return Source(figure="calls", value=f"a curve, {scenario.arrivals.process}", origin=SCENARIO)
 
 
 def _group(group: ModelGroup, scenario: Scenario, at: Location, origin_of: OriginOf) -> Iterator[Source]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tritonstack_capacity.bench.load import Call, Phase, Samples, steps
+from tritonstack_capacity.bench.load import Phase, Samples, steps
 from tritonstack_capacity.bench.measuring import (
     FiguresPart,
     StabilityRule,
@@ -58,7 +58,7 @@ def test_percentiles_are_linear_between_the_nearest() -> None:
 def test_a_rate_counts_what_was_answered_in_its_time() -> None:
     samples = Samples()
     for due, ended, failure in ((0.0, 0.5, None), (0.5, 0.9, "503"), (0.9, 1.4, None)):
-        samples.add(Call(due=due, sent=due + 0.1, ended=ended, failure=failure))
+        samples.add(due=due, sent=due + 0.1, ended=ended, failure=failure)
 
     found = figures(samples.part(), begin=0.0, end=1.0)
 
@@ -71,7 +71,7 @@ def test_a_rate_counts_what_was_answered_in_its_time() -> None:
 def test_latencies_are_of_the_calls_that_were_due_in_its_time() -> None:
     samples = Samples()
     for due, ended in ((0.9, 1.5), (1.2, 1.3), (1.9, 4.0), (2.0, 2.1)):
-        samples.add(Call(due=due, sent=due, ended=ended, failure=None))
+        samples.add(due=due, sent=due, ended=ended, failure=None)
 
     by_due = figures(samples.part(), begin=1.0, end=2.0)
     by_end = figures(samples.part(), begin=1.0, end=2.0, by="ended")

@@ -12,6 +12,7 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
+from tests.tritonstack_capacity.bench.documents import result
 from tritonstack.config.load_test import BenchBuildSettings, RecommenderSettings
 from tritonstack_capacity.bench.cloud_plan import Configuration, bench_plan, packed, recommender_plan
 from tritonstack_capacity.bench.document import BenchDocument
@@ -20,24 +21,26 @@ from tritonstack_capacity.commands.bench import command
 VPC = {"SecurityGroupIds": ["sg-0a"], "Subnets": ["subnet-0a"]}
 
 
-def configuration(name: str, **changes: Any) -> Configuration:
+def configuration(name: str, *, instance_type: str = "ml.g4dn.xlarge", **changes: Any) -> Configuration:
+    whole = result(
+        name,
+        name=f"one/{name}",
+        endpoint="dev-one",
+        variant=None,
+        instance_type=instance_type,
+        instance_count=1,
+        payload_format="json",
+        generator="SageMaker Inference Recommender",
+        ended_by="it was never started",
+    )
     given = {
-        "name": name,
-        "model": f"one/{name}",
-        "endpoint": "dev-one",
-        "instance_type": "ml.g4dn.xlarge",
+        "result": whole,
         "image": "301217895009.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3",
         "model_data_url": "s3://bucket/endpoints/one/24.09-t4/fast.0.tar.gz",
         "environment": {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
         "vpc": None,
-        "archive": "fast.0.tar.gz",
-        "archive_sha256": None,
-        "config": {},
         "payload_url": "s3://bucket/load-tests/1/payloads/fast.tar.gz",
-        "payload_format": "json",
         "content_type": "application/json",
-        "payload": "the sample",
-        "request_bytes": 10,
     }
     return Configuration(**{**given, **changes})
 
