@@ -23,19 +23,12 @@ class WrongAnswerError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Who is called, and with what.
+    """Who is called, and with what."""
 
-    Attributes:
-        name: for messages.
-        connect: gives a new connected socket with TCP_NODELAY; may block.
-        request: the whole request, head and body.
-        right: whether an answer's body is the expected one.
-    """
-
-    name: str
-    connect: Callable[[], socket.socket]
-    request: bytes
-    right: Callable[[bytes], bool]
+    name: str  # for messages
+    connect: Callable[[], socket.socket]  # gives a new connected socket with TCP_NODELAY; may block
+    request: bytes  # the whole request, head and body
+    right: Callable[[bytes], bool]  # whether an answer's body is the expected one
 
 
 def http_request(path: str, body: bytes, headers: dict[str, str]) -> bytes:

@@ -44,19 +44,12 @@ LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """Scenarios that are measured on one machine and shown together.
+    """Scenarios that are measured on one machine and shown together."""
 
-    Attributes:
-        scenarios: by name.
-        machine: in words.
-        mark: of their place in the page.
-        picture: their picture, from the page.
-    """
-
-    scenarios: Mapping[str, Scenario]
-    machine: str
-    mark: str
-    picture: str
+    scenarios: Mapping[str, Scenario]  # by name
+    machine: str  # in words
+    mark: str  # of their place in the page
+    picture: str  # their picture, from the page
 
 
 def main(arguments: Sequence[str] = ()) -> int:

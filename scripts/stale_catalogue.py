@@ -35,19 +35,12 @@ SHOWN = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """One kind of fact, in the catalogue and in a package.
+    """One kind of fact, in the catalogue and in a package."""
 
-    Attributes:
-        fact: what is compared, and the catalogue's file.
-        package: where else it stands, with the version.
-        missing: what the package has and the catalogue has not.
-        gone: what the catalogue has and the package has not.
-    """
-
-    fact: str
-    package: str
-    missing: tuple[str, ...]
-    gone: tuple[str, ...]
+    fact: str  # what is compared, and the catalogue's file
+    package: str  # where else it stands, with the version
+    missing: tuple[str, ...]  # what the package has and the catalogue has not
+    gone: tuple[str, ...]  # what the catalogue has and the package has not
 
     @classmethod
     def of(cls, fact: str, package: str, *, ours: Iterable[str], theirs: Iterable[str]) -> Comparison:

@@ -35,27 +35,16 @@ _PRICE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,12})?")
 
 @dataclass(frozen=True, kw_only=True)
 class HostingProduct:
-    """What an instance type costs in a region.
+    """What an instance type costs in a region."""
 
-    Attributes:
-        instance_type: ``ml.g4dn.xlarge``.
-        region: its code.
-        sku: the product's.
-        usage_type: what a bill calls it (``USE1-Host:ml.g4dn.xlarge``).
-        usd_per_hour: above 0.
-        effective: since when (``2026-09-01``).
-        published: when AWS published the list (``2026-09-20T02:56:06Z``).
-        version: of the list.
-    """
-
-    instance_type: str
-    region: str
-    sku: str
-    usage_type: str
-    usd_per_hour: Decimal
-    effective: str
-    published: str
-    version: str
+    instance_type: str  # ``ml.g4dn.xlarge``
+    region: str  # its code
+    sku: str  # the product's
+    usage_type: str  # what a bill calls it (``USE1-Host:ml.g4dn.xlarge``)
+    usd_per_hour: Decimal  # above 0
+    effective: str  # since when (``2026-09-01``)
+    published: str  # when AWS published the list (``2026-09-20T02:56:06Z``)
+    version: str  # of the list
 
     @property
     def constructed(self) -> bool:

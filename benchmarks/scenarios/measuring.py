@@ -23,17 +23,11 @@ Step = Callable[[], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Repeats:
-    """How often, and how many call at once.
+    """How often, and how many call at once."""
 
-    Attributes:
-        cold_starts: of each way, after one that is left out; 0 where the ways do not differ in them.
-        turns: of load, of each way; 0 for the cold start alone.
-        users: of the closed loop.
-    """
-
-    cold_starts: int = 0
-    turns: int = 0
-    users: int = 1
+    cold_starts: int = 0  # of each way, after one that is left out; 0 where the ways do not differ in them
+    turns: int = 0  # of load, of each way; 0 for the cold start alone
+    users: int = 1  # of the closed loop
 
     def steps(self, ways: int) -> int:
         """How many cold starts and turns of load that is."""

@@ -18,23 +18,14 @@ MEASURED_CODE = ("benchmarks", "tritonstack", "model_repos", "requirements")
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of a scenario, and of what.
+    """What came of a scenario, and of what."""
 
-    Attributes:
-        code: what was measured; see ``code_now``.
-        machine: processor, cores, memory and system.
-        measured: when it began, UTC, to the minute.
-        seconds: how long it took.
-        others: how many cores something else kept busy before or after it, whichever was more.
-        found: of each way.
-    """
-
-    code: str
-    machine: str
-    measured: str
-    seconds: float
-    others: float
-    found: tuple[Measured, ...]
+    code: str  # what was measured; see ``code_now``
+    machine: str  # processor, cores, memory and system
+    measured: str  # when it began, UTC, to the minute
+    seconds: float  # how long it took
+    others: float  # how many cores something else kept busy before or after it, whichever was more
+    found: tuple[Measured, ...]  # of each way
 
 
 def code_now() -> str:

@@ -32,21 +32,13 @@ START_SECONDS, TIMEOUT_SECONDS = 60.0, 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """How a model is served.
+    """How a model is served."""
 
-    Attributes:
-        name: in the table.
-        model: makes it, in a folder for its files.
-        fragments: what is merged over its ``config.pbtxt``.
-        arguments: of the server, besides those of SageMaker's script.
-        files: where the server is installed; None: this repository's environments.
-    """
-
-    name: str
-    model: Maker
-    fragments: tuple[str, ...] = ()
-    arguments: str = ""
-    files: TritonFiles | None = None
+    name: str  # in the table
+    model: Maker  # makes it, in a folder for its files
+    fragments: tuple[str, ...] = ()  # what is merged over its ``config.pbtxt``
+    arguments: str = ""  # of the server, besides those of SageMaker's script
+    files: TritonFiles | None = None  # where the server is installed; None: this repository's environments
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,25 +19,15 @@ COLD, TURNS = 9, 12
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """Ways to serve a model, side by side; the first is what the others are held to in the table.
+    """Ways to serve a model, side by side; the first is what the others are held to in the table."""
 
-    Attributes:
-        title: above its table.
-        published: what the posts say.
-        ways: of at least one.
-        repeats: how often each is measured.
-        claims: that are tried; the ways by their names.
-        not_here: what belongs to the claims and cannot be tried on a CPU, and why.
-        seconds: how long it takes on the machine that docs/measurements.md names, to say what remains.
-    """
-
-    title: str
-    published: str
-    ways: tuple[Way, ...]
-    repeats: Repeats
-    claims: tuple[Claim, ...]
-    not_here: tuple[str, ...] = ()
-    seconds: int
+    title: str  # above its table
+    published: str  # what the posts say
+    ways: tuple[Way, ...]  # of at least one
+    repeats: Repeats  # how often each is measured
+    claims: tuple[Claim, ...]  # that are tried; the ways by their names
+    not_here: tuple[str, ...] = ()  # what belongs to the claims and cannot be tried on a CPU, and why
+    seconds: int  # how long it takes on the machine that docs/measurements.md names, to say what remains
 
 
 def parameter(key: str, value: int) -> str:

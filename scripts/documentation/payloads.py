@@ -28,21 +28,13 @@ POOLED = ("pooled_output",)
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One request to one system: a row.
+    """One request to one system: a row."""
 
-    Attributes:
-        title: the row's first words.
-        folder: the model folder.
-        outputs: those that are asked for; all where none is named.
-        length: of what may have any length in the request: a JPEG's bytes, a text's tokens.
-        answer_length: of what may have any length in the response.
-    """
-
-    title: str
-    folder: str
-    outputs: tuple[str, ...] = ()
-    length: int = SENTENCE_TOKENS
-    answer_length: int = SENTENCE_TOKENS
+    title: str  # the row's first words
+    folder: str  # the model folder
+    outputs: tuple[str, ...] = ()  # those that are asked for; all where none is named
+    length: int = SENTENCE_TOKENS  # of what may have any length in the request: a JPEG's bytes, a text's tokens
+    answer_length: int = SENTENCE_TOKENS  # of what may have any length in the response
 
 
 CASES = (

@@ -52,19 +52,12 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """A field, and what its page has so far.
+    """A field, and what its page has so far."""
 
-    Attributes:
-        path: of the mapping that it is in.
-        name: the field's own.
-        places: model → the path of its section.
-        values: field → its long list of allowed values.
-    """
-
-    path: str
-    name: str
-    places: dict[type[BaseModel], str]
-    values: dict[str, list[str]]
+    path: str  # of the mapping that it is in
+    name: str  # the field's own
+    places: dict[type[BaseModel], str]  # model → the path of its section
+    values: dict[str, list[str]]  # field → its long list of allowed values
 
 
 def settings_page() -> str:

@@ -21,23 +21,14 @@ SHELL = ("console", "sh", "bash", INDENTED)
 
 @dataclass(frozen=True, kw_only=True)
 class CodeBlock:
-    """One block of code.
+    """One block of code."""
 
-    Attributes:
-        page: the page's path in the repository.
-        heading: the heading above it.
-        line: where its text begins.
-        language: the first word behind the fence; ``indented`` without a fence, "" where nothing is behind it.
-        file: the second word behind the fence: the file whose content the block is, or "".
-        text: the block.
-    """
-
-    page: str
-    heading: str
-    line: int
-    language: str
-    file: str
-    text: str
+    page: str  # the page's path in the repository
+    heading: str  # the heading above it
+    line: int  # where its text begins
+    language: str  # the first word behind the fence; ``indented`` without a fence, "" where nothing is behind it
+    file: str  # the second word behind the fence: the file whose content the block is, or ""
+    text: str  # the block
 
     @property
     def commands(self) -> str:

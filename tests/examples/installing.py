@@ -23,17 +23,11 @@ LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info")
 
 @dataclass(frozen=True)
 class Installed:
-    """A virtual environment with the wheel, beside the packages of the main one.
+    """A virtual environment with the wheel, beside the packages of the main one."""
 
-    Attributes:
-        source: the tree that the wheel was built from.
-        wheel: the wheel.
-        folder: the environment's.
-    """
-
-    source: Path
-    wheel: Path
-    folder: Path
+    source: Path  # the tree that the wheel was built from
+    wheel: Path  # the wheel
+    folder: Path  # the environment's
 
     @property
     def python(self) -> Path:

@@ -23,17 +23,11 @@ RUNNING = "running"
 
 @dataclass(frozen=True, kw_only=True)
 class RunState:
-    """How far a test is.
+    """How far a test is."""
 
-    Attributes:
-        ended: whether it has come to its end.
-        failed: why it came to nothing; "" where it did not.
-        at: where it is, a line a part of it.
-    """
-
-    ended: bool
-    failed: str
-    at: tuple[str, ...]
+    ended: bool  # whether it has come to its end
+    failed: str  # why it came to nothing; "" where it did not
+    at: tuple[str, ...]  # where it is, a line a part of it
 
 
 class BuildRun:
@@ -132,19 +126,12 @@ REPORT_SECONDS = 5 * 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Fetched:
-    """What a test left.
+    """What a test left."""
 
-    Attributes:
-        kind: ``bench`` or ``recommender``.
-        test: its id.
-        folder: where its files lie here.
-        failed: why it came to nothing, or not to all; "" where all was measured.
-    """
-
-    kind: str
-    test: str
-    folder: Path
-    failed: str
+    kind: str  # ``bench`` or ``recommender``
+    test: str  # its id
+    folder: Path  # where its files lie here
+    failed: str  # why it came to nothing, or not to all; "" where all was measured
 
 
 KINDS = ("bench", "recommender")

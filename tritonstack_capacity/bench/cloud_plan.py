@@ -21,6 +21,7 @@ from tritonstack.config import Endpoint, Environment
 from tritonstack.config.load_test import MOST_JOBS, BenchBuildSettings, RecommenderSettings
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import load_test_job_prefix, load_test_prefix
+from tritonstack.paths import write_text
 from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, ResultPart, measurements_csv, result_part
 from tritonstack_capacity.bench.page import bench_page, is_recommended, recommended_page
 from tritonstack_capacity.bench.results_folder import CSV, JSON, PAGE, read_results
@@ -334,14 +335,14 @@ class TestObjects:
         found = {name: content for name in (CSV, PAGE, JSON) if (content := self._read(name)) is not None}
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in found.items():
-            _put(folder / name, content)
+            write_text(folder / name, content.decode())
         if JSON not in found:
             return False
         document = read_results(folder / JSON)
         if local:
             document = _mark_local(folder, document)
         if is_recommended(document):
-            _put(folder / PAGE, recommended_page(document).encode())
+            write_text(folder / PAGE, recommended_page(document))
         return True
 
     def _read(self, name: str) -> bytes | None:
@@ -362,11 +363,11 @@ def _mark_local(folder: Path, document: BenchDocument) -> BenchDocument:
         for each in document.results
     ]
     document = document.model_copy(update={"local": True, "results": results})
-    _put(folder / JSON, (json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n").encode())
+    write_text(folder / JSON, json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
     table = _called_constructed(folder / CSV) if recommended else measurements_csv(document)
-    _put(folder / CSV, table.encode())
+    write_text(folder / CSV, table)
     if not recommended:
-        _put(folder / PAGE, bench_page(document).encode())  # the build's own page is of AWS
+        write_text(folder / PAGE, bench_page(document))  # the build's own page is of AWS
     return document
 
 
@@ -380,10 +381,3 @@ def _called_constructed(file: Path) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
-
-
-def _put(path: Path, content: bytes) -> None:
-    """To a temporary name, then moved."""
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_bytes(content)
-    temporary.replace(path)

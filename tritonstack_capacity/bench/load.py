@@ -51,17 +51,11 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One phase of a ramp, with the members of Inference Recommender's ``Phase``.
+    """One phase of a ramp, with the members of Inference Recommender's ``Phase``."""
 
-    Attributes:
-        initial_users: with which it begins.
-        users_per_minute: how many come to them.
-        seconds: how long it lasts.
-    """
-
-    initial_users: int
-    users_per_minute: float
-    seconds: float
+    initial_users: int  # with which it begins
+    users_per_minute: float  # how many come to them
+    seconds: float  # how long it lasts
 
     @property
     def name(self) -> str:

@@ -221,19 +221,12 @@ def agreement(rounds: Sequence[FiguresPart], rule: StabilityRule) -> Agreement:
 
 @dataclass(frozen=True, kw_only=True)
 class StopConditions:
-    """As Inference Recommender's stopping conditions: more load is not put on what is over one of them.
+    """As Inference Recommender's stopping conditions: more load is not put on what is over one of them."""
 
-    Attributes:
-        latency_ms: of ``percentile``; None for none.
-        percentile: whose latency counts.
-        per_minute: right answers; None for none.
-        failed_share: of calls without a right answer, above which figures mean nothing.
-    """
-
-    latency_ms: float | None = None
-    percentile: float = 95.0
-    per_minute: float | None = None
-    failed_share: float = 0.1
+    latency_ms: float | None = None  # of ``percentile``; None for none
+    percentile: float = 95.0  # whose latency counts
+    per_minute: float | None = None  # right answers; None for none
+    failed_share: float = 0.1  # of calls without a right answer, above which figures mean nothing
 
     def reason(self, found: FiguresPart) -> str | None:
         """Why no more load follows; None where it does."""
@@ -260,15 +253,10 @@ OnRound = Callable[[str, Sequence[FiguresPart], Agreement], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Seconds.
+    """Seconds."""
 
-    Attributes:
-        warm_up: load before the first round, which is left out.
-        round: of one round.
-    """
-
-    warm_up: float
-    round: float
+    warm_up: float  # load before the first round, which is left out
+    round: float  # of one round
 
 
 def point_part(

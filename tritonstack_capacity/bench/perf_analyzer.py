@@ -63,17 +63,11 @@ class _Export(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class Analysed:
-    """An export.
+    """An export."""
 
-    Attributes:
-        version: of perf_analyzer.
-        samples: every call, in the order in which they ended.
-        cuts: where one of its measurements ends and the next begins, seconds of the calls' clock.
-    """
-
-    version: str
-    samples: Samples
-    cuts: tuple[float, ...]
+    version: str  # of perf_analyzer
+    samples: Samples  # every call, in the order in which they ended
+    cuts: tuple[float, ...]  # where one of its measurements ends and the next begins, seconds of the calls' clock
 
 
 def find_program() -> Path:
@@ -190,17 +184,11 @@ STOP_SECONDS = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class AnalyserWay:
-    """A way to one model.
+    """A way to one model."""
 
-    Attributes:
-        options: how to measure.
-        data: the request, as its ``--input-data`` has it.
-        enter: what stands before its command.
-    """
-
-    options: tuple[str, ...]
-    data: str
-    enter: tuple[str, ...] = ()
+    options: tuple[str, ...]  # how to measure
+    data: str  # the request, as its ``--input-data`` has it
+    enter: tuple[str, ...] = ()  # what stands before its command
 
 
 @asynccontextmanager

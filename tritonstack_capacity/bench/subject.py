@@ -22,19 +22,12 @@ from tritonstack.models.sample import request_arrays
 
 @dataclass(frozen=True, kw_only=True)
 class BenchTarget:
-    """One model behind an endpoint.
+    """One model behind an endpoint."""
 
-    Attributes:
-        name: as the person named it.
-        release: its current archive.
-        call: how InvokeEndpoint names it.
-        fleet: what it runs on.
-    """
-
-    name: str
-    release: Release
-    call: Target
-    fleet: Fleet
+    name: str  # as the person named it
+    release: Release  # its current archive
+    call: Target  # how InvokeEndpoint names it
+    fleet: Fleet  # what it runs on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,21 +123,13 @@ def payload_of(client: ModelClient, name: str, *, files: Sequence[str], outputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """One row of the tables, for each load.
+    """One row of the tables, for each load."""
 
-    Attributes:
-        configuration: how tables call it.
-        target: who is called.
-        payload: with what.
-        payload_format: in which format.
-        manifest: of the archive; None where this caller cannot read it.
-    """
-
-    configuration: str
-    target: BenchTarget
-    payload: Payload
-    payload_format: Format
-    manifest: Any
+    configuration: str  # how tables call it
+    target: BenchTarget  # who is called
+    payload: Payload  # with what
+    payload_format: Format  # in which format
+    manifest: Any  # of the archive; None where this caller cannot read it
 
     @property
     def title(self) -> str:

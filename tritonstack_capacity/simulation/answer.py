@@ -32,17 +32,11 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class FleetCost:
-    """USD; every figure None where the price is unknown.
+    """USD; every figure None where the price is unknown."""
 
-    Attributes:
-        usd_per_hour: of one instance.
-        source: of the price, or why it is unknown.
-        instance_hours: paid, from an instance's start until it has drained, while calls came.
-    """
-
-    usd_per_hour: float | None
-    source: str
-    instance_hours: float
+    usd_per_hour: float | None  # of one instance
+    source: str  # of the price, or why it is unknown
+    instance_hours: float  # paid, from an instance's start until it has drained, while calls came
     hours: float
     calls: int
 

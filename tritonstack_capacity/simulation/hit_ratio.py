@@ -19,17 +19,11 @@ SIZES = (0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0)
 
 @dataclass(frozen=True, kw_only=True)
 class CacheEstimate:
-    """An LRU cache in its steady state.
+    """An LRU cache in its steady state."""
 
-    Attributes:
-        hit_ratio: share of all requests.
-        models: mean number of models in the cache.
-        limited_by: name of the limit that is reached first; None where all requested models fit.
-    """
-
-    hit_ratio: float
-    models: float
-    limited_by: str | None
+    hit_ratio: float  # share of all requests
+    models: float  # mean number of models in the cache
+    limited_by: str | None  # name of the limit that is reached first; None where all requested models fit
 
 
 def che(rates: Floats, *, limits: Mapping[str, tuple[Floats, float]]) -> CacheEstimate:
@@ -97,21 +91,13 @@ def _pooled(plan: FleetPlan) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class SteadyState:
-    """One instance of a fleet in the long run, by Che's approximation.
+    """One instance of a fleet in the long run, by Che's approximation."""
 
-    Attributes:
-        models: mean number of loaded models.
-        hit_ratio: of all requests of the fleet.
-        is_upper_bound: see ``estimated_cache``.
-        limited_by: ``GPU memory``, ``disk`` or ``max_loaded_models``; None where all models fit.
-        by_size: (multiple of the instance's size, hit ratio with it).
-    """
-
-    models: float
-    hit_ratio: float
-    is_upper_bound: bool
-    limited_by: str | None
-    by_size: tuple[tuple[float, float], ...]
+    models: float  # mean number of loaded models
+    hit_ratio: float  # of all requests of the fleet
+    is_upper_bound: bool  # see ``estimated_cache``
+    limited_by: str | None  # ``GPU memory``, ``disk`` or ``max_loaded_models``; None where all models fit
+    by_size: tuple[tuple[float, float], ...]  # (multiple of the instance's size, hit ratio with it)
 
 
 def steady_state(plan: FleetPlan, models: ModelTable) -> SteadyState:

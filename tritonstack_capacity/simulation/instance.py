@@ -246,20 +246,14 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What all instances share.
-
-    Attributes:
-        kinds: of each model, by its number.
-        arrived: when each call came (seconds), by its number.
-        exponential: the next exponential number of mean 1.
-    """
+    """What all instances share."""
 
     clock: Clock
-    kinds: Sequence[ModelKind]
-    arrived: memoryview[float]
+    kinds: Sequence[ModelKind]  # of each model, by its number
+    arrived: memoryview[float]  # when each call came (seconds), by its number
     calls: Calls
     events: ModelEvents
-    exponential: Callable[[], float]
+    exponential: Callable[[], float]  # the next exponential number of mean 1
 
 
 class Instance:

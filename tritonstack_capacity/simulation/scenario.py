@@ -21,7 +21,9 @@ LARGEST = 1e12
 SLOWEST = 0.001
 """Mebibytes a second of a download."""
 Share = Annotated[float, Field(ge=1 / LARGEST, le=LARGEST, allow_inf_nan=False)]
-Mebibytes = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
+AboveZero = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
+Mebibytes = AboveZero
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000, allow_inf_nan=False)]
 FileName = Annotated[str, Field(min_length=1)]
@@ -112,10 +114,8 @@ class ModelGroup(SettingsModel):
 class RatePoint(SettingsModel):
     """A rate that holds from a minute on."""
 
-    minute: Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)] = Field(description="From when on, minutes.")
-    per_minute: Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)] = Field(
-        description="Calls a minute, all models."
-    )
+    minute: NotNegative = Field(description="From when on, minutes.")
+    per_minute: NotNegative = Field(description="Calls a minute, all models.")
 
 
 class Arrivals(SettingsModel):
@@ -153,7 +153,7 @@ class Instance(SettingsModel):
     region: str = Field(default="us-east-1", description="Whose price is taken.")
     count: int = Field(default=1, ge=1, le=10_000, description="Instances at the beginning; without scaling, always.")
     gpu_memory_mib: Mebibytes | None = Field(default=None, description="All of its GPUs'; null: the catalogue's.")
-    reserved_gpu_memory_mib: Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)] = Field(
+    reserved_gpu_memory_mib: NotNegative = Field(
         default=0.0, description="Of it, not for models: CUDA contexts, Triton's pools."
     )
     disk_mib: Mebibytes | None = Field(default=None, description="For models' files; null: the catalogue's disk.")
@@ -165,7 +165,7 @@ class Instance(SettingsModel):
         description="Executions that the GPU does at once, each as fast as alone; null: the greatest `instances` of a "
         "group.",
     )
-    usd_per_hour: Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)] | None = Field(
+    usd_per_hour: AboveZero | None = Field(
         default=None, description="Price of one; null: the catalogue's, where it has one."
     )
 
@@ -248,12 +248,12 @@ class Scenario(SettingsModel):
     )
     scaling: Scaling | None = Field(default=None, description="As in an environment file.")
     autoscaling: Autoscaling = Field(default=Autoscaling(), description="How fast scaling is.")
-    latency_limit_ms: Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)] | None = Field(
+    latency_limit_ms: AboveZero | None = Field(
         default=None, description="What the 95th percentile of all calls' latency may be at most, milliseconds."
     )
-    warm_up_minutes: Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)] = Field(
+    warm_up_minutes: NotNegative = Field(
         default=0.0, description="Calls before this are simulated, and left out of the shares and percentiles."
     )
-    thrash_seconds: Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)] = Field(
+    thrash_seconds: AboveZero = Field(
         default=300.0, description="A model that is loaded again within this time after it was evicted is thrash."
     )

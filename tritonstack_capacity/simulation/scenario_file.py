@@ -139,20 +139,14 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedScenario:
-    """A scenario with its calls.
-
-    Attributes:
-        models: with the popularity that a trace has, where there is one.
-        sources: where its figures come from.
-        price: of an instance.
-    """
+    """A scenario with its calls."""
 
     scenario: Scenario
-    models: ModelTable
+    models: ModelTable  # with the popularity that a trace has, where there is one
     trace: Trace
     plan: FleetPlan
-    sources: tuple[Source, ...]
-    price: Price
+    sources: tuple[Source, ...]  # where its figures come from
+    price: Price  # of an instance
 
 
 def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScenario:

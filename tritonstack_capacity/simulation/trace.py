@@ -115,17 +115,11 @@ MINUTE = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """Calls in the order of time.
+    """Calls in the order of time."""
 
-    Attributes:
-        times: seconds from the beginning, not falling.
-        models: numbers of models.
-        seconds: how long calls come: at least until the last one.
-    """
-
-    times: Floats
-    models: Integers
-    seconds: float
+    times: Floats  # seconds from the beginning, not falling
+    models: Integers  # numbers of models
+    seconds: float  # how long calls come: at least until the last one
 
     def __len__(self) -> int:
         """How many calls."""

@@ -88,15 +88,10 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """What the endpoint must do.
+    """What the endpoint must do."""
 
-    Attributes:
-        invocations_per_minute: all callers together, above zero.
-        latency_ms: what the model's latency may be at most, milliseconds, above zero.
-    """
-
-    invocations_per_minute: Decimal
-    latency_ms: Decimal
+    invocations_per_minute: Decimal  # all callers together, above zero
+    latency_ms: Decimal  # what the model's latency may be at most, milliseconds, above zero
 
 
 @dataclass(frozen=True, kw_only=True)

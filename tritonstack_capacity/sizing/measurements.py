@@ -210,15 +210,10 @@ _OVERRIDE = "take prices of one day and region, or leave the column of prices ou
 
 @dataclass(frozen=True, kw_only=True)
 class InstancePrice:
-    """A price with its source, in words.
+    """A price with its source, in words."""
 
-    Attributes:
-        usd_per_hour: of one instance.
-        source: of the price, with its date where known.
-    """
-
-    usd_per_hour: Decimal
-    source: str
+    usd_per_hour: Decimal  # of one instance
+    source: str  # of the price, with its date where known
 
 
 PriceOf = Callable[[Measurement], InstancePrice | None]

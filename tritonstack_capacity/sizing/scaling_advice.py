@@ -140,19 +140,12 @@ NO_CURVE = "nothing tells how quiet the day gets; --daily-curve FILE does"
 
 @dataclass(frozen=True, kw_only=True)
 class SettingChange:
-    """One setting of the endpoint.
+    """One setting of the endpoint."""
 
-    Attributes:
-        field: its name; all but ``initial_instance_count`` stand under ``scaling``.
-        before: what holds in the file now; None where nothing does.
-        after: what is advised; equal to ``before`` where nothing changes.
-        why: a sentence.
-    """
-
-    field: str
-    before: Decimal | None
-    after: Decimal
-    why: str
+    field: str  # its name; all but ``initial_instance_count`` stand under ``scaling``
+    before: Decimal | None  # what holds in the file now; None where nothing does
+    after: Decimal  # what is advised; equal to ``before`` where nothing changes
+    why: str  # a sentence
 
     @property
     def path(self) -> str:
@@ -162,17 +155,11 @@ class SettingChange:
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingChange:
-    """The advice for one endpoint.
+    """The advice for one endpoint."""
 
-    Attributes:
-        endpoint: as the file has it now.
-        advice: its scaling.
-        settings: every setting that the advice affects.
-    """
-
-    endpoint: Endpoint
-    advice: ScalingAdvice
-    settings: tuple[SettingChange, ...]
+    endpoint: Endpoint  # as the file has it now
+    advice: ScalingAdvice  # its scaling
+    settings: tuple[SettingChange, ...]  # every setting that the advice affects
 
     @property
     def changed(self) -> tuple[SettingChange, ...]:

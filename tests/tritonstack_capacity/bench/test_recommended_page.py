@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import json
 import re
 from pathlib import Path
-from typing import Any
-
-from botocore.exceptions import ClientError
 
 from tests.tritonstack_capacity.bench.documents import document, point, result
+from tests.tritonstack_capacity.bench.test_cloud import BUCKET, S3
 from tritonstack_capacity.bench.cloud_plan import TestObjects
 from tritonstack_capacity.bench.document import BenchDocument, ResultPart
 from tritonstack_capacity.bench.page import recommended_page
@@ -64,21 +60,8 @@ def test_constructed_figures_are_called_so() -> None:
     assert "these figures are constructed" in recommended_page(recommended(FAST, local=True))
 
 
-class Bucket:
-    """Answers with the objects that it was made with."""
-
-    def __init__(self, objects: dict[str, str]) -> None:
-        self._objects = objects
-
-    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803 - S3's own names
-        assert Bucket == "artifacts"
-        if Key not in self._objects:
-            raise ClientError({"Error": {"Code": "NoSuchKey", "Message": ""}}, "GetObject")
-        return {"Body": io.BytesIO(self._objects[Key].encode())}
-
-
 def test_what_is_fetched_of_inference_recommender_has_its_page_beside_it(tmp_path: Path) -> None:
-    told = recommended(FAST).model_dump(mode="json")
-    s3 = Bucket({"load-tests/one/results.json": json.dumps(told)})
-    assert TestObjects(s3, bucket="artifacts", test="one").fetch(tmp_path, local=False)
+    s3 = S3()
+    s3.objects["load-tests/one/results.json"] = recommended(FAST).model_dump_json().encode()
+    assert TestObjects(s3, bucket=BUCKET, test="one").fetch(tmp_path, local=False)
     assert "fast &lt;b&gt;, g4dn.xlarge" in (tmp_path / "index.html").read_text()

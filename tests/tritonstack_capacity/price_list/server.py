@@ -13,25 +13,15 @@ from typing import Any
 
 @dataclass
 class PriceListServer:
-    """What it answers: documents by region, in pages; before them, once each, errors.
+    """What it answers: documents by region, in pages; before them, once each, errors."""
 
-    Attributes:
-        url: where it listens.
-        documents: region → documents.
-        page: products of a page.
-        refusals: codes of errors that are answered first.
-        refused_region: the one that they are answered for; None: any.
-        requests: what was asked.
-        signed_for: regions of the requests' signatures.
-    """
-
-    url: str = ""
-    documents: dict[str, list[str]] = field(default_factory=dict)
-    page: int = 100
-    refusals: list[str] = field(default_factory=list)
-    refused_region: str | None = None
-    requests: list[dict[str, Any]] = field(default_factory=list)
-    signed_for: set[str] = field(default_factory=set)
+    url: str = ""  # where it listens
+    documents: dict[str, list[str]] = field(default_factory=dict)  # region → documents
+    page: int = 100  # products of a page
+    refusals: list[str] = field(default_factory=list)  # codes of errors that are answered first
+    refused_region: str | None = None  # the one that they are answered for; None: any
+    requests: list[dict[str, Any]] = field(default_factory=list)  # what was asked
+    signed_for: set[str] = field(default_factory=set)  # regions of the requests' signatures
 
     def answer(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Status and body of GetProducts."""
