@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
@@ -16,6 +17,7 @@ from tritonstack_local.emulator.services import JsonService
 
 Declaration = dict[str, Any]
 
+API = "CodePipeline API reference"
 _GUIDE = "CodePipeline user guide"
 STRUCTURE = f"{_GUIDE}, Pipeline structure reference"
 QUOTAS = f"{_GUIDE}, Quotas in AWS CodePipeline"
@@ -30,128 +32,90 @@ Complaint = tuple[str, str]
 
 def check_structure(pipeline: Declaration) -> None:
     """Raise RefusedError (InvalidStructureException) with the first thing that is wrong; AWS names one too."""
-    for message, source in _complaints(pipeline):
+    for check in (_stages, _sources, _artifacts):
+        for message, source in check(pipeline["stages"]):
+            raise RefusedError("InvalidStructureException", message, source=source)
+    for message, source in _features(pipeline):
         raise RefusedError("InvalidStructureException", message, source=source)
-
-
-def _complaints(pipeline: Declaration) -> Iterator[Complaint]:
-    yield from _stages(pipeline["stages"])
-    yield from _sources(pipeline["stages"])
-    yield from _artifacts(pipeline["stages"])
-    yield from _features(pipeline)
-    yield from _failures(pipeline)
-    yield from _stores(pipeline)
 
 
 def _stages(stages: list[Declaration]) -> Iterator[Complaint]:
     """Numbers and names of stages and their actions."""
-    if len(stages) < 2:
-        yield f"Pipeline has {len(stages)} stage(s). There should be a minimum of 2 stages in a pipeline", STRUCTURE
-    if len(stages) > MOST_STAGES:
-        yield f"Pipeline has {len(stages)} stages, and at most {MOST_STAGES} are allowed", QUOTAS
+    if not 2 <= len(stages) <= MOST_STAGES:
+        source = STRUCTURE if len(stages) < 2 else QUOTAS
+        yield (
+            f"Pipeline has {len(stages)} stage(s). There should be a minimum of 2 stages, at most {MOST_STAGES}",
+            source,
+        )
     for name in _twice(stage["name"] for stage in stages):
         yield f"Stage names must be unique within a pipeline: {name} stands there twice", STRUCTURE
     for stage in stages:
-        actions = stage["actions"]
-        if not actions:
-            yield f"Stage {stage['name']} has no action", STRUCTURE
-        if len(actions) > MOST_ACTIONS_OF_STAGE:
-            yield (
-                f"Stage {stage['name']} has {len(actions)} actions, at most {MOST_ACTIONS_OF_STAGE} are allowed",
-                QUOTAS,
-            )
-        for name in _twice(action["name"] for action in actions):
-            yield f"Action names must be unique within a stage: {name} stands twice in {stage['name']}", STRUCTURE
+        name, actions = stage["name"], stage["actions"]
+        if not 1 <= len(actions) <= MOST_ACTIONS_OF_STAGE:
+            yield f"Stage {name} has {len(actions)} actions, 1 to {MOST_ACTIONS_OF_STAGE} are allowed", QUOTAS
+        for twice in _twice(action["name"] for action in actions):
+            yield f"Action names must be unique within a stage: {twice} stands twice in {name}", STRUCTURE
 
 
 def _sources(stages: list[Declaration]) -> Iterator[Complaint]:
     """Source actions are in the first stage, and nothing else is."""
     for index, stage in enumerate(stages):
         for action in stage["actions"]:
-            is_source = action["actionTypeId"]["category"] == "Source"
-            if index == 0 and not is_source:
+            if (action["actionTypeId"]["category"] == "Source") == (index == 0):
+                continue
+            where = f"{action['name']} of {stage['name']}"
+            if index == 0:
                 yield (
-                    (
-                        f"Pipeline should start with a stage that only contains source actions: {action['name']} of "
-                        f"{stage['name']} is none"
-                    ),
+                    f"Pipeline should start with a stage that only contains source actions: {where} is none",
                     STRUCTURE,
                 )
-            if index > 0 and is_source:
-                yield (
-                    f"Only the first stage may contain source actions: {stage['name']} has {action['name']}",
-                    STRUCTURE,
-                )
+            else:
+                yield f"Only the first stage may contain source actions: {where}", STRUCTURE
 
 
 def _artifacts(stages: list[Declaration]) -> Iterator[Complaint]:
     """What an action takes, an earlier one has left; no two leave the same."""
     left: dict[str, str] = {}
     for stage in stages:
-        order = sorted(stage["actions"], key=lambda action: int(action.get("runOrder", 1)))
-        for action in order:
-            earlier = [
-                name
-                for other in order
-                if int(other.get("runOrder", 1)) < int(action.get("runOrder", 1))
-                for name in _names(other, "outputArtifacts")
-            ]
-            for name in _names(action, "inputArtifacts"):
-                if name not in left and name not in earlier:
-                    yield (
-                        (
-                            f"Input artifact {name} of action {action['name']} in {stage['name']} is not declared as "
-                            "output artifact of any preceding action"
-                        ),
-                        STRUCTURE,
-                    )
-        for action in order:
-            for name in _names(action, "outputArtifacts"):
-                if name in left:
-                    yield (
-                        (
-                            f"Output artifact names must be unique within a pipeline: {name} is of {left[name]} and of "
-                            f"{action['name']}"
-                        ),
-                        STRUCTURE,
-                    )
-                left[name] = action["name"]
+        order = sorted(stage["actions"], key=_run_order)
+        for _, together in groupby(order, key=_run_order):
+            actions = list(together)
+            for action in actions:
+                for name in _names(action, "inputArtifacts"):
+                    if name not in left:
+                        where = f"{name} of action {action['name']} in {stage['name']}"
+                        yield f"Input artifact {where} is not declared as output of any preceding action", STRUCTURE
+            for action in actions:
+                for name in _names(action, "outputArtifacts"):
+                    if name in left:
+                        both = f"{name} is of {left[name]} and of {action['name']}"
+                        yield f"Output artifact names must be unique within a pipeline: {both}", STRUCTURE
+                    left[name] = action["name"]
+
+
+def _run_order(action: Declaration) -> int:
+    return int(action.get("runOrder", 1))
 
 
 def _features(pipeline: Declaration) -> Iterator[Complaint]:
-    """What only a pipeline of type V2 has."""
-    if pipeline.get("pipelineType", "V1") == "V2":
-        return
-    if pipeline.get("executionMode", "SUPERSEDED") != "SUPERSEDED":
-        yield f"Execution mode {pipeline['executionMode']} requires a pipeline of type V2", MODES
+    """What only a pipeline of type V2 has, what can be rolled back, and where artifacts lie."""
+    is_v2, mode = pipeline.get("pipelineType", "V1") == "V2", pipeline.get("executionMode", "SUPERSEDED")
+    if not is_v2 and mode != "SUPERSEDED":
+        yield f"Execution mode {mode} requires a pipeline of type V2", MODES
     for member in ("triggers", "variables"):
-        if pipeline.get(member):
+        if not is_v2 and pipeline.get(member):
             yield f"{member} require a pipeline of type V2", TYPES
-    for stage in pipeline["stages"]:
-        for member in ("onFailure", "onSuccess", "beforeEntry"):
-            if member in stage:
-                yield f"{member} of stage {stage['name']} requires a pipeline of type V2", TYPES
-
-
-def _failures(pipeline: Declaration) -> Iterator[Complaint]:
     for index, stage in enumerate(pipeline["stages"]):
-        if stage.get("onFailure", {}).get("result") != "ROLLBACK":
-            continue
-        if index == 0:
+        for member in ("onFailure", "onSuccess", "beforeEntry"):
+            if not is_v2 and member in stage:
+                yield f"{member} of stage {stage['name']} requires a pipeline of type V2", TYPES
+        rolls_back = stage.get("onFailure", {}).get("result") == "ROLLBACK"
+        if rolls_back and index == 0:
             yield f"You cannot roll back a source stage: onFailure of {stage['name']}", ROLLBACK
-        if pipeline.get("executionMode") == "PARALLEL":
-            yield (
-                (
-                    f"A failure condition with the result ROLLBACK cannot be added to a pipeline in PARALLEL mode: "
-                    f"{stage['name']}"
-                ),
-                MODES,
-            )
-
-
-def _stores(pipeline: Declaration) -> Iterator[Complaint]:
+        if rolls_back and mode == "PARALLEL":
+            yield f"No failure condition with the result ROLLBACK in PARALLEL mode: {stage['name']}", MODES
     if ("artifactStore" in pipeline) == ("artifactStores" in pipeline):
-        yield "Include either artifactStore or artifactStores in a pipeline, not both", "CodePipeline API reference"
+        yield "Include either artifactStore or artifactStores in a pipeline, not both", API
 
 
 def _names(action: Declaration, member: str) -> list[str]:
@@ -164,7 +128,6 @@ def _twice(names: Iterator[str]) -> list[str]:
 
 
 Request = dict[str, Any]
-API = "CodePipeline API reference"
 NOT_EXECUTED = "The local AWS keeps and checks pipelines and executes none (tritonstack_local/fidelity.md)"
 
 

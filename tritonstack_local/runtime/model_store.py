@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.http_server import InvokeError
 from tritonstack.unpacking import CHUNK, UnpackLimits, UnsafeArchiveError, unpack
 from tritonstack_local.runtime.deployed import S3Location
 from tritonstack_local.runtime.errors import dependency_failure, model_data_not_found, model_data_unusable

@@ -150,6 +150,9 @@ def test_awkward_values_carry_over(session: Session) -> None:
     session.lines.clear()
     session.run('printf "%s\\n" "$A" "$B"')
     assert session.lines == ['it\'s "$HOME" `x` \\\\', "two", "lines"]
+    session.run("mkdir inner\ncd inner")
+    session.run('basename "$PWD"')
+    assert session.lines[-1] == "inner"
 
 
 def test_variable_set_from_outside_is_seen_by_the_next_command(session: Session) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from typing import Any
@@ -96,82 +95,47 @@ def test_no_pipeline_is_executed_and_its_state_reports_that_none_ever_was(aws: E
         client.start_pipeline_execution(name=name)
 
 
-def same_stage(declared: Declaration) -> None:
-    declared["stages"][2]["name"] = "Build"
-
-
-def same_action(declared: Declaration) -> None:
-    declared["stages"][2]["actions"] *= 2
-
-
-def one_stage(declared: Declaration) -> None:
-    del declared["stages"][1:]
-
-
-def late_source(declared: Declaration) -> None:
-    again = copy.deepcopy(declared["stages"][0]["actions"][0])
-    declared["stages"][1]["actions"].append({**again, "outputArtifacts": [{"name": "other"}]})
-
-
-def build_first(declared: Declaration) -> None:
-    declared["stages"][0]["actions"].append(action("manual", "Approval", "Manual"))
-
-
-def missing_artifact(declared: Declaration) -> None:
-    declared["stages"][2]["actions"][0]["inputArtifacts"] = [{"name": "nowhere"}]
-
-
-def artifact_of_the_same_run_order(declared: Declaration) -> None:
-    declared["stages"][1]["actions"].append(
-        action(
-            "beside", "Build", "CodeBuild", configuration={"ProjectName": "p"}, inputArtifacts=[{"name": "assembly"}]
-        )
-    )
-
-
-def same_artifact(declared: Declaration) -> None:
-    declared["stages"][1]["actions"][0]["outputArtifacts"] = [{"name": "code"}]
-
-
-def rollback_of_the_source(declared: Declaration) -> None:
-    declared["stages"][0]["onFailure"] = {"result": "ROLLBACK"}
-
-
-def rollback_in_parallel(declared: Declaration) -> None:
-    declared["executionMode"] = "PARALLEL"
-
-
-def rollback_in_v1(declared: Declaration) -> None:
-    declared.update(pipelineType="V1", executionMode="SUPERSEDED")
-
-
-def queued_in_v1(declared: Declaration) -> None:
-    declared["pipelineType"] = "V1"
-    del declared["stages"][2]["onFailure"]
+LATE = action("late", "Source", "S3", outputArtifacts=[{"name": "other"}])
+BESIDE = action("beside", "Build", "CodeBuild", inputArtifacts=[{"name": "assembly"}])
 
 
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (same_stage, "Build stands there twice"),
-        (same_action, "deploy stands twice in dev"),
-        (one_stage, "minimum of 2 stages"),
-        (late_source, "Only the first stage may contain source actions"),
-        (build_first, "only contains source actions"),
-        (missing_artifact, "Input artifact nowhere of action deploy"),
-        (artifact_of_the_same_run_order, "Input artifact assembly of action beside"),
-        (same_artifact, "code is of source and of synth"),
-        (rollback_of_the_source, "cannot roll back a source stage"),
-        (rollback_in_parallel, "PARALLEL mode"),
-        (rollback_in_v1, "onFailure of stage dev requires a pipeline of type V2"),
-        (queued_in_v1, "QUEUED requires a pipeline of type V2"),
+        (lambda _, stages: stages[2].update(name="Build"), "Build stands there twice"),
+        (lambda _, stages: stages[2].update(actions=stages[2]["actions"] * 2), "deploy stands twice in dev"),
+        (lambda _, stages: stages.__delitem__(slice(1, None)), "minimum of 2 stages"),
+        (lambda _, stages: stages[1]["actions"].append(LATE), "Only the first stage may contain source actions"),
+        (
+            lambda _, stages: stages[0]["actions"].append(action("manual", "Approval", "Manual")),
+            "only contains source actions",
+        ),
+        (
+            lambda _, stages: stages[2]["actions"][0].update(inputArtifacts=[{"name": "nowhere"}]),
+            "Input artifact nowhere of action deploy",
+        ),
+        (lambda _, stages: stages[1]["actions"].append(BESIDE), "Input artifact assembly of action beside"),
+        (
+            lambda _, stages: stages[1]["actions"][0].update(outputArtifacts=[{"name": "code"}]),
+            "code is of source and of synth",
+        ),
+        (lambda _, stages: stages[0].update(onFailure={"result": "ROLLBACK"}), "cannot roll back a source stage"),
+        (lambda declared, _: declared.update(executionMode="PARALLEL"), "PARALLEL mode"),
+        (
+            lambda declared, _: declared.update(pipelineType="V1", executionMode="SUPERSEDED"),
+            "onFailure of stage dev requires a pipeline of type V2",
+        ),
+        (
+            lambda declared, stages: (declared.update(pipelineType="V1"), stages[2].pop("onFailure")),
+            "QUEUED requires a pipeline of type V2",
+        ),
     ],
 )
 def test_what_codepipeline_refuses_is_refused_with_its_source(
-    aws: Emulator, name: str, role: str, spoil: Callable[[Declaration], None], said: str
+    aws: Emulator, name: str, role: str, spoil: Callable[[Declaration, list[Declaration]], object], said: str
 ) -> None:
     declared = declaration(name, role)
-    spoil(declared)
+    spoil(declared, declared["stages"])
     with pytest.raises(ClientError, match="InvalidStructureException") as refused:
         aws.client("codepipeline").create_pipeline(pipeline=declared)
     assert said in str(refused.value)

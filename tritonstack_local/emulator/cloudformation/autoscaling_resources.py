@@ -27,7 +27,9 @@ class AutoscalingResources:
             request["Tags"] = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
         self._service.call_from_template("RegisterScalableTarget", request)
         for action in properties.get("ScheduledActions", []):
-            self._service.call_from_template("PutScheduledAction", {**{name: properties[name] for name in _TARGET}, **action})
+            self._service.call_from_template(
+                "PutScheduledAction", {**{name: properties[name] for name in _TARGET}, **action}
+            )
         physical = "|".join(properties[name] for name in _TARGET)
         return physical, {"Id": physical}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any, TypeGuard
+from typing import Any
 
 _COLUMNS, _MOST_HEIGHT, _MOST_WIDGETS, _MOST_METRICS = 24, 1000, 500, 500
 _BODY = ("end", "periodOverride", "start", "variables", "widgets")
@@ -28,10 +28,49 @@ _KNOWN = {
     "log": ("accountId", "query", "queryLanguage", "region", "stacked", "title", "view"),
     "alarm": ("alarms", "sortBy", "states", "title"),
 }  # fmt: skip
+
+
 _OTHERS = ("chart", "custom", "explorer")
 """Types whose properties are not looked into."""
 Message = tuple[str, str]
 """Path and sentence."""
+Check = tuple[Callable[[Any], bool], str]
+"""Whether a value is right, and the sentence where it is not."""
+
+
+def _one_of(*allowed: str) -> Check:
+    return lambda value: value in allowed, f"Should be one of {', '.join(allowed)}"
+
+
+def _from(low: int, high: int | None = None) -> Check:
+    sentence = f"Should be an integer from {low}" + (f" to {high}" if high else "")
+    return lambda value: _is_between(value, low, high), sentence
+
+
+def _is_between(value: Any, low: int, high: int | None = None) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value and (high is None or value <= high)
+
+
+def _are_alarms(value: Any) -> bool:
+    texts = isinstance(value, list) and 1 <= len(value) <= 100
+    return texts and all(isinstance(arn, str) and ":alarm:" in arn for arn in value)
+
+
+_PERIOD: Check = (
+    lambda value: _is_between(value, 1) and (value in (1, 5, 10, 20, 30) or value % 60 == 0),
+    "Should be 1, 5, 10, 20, 30, or a multiple of 60",
+)
+_TEXT: Check = (lambda value: isinstance(value, str), "Should be a text")
+_GRID = {"x": _from(0, _COLUMNS - 1), "y": _from(0), "width": _from(1, _COLUMNS), "height": _from(1, _MOST_HEIGHT)}
+_REQUIRED: dict[str, dict[str, Check]] = {
+    "text": {"markdown": _TEXT},
+    "log": {"query": _TEXT, "region": _TEXT},
+    "alarm": {"alarms": (_are_alarms, "Should be an array of 1 to 100 ARNs of alarms")},
+}
+_OPTIONAL: dict[str, dict[str, Check]] = {
+    "metric": {"view": _one_of(*_VIEWS), "period": _PERIOD},
+    "text": {"background": _one_of("solid", "transparent")},
+}
 
 
 def problems(body: str) -> tuple[list[Message], list[Message]]:
@@ -42,68 +81,56 @@ def problems(body: str) -> tuple[list[Message], list[Message]]:
         return [("/", f"The field DashboardBody must be a valid JSON object: {error}")], []
     if not isinstance(read, dict) or not isinstance(read.get("widgets"), list):
         return [("/widgets", "The dashboard body must have an array 'widgets'")], []
-    errors: list[Message] = []
+    errors = list(_wrong(read, {"periodOverride": _one_of("auto", "inherit")}, ""))
     if len(read["widgets"]) > _MOST_WIDGETS:
         errors.append(("/widgets", f"A dashboard has at most {_MOST_WIDGETS} widgets"))
-    if read.get("periodOverride", "auto") not in ("auto", "inherit"):
-        errors.append(("/periodOverride", "Should be one of auto, inherit"))
-    warnings = [(f"/{name}", "Should NOT have this additional property") for name in read if name not in _BODY]
+    warnings = list(_unknown(read, _BODY, ""))
     for index, widget in enumerate(read["widgets"]):
         path = f"/widgets/{index}"
+        if not isinstance(widget, dict):
+            errors.append((path, "Should be an object"))
+            continue
         errors += _widget_errors(widget, path)
-        if isinstance(widget, dict):
-            warnings += _widget_warnings(widget, path)
+        warnings += _unknown(widget, _WIDGET, path)
+        properties, known = widget.get("properties"), _KNOWN.get(str(widget.get("type")))
+        if known and isinstance(properties, dict):
+            warnings += _unknown(properties, known, f"{path}/properties")
     return errors, warnings
 
 
-def _widget_errors(widget: Any, path: str) -> Iterator[Message]:
-    if not isinstance(widget, dict):
-        yield path, "Should be an object"
-        return
+def _wrong(given: dict[str, Any], checks: dict[str, Check], path: str, *, required: bool = False) -> Iterator[Message]:
+    for name, (is_right, sentence) in checks.items():
+        if (required or name in given) and not is_right(given.get(name)):
+            yield f"{path}/{name}", sentence
+
+
+def _unknown(given: dict[str, Any], known: tuple[str, ...], path: str) -> Iterator[Message]:
+    yield from ((f"{path}/{name}", "Should NOT have this additional property") for name in given if name not in known)
+
+
+def _widget_errors(widget: dict[str, Any], path: str) -> Iterator[Message]:
     kind = widget.get("type")
-    if kind not in _KNOWN and kind not in _OTHERS:
-        yield f"{path}/type", f"Should be one of {', '.join([*_KNOWN, *_OTHERS])}"
-    for name, low, high in (
-        ("x", 0, _COLUMNS - 1),
-        ("y", 0, None),
-        ("width", 1, _COLUMNS),
-        ("height", 1, _MOST_HEIGHT),
-    ):
-        if name in widget and not _is_between(widget[name], low, high):
-            yield f"{path}/{name}", f"Should be an integer from {low}" + (f" to {high}" if high else "")
+    yield from _wrong(widget, {"type": _one_of(*_KNOWN, *_OTHERS)}, path, required=True)
+    yield from _wrong(widget, _GRID, path)
     if ("x" in widget) != ("y" in widget):
         yield path, "x and y are given both or not at all"
-    left, width = widget.get("x"), widget.get("width")
-    if _is_between(left, 0, None) and _is_between(width, 1, None) and left + width > _COLUMNS:
+    right = widget.get("x", 0) + widget.get("width", 0) if not any(_wrong(widget, _GRID, path)) else 0
+    if right > _COLUMNS:
         yield path, f"x and width reach beyond the {_COLUMNS} columns"
     properties = widget.get("properties")
     if not isinstance(properties, dict):
         yield f"{path}/properties", "Should be an object"
-    elif kind in _ERRORS:
-        yield from _ERRORS[kind](properties, f"{path}/properties")
-
-
-def _widget_warnings(widget: dict[str, Any], path: str) -> Iterator[Message]:
-    properties = widget.get("properties")
-    known = _KNOWN.get(str(widget.get("type")))
-    yield from (
-        (f"{path}/{name}", "Should NOT have this additional property") for name in widget if name not in _WIDGET
-    )
-    if known and isinstance(properties, dict):
-        for name in properties:
-            if name not in known:
-                yield f"{path}/properties/{name}", "Should NOT have this additional property"
-
-
-def _is_between(value: Any, low: int, high: int | None) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value and (high is None or value <= high)
+        return
+    path = f"{path}/properties"
+    yield from _wrong(properties, _REQUIRED.get(str(kind), {}), path, required=True)
+    yield from _wrong(properties, _OPTIONAL.get(str(kind), {}), path)
+    if kind == "metric":
+        yield from _metric_errors(properties, path)
 
 
 def _metric_errors(properties: dict[str, Any], path: str) -> Iterator[Message]:
-    annotations = properties.get("annotations")
-    alarms = isinstance(annotations, dict) and "alarms" in annotations
-    metrics = properties.get("metrics")
-    if metrics is None and not alarms:
+    annotations, metrics = properties.get("annotations"), properties.get("metrics")
+    if metrics is None and not (isinstance(annotations, dict) and "alarms" in annotations):
         yield path, "Should have 'metrics', or 'annotations' with 'alarms'"
     if metrics is not None and not isinstance(metrics, list):
         yield f"{path}/metrics", "Should be an array"
@@ -114,10 +141,6 @@ def _metric_errors(properties: dict[str, Any], path: str) -> Iterator[Message]:
             yield f"{path}/metrics", f"Should have at most {_MOST_METRICS} metrics and expressions"
         for index, metric in enumerate(metrics):
             yield from _rendered_errors(metric, f"{path}/metrics/{index}")
-    if properties.get("view", "timeSeries") not in _VIEWS:
-        yield f"{path}/view", f"Should be one of {', '.join(_VIEWS)}"
-    if "period" in properties:
-        yield from _period_errors(properties["period"], f"{path}/period")
 
 
 def _rendered_errors(metric: Any, path: str) -> Iterator[Message]:
@@ -136,39 +159,4 @@ def _rendered_errors(metric: Any, path: str) -> Iterator[Message]:
     for name in rendering:
         if name not in _RENDERED:
             yield f"{path}/{name}", f"Should be one of {', '.join(_RENDERED)}"
-    if "period" in rendering:
-        yield from _period_errors(rendering["period"], f"{path}/period")
-
-
-def _period_errors(period: Any, path: str) -> Iterator[Message]:
-    if not _is_between(period, 1, None) or (period not in (1, 5, 10, 20, 30) and period % 60):
-        yield path, "Should be 1, 5, 10, 20, 30, or a multiple of 60"
-
-
-def _text_errors(properties: dict[str, Any], path: str) -> Iterator[Message]:
-    if not isinstance(properties.get("markdown"), str):
-        yield f"{path}/markdown", "Should be a text"
-    if properties.get("background", "solid") not in ("solid", "transparent"):
-        yield f"{path}/background", "Should be one of solid, transparent"
-
-
-def _log_errors(properties: dict[str, Any], path: str) -> Iterator[Message]:
-    for name in ("query", "region"):
-        if not isinstance(properties.get(name), str):
-            yield f"{path}/{name}", "Should be a text"
-
-
-def _alarm_errors(properties: dict[str, Any], path: str) -> Iterator[Message]:
-    alarms = properties.get("alarms")
-    if not isinstance(alarms, list) or not 1 <= len(alarms) <= 100:
-        yield f"{path}/alarms", "Should be an array of 1 to 100 ARNs"
-    elif not all(isinstance(arn, str) and ":alarm:" in arn for arn in alarms):
-        yield f"{path}/alarms", "Should have ARNs of alarms"
-
-
-_ERRORS: dict[str, Callable[[dict[str, Any], str], Iterator[Message]]] = {
-    "metric": _metric_errors,
-    "text": _text_errors,
-    "log": _log_errors,
-    "alarm": _alarm_errors,
-}
+    yield from _wrong(rendering, {"period": _PERIOD}, path)

@@ -100,8 +100,6 @@ def _codebuild(build: Build, source: Path) -> dict[str, str]:
         "CODEBUILD_SRC_DIR": str(source),
         "CODEBUILD_START_TIME": str(int(build.start * 1000)),
     }
-    if plan.source_version:
-        variables["CODEBUILD_SOURCE_VERSION"] = plan.source_version
     if plan.source.get("location"):
         variables["CODEBUILD_SOURCE_REPO_URL"] = plan.source["location"]
     return variables
@@ -123,7 +121,6 @@ _ARTIFACTS = ("S3", "NO_ARTIFACTS")
 _OVERRIDES = frozenset(
     {
         "projectName",
-        "sourceVersion",
         "sourceTypeOverride",
         "sourceLocationOverride",
         "buildspecOverride",
@@ -142,6 +139,7 @@ _OVERRIDES = frozenset(
     }
 )
 _UNSUPPORTED_OF_PROJECT = (
+    "sourceVersion",
     "secondarySources",
     "secondaryArtifacts",
     "fileSystemLocations",
@@ -151,6 +149,7 @@ _UNSUPPORTED_OF_PROJECT = (
 )
 _UNSUPPORTED_OF_ENVIRONMENT = ("certificate", "fleet", "registryCredential", "dockerServer")
 _UNSUPPORTED_OF_ARTIFACTS = ("artifactIdentifier", "bucketOwnerAccess")
+_AS_HERE = {"packaging": "NONE", "namespaceType": "NONE", "overrideArtifactName": False}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +173,6 @@ class BuildPlan:
     project_arn: str
     service_role: str
     source: dict[str, Any]  # the API's ``source``, with overrides
-    source_version: str | None  # the version of the S3 object, or None
     artifacts: dict[str, Any]  # the API's ``artifacts``, with overrides
     environment: dict[str, Any]  # the API's ``environment``, with overrides, variables merged by name
     cloud_watch_logs: dict[str, Any]  # the API's ``logsConfig.cloudWatchLogs``
@@ -209,7 +207,6 @@ def plan_build(project: dict[str, Any], request: dict[str, Any]) -> BuildPlan:
         project_arn=project["arn"],
         service_role=request.get("serviceRoleOverride") or project["serviceRole"],
         source=source,
-        source_version=request.get("sourceVersion") or project.get("sourceVersion") or None,
         artifacts=request.get("artifactsOverride") or project["artifacts"],
         environment=environment,
         cloud_watch_logs=logs.get("cloudWatchLogs") or {"status": "ENABLED"},
@@ -252,6 +249,9 @@ def _unsupported(project: dict[str, Any], request: dict[str, Any], logs: dict[st
         yield "environment.privilegedMode is not in the local AWS: there is no container and no docker"
     if (logs.get("s3Logs") or {}).get("status", "DISABLED") != "DISABLED":
         yield "logsConfig.s3Logs is not in the local AWS"
+    cloud_watch = logs.get("cloudWatchLogs") or {}
+    if cloud_watch.get("status") == "DISABLED" or "streamName" in cloud_watch:
+        yield "logsConfig.cloudWatchLogs: neither a build without log nor streamName is in the local AWS"
 
 
 def _problems(plan: BuildPlan) -> Iterator[str]:
@@ -264,22 +264,20 @@ def _problems(plan: BuildPlan) -> Iterator[str]:
         yield "a project without source needs an inline buildspec"
     if plan.environment["type"] not in _ENVIRONMENTS:
         yield f"environment type {plan.environment['type']}: the local AWS has {' and '.join(_ENVIRONMENTS)}"
-    yield from (
-        f"variable {one.name}: {one.kind} is not in the local AWS"
-        for one in plan.variables
-        if one.kind not in ("PLAINTEXT", "PARAMETER_STORE")
-    )
-    yield from _artifact_problems(plan.artifacts)
-
-
-def _artifact_problems(artifacts: dict[str, Any]) -> Iterator[str]:
+    for one in plan.variables:
+        if one.kind not in ("PLAINTEXT", "PARAMETER_STORE"):
+            yield f"variable {one.name}: {one.kind} is not in the local AWS"
+    artifacts = plan.artifacts
     if artifacts.get("type") not in _ARTIFACTS:
         yield f"artifacts type {artifacts.get('type')}: the local AWS has {' and '.join(_ARTIFACTS)}"
     elif artifacts["type"] == "S3" and not artifacts.get("location"):
         yield "artifacts: type S3 needs a location, the bucket's name"
-    yield from (
-        f"artifacts.{name} is not in the local AWS" for name in _UNSUPPORTED_OF_ARTIFACTS if artifacts.get(name)
-    )
+    for name in _UNSUPPORTED_OF_ARTIFACTS:
+        if artifacts.get(name):
+            yield f"artifacts.{name} is not in the local AWS"
+    for name, here in _AS_HERE.items():
+        if artifacts.get(name, here) != here:
+            yield f"artifacts.{name} {artifacts[name]} is not in the local AWS, {here} is"
 
 
 IN_PROGRESS = "IN_PROGRESS"
@@ -320,28 +318,18 @@ class Build:
     end: float | None = None
     status: str = IN_PROGRESS  # ``IN_PROGRESS`` until the end
     phases: list[PhaseRecord] = field(default_factory=list)  # those that began, in order
-    artifact: dict[str, str] = field(default_factory=dict)  # what was uploaded: location, and checksums of a ZIP file
     stop_requested: bool = False  # whether StopBuild asked for its end
     abandoned: bool = False  # whether the emulator itself ends; no events are sent then
 
     @property
-    def uuid(self) -> str:
-        """The build's own part of its id."""
-        return self.id.rpartition(":")[2]
-
-    @property
-    def log_group(self) -> str | None:
-        """The CloudWatch log group, None where the project wants no log."""
-        logs = self.plan.cloud_watch_logs
-        if logs.get("status") == "DISABLED":
-            return None
-        return str(logs.get("groupName") or f"/aws/codebuild/{self.plan.project}")
+    def log_group(self) -> str:
+        """The CloudWatch log group."""
+        return str(self.plan.cloud_watch_logs.get("groupName") or f"/aws/codebuild/{self.plan.project}")
 
     @property
     def log_stream(self) -> str:
-        """The stream: the uuid, after the project's prefix if it has one."""
-        prefix = self.plan.cloud_watch_logs.get("streamName")
-        return f"{prefix}/{self.uuid}" if prefix else self.uuid
+        """The stream: the build's own part of its id."""
+        return self.id.rpartition(":")[2]
 
     @property
     def deep_link(self) -> str:
@@ -371,48 +359,32 @@ class Build:
             "projectName": plan.project,
             "phases": [phase.as_api() for phase in self.phases],
             "source": plan.source,
-            "artifacts": self._artifacts(),
+            "artifacts": {"location": artifact_arn(self) if plan.artifacts["type"] == "S3" else ""},
             "cache": {"type": "NO_CACHE"},
             "environment": plan.environment,
             "serviceRole": plan.service_role,
-            "logs": self._logs(),
+            "logs": {
+                "groupName": self.log_group,
+                "streamName": self.log_stream,
+                "deepLink": self.deep_link,
+                "cloudWatchLogs": {"status": "ENABLED", "groupName": self.log_group, "streamName": self.log_stream},
+            },
             "timeoutInMinutes": plan.timeout_minutes,
             "queuedTimeoutInMinutes": plan.queued_minutes,
             "initiator": self.initiator,
             "encryptionKey": plan.encryption_key,
         }
-        optional = {"endTime": self.end, "sourceVersion": plan.source_version, "vpcConfig": plan.vpc}
+        optional = {"endTime": self.end, "vpcConfig": plan.vpc}
         return {**shown, **{name: value for name, value in optional.items() if value is not None}}
-
-    def _artifacts(self) -> dict[str, Any]:
-        """The API's ``BuildArtifacts``: where the output lies, empty where the project has none."""
-        location = artifact_arn(self) if self.plan.artifacts["type"] == "S3" else ""
-        sums: dict[str, Any] = {name: self.artifact[name] for name in ("md5sum", "sha256sum") if name in self.artifact}
-        return {"location": location, **sums}
-
-    def _logs(self) -> dict[str, Any]:
-        if self.log_group is None:
-            return {"cloudWatchLogs": self.plan.cloud_watch_logs}
-        return {
-            "groupName": self.log_group,
-            "streamName": self.log_stream,
-            "deepLink": self.deep_link,
-            "cloudWatchLogs": {"status": "ENABLED", "groupName": self.log_group, "streamName": self.log_stream},
-        }
 
 
 def artifact_key(build: Build) -> str:
-    """The key of a build's output in its bucket: a folder's without packaging, else the ZIP file's.
-
-    ``path[/build id]/name``; name ``/`` is the folder above (API reference, ProjectArtifacts).
-    """
+    """The key of a build's output in its bucket: ``path/name``; name ``/`` is the folder above (ProjectArtifacts)."""
     artifacts = build.plan.artifacts
-    identity = build.uuid if artifacts.get("namespaceType") == "BUILD_ID" else ""
-    name = build.artifact.get("name") or artifacts.get("name") or build.plan.project
-    return "/".join(part for part in ((artifacts.get("path") or "").strip("/"), identity, name.strip("/")) if part)
+    name = artifacts.get("name") or build.plan.project
+    return "/".join(part for part in ((artifacts.get("path") or "").strip("/"), name.strip("/")) if part)
 
 
 def artifact_arn(build: Build) -> str:
     """The output's ARN."""
-    key = build.artifact.get("location") or artifact_key(build)
-    return f"arn:aws:s3:::{build.plan.artifacts['location']}/{key}"
+    return f"arn:aws:s3:::{build.plan.artifacts['location']}/{artifact_key(build)}"

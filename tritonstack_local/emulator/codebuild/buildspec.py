@@ -10,12 +10,7 @@ import yaml
 
 
 class PhaseError(Exception):
-    """A phase failed: its context as BatchGetBuilds shows it.
-
-    Attributes:
-        code: the context's status code (``COMMAND_EXECUTION_ERROR``).
-        message: its message.
-    """
+    """A phase failed: status code (``COMMAND_EXECUTION_ERROR``) and message of its context in BatchGetBuilds."""
 
     def __init__(self, code: str, message: str) -> None:
         """Both are what a reader of the build sees."""
@@ -25,13 +20,7 @@ class PhaseError(Exception):
 
 
 class InterruptedBuildError(Exception):
-    """The build was stopped or is out of time.
-
-    Attributes:
-        status: ``STOPPED`` or ``TIMED_OUT``.
-        code: the phase's context.
-        message: the phase's context.
-    """
+    """The build was stopped or is out of time: STOPPED or TIMED_OUT, and the phase's context."""
 
     def __init__(self, status: str, code: str, message: str) -> None:
         """``status`` becomes the phase's and the build's."""
@@ -54,7 +43,6 @@ class CommandPhase:
     """One phase's commands."""
 
     commands: tuple[str, ...] = ()  # run in order until one fails
-    last: tuple[str, ...] = ()  # ``finally``: run whether or not those failed
     # language → version that the phase asks for; nothing is installed
     runtimes: Mapping[str, str] = field(default_factory=dict)
 
@@ -134,16 +122,14 @@ class _Reader:
 
     def _phase(self, value: Any, path: str) -> CommandPhase:
         phase = self.mapping(value, path)
-        self._only(phase, ("commands", "finally", "runtime-versions"), path + ".")
+        self._only(phase, ("commands", "runtime-versions"), path + ".")
         return CommandPhase(
             commands=self._list(phase.get("commands"), path + ".commands"),
-            last=self._list(phase.get("finally"), path + ".finally"),
             runtimes=self._texts(phase.get("runtime-versions"), path + ".runtime-versions"),
         )
 
     def _artifacts(self, artifacts: dict[str, Any]) -> ArtifactFiles:
-        known = ("files", "base-directory", "name")
-        self._only(artifacts, known, "artifacts.")
+        self._only(artifacts, ("files", "base-directory"), "artifacts.")
         files = self._list(artifacts.get("files"), "artifacts.files")
         base = str(artifacts.get("base-directory", "."))
         if not files:
@@ -153,11 +139,7 @@ class _Reader:
                 self.problems.append(f"artifacts: {pattern!r}: the local AWS expands no variables in paths")
             elif ".." in pattern.split("/") or pattern.startswith("/"):
                 self.problems.append(f"artifacts: {pattern!r}: a path within the source folder is needed")
-        return ArtifactFiles(
-            files=files,
-            base_directory=base,
-            name=None if artifacts.get("name") is None else str(artifacts["name"]),
-        )
+        return ArtifactFiles(files=files, base_directory=base)
 
     def _only(self, mapping: dict[str, Any], known: tuple[str, ...], path: str) -> None:
         self.problems += [f"{path}{name}: the local AWS has no such part" for name in mapping if name not in known]
@@ -171,8 +153,7 @@ class _Reader:
         return ()
 
     def _texts(self, value: Any, path: str) -> dict[str, str]:
-        return {str(name): _text(one) for name, one in self.mapping(value or {}, path).items()}
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        return {
+            str(name): str(one).lower() if isinstance(one, bool) else str(one)
+            for name, one in self.mapping(value or {}, path).items()
+        }

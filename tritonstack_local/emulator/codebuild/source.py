@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
-import re
 import shutil
 import stat
 import zipfile
@@ -22,21 +20,10 @@ def download_source(plan: BuildPlan, target: Path, *, region: str) -> None:
     bucket, _, key = plan.source["location"].removeprefix("arn:aws:s3:::").partition("/")
     if key == "" or key.endswith("/"):
         _download_folder(bucket, key, target, region=region)
-    else:
-        unpack(_download(bucket, key, plan.source_version, region=region), key, target)
-
-
-def read_object(arn: str, *, region: str) -> str:
-    """The text of an object that a buildspec's ARN names."""
-    bucket, _, key = arn.removeprefix("arn:aws:s3:::").partition("/")
-    return _download(bucket, key, None, region=region).decode("utf-8", errors="replace")
-
-
-def _download(bucket: str, key: str, version: str | None, *, region: str) -> bytes:
-    request = {"Bucket": bucket, "Key": key, **({"VersionId": version} if version else {})}
+        return
     with failing_as_client_error(f"error while downloading key {key} of bucket {bucket}"):
-        content: bytes = client("s3", region).get_object(**request)["Body"].read()
-    return content
+        content: bytes = client("s3", region).get_object(Bucket=bucket, Key=key)["Body"].read()
+    unpack(content, key, target)
 
 
 def _download_folder(bucket: str, prefix: str, target: Path, *, region: str) -> None:
@@ -88,26 +75,22 @@ def _safe(name: str, target: Path) -> Path:
     return target.joinpath(*parts)
 
 
-def upload_artifacts(
-    build: Build, files: ArtifactFiles | None, *, source: Path, work: Path, between: Callable[[], None]
-) -> None:
-    """Upload the output and note its place in ``build.artifact``. Raises PhaseError: nothing matches, or S3 refuses."""
+def upload_artifacts(build: Build, files: ArtifactFiles | None, *, source: Path, between: Callable[[], None]) -> None:
+    """Upload the buildspec's artifacts to the project's destination.
+
+    What ``between`` raises, called before each file, ends the upload. Raises PhaseError where nothing matches, or S3
+    refuses.
+    """
     artifacts = build.plan.artifacts
     if artifacts["type"] == "NO_ARTIFACTS":
         return
     if files is None:
         raise PhaseError("CLIENT_ERROR", "no artifacts section in the buildspec, and the project has artifacts")
-    _choose_name(build, files)
-    found = matching_files(files, source)
-    key = artifact_key(build)
-    if artifacts.get("packaging") == "ZIP":
-        found = {"": _packed(build, found, work / "artifacts.zip")}
-    for name, path in found.items():
+    for name, path in matching_files(files, source).items():
         between()
-        target = f"{key}/{name}".strip("/")
+        target = f"{artifact_key(build)}/{name}".strip("/")
         with failing_as_client_error(f"Error in UPLOAD_ARTIFACTS phase: {target}"), path.open("rb") as content:
             client("s3", build.region).put_object(Bucket=artifacts["location"], Key=target, Body=content)
-    build.artifact = {**build.artifact, "location": key}
 
 
 def matching_files(files: ArtifactFiles, source: Path) -> dict[str, Path]:
@@ -124,26 +107,9 @@ def matching_files(files: ArtifactFiles, source: Path) -> dict[str, Path]:
         raise PhaseError("CLIENT_ERROR", f"artifacts.files: {error}") from error
     if not found:
         raise PhaseError("CLIENT_ERROR", "no matching artifact paths found")
-    inside = [path for path in sorted(found) if not any((parent.is_symlink() for parent in path.parents if base in parent.parents))]
+    inside = [
+        path
+        for path in sorted(found)
+        if not any(parent.is_symlink() for parent in path.parents if base in parent.parents)
+    ]
     return {path.relative_to(base).as_posix(): path for path in inside}
-
-
-def _choose_name(build: Build, files: ArtifactFiles) -> None:
-    """The buildspec's name, where the project leaves it the choice."""
-    if not build.plan.artifacts.get("overrideArtifactName") or files.name is None:
-        return
-    if re.search(r"[$`]", files.name):
-        raise PhaseError("CLIENT_ERROR", f"artifacts.name {files.name!r}: the local AWS expands nothing in names")
-    build.artifact = {"name": files.name}
-
-
-def _packed(build: Build, found: dict[str, Path], target: Path) -> Path:
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, path in found.items():
-            archive.write(path, name)
-    with target.open("rb") as content:
-        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
-        content.seek(0)
-        md5 = hashlib.file_digest(content, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    build.artifact = {**build.artifact, "sha256sum": sha256, "md5sum": md5}
-    return target

@@ -32,7 +32,6 @@ from tritonstack_local.emulator.codebuild.build import (
     plan_build,
 )
 from tritonstack_local.emulator.codebuild.buildspec import (
-    Buildspec,
     BuildspecError,
     CommandPhase,
     InterruptedBuildError,
@@ -41,7 +40,7 @@ from tritonstack_local.emulator.codebuild.buildspec import (
     read_buildspec,
 )
 from tritonstack_local.emulator.codebuild.shell import BuildShell
-from tritonstack_local.emulator.codebuild.source import download_source, read_object, upload_artifacts
+from tritonstack_local.emulator.codebuild.source import download_source, upload_artifacts
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import role_trusts
 from tritonstack_local.trtexec.launchers import NoStandInsError, release_of, stand_in_variables
@@ -50,15 +49,6 @@ LINKED = (".envs", "node_modules")
 """Folders of the project that stand in for what an image has installed."""
 
 _MACHINES = REPOSITORY / "tritonstack/catalogue/data/build_machines.json"
-
-
-def say_what_stands_in(plan: BuildPlan, log: BuildLog) -> None:
-    """The first lines of every log."""
-    log.say("This is the local AWS, not CodeBuild: the commands run as processes of this machine.")
-    log.say(f"No container: {plan.environment['image']} is not pulled, {plan.environment['computeType']} not kept to.")
-    if plan.vpc:
-        log.say(f"No VPC: the commands have this machine's network, not that of {plan.vpc.get('vpcId')}.")
-    log.say(f"No credentials of {plan.service_role}: IAM is not enforced.")
 
 
 def gpu_variables(plan: BuildPlan, log: BuildLog) -> dict[str, str]:
@@ -88,24 +78,6 @@ def gpu_variables(plan: BuildPlan, log: BuildLog) -> dict[str, str]:
     return variables
 
 
-def link_environments(plan: BuildPlan, source: Path, log: BuildLog) -> None:
-    """Link the project's environments into a source that lacks them; none into a GPU build: a Triton image has none."""
-    if plan.on_gpu:
-        return
-    for name in LINKED:
-        project, linked = REPOSITORY / name, source / name
-        if project.exists() and not linked.exists() and not linked.is_symlink():
-            linked.symlink_to(project)
-            log.say(f"{name} of the project is linked into the source, where the image has what is installed.")
-
-
-def say_runtimes(runtimes: dict[str, str], log: BuildLog) -> None:
-    """Log the runtime versions in use; none is installed."""
-    for name, version in runtimes.items():
-        here = platform.python_version() if name == "python" else "whatever the PATH has"
-        log.say(f"runtime-versions: {name} {version} is asked for and not installed; here it is {here}.")
-
-
 @cache
 def _gpus() -> dict[str, str]:
     """Compute type → GPU, of CodeBuild's machines with one."""
@@ -118,21 +90,17 @@ class BuildLog:
 
     def __init__(self, build: Build) -> None:
         """The stream of ``build``, in the account and region of the calling context."""
-        self._group = build.log_group
-        self._stream = build.log_stream
+        self._stream = {"logGroupName": build.log_group, "logStreamName": build.log_stream}
         self._context = contextvars.copy_context()
-        if self._group is not None:
-            cloudwatch_logs._create_log_group({"logGroupName": self._group})
-            cloudwatch_logs._create_log_stream({"logGroupName": self._group, "logStreamName": self._stream})
+        cloudwatch_logs._create_log_group({"logGroupName": build.log_group})
+        cloudwatch_logs._create_log_stream(dict(self._stream))
 
     def line(self, text: str) -> None:
         """A line of a command's output, or several."""
-        if self._group is not None:
-            at = int(clock.now() * 1000)
-            events = [{"timestamp": at, "message": line + "\n"} for line in text.split("\n")]
-            request = {"logGroupName": self._group, "logStreamName": self._stream, "logEvents": events}
-            # A context of its own each time: one context cannot be entered by two threads at once.
-            self._context.copy().run(cloudwatch_logs._put_log_events, request)
+        at = int(clock.now() * 1000)
+        events = [{"timestamp": at, "message": line + "\n"} for line in text.split("\n")]
+        # A context of its own each time: one context cannot be entered by two threads at once.
+        self._context.copy().run(cloudwatch_logs._put_log_events, {**self._stream, "logEvents": events})
 
     def say(self, text: str) -> None:
         """A line of CodeBuild's own."""
@@ -141,12 +109,7 @@ class BuildLog:
 
 def emit_state_change(build: Build) -> None:
     """Emit the build's current status to the rules of the calling context's account and region."""
-    service_events.emit("aws.codebuild", "CodeBuild Build State Change", state_change(build), [build.arn])
-
-
-def state_change(build: Build) -> dict[str, Any]:
-    """The event's ``detail``."""
-    return {
+    detail = {
         "build-status": build.status,
         "project-name": build.plan.project,
         "build-id": build.arn,
@@ -155,6 +118,7 @@ def state_change(build: Build) -> dict[str, Any]:
         "current-phase-context": "[]",
         "version": "1",
     }
+    service_events.emit("aws.codebuild", "CodeBuild Build State Change", detail, [build.arn])
 
 
 def _information(build: Build) -> dict[str, Any]:
@@ -175,23 +139,13 @@ def _information(build: Build) -> dict[str, Any]:
             "type": plan.environment["type"],
             "environment-variables": [variable.as_api() for variable in plan.variables],
         },
-        "logs": _logs(build),
+        "logs": {"group-name": build.log_group, "stream-name": build.log_stream, "deep-link": build.deep_link},
         "phases": [_phase(phase) for phase in build.phases],
         "queued-timeout-in-minutes": plan.queued_minutes,
     }
-    if plan.source_version:
-        information["source-version"] = plan.source_version
     if plan.artifacts["type"] == "S3":
-        sums = {"md5sum": build.artifact.get("md5sum"), "sha256sum": build.artifact.get("sha256sum")}
-        information["artifact"] = {**{k: v for k, v in sums.items() if v}, "location": artifact_arn(build)}
+        information["artifact"] = {"location": artifact_arn(build)}
     return information
-
-
-def _logs(build: Build) -> dict[str, Any]:
-    """Group and stream; a build without log has the link only."""
-    if build.log_group is None:
-        return {"deep-link": build.deep_link}
-    return {"group-name": build.log_group, "stream-name": build.log_stream, "deep-link": build.deep_link}
 
 
 def _phase(phase: PhaseRecord) -> dict[str, Any]:
@@ -239,7 +193,7 @@ class BuildWorker:
         """From PROVISIONING to COMPLETED; never raises."""
         build = self._build
         try:
-            self._end_queueing()
+            build.phases[-1].status, build.phases[-1].end = "SUCCEEDED", clock.now()  # QUEUED
             self._source.mkdir()
             status = self._phases()
         except InterruptedBuildError as interruption:
@@ -248,10 +202,6 @@ class BuildWorker:
             logger.exception("build %s: a fault of the local AWS", build.id)
             status = "FAULT"
         self._finish(status)
-
-    def _end_queueing(self) -> None:
-        queued = self._build.phases[-1]
-        queued.status, queued.end = "SUCCEEDED", clock.now()
 
     def _finish(self, status: str) -> None:
         if self._shell is not None:
@@ -277,7 +227,11 @@ class BuildWorker:
             succeeded = False
             if name not in ("build", "post_build"):
                 return "FAILED"
-        uploaded = self._phase("UPLOAD_ARTIFACTS", self._upload)
+        artifacts = self._buildspec.artifacts
+        uploaded = self._phase(
+            "UPLOAD_ARTIFACTS",
+            lambda: upload_artifacts(self._build, artifacts, source=self._source, between=self._check),
+        )
         return "SUCCEEDED" if succeeded and uploaded else "FAILED"
 
     def _phase(self, name: str, work: Callable[[], None]) -> bool:
@@ -312,14 +266,26 @@ class BuildWorker:
             raise InterruptedBuildError("TIMED_OUT", "BUILD_TIMED_OUT", f"Build has timed out after {minutes} minutes.")
 
     def _provision(self) -> None:
-        say_what_stands_in(self._build.plan, self._log)
-        self._environment = gpu_variables(self._build.plan, self._log)
+        plan, say = self._build.plan, self._log.say
+        say("This is the local AWS, not CodeBuild: the commands run as processes of this machine.")
+        say(f"No container: {plan.environment['image']} is not pulled, {plan.environment['computeType']} not kept to.")
+        if plan.vpc:
+            say(f"No VPC: the commands have this machine's network, not that of {plan.vpc.get('vpcId')}.")
+        say(f"No credentials of {plan.service_role}: IAM is not enforced.")
+        self._environment = gpu_variables(plan, self._log)
 
     def _download(self) -> None:
         build = self._build
         download_source(build.plan, self._source, region=build.region)
-        self._buildspec = self._read_buildspec()
-        link_environments(build.plan, self._source, self._log)
+        try:
+            self._buildspec = read_buildspec(self._buildspec_text())
+        except BuildspecError as error:
+            raise PhaseError("YAML_FILE_ERROR", str(error)) from error
+        for name in () if build.plan.on_gpu else LINKED:  # a Triton image has no environments
+            project, linked = REPOSITORY / name, self._source / name
+            if project.exists() and not linked.exists() and not linked.is_symlink():
+                linked.symlink_to(project)
+                self._log.say(f"{name} of the project is linked into the source, where the image has it installed.")
         home = self._folder / "home"
         home.mkdir()
         variables = build_environment(build, self._buildspec, source=self._source, home=home)
@@ -332,17 +298,9 @@ class BuildWorker:
             line=self._log.line,
         )
 
-    def _read_buildspec(self) -> Buildspec:
-        try:
-            return read_buildspec(self._buildspec_text())
-        except BuildspecError as error:
-            raise PhaseError("YAML_FILE_ERROR", str(error)) from error
-
     def _buildspec_text(self) -> str:
-        """Inline, an S3 object's, or a file's of the source: ``buildspec.yml`` by default."""
+        """Inline, or a file's of the source: ``buildspec.yml`` by default."""
         given = self._build.plan.source.get("buildspec") or "buildspec.yml"
-        if given.startswith("arn:"):
-            return read_object(given, region=self._build.region)
         if is_inline(given):
             return given
         path = (self._source / given).resolve()
@@ -353,23 +311,15 @@ class BuildWorker:
         return path.read_text(encoding="utf-8", errors="replace")
 
     def _commands(self, phase: CommandPhase) -> None:
-        """One phase's commands, and its ``finally`` whatever became of them."""
-        name = self._build.phases[-1].name
-        self._log.say(f"Entering phase {name}")
-        say_runtimes(dict(phase.runtimes), self._log)
-        try:
-            self._run_all(phase.commands)
-        except PhaseError:
-            self._run_all(phase.last)
-            raise
-        self._run_all(phase.last)
-
-    def _run_all(self, commands: tuple[str, ...]) -> None:
         assert self._shell is not None  # noqa: S101  made in DOWNLOAD_SOURCE
-        for command in commands:
+        self._log.say(f"Entering phase {self._build.phases[-1].name}")
+        for name, version in phase.runtimes.items():
+            here = platform.python_version() if name == "python" else "whatever the PATH has"
+            self._log.say(f"runtime-versions: {name} {version} is asked for and not installed; here it is {here}.")
+        for command in phase.commands:
             self._check()
             self._log.say(f"Running command {command}")
-            status = self._shell.run(command, interrupted=self._interrupted, deadline=self._deadline)
+            status = self._shell.run(command, interrupted=lambda: self._build.stop_requested, deadline=self._deadline)
             if status is None:
                 self._check()
             if status != 0:
@@ -378,14 +328,6 @@ class BuildWorker:
                 raise PhaseError(
                     "COMMAND_EXECUTION_ERROR", f"Error while executing command: {command}. Reason: exit status {status}"
                 )
-
-    def _interrupted(self) -> bool:
-        return self._build.stop_requested
-
-    def _upload(self) -> None:
-        upload_artifacts(
-            self._build, self._buildspec.artifacts, source=self._source, work=self._folder, between=self._check
-        )
 
 
 Request = dict[str, Any]
