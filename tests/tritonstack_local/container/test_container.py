@@ -49,22 +49,15 @@ def regions(container: TritonContainer) -> list[Path]:
 
 def test_the_shared_container_answers_from_namespaces_of_its_own(sagemaker: Any) -> None:
     container: TritonContainer = sagemaker.container
-    assert container.ping() == 200
-    assert container.alive
+    assert (container.ping(), container.alive, container.server_version) == (200, True, "2.51.0")
+    with container.connect() as one:
+        assert (one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) > 0, one.gettimeout()) == (True, None)
+    with pytest.raises(ContainerFailedError, match=r"/ping did not answer 200 within 0 s"):
+        container.wait_ready(0)
     if container.isolation != "namespace":
         pytest.skip(f"user namespaces are not permitted here: {container.isolation}")
     ours, theirs = (Path(f"/proc/{pid}/ns/net").readlink() for pid in ("self", container.pid))
     assert ours != theirs
-
-
-def test_the_servers_own_version_is_reported_whatever_release_was_asked_for(sagemaker: Any) -> None:
-    assert sagemaker.container.server_version == "2.51.0"
-
-
-def test_a_socket_sends_at_once(sagemaker: Any) -> None:
-    with sagemaker.container.connect() as one:
-        assert one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-        assert one.gettimeout() is None
 
 
 def test_the_port_is_not_reachable_from_the_machines_loopback(tmp_path: Path) -> None:
@@ -157,11 +150,6 @@ def test_a_server_that_ends_while_it_is_waited_for_is_an_error_with_its_last_lin
     with pytest.raises(ContainerFailedError, match=r"ended with exit code 1(.|\n)*no-such-flag"):
         container.wait_ready(60)
     assert container.stop() == 1
-
-
-def test_a_server_that_is_not_ready_in_time_is_an_error(sagemaker: Any) -> None:
-    with pytest.raises(ContainerFailedError, match=r"/ping did not answer 200 within 0 s"):
-        sagemaker.container.wait_ready(0)
 
 
 def test_what_makes_serve_exit_is_an_error_and_stands_in_the_log(tmp_path: Path) -> None:
@@ -283,19 +271,18 @@ def test_bench_mode_reports_why_a_model_does_not_load(tmp_path: Path) -> None:
 
 def test_the_version_is_that_of_the_last_start(tmp_path: Path) -> None:
     log = tmp_path / "log"
+    log.write_text("serve: starting\n")
+    assert server_version(log) is None
     log.write_text("| server_version    | 2.50.0  |\nmore\n| server_version                   | 2.51.0     |\n")
     assert server_version(log) == "2.51.0"
-
-
-def test_without_a_start_log_there_is_no_version(tmp_path: Path) -> None:
-    (tmp_path / "log").write_text("serve: starting\n")
-    assert server_version(tmp_path / "log") is None
 
 
 def test_the_last_lines_leave_out_tables_and_flags(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("first\nsecond\n\n+----+\n| a |\n+----+\nthird\nUsage: tritonserver [options]\n  --help\n")
     assert last_lines(log, 2) == "second\nthird"
+    log.write_text("".join(f"line {number}\n" for number in range(50_000)))
+    assert last_lines(log, 2) == "line 49998\nline 49999"
 
 
 def test_an_argument_named_after_the_list_of_flags_is_reported(tmp_path: Path) -> None:
@@ -305,18 +292,8 @@ def test_an_argument_named_after_the_list_of_flags_is_reported(tmp_path: Path) -
     assert last_lines(log, 5) == "serve: a note\nUnexpected argument: twelve"
 
 
-def test_the_last_lines_of_a_long_log_are_its_last(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text("".join(f"line {number}\n" for number in range(50_000)))
-    assert last_lines(log, 2) == "line 49998\nline 49999"
-
-
-def test_the_pinned_server_s_release_is_named_with_its_version() -> None:
-    assert release_and_version("2.51.0") == "24.10 (2.51.0)"
-
-
-def test_of_an_unknown_server_the_version_alone_is_reported() -> None:
-    assert release_and_version("2.99.0") == "2.99.0"
+def test_the_pinned_server_s_release_is_named_with_its_version_and_of_an_unknown_one_that_alone() -> None:
+    assert (release_and_version("2.51.0"), release_and_version("2.99.0")) == ("24.10 (2.51.0)", "2.99.0")
 
 
 def test_no_release_here_contradicts_the_catalogue() -> None:

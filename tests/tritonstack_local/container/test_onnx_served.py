@@ -146,29 +146,14 @@ def test_a_configuration_that_does_not_fit_the_graph_does_not_load(
     assert message in json.loads(reply.text)["error"]
 
 
-def test_every_difference_is_reported_at_once(sagemaker: Any, graphs: Path) -> None:
-    config = DOUBLE.replace('"rows"', '"lines"').replace('"x"', '"z"')
-    text = sagemaker.load("unfit", double(graphs, config)).text
-    assert "'z'" in text
-    assert "'lines'" in text
-
-
-def test_a_missing_graph_is_reported_with_what_was_found(sagemaker: Any, graphs: Path) -> None:
+def test_a_missing_graph_and_a_file_that_is_none_are_reported(sagemaker: Any, graphs: Path) -> None:
     files = {"double/config.pbtxt": DOUBLE, "double/1/other.onnx": graphs / "double" / "model.onnx"}
     reply = sagemaker.load("missing", files)
     assert reply.status == 400
     assert "model.onnx' for model 'missing.tar.gz'; found in that folder: other.onnx" in reply.text
-
-
-def test_a_file_that_is_no_graph_is_an_error(sagemaker: Any) -> None:
     reply = sagemaker.load("text", {"double/config.pbtxt": DOUBLE, "double/1/model.onnx": "not a graph"})
     assert reply.status == 400
     assert "ONNX Runtime cannot load 'model.onnx'" in reply.text
-
-
-def test_a_configuration_without_tensors_is_completed_from_the_graph(sagemaker: Any, graphs: Path) -> None:
-    assert sagemaker.load("complete", double(graphs, 'backend: "onnxruntime"')).status == 200
-    assert sagemaker.invoke("complete", x=row(1, 2, 3)).outputs["y"] == [2, 4, 6]
 
 
 def test_what_is_for_a_gpu_is_ignored_and_reported_once(sagemaker: Any, graphs: Path) -> None:

@@ -16,8 +16,6 @@ from tritonstack.models.execution_environment import activate_script
 from tritonstack.paths import environment_python
 from tritonstack_local.container import TritonFiles, prepare_model_data
 from tritonstack_local.container.pbtxt import ConfigSyntaxError, string_parameters, with_value, without_gpus
-from tritonstack_local.container.repository import packed_python
-from tritonstack_local.runtime.container import prepare_for_here
 
 
 @pytest.mark.parametrize(
@@ -116,13 +114,6 @@ def test_another_value_of_a_parameter_changes_nothing_else(text: str) -> None:
     assert changed in (text.replace('"b"', '"other/value"'), text.replace("'b'", '"other/value"'))
 
 
-def test_adjacent_strings_are_one_value() -> None:
-    text = 'parameters { key: "a" value { string_value: "one" \'-two\' } }'
-    (found,) = string_parameters(text)
-    assert found.value == "one-two"
-    assert with_value(text, found, "x") == 'parameters { key: "a" value { string_value: "x" } }'
-
-
 @pytest.mark.parametrize("text", ['parameters { key: "a" }', "parameters { value { string_value: 'b' } }"])
 def test_parameters_without_key_or_text_are_passed_over(text: str) -> None:
     assert string_parameters(text) == ()
@@ -206,11 +197,15 @@ def test_an_environment_for_the_local_python_is_the_archives_own(tmp_path: Path)
     assert (model / "config.pbtxt").read_text() == CONFIG
 
 
-def test_a_damaged_environment_is_left_for_triton_to_judge(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["EXECUTION_ENV_PATH", "SOMETHING_ELSE"])
+def test_a_damaged_environment_is_left_for_triton_to_judge_and_without_one_all_stays(tmp_path: Path, key: str) -> None:
     model = model_in(tmp_path)
-    (model / "env.tar.gz").write_bytes(b"no archive")
+    text = CONFIG.replace("EXECUTION_ENV_PATH", key)
+    (model / "config.pbtxt").write_text(text)
+    if text == CONFIG:
+        (model / "env.tar.gz").write_bytes(b"no archive")
     assert prepare_model_data(tmp_path, files=FILES) == ()
-    assert (model / "config.pbtxt").read_text() == CONFIG
+    assert (model / "config.pbtxt").read_text() == text
 
 
 def test_a_path_that_leads_out_of_the_model_is_never_read(tmp_path: Path) -> None:
@@ -226,20 +221,6 @@ def test_a_missing_stand_in_is_reported_with_the_command_that_installs_it(tmp_pa
     activate = (model / "tritonstack-environment" / "bin" / "activate").read_text()
     assert "python3 scripts/setup.py torch" in activate
     assert "tritonstack stand-in:" not in activate
-
-
-def test_a_folder_of_an_environment_is_read_like_an_archive(tmp_path: Path) -> None:
-    (tmp_path / "lib" / "python3.9" / "site-packages").mkdir(parents=True)
-    assert packed_python(tmp_path) == "3.9"
-    assert packed_python(tmp_path / "lib") is None
-
-
-def test_a_configuration_without_an_environment_stays(tmp_path: Path) -> None:
-    model = model_in(tmp_path)
-    text = CONFIG.replace("EXECUTION_ENV_PATH", "SOMETHING_ELSE")
-    (model / "config.pbtxt").write_text(text)
-    assert prepare_model_data(tmp_path, files=FILES) == ()
-    assert (model / "config.pbtxt").read_text() == text
 
 
 @needs_torch
@@ -267,10 +248,3 @@ def test_a_model_finds_the_packages_of_its_own_environment(sagemaker: SageMaker,
     log = sagemaker.container.log_path.read_text()
     assert "imported from /tmp/python_env_" in log
     assert "(model own-packages)" not in log
-
-
-def test_the_runtime_reports_which_python_the_release_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    model_in(tmp_path)
-    with caplog.at_level("INFO", logger="tritonstack.runtime"):
-        prepare_for_here(tmp_path, "25.09")
-    assert "in place of the release's 3.12" in caplog.text

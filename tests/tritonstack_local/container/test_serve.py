@@ -43,12 +43,6 @@ def test_multi_model_mode_without_settings_gives_the_scripts_flags() -> None:
     )
 
 
-def test_a_space_in_the_repositorys_place_splits_nothing() -> None:
-    assert (
-        "--model-repository=/home/a b" in serve_command({}, multi_model=True, multi_model_repository="/home/a b").argv
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "value", "flag"),
     [
@@ -73,40 +67,34 @@ def test_a_variable_becomes_its_flag_once(name: str, value: str, flag: str) -> N
     assert found == [flag]
 
 
-def test_platform_variables_become_flags() -> None:
-    argv = serve_command(
-        {"SAGEMAKER_BIND_TO_PORT": "8100", "SAGEMAKER_SAFE_PORT_RANGE": "9000-9999"}, multi_model=True
-    ).argv
-    assert "--sagemaker-port=8100" in argv
-    assert "--sagemaker-safe-port-range=9000-9999" in argv
-
-
-def test_an_empty_variable_counts_as_unset() -> None:
-    assert "--log-verbose=true" in multi(LOG_VERBOSE="")
-    assert not [one for one in multi(THREAD_COUNT="") if "thread-count" in one]
-
-
-def test_verbose_logging_is_the_default_since_23_02_only() -> None:
-    assert "--log-verbose=true" in multi(release="23.02")
-    assert not [one for one in multi(release="23.01") if one.startswith("--log-verbose")]
-
-
-def test_disable_model_namespacing_is_passed_verbatim_so_that_true_enables() -> None:
-    assert "--model-namespacing=true" in multi(DISABLE_MODEL_NAMESPACING="true")
-    assert "--model-namespacing=false" in multi(DISABLE_MODEL_NAMESPACING="false")
-
-
-def test_releases_before_namespacing_get_no_flag_for_it() -> None:
-    assert not [one for one in multi(release="23.03") if "namespacing" in one]
+@pytest.mark.parametrize(
+    ("release", "variables", "flag", "is_there"),
+    [
+        (None, {"LOG_VERBOSE": ""}, "--log-verbose=true", True),
+        (None, {"THREAD_COUNT": ""}, "thread-count", False),
+        (None, {"THREAD_COUNT": "4 --strict-readiness=false"}, "--strict-readiness=false", True),
+        (None, {"DISABLE_MODEL_NAMESPACING": "true"}, "--model-namespacing=true", True),
+        (None, {"DISABLE_MODEL_NAMESPACING": "false"}, "--model-namespacing=false", True),
+        (None, {"DEFAULT_MODEL_NAME": "digits"}, "--load-model", False),
+        ("23.02", {}, "--log-verbose=true", True),
+        ("23.01", {}, "--log-verbose", False),
+        ("23.03", {}, "namespacing", False),
+    ],
+)
+def test_traps_of_the_script_are_kept(
+    release: str | None, variables: dict[str, str], flag: str, *, is_there: bool
+) -> None:
+    assert any(flag in one for one in multi(release=release, **variables)) == is_there
 
 
 def test_additional_args_come_last_and_are_split_at_white_space() -> None:
     argv = multi(ADDITIONAL_ARGS="--cache-config=local,size=1048576  --exit-timeout-secs=5")
     assert argv[-2:] == ("--cache-config=local,size=1048576", "--exit-timeout-secs=5")
-
-
-def test_white_space_in_any_value_splits_it_since_the_script_quotes_nothing() -> None:
-    assert "--strict-readiness=false" in multi(THREAD_COUNT="4 --strict-readiness=false")
+    platform = {"SAGEMAKER_BIND_TO_PORT": "8100", "SAGEMAKER_SAFE_PORT_RANGE": "9000-9999"}
+    argv = serve_command(platform, multi_model=True, multi_model_repository="/home/a b").argv
+    assert {*("--sagemaker-port=8100", "--sagemaker-safe-port-range=9000-9999", "--model-repository=/home/a b")} <= set(
+        argv
+    )
 
 
 NEWER = sorted(name for name, one in load_catalogue().serve_variables.items() if one.since > "22.05")
@@ -132,15 +120,13 @@ def test_a_variable_newer_than_the_release_is_ignored_and_reported(name: str, on
     assert not any("ignored" in note for note in serve({name: value}, since).notes)
 
 
-def test_the_ping_mode_does_not_reach_the_server_unless_the_variable_is_there_already() -> None:
-    command = serve_command({}, multi_model=True)
+@pytest.mark.parametrize("environment", [{}, {PREFIX + "OVERRIDE_PING_MODE": "live"}])
+def test_the_ping_mode_does_not_reach_the_server_unless_the_variable_is_there_already(
+    environment: dict[str, str],
+) -> None:
+    command = serve_command(environment, multi_model=True)
     assert PREFIX + "PING_MODE" not in command.env
     assert any("ping mode live does not reach the server" in note for note in command.notes)
-
-
-def test_an_override_alone_has_no_effect_on_the_ping_mode() -> None:
-    command = serve_command({PREFIX + "OVERRIDE_PING_MODE": "live"}, multi_model=True)
-    assert PREFIX + "PING_MODE" not in command.env
 
 
 @pytest.mark.parametrize(
@@ -168,10 +154,6 @@ def test_the_load_limit_applies_to_every_gpu() -> None:
     argv = serve_command({PREFIX + "MODEL_LOAD_GPU_LIMIT": "0.8"}, multi_model=True, gpus=2).argv
     assert argv[argv.index("--model-load-gpu-limit") + 1] == "0:0.8"
     assert argv.count("--model-load-gpu-limit") == 2
-
-
-def test_the_default_model_is_ignored_in_multi_model_mode() -> None:
-    assert not [one for one in multi(DEFAULT_MODEL_NAME="digits") if one.startswith("--load-model")]
 
 
 def test_the_only_directory_is_the_default_model_and_is_exported(one_model: Path) -> None:

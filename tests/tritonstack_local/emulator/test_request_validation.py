@@ -129,11 +129,6 @@ def _one(type_name: str, **properties: Any) -> dict[str, Any]:
     return {"Thing": {"Type": type_name, "Properties": properties}}
 
 
-def _encryption(algorithm: str) -> dict[str, Any]:
-    default = {"ServerSideEncryptionByDefault": {"SSEAlgorithm": algorithm}}
-    return {"ServerSideEncryptionConfiguration": [default]}
-
-
 def _untrusted(service: str) -> dict[str, Any]:
     statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
     trust = {"Version": "2012-10-17", "Statement": [statement]}
@@ -149,17 +144,13 @@ REFUSED = {
     "misspelt property": (_serving({"Enviroment": {"A": "b"}}), "extraneous key [Enviroment]", SCHEMA),
     "mode": (_serving({"Mode": "Multimodel"}), "Multimodel is not a valid enum value", SCHEMA),
     "model data URL": (_serving({"ModelDataUrl": "http://b/m"}), "'primaryContainer.modelDataUrl'", MODEL),
-    "model cache": (_serving({"MultiModelConfig": {"ModelCacheSetting": "On"}}), "On is not a valid enum", SCHEMA),
-    "image": (_serving({"Image": "x" * 256}), "length less than or equal to 255", MODEL),
     "instance type": (_serving(InstanceType="ml.g5.xxlarge"), "near: ml.g5.xlarge", SCHEMA),
-    "instance type without ml": (_serving(InstanceType="g5.xlarge"), "g5.xlarge is not a valid enum value", SCHEMA),
     "start-up timeout": (
         _serving(ContainerStartupHealthCheckTimeoutInSeconds=9000),
         "'productionVariants.1.member.containerStartupHealthCheckTimeoutInSeconds'",
         MODEL,
     ),
     "count in words": (_serving(InitialInstanceCount="one"), "Member must be of type integer", MODEL),
-    "host image": (_serving(InferenceAmiVersion="al2-gpu"), "al2-gpu is not a valid enum value", SCHEMA),
     "missing model": (_serving(ModelName="nope"), 'Could not find model "arn:aws', API),
     "missing config": (
         _one("AWS::SageMaker::Endpoint", EndpointConfigName="nope"),
@@ -168,8 +159,6 @@ REFUSED = {
     ),
     "endpoint without config": (_one("AWS::SageMaker::Endpoint", EndpointName="x"), "key [EndpointConfigName]", SCHEMA),
     "bucket property": (_one("AWS::S3::Bucket", Versionning={"Status": "Enabled"}), "key [Versionning]", SCHEMA),
-    "bucket versioning": (_one("AWS::S3::Bucket", VersioningConfiguration={"Status": "On"}), "On is not", SCHEMA),
-    "bucket encryption": (_one("AWS::S3::Bucket", BucketEncryption=_encryption("aws:kmss")), "aws:kmss is", SCHEMA),
     "lost bucket property": (
         _one("AWS::S3::Bucket", AccelerateConfiguration={"AccelerationStatus": "Enabled"}),
         "AccelerateConfiguration of a bucket would have no effect",
@@ -244,26 +233,12 @@ def test_wrong_template_is_rolled_back_with_the_reason_and_its_source(aws: Emula
     assert source in failures
 
 
-def test_right_templates_are_not_refused(aws: Emulator, name: str) -> None:
-    resources = _serving(
-        {
-            "Environment": {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
-            "MultiModelConfig": {"ModelCacheSetting": "Disabled"},
-        },
-        InstanceType="ml.g5.xlarge",
-        InitialInstanceCount="2",
-        ContainerStartupHealthCheckTimeoutInSeconds=3600,
-        InferenceAmiVersion="al2-ami-sagemaker-inference-gpu-2",
-    )
+def test_right_templates_are_not_refused_and_an_unknown_type_before_anything_is_made(aws: Emulator, name: str) -> None:
+    container = {"MultiModelConfig": {"ModelCacheSetting": "Disabled"}}
+    resources = _serving(container, InitialInstanceCount="2", InferenceAmiVersion="al2-ami-sagemaker-inference-gpu-2")
     assert aws.deploy(name, resources) == "CREATE_COMPLETE", aws.failures(name)
-    described = aws.client("sagemaker").describe_endpoint_config(EndpointConfigName=_config_name(aws, name))
+    made = aws.physical(name, "Config").rpartition("/")[2]
+    described = aws.client("sagemaker").describe_endpoint_config(EndpointConfigName=made)
     assert described["ProductionVariants"][0]["InitialInstanceCount"] == 2
-
-
-def _config_name(aws: Emulator, stack: str) -> str:
-    return aws.physical(stack, "Config").rpartition("/")[2]
-
-
-def test_unknown_type_is_refused_before_anything_is_made(aws: Emulator, name: str) -> None:
     with pytest.raises(ClientError, match=r"Unrecognized resource types: \[AWS::SageMaker::Pipeline\]"):
-        aws.create_stack(name, _one("AWS::SageMaker::Pipeline"))
+        aws.create_stack(f"{name}-2", _one("AWS::SageMaker::Pipeline"))

@@ -126,21 +126,23 @@ def test_a_canary_goes_from_launching_over_a_part_to_all_and_ends_in_service(fle
     assert "FailureReason" not in after
 
 
-def test_linear_steps_turn_on_equal_parts(fleets: Emulator, name: str) -> None:
-    rollout = Rollout(fleets, name, instances=5, config=deployment_config("LINEAR", size=40, unit="CAPACITY_PERCENT"))
+@pytest.mark.parametrize(
+    ("config", "steps"),
+    [
+        (deployment_config("LINEAR", size=40, unit="CAPACITY_PERCENT"), (2, 4, 5)),
+        (deployment_config("ALL_AT_ONCE"), (5,)),
+    ],
+    ids=["linear", "all at once"],
+)
+def test_steps_turn_on_equal_parts_or_everything_and_are_watched(
+    fleets: Emulator, name: str, config: dict[str, Any], steps: tuple[int, ...]
+) -> None:
+    rollout = Rollout(fleets, name, instances=5, config=config)
     rollout.report("in_service")
-    for instances in (2, 4, 5):
+    for instances in steps:
         rollout.shifted(instances)
+        assert rollout.stage()[0] == "Baking"
         fleets.advance(WAIT + 1)
-    assert rollout.settled()["EndpointConfigName"] == rollout.new
-
-
-def test_all_at_once_shifts_everything_and_watches_until_the_old_fleet_ends(fleets: Emulator, name: str) -> None:
-    rollout = Rollout(fleets, name, instances=2, config=deployment_config("ALL_AT_ONCE"))
-    rollout.report("in_service")
-    rollout.shifted(2)
-    assert rollout.stage()[0] == "Baking"
-    fleets.advance(TERMINATION + 1)
     assert rollout.settled()["EndpointConfigName"] == rollout.new
 
 
@@ -161,17 +163,16 @@ def test_an_alarm_in_a_wait_brings_every_call_back(fleets: Emulator, name: str, 
     assert rollout.report("shifted", instances=1)[0] == 409
 
 
-def test_an_alarm_that_fires_already_ends_the_deployment_at_its_first_call(fleets: Emulator, name: str) -> None:
-    put_alarm(fleets, name, state="ALARM")
+@pytest.mark.parametrize(("exists", "words"), [(True, "went into state ALARM"), (False, "There is no alarm ")])
+def test_an_alarm_that_fires_already_or_does_not_exist_ends_the_deployment_at_its_first_call(
+    fleets: Emulator, name: str, words: str, *, exists: bool
+) -> None:
+    if exists:
+        put_alarm(fleets, name, state="ALARM")
     rollout = Rollout(fleets, name, instances=2, config=deployment_config(alarms=(name,)))
     rollout.report("in_service")
-    assert rollout.settled()["EndpointConfigName"] == name
-
-
-def test_an_alarm_that_does_not_exist_ends_the_deployment(fleets: Emulator, name: str) -> None:
-    rollout = Rollout(fleets, name, instances=2, config=deployment_config(alarms=(name,)))
-    rollout.report("in_service")
-    assert rollout.settled()["FailureReason"].startswith(f"There is no alarm {name}.")
+    after = rollout.settled()
+    assert (after["EndpointConfigName"], words in after["FailureReason"]) == (name, True)
 
 
 def test_a_deployment_that_takes_longer_than_it_may_is_rolled_back(fleets: Emulator, name: str) -> None:

@@ -59,12 +59,6 @@ def test_a_scaled_variant_is_neither_removed_nor_given_another_type(
     assert sagemaker.describe_endpoint(EndpointName=name)["EndpointConfigName"] == f"{name}-2"
 
 
-def test_a_scaled_variant_may_change_its_model(aws: Emulator, name: str) -> None:
-    make_scaled(aws, name)
-    make_config(aws, f"{name}-2")
-    aws.client("sagemaker").update_endpoint(EndpointName=name, EndpointConfigName=f"{name}-2")
-
-
 @pytest.mark.parametrize(("retain", "count"), [(True, 3), (False, 1)])
 def test_an_update_keeps_the_scaled_count_only_if_requested(aws: Emulator, name: str, retain: bool, count: int) -> None:
     make_scaled(aws, name)
@@ -86,25 +80,14 @@ def test_an_update_keeps_the_scaled_count_only_if_requested(aws: Emulator, name:
 
 
 def test_another_variant_starts_with_its_own_count(aws: Emulator, name: str) -> None:
-    scaling = make_scaled(aws, name)
+    scaling, sagemaker = make_scaled(aws, name), aws.client("sagemaker")
+    wanted = [{"VariantName": "other", "DesiredInstanceCount": 3}]
+    call = sagemaker.update_endpoint_weights_and_capacities
+    assert "no variant other; it has main" in refused(call, EndpointName=name, DesiredWeightsAndCapacities=wanted)
     scaling.deregister_scalable_target(**target(name))
     make_config(aws, f"{name}-2", VariantName="other", InitialInstanceCount=2)
-    sagemaker = aws.client("sagemaker")
     sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=f"{name}-2", RetainAllVariantProperties=True)
     assert sagemaker.describe_endpoint(EndpointName=name)["ProductionVariants"][0]["DesiredInstanceCount"] == 2
-
-
-def test_counts_of_a_variant_that_is_not_there_are_refused(aws: Emulator, name: str) -> None:
-    make_scaled(aws, name)
-    changes = [{"VariantName": "other", "DesiredInstanceCount": 3}]
-    call = aws.client("sagemaker").update_endpoint_weights_and_capacities
-    assert "no variant other; it has main" in refused(call, EndpointName=name, DesiredWeightsAndCapacities=changes)
-
-
-def test_only_a_live_variant_is_registered(aws: Emulator, name: str) -> None:
-    scaling = make_scaled(aws, name)
-    message = refused(scaling.register_scalable_target, **target(name, "other"), MinCapacity=1, MaxCapacity=2)
-    assert f"does not exist: endpoint/{name}/variant/other" in message
 
 
 def test_deregistering_takes_policies_and_schedules_along(aws: Emulator, name: str) -> None:
@@ -143,13 +126,6 @@ def test_descriptions_have_default_members(aws: Emulator, name: str) -> None:
         assert described == {**INVOCATIONS, "DisableScaleIn": False, **more}
 
 
-def test_a_deleted_endpoint_is_no_target(aws: Emulator, name: str) -> None:
-    scaling = make_scaled(aws, name)
-    aws.client("sagemaker").delete_endpoint(EndpointName=name)
-    found = scaling.describe_scalable_targets(ServiceNamespace="sagemaker", ResourceIds=[target(name)["ResourceId"]])
-    assert found["ScalableTargets"] == []
-
-
 GPU: dict[str, Any] = {
     "Namespace": "/aws/sagemaker/Endpoints",
     "MetricName": "GPUUtilization",
@@ -158,20 +134,6 @@ GPU: dict[str, Any] = {
 }
 HIGH = {"PredefinedMetricType": "SageMakerVariantConcurrentRequestsPerModelHighResolution"}
 COPIES = {"PredefinedMetricType": "SageMakerInferenceComponentInvocationsPerCopy"}
-
-
-@pytest.mark.parametrize(
-    "configuration",
-    [{"CustomizedMetricSpecification": GPU}, {"PredefinedMetricSpecification": HIGH}],
-    ids=["GPU", "high resolution"],
-)
-def test_metrics_of_variants_are_taken(aws: Emulator, name: str, configuration: dict[str, Any]) -> None:
-    make_scaled(aws, name).put_scaling_policy(
-        **target(name),
-        PolicyName="p",
-        PolicyType="TargetTrackingScaling",
-        TargetTrackingScalingPolicyConfiguration={"TargetValue": 5.0, **configuration},
-    )
 
 
 @pytest.mark.parametrize(
@@ -389,13 +351,6 @@ def test_only_the_maximum_is_an_event_and_it_is_never_passed(aws: Emulator, name
     assert inbox.take() == []
 
 
-def test_load_above_the_target_never_takes_instances_away(aws: Emulator, name: str) -> None:
-    tracked = Tracked(aws, name)
-    assert tracked.called(6000, minutes=3) == 4
-    tracked.scaling.register_scalable_target(**target(name), MaxCapacity=2)
-    assert tracked.called(6000, minutes=4) == 4
-
-
 def test_what_a_rule_hands_on_is_counted_by_its_name(aws: Emulator, name: str) -> None:
     tracked = Tracked(aws, name)
     Inbox(aws, name).rule(name, {"detail": {"resourceId": [target(name)["ResourceId"]]}})
@@ -406,13 +361,16 @@ def test_what_a_rule_hands_on_is_counted_by_its_name(aws: Emulator, name: str) -
     assert tracked.state() == "ALARM"
 
 
-def test_too_little_load_takes_no_instance_away(aws: Emulator, name: str) -> None:
+def test_no_load_takes_instances_away_and_a_deleted_endpoint_is_no_target(aws: Emulator, name: str) -> None:
     tracked = Tracked(aws, name)
-    tracked.sagemaker.update_endpoint_weights_and_capacities(
-        EndpointName=name, DesiredWeightsAndCapacities=[{"VariantName": "main", "DesiredInstanceCount": 3}]
-    )
-    assert tracked.called(1, minutes=16) == 3
+    assert tracked.called(6000, minutes=3) == 4
+    tracked.scaling.register_scalable_target(**target(name), MaxCapacity=2)
+    assert tracked.called(6000, minutes=4) == 4, "above the target, and the limit below what there is"
+    assert tracked.called(1, minutes=16) == 4
     assert tracked.alarms["AlarmLow"]["StateValue"] == "ALARM"
+    tracked.sagemaker.delete_endpoint(EndpointName=name)
+    of = {"ServiceNamespace": "sagemaker", "ResourceIds": [target(name)["ResourceId"]]}
+    assert tracked.scaling.describe_scalable_targets(**of)["ScalableTargets"] == []
 
 
 @pytest.mark.parametrize(

@@ -28,18 +28,18 @@ def _create(fleets: Emulator, name: str) -> str:
     """A serving stack in service; its config's name."""
     fleets.create_stack(name, serving(name))
     config = _pending(fleets, name)
+    [stack] = fleets.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+    assert stack["StackStatus"] == "CREATE_IN_PROGRESS", "it waits for its endpoint"
     fleets.report(name, config, "in_service")
     assert fleets.settled(name)["StackStatus"] == "CREATE_COMPLETE"
     return config
 
 
-def test_stack_waits_for_its_endpoint(fleets: Emulator, name: str) -> None:
-    fleets.create_stack(name, serving(name))
-    config = _pending(fleets, name)
-    stack = fleets.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
-    assert stack["StackStatus"] == "CREATE_IN_PROGRESS"
-    fleets.report(name, config, "in_service")
-    assert fleets.settled(name)["StackStatus"] == "CREATE_COMPLETE"
+def _left(fleets: Emulator, name: str) -> list[Any]:
+    """Endpoints, configs and models of a stack."""
+    sagemaker = fleets.client("sagemaker")
+    lists = (sagemaker.list_endpoints, sagemaker.list_endpoint_configs, sagemaker.list_models)
+    return [one for look in lists for key, found in look(NameContains=name).items() if key[0] in "EM" for one in found]
 
 
 def test_failed_endpoint_rolls_the_stack_back_with_its_reason(fleets: Emulator, name: str) -> None:
@@ -49,10 +49,7 @@ def test_failed_endpoint_rolls_the_stack_back_with_its_reason(fleets: Emulator, 
     assert f"Endpoint {name} failed. Reason: the container did not answer /ping; its log ends: boom" in fleets.failures(
         name
     )
-    sagemaker = fleets.client("sagemaker")
-    assert sagemaker.list_endpoints(NameContains=name)["Endpoints"] == []
-    assert sagemaker.list_endpoint_configs(NameContains=name)["EndpointConfigs"] == []
-    assert sagemaker.list_models(NameContains=name)["Models"] == []
+    assert _left(fleets, name) == []
 
 
 def test_changed_model_replaces_model_and_config_and_updates_the_endpoint_in_place(fleets: Emulator, name: str) -> None:
@@ -65,12 +62,10 @@ def test_changed_model_replaces_model_and_config_and_updates_the_endpoint_in_pla
     assert fleets.settled(name)["StackStatus"] == "UPDATE_COMPLETE"
     assert fleets.physical(name, "Model") != old_model
     assert fleets.physical(name, "Endpoint") == endpoint
-    sagemaker = fleets.client("sagemaker")
-    assert sagemaker.describe_endpoint(EndpointName=name)["EndpointConfigName"] == new_config
-    assert [c["EndpointConfigName"] for c in sagemaker.list_endpoint_configs(NameContains=name)["EndpointConfigs"]] == [
-        new_config
-    ]
-    assert len(sagemaker.list_models(NameContains=name)["Models"]) == 1
+    assert fleets.client("sagemaker").describe_endpoint(EndpointName=name)["EndpointConfigName"] == new_config
+    assert len(_left(fleets, name)) == 3, "one endpoint, one config, one model"
+    assert fleets.delete_stack(name) == "DELETE_COMPLETE"
+    assert _left(fleets, name) == []
 
 
 def test_failed_update_keeps_the_old_config_and_removes_the_new(fleets: Emulator, name: str) -> None:
@@ -104,15 +99,6 @@ def test_update_that_fails_later_brings_the_endpoint_back(fleets: Emulator, name
     fleets.report(name, back, "in_service")
     assert fleets.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
     assert fleets.client("sagemaker").describe_endpoint(EndpointName=name)["EndpointConfigName"] == old_config
-
-
-def test_deleted_stack_leaves_nothing(fleets: Emulator, name: str) -> None:
-    _create(fleets, name)
-    assert fleets.delete_stack(name) == "DELETE_COMPLETE"
-    sagemaker = fleets.client("sagemaker")
-    assert sagemaker.list_endpoints(NameContains=name)["Endpoints"] == []
-    assert sagemaker.list_endpoint_configs(NameContains=name)["EndpointConfigs"] == []
-    assert sagemaker.list_models(NameContains=name)["Models"] == []
 
 
 def test_change_set_reports_what_is_replaced(aws: Emulator, name: str) -> None:
@@ -151,78 +137,6 @@ def test_fixed_model_name_cannot_be_replaced(aws: Emulator, name: str) -> None:
     changed["Model"]["Properties"]["ModelName"] = name
     assert aws.deploy(name, changed) == "UPDATE_ROLLBACK_COMPLETE"
     assert "Cannot create already existing model" in aws.failures(name)
-
-
-def test_scaling_of_the_variant_is_kept_and_described(aws: Emulator, name: str) -> None:
-    resources = serving(name)
-    resources["Target"] = {
-        "Type": "AWS::ApplicationAutoScaling::ScalableTarget",
-        "DependsOn": "Endpoint",
-        "Properties": {
-            "MinCapacity": "1",
-            "MaxCapacity": 3,
-            "ResourceId": f"endpoint/{name}/variant/main",
-            "ScalableDimension": "sagemaker:variant:DesiredInstanceCount",
-            "ServiceNamespace": "sagemaker",
-        },
-    }
-    resources["Policy"] = {
-        "Type": "AWS::ApplicationAutoScaling::ScalingPolicy",
-        "Properties": {
-            "PolicyName": "load",
-            "PolicyType": "TargetTrackingScaling",
-            "ScalingTargetId": {"Ref": "Target"},
-            "TargetTrackingScalingPolicyConfiguration": {
-                "TargetValue": 70,
-                "PredefinedMetricSpecification": {
-                    "PredefinedMetricType": "SageMakerVariantInvocationsPerInstance",
-                },
-            },
-        },
-    }
-    assert aws.deploy(name, resources) == "CREATE_COMPLETE", aws.failures(name)
-    scaling = aws.client("application-autoscaling")
-    wanted = {"ServiceNamespace": "sagemaker"}
-    resource = f"endpoint/{name}/variant/main"
-    target = scaling.describe_scalable_targets(**wanted, ResourceIds=[resource])["ScalableTargets"][0]
-    assert (target["MinCapacity"], target["MaxCapacity"]) == (1, 3)
-    policy = scaling.describe_scaling_policies(**wanted, ResourceId=resource)["ScalingPolicies"][0]
-    assert policy["TargetTrackingScalingPolicyConfiguration"]["TargetValue"] == 70
-    assert aws.delete_stack(name) == "DELETE_COMPLETE"
-    assert scaling.describe_scalable_targets(**wanted, ResourceIds=[resource])["ScalableTargets"] == []
-
-
-def test_composite_alarm_is_made_changed_and_deleted(aws: Emulator, name: str) -> None:
-    def resources(rule: str) -> dict[str, Any]:
-        return {
-            "One": {
-                "Type": "AWS::CloudWatch::Alarm",
-                "Properties": {
-                    "AlarmName": name + "-one",
-                    "Namespace": "AWS/SageMaker",
-                    "MetricName": "Invocation5XXErrors",
-                    "Dimensions": [{"Name": "EndpointName", "Value": name}],
-                    "Statistic": "Sum",
-                    "Period": 60,
-                    "EvaluationPeriods": 1,
-                    "Threshold": 1,
-                    "ComparisonOperator": "GreaterThanThreshold",
-                },
-            },
-            "Any": {
-                "Type": "AWS::CloudWatch::CompositeAlarm",
-                "DependsOn": "One",
-                "Properties": {"AlarmName": name, "AlarmRule": rule},
-            },
-        }
-
-    assert aws.deploy(name, resources(f'ALARM("{name}-one")')) == "CREATE_COMPLETE", aws.failures(name)
-    assert aws.deploy(name, resources(f'OK("{name}-one")')) == "UPDATE_COMPLETE", aws.failures(name)
-    wanted = {"AlarmNames": [name], "AlarmTypes": ["CompositeAlarm"]}
-    cloudwatch = aws.client("cloudwatch")
-    assert cloudwatch.describe_alarms(**wanted)["CompositeAlarms"][0]["AlarmRule"] == f'OK("{name}-one")'
-    assert aws.delete_stack(name) == "DELETE_COMPLETE"
-    assert cloudwatch.describe_alarms(**wanted)["CompositeAlarms"] == []
 
 
 def test_bounded_wait_fails_an_endpoint_without_a_report(tmp_path: Path, name: str) -> None:

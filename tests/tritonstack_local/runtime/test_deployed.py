@@ -127,6 +127,12 @@ def test_a_local_aws_that_does_not_answer_is_unreachable() -> None:
         reader().report(endpoint="e", config="c", outcome="in_service")
 
 
+def described_config(stub: Stubber, *variants: dict[str, Any]) -> None:
+    """DescribeEndpointConfig of config ``c1``."""
+    named = {"EndpointConfigName": "c1", "EndpointConfigArn": ARN, "CreationTime": WHEN}
+    stub.add_response("describe_endpoint_config", {**named, "ProductionVariants": list(variants)})
+
+
 def test_a_config_is_read_with_its_model_and_timeouts() -> None:
     one = reader()
     variant = {
@@ -138,43 +144,24 @@ def test_a_config_is_read_with_its_model_and_timeouts() -> None:
         "ContainerStartupHealthCheckTimeoutInSeconds": 120,
     }
     with Stubber(one._sagemaker) as stub:
-        stub.add_response(
-            "describe_endpoint_config",
-            {
-                "EndpointConfigName": "c1",
-                "EndpointConfigArn": ARN,
-                "ProductionVariants": [variant],
-                "CreationTime": WHEN,
-            },
-        )
+        described_config(stub, variant)
         stub.add_response("describe_model", MODEL | {"CreationTime": WHEN, "ModelArn": ARN})
         found = one.config("c1")
     assert (found.variant, found.instance_count, found.download_seconds, found.startup_seconds) == ("v", 2, 600, 120)
-    assert found.model.multi_model
-    assert found.model.cache_enabled
+    assert (found.model.multi_model, found.model.cache_enabled) == (True, True)
     assert found.model.data == S3Location(bucket="bucket", key="endpoints/digits/24.09-t4/")
-
-
-def test_two_variants_are_refused() -> None:
-    one = reader()
-    variants = [{"VariantName": name, "ModelName": "m"} for name in ("a", "b")]
-    with Stubber(one._sagemaker) as stub:
-        stub.add_response(
-            "describe_endpoint_config",
-            {
-                "EndpointConfigName": "c1",
-                "EndpointConfigArn": ARN,
-                "ProductionVariants": variants,
-                "CreationTime": WHEN,
-            },
-        )
-        with pytest.raises(DeploymentError, match="2 production variants"):
-            one.config("c1")
-
-
-def test_a_disabled_model_cache_is_read() -> None:
     container = MODEL["PrimaryContainer"] | {"MultiModelConfig": {"ModelCacheSetting": "Disabled"}}
     assert not read_model(MODEL | {"PrimaryContainer": container}).cache_enabled
+
+
+def test_two_variants_and_two_containers_are_refused() -> None:
+    one = reader()
+    with Stubber(one._sagemaker) as stub:
+        described_config(stub, *({"VariantName": name, "ModelName": "m"} for name in ("a", "b")))
+        with pytest.raises(DeploymentError, match="2 production variants"):
+            one.config("c1")
+    with pytest.raises(DeploymentError, match="2 containers"):
+        read_model({"ModelName": "m", "Containers": [{"Image": "a"}, {"Image": "b"}]})
 
 
 def test_a_single_model_is_read_from_its_url_or_its_source() -> None:
@@ -197,11 +184,6 @@ def test_a_single_model_is_read_from_its_url_or_its_source() -> None:
 def test_model_data_that_cannot_be_served_is_refused(container: dict[str, Any], reason: str) -> None:
     with pytest.raises(DeploymentError, match=reason):
         read_model({"ModelName": "m", "PrimaryContainer": container})
-
-
-def test_several_containers_are_refused() -> None:
-    with pytest.raises(DeploymentError, match="2 containers"):
-        read_model({"ModelName": "m", "Containers": [{"Image": "a"}, {"Image": "b"}]})
 
 
 @contextmanager
@@ -245,8 +227,9 @@ def test_a_report_returns_the_deployment_as_it_is_now(status: int, answer: bytes
     assert got == [("/_tritonstack/endpoints/e/report", report)]
 
 
-def test_a_report_that_is_answered_with_nonsense_is_tried_again_by_its_caller() -> None:
-    with emulator(200, b"what?") as (url, _), pytest.raises(UnreachableError):
+@pytest.mark.parametrize(("status", "answer"), [(200, b"what?"), (500, b"{}")])
+def test_a_report_answered_with_nonsense_or_a_fault_is_tried_again_by_its_caller(status: int, answer: bytes) -> None:
+    with emulator(status, answer) as (url, _), pytest.raises(UnreachableError):
         reader(url).report(endpoint="e", config="c", outcome="failed")
 
 
@@ -266,8 +249,3 @@ def test_the_instances_that_take_calls_are_read_while_traffic_is_shifted(stage: 
         pending = {"EndpointConfigName": "c2", "StartTime": WHEN, "ProductionVariants": [variant]}
         described(stub, EndpointStatus="Updating", PendingDeploymentSummary=pending)
         assert only(one.endpoints()).traffic == expected
-
-
-def test_a_report_that_is_answered_with_a_fault_is_tried_again_by_its_caller() -> None:
-    with emulator(500) as (url, _), pytest.raises(UnreachableError):
-        reader(url).report(endpoint="e", config="c", outcome="failed")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,46 +46,40 @@ async def test_a_container_that_ends_fails_the_deployment_with_its_logs_last_lin
         assert len(at.triton.containers) == 1
 
 
+@pytest.mark.parametrize(
+    ("spoil", "changes", "reason"),
+    [
+        (
+            lambda at: setattr(at.triton, "ping_status", 400),
+            {"startup_seconds": 0.3},
+            "did not pass the ping health check within 0 s (status 400)",
+        ),
+        (
+            lambda at: at.objects.missing.add("one.tar.gz"),
+            {"multi_model": False},
+            "Failed to download model data(bucket: models, key: prefix/one.tar.gz)",
+        ),
+        (lambda at: at.reader.configs.clear(), {}, "Could not find endpoint configuration config-1"),
+        (lambda at: object.__setattr__(at.runtime._parts, "launch", refuse), {}, "apt-get install libpython3.11"),
+    ],
+    ids=["no ping", "no archive", "no config", "no launch"],
+)
 @asynchronous
-async def test_a_container_that_never_answers_ping_fails_within_the_variants_time(tmp_path: Path) -> None:
+async def test_what_cannot_be_served_fails_the_deployment_with_the_reason(
+    tmp_path: Path, spoil: Callable[[Stage], object], changes: dict[str, Any], reason: str
+) -> None:
     async with stage(tmp_path) as at:
-        at.triton.ping_status = 400
-        at.reader.deploy("e", config(startup_seconds=0.3))
+        at.reader.deploy("e", config(**changes))
+        spoil(at)
         await until(lambda: bool(at.reader.reports))
-        assert "did not pass the ping health check within 0 s (status 400)" in at.reader.reports[0][3]
-        assert at.triton.containers[0].exited.done()
+        assert at.reader.reports[0][2] == "failed"
+        assert reason in at.reader.reports[0][3]
+        assert all(container.exited.done() for container in at.triton.containers)
 
 
-@asynchronous
-async def test_a_launcher_that_refuses_fails_the_deployment(tmp_path: Path) -> None:
-    async with stage(tmp_path) as at:
-
-        def refuse(_plan: object) -> None:
-            raise WorkFailedError("libpython3.11 is missing: apt-get install libpython3.11")
-
-        object.__setattr__(at.runtime._parts, "launch", refuse)
-        at.reader.deploy("e", config())
-        await until(lambda: bool(at.reader.reports))
-        assert "apt-get install libpython3.11" in at.reader.reports[0][3]
-
-
-@asynchronous
-async def test_a_single_model_endpoint_without_its_archive_fails(tmp_path: Path) -> None:
-    async with stage(tmp_path) as at:
-        at.objects.missing.add("one.tar.gz")
-        at.reader.deploy("e", config(multi_model=False))
-        await until(lambda: bool(at.reader.reports))
-        assert "Failed to download model data(bucket: models, key: prefix/one.tar.gz)" in at.reader.reports[0][3]
-        assert at.triton.containers == []
-
-
-@asynchronous
-async def test_a_config_that_cannot_be_served_fails_with_the_reason(tmp_path: Path) -> None:
-    async with stage(tmp_path) as at:
-        at.reader.deploy("e", config())
-        at.reader.configs.clear()
-        await until(lambda: bool(at.reader.reports))
-        assert at.reader.reports[0][2:] == ("failed", "Could not find endpoint configuration config-1")
+def refuse(_plan: object) -> None:
+    """A launcher that cannot launch."""
+    raise WorkFailedError("libpython3.11 is missing: apt-get install libpython3.11")
 
 
 @asynchronous
@@ -259,16 +255,6 @@ async def test_calls_while_the_container_starts_again_wait_for_their_model(tmp_p
         at.triton.ping_status = 200
         assert await asyncio.gather(*calls) == ["a.tar.gz", "new.tar.gz"]
         assert at.fleet().models.loaded_count == 2
-
-
-@asynchronous
-async def test_the_limit_holds_after_the_container_died(tmp_path: Path) -> None:
-    async with stage(tmp_path, config(), max_models=2) as at:
-        await loaded(at, "a.tar.gz", "b.tar.gz")
-        await at.triton.containers[0].die()
-        for target in ("c.tar.gz", "a.tar.gz", "d.tar.gz", "b.tar.gz"):
-            assert await at.model_of(target) == target
-        assert at.triton.largest == 2
 
 
 @asynchronous

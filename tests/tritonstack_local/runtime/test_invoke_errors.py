@@ -38,29 +38,12 @@ async def test_an_answer_carries_its_content_type_variant_and_custom_attributes(
 
 
 @asynchronous
-async def test_an_unknown_endpoint_is_a_validation_error(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        name, error = await refusal(at, EndpointName="other")
-        assert name == "ValidationError"
-        assert error.response["Error"]["Message"] == "Endpoint other of account 123456789012 not found."
-        assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 400
-
-
-@asynchronous
 async def test_an_endpoint_that_is_being_created_is_not_found_yet(tmp_path: Path) -> None:
     async with stage(tmp_path) as at:
         at.triton.ping_status = 400
         at.reader.deploy("e", config())
         await until(lambda: bool(at.triton.containers))
         assert (await refusal(at))[0] == "ValidationError"
-
-
-@asynchronous
-async def test_a_missing_target_model_is_a_validation_error(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        name, error = await refusal(at, TargetModel=None)
-        assert name == "ValidationError"
-        assert "is missing a target model header" in str(error)
 
 
 @asynchronous
@@ -74,39 +57,29 @@ async def test_a_target_model_on_a_single_model_endpoint_is_a_validation_error(t
 
 
 @pytest.mark.parametrize(
-    "target", ["../a.tar.gz", "/a.tar.gz", "b/../a.tar.gz", "b//a.tar.gz", "./a", "a\\b", "a/", "..", "b/./a"]
+    ("changed", "words"),
+    [
+        ({"EndpointName": "other"}, "Endpoint other of account 123456789012 not found."),
+        ({"TargetModel": None}, "is missing a target model header"),
+        ({"TargetModel": "none.tar.gz"}, "Failed to download model data(bucket: models, key: prefix/none.tar.gz)"),
+        ({"TargetVariant": "blue"}, "blue"),
+        *(
+            ({"TargetModel": target}, "")
+            for target in ("../a.tar.gz", "/a.tar.gz", "b/../a", "b//a", "./a", "a\\b", "a/", "..", "b/./a")
+        ),
+    ],
 )
 @asynchronous
-async def test_a_target_model_with_path_tricks_is_refused_before_anything_is_downloaded(
-    tmp_path: Path, target: str
+async def test_what_names_nothing_that_is_there_is_a_validation_error(
+    tmp_path: Path, changed: dict[str, Any], words: str
 ) -> None:
     async with stage(tmp_path, config()) as at:
-        name, _ = await refusal(at, TargetModel=target)
-        assert name == "ValidationError"
-        assert at.objects.downloads == []
-
-
-@asynchronous
-async def test_a_target_model_in_a_folder_below_the_prefix_is_served(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        assert await at.model_of("team/a.tar.gz") == "team/a.tar.gz"
-        assert at.objects.downloads == ["prefix/team/a.tar.gz"]
-
-
-@asynchronous
-async def test_an_unknown_archive_is_a_validation_error_that_names_bucket_and_key(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
         at.objects.missing.add("none.tar.gz")
-        name, error = await refusal(at, TargetModel="none.tar.gz")
-        assert name == "ValidationError"
-        assert "Failed to download model data(bucket: models, key: prefix/none.tar.gz)" in str(error)
-
-
-@asynchronous
-async def test_an_unknown_target_variant_is_a_validation_error(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        assert (await refusal(at, TargetVariant="blue"))[0] == "ValidationError"
-        assert (await at.boto3(**CALL, TargetVariant="g4dn-xlarge"))["ContentType"] == "application/json"
+        name, error = await refusal(at, **changed)
+        assert (name, error.response["ResponseMetadata"]["HTTPStatusCode"]) == ("ValidationError", 400)
+        assert words in str(error)
+        assert set(at.objects.downloads) <= {"prefix/none.tar.gz"}
+        assert await at.model_of("team/a.tar.gz") == "team/a.tar.gz", "a folder below the prefix"
 
 
 @pytest.mark.parametrize(
@@ -209,14 +182,6 @@ async def test_a_payload_over_the_limit_is_refused_and_counted_and_the_client_go
         assert at.fleet().last_errors[-1][1].startswith("413")
         answer = await at.boto3(**CALL | {"Body": b"y" * 1000})
         assert json.loads(answer["Body"])["body"] == "y" * 1000
-
-
-@asynchronous
-async def test_a_payload_of_megabytes_arrives_whole(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        body = bytes(range(97, 123)) * 230_000
-        answer = await at.boto3(**CALL | {"Body": body})
-        assert json.loads(answer["Body"])["body"].encode() == body
 
 
 @asynchronous

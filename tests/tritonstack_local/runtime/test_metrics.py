@@ -87,33 +87,17 @@ def test_the_average_of_errors_and_of_cache_hits_is_their_share() -> None:
         assert statistics["Sum"] / statistics["SampleCount"] == share
 
 
-def test_per_instance_figures_divide_by_the_instance_count() -> None:
+def test_latencies_are_microseconds_near_what_was_measured_and_counts_are_by_instance() -> None:
     metrics = recorded(instances=4)
-    for _ in range(8):
-        call(metrics)
-    assert sums(by_name(metrics, ENDPOINT))["InvocationsPerInstance"] == 2
-
-
-def test_latencies_are_microseconds_and_near_what_was_measured() -> None:
-    metrics = recorded()
-    for ms in (1.0, 2.0, 3.0):
-        call(metrics, ms=ms)
-    datum = by_name(metrics, ENDPOINT)["ModelLatency"]
-    assert datum["Unit"] == "Microseconds"
-    assert sorted(datum["Values"]) == pytest.approx([1000, 2000, 3000], rel=0.011)
-    assert datum["Counts"] == [1, 1, 1]
-
-
-def test_overhead_is_what_the_container_did_not_take() -> None:
-    metrics = recorded()
-    call(metrics, ms=50)
-    assert by_name(metrics, ENDPOINT)["OverheadLatency"]["Values"] == pytest.approx([2000], rel=0.011)
-
-
-def test_a_single_model_endpoint_has_no_cache_metric() -> None:
-    metrics = recorded()
-    call(metrics, hit=None)
-    assert "ModelCacheHit" not in by_name(metrics, ENDPOINT)
+    for ms in (1.0, 2.0, 3.0, 2.0):
+        call(metrics, ms=ms, hit=None)
+    found = by_name(metrics, ENDPOINT)
+    assert found["ModelLatency"]["Unit"] == "Microseconds"
+    assert sorted(found["ModelLatency"]["Values"]) == pytest.approx([1000, 2000, 3000], rel=0.011)
+    assert sum(found["ModelLatency"]["Counts"]) == 4
+    assert found["OverheadLatency"]["Values"] == pytest.approx([2000], rel=0.011), "what the container did not take"
+    assert sums(found)["InvocationsPerInstance"] == 1
+    assert "ModelCacheHit" not in found, "of a single-model endpoint"
 
 
 def test_loading_times_are_written_with_microseconds() -> None:
@@ -314,22 +298,16 @@ def test_each_line_is_sent_once_and_a_half_written_one_later(tmp_path: Path) -> 
     assert logs.messages == ["first", "second", "half"]
 
 
-def test_what_cannot_be_sent_is_sent_later(tmp_path: Path) -> None:
-    path, logs = tmp_path / "log", Logs()
-    path.write_text("line\n")
-    one = shipper(logs, path)
-    logs.broken = True
+def test_what_cannot_be_sent_is_sent_later_and_stand_ins_are_noticed(tmp_path: Path) -> None:
+    path, logs, seen = tmp_path / "log", Logs(), list[str]()
+    path.write_text("I1 tritonstack stand-in: onnxruntime on the CPU\n")
+    one = shipper(logs, path, seen)
+    logs.exists = logs.broken = True
     assert one.ship() == 0
     logs.broken = False
     assert one.ship() == 1
-    assert logs.messages == ["line"]
-
-
-def test_a_log_group_that_exists_already_is_used(tmp_path: Path) -> None:
-    path, logs = tmp_path / "log", Logs()
-    path.write_text("line\n")
-    logs.exists = True
-    assert shipper(logs, path).ship() == 1
+    assert logs.messages == ["I1 tritonstack stand-in: onnxruntime on the CPU"]
+    assert set(seen) == {"tritonstack stand-in: onnxruntime on the CPU"}
 
 
 def test_a_log_of_many_lines_goes_in_several_batches(tmp_path: Path) -> None:
@@ -347,13 +325,6 @@ def test_long_empty_and_undecodable_lines_are_sent_as_cloudwatch_takes_them(tmp_
     assert [len(message) for message in logs.messages] == [LINE_BYTES, 1, 2]
 
 
-def test_stand_ins_are_noticed(tmp_path: Path) -> None:
-    path, seen = tmp_path / "log", list[str]()
-    path.write_text("I1 tritonstack stand-in: onnxruntime on the CPU\nother\n")
-    shipper(Logs(), path, seen).ship()
-    assert seen == ["tritonstack stand-in: onnxruntime on the CPU"]
-
-
 NOTE = 'I1120 19:53:19.326678 1 sagemaker_server.cc:241] "Invoking SageMaker TargetModel: a.tar.gz"'
 
 
@@ -368,10 +339,3 @@ def test_of_the_notes_of_requests_few_are_sent_and_every_other_line(tmp_path: Pa
     assert others[:2] == ["E1 an error in between", "the end"]
     assert others[2].startswith("tritonstack: 2900 of Triton's lines")
     assert str(path) in others[2]
-
-
-def test_notes_of_requests_that_are_few_are_all_sent(tmp_path: Path) -> None:
-    path, logs = tmp_path / "log", Logs()
-    path.write_text(f"{NOTE}\n" * REQUEST_NOTES)
-    assert shipper(logs, path).ship() == REQUEST_NOTES
-    assert set(logs.messages) == {NOTE}

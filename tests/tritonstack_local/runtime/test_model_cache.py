@@ -290,18 +290,15 @@ async def test_an_archive_that_would_write_outside_its_folder_is_refused(tmp_pat
 
 
 @asynchronous
-async def test_with_the_cache_disabled_each_call_unloads_and_deletes(tmp_path: Path) -> None:
+async def test_with_the_cache_disabled_each_call_unloads_and_deletes_and_none_in_flight_loses_its_model(
+    tmp_path: Path,
+) -> None:
     async with stage(tmp_path, config(cache_enabled=False)) as at:
         for _ in range(3):
             await at.call("a.tar.gz")
             await until(lambda: not at.fleet().models.models)
             assert not at.fleet().store.path("a.tar.gz").parent.exists()
         assert at.triton.count("load") == at.triton.count("unload") == 3
-
-
-@asynchronous
-async def test_with_the_cache_disabled_no_call_in_flight_loses_its_model(tmp_path: Path) -> None:
-    async with stage(tmp_path, config(cache_enabled=False)) as at:
         found = await asyncio.gather(*(at.model_of("a.tar.gz") for _ in range(30)))
         assert set(found) == {"a.tar.gz"}
         assert at.triton.unloaded_in_flight == []
@@ -321,34 +318,19 @@ async def test_a_call_during_an_unload_waits_and_loads_again(tmp_path: Path) -> 
         assert list(await asyncio.gather(other, again)) == ["b.tar.gz", "a.tar.gz"]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("limited_by", ["the tag", "507"])
 @asynchronous
-async def test_many_models_behind_few_places_answer_right_in_any_order(tmp_path: Path, seed: int) -> None:
-    order = random.Random(seed)
-    async with stage(tmp_path, config(), max_models=8, max_parallel_loads=2) as at:
+async def test_many_models_behind_few_places_answer_right_in_any_order(tmp_path: Path, limited_by: str) -> None:
+    order, limit = random.Random(4), 8 if limited_by == "the tag" else None
+    async with stage(tmp_path, config(), max_models=limit, max_parallel_loads=2) as at:
+        at.triton.capacity = None if limit else 6
 
         async def caller() -> None:
             for _ in range(40):
                 target = f"m{order.randrange(40)}.tar.gz"
                 assert await at.model_of(target) == target
 
-        await asyncio.gather(*(caller() for _ in range(8)))
-        assert at.triton.largest <= 8
+        await asyncio.gather(*(caller() for _ in range(8 if limit else 4)))
+        assert at.triton.largest <= (limit or 6)
         assert at.triton.unloaded_in_flight == []
         assert at.fleet().models.loaded_count == len(at.triton.loaded)
-
-
-@asynchronous
-async def test_many_models_under_507_answer_right_too(tmp_path: Path) -> None:
-    order = random.Random(4)
-    async with stage(tmp_path, config()) as at:
-        at.triton.capacity = 6
-
-        async def caller() -> None:
-            for _ in range(30):
-                target = f"m{order.randrange(20)}.tar.gz"
-                assert await at.model_of(target) == target
-
-        await asyncio.gather(*(caller() for _ in range(4)))
-        assert at.triton.largest <= 6
-        assert at.triton.unloaded_in_flight == []

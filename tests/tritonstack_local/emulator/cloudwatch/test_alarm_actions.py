@@ -223,17 +223,14 @@ def test_composite_alarms_stack_and_a_circle_ends(family: Family) -> None:
     assert family.watching.alarm(upper)["StateValue"] == "OK"
 
 
-def test_a_suppressor_is_refused_by_name(family: Family) -> None:
-    with pytest.raises(ClientError, match="ActionsSuppressorWaitPeriod is not in the local AWS"):
-        family.put("ALARM({0})", ActionsSuppressor=family.two, ActionsSuppressorWaitPeriod=1)
-
-
 def test_what_the_local_aws_would_answer_laxly_is_refused_by_name(family: Family) -> None:
     cloudwatch = family.watching.cloudwatch
     with pytest.raises(ClientError, match="DescribeAlarmsForMetric is not in the local AWS"):
         cloudwatch.describe_alarms_for_metric(Namespace="AWS/SageMaker", MetricName="Invocations")
     with pytest.raises(ClientError, match="ParentsOfAlarmName is not in the local AWS"):
         cloudwatch.describe_alarms(ParentsOfAlarmName=family.one)
+    with pytest.raises(ClientError, match="ActionsSuppressorWaitPeriod is not in the local AWS"):
+        family.put("ALARM({0})", ActionsSuppressor=family.two, ActionsSuppressorWaitPeriod=1)
 
 
 def test_a_child_outlives_no_rule_that_names_it(family: Family) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,57 +24,42 @@ def as_members(dimensions: dict[str, str]) -> list[dict[str, str]]:
     return [{"Name": name, "Value": value} for name, value in dimensions.items()]
 
 
-def test_an_alarm_watches_exactly_its_dimensions(watching: Watching) -> None:
-    names = {"new": NEW, "old": OLD, "both": FLEET}
+def test_an_alarm_watches_exactly_its_dimensions_in_any_order(watching: Watching) -> None:
+    names = {"new": NEW, "old": OLD, "both": FLEET, "reversed": dict(reversed(NEW.items()))}
     for name, dimensions in names.items():
         watching.put(f"{watching.name}-{name}", Dimensions=as_members(dimensions))
     watching.write(9, of=NEW)
     watching.write(1, of=OLD)
     watching.write(0, of={**FLEET, "VariantName": "other"})
     states = {name: watching.state(f"{watching.name}-{name}") for name in names}
-    assert states == {"new": "ALARM", "old": "OK", "both": "INSUFFICIENT_DATA"}
-
-
-def test_dimensions_are_a_set_without_order(watching: Watching) -> None:
-    watching.write(9, of=NEW)
-    watching.put(Dimensions=as_members(dict(reversed(NEW.items()))))
-    assert watching.state() == "ALARM"
+    assert states == {"new": "ALARM", "old": "OK", "both": "INSUFFICIENT_DATA", "reversed": "ALARM"}
 
 
 @pytest.mark.parametrize(
-    ("statistic", "threshold", "state"),
-    [("Sum", 15.9, "ALARM"), ("Sum", 16, "OK"), ("SampleCount", 4, "OK")],
+    ("values", "changed", "state"),
+    [
+        ([1, 2, 4, 9], {"Threshold": 15.9}, "ALARM"),
+        ([1, 2, 4, 9], {"Threshold": 16}, "OK"),
+        ([1, 2, 4, 9], {"Threshold": 4, "Statistic": "SampleCount"}, "OK"),
+        (range(1, 101), {"Threshold": 50.4, "Statistic": None, "ExtendedStatistic": "p50"}, "ALARM"),
+        (range(1, 101), {"Threshold": 50.6, "Statistic": None, "ExtendedStatistic": "p50"}, "OK"),
+        ([5], {}, "OK"),
+        ([5], {"ComparisonOperator": "GreaterThanOrEqualToThreshold"}, "ALARM"),
+        ([5], {"ComparisonOperator": "LessThanThreshold"}, "OK"),
+        ([5], {"ComparisonOperator": "LessThanOrEqualToThreshold"}, "ALARM"),
+        ([9], {"Unit": "Seconds"}, "INSUFFICIENT_DATA"),
+        ([], {}, "INSUFFICIENT_DATA"),
+        ([], {"TreatMissingData": "missing"}, "INSUFFICIENT_DATA"),
+        ([], {"TreatMissingData": "breaching"}, "ALARM"),
+        ([], {"TreatMissingData": "notBreaching"}, "OK"),
+    ],
 )
-def test_the_alarms_statistic_is_compared(watching: Watching, statistic: str, threshold: float, state: str) -> None:
-    watching.write(1, 2, 4, 9)
-    watching.put(Statistic=statistic, Threshold=threshold)
-    assert watching.state() == state
-
-
-@pytest.mark.parametrize(("name", "threshold", "state"), [("p50", 50.4, "ALARM"), ("p50", 50.6, "OK")])
-def test_percentiles(watching: Watching, name: str, threshold: float, state: str) -> None:
-    watching.write(*range(1, 101))
-    watching.put(Statistic=None, ExtendedStatistic=name, Threshold=threshold)
-    assert watching.state() == state
-
-
-@pytest.mark.parametrize(
-    ("operator", "state"),
-    [("GreaterThanThreshold", "OK"), ("GreaterThanOrEqualToThreshold", "ALARM"), ("LessThanThreshold", "OK"),
-     ("LessThanOrEqualToThreshold", "ALARM")],
-)  # fmt: skip
-def test_comparisons_at_the_threshold(watching: Watching, operator: str, state: str) -> None:
-    watching.write(5)
-    watching.put(ComparisonOperator=operator)
-    assert watching.state() == state
-
-
-@pytest.mark.parametrize(
-    ("treatment", "state"),
-    [(None, "INSUFFICIENT_DATA"), ("missing", "INSUFFICIENT_DATA"), ("breaching", "ALARM"), ("notBreaching", "OK")],
-)
-def test_missing_data_are_treated_by_the_alarms_setting(watching: Watching, treatment: str | None, state: str) -> None:
-    watching.put(TreatMissingData=treatment)
+def test_the_alarms_statistic_is_compared_and_missing_data_are_treated_by_its_setting(
+    watching: Watching, values: Sequence[float], changed: dict[str, Any], state: str
+) -> None:
+    if values:
+        watching.write(*values)
+    watching.put(**changed)
     assert watching.state() == state
 
 
@@ -141,12 +127,6 @@ def test_high_resolution_alarms_look_at_whole_periods_below_a_minute(watching: W
     assert watching.alarm()["StateValue"] == "ALARM"
 
 
-def test_another_unit_is_missing_data(watching: Watching) -> None:
-    watching.write(9)
-    watching.put(Unit="Seconds")
-    assert watching.state() == "INSUFFICIENT_DATA"
-
-
 # Metric math --------------------------------------------------------------------------------------------------------
 
 
@@ -168,11 +148,6 @@ def test_an_alarm_on_a_ratio(watching: Watching) -> None:
     assert "[6.0 (" in alarm["StateReason"]
     assert [query["Id"] for query in alarm["Metrics"]] == ["e1", "errors", "calls"]
     assert "statistic" not in json.loads(alarm["StateReasonData"])
-
-
-def test_an_expression_without_points_is_missing_data(watching: Watching) -> None:
-    watching.put_math("m1 / m2", metrics={"m1": "Errors", "m2": "Calls"}, TreatMissingData="breaching")
-    assert watching.state() == "ALARM"
 
 
 # A state that is set by hand ----------------------------------------------------------------------------------------
@@ -367,11 +342,6 @@ def test_the_queries_of_an_alarm_are_bounded(watching: Watching) -> None:
     ):
         with pytest.raises(ClientError, match=words):
             watching.put(**{**of_one, "Metrics": queries})
-
-
-def test_a_state_of_no_alarm_cannot_be_set(watching: Watching) -> None:
-    with pytest.raises(watching.cloudwatch.exceptions.ResourceNotFound):
-        watching.cloudwatch.set_alarm_state(AlarmName=watching.name, StateValue="OK", StateReason="-")
 
 
 def test_tags_are_kept_at_creation_and_listed(watching: Watching) -> None:
