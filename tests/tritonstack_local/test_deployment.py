@@ -154,16 +154,14 @@ def interrupted_destroy() -> int:
     return pids[0]
 
 
-def test_an_interrupted_deployment_ends_the_cdk(cdk: Cdk) -> None:
-    cdk("print(os.getpid(), flush=True); time.sleep(600)")
+@pytest.mark.parametrize("before", ["", "import signal; signal.signal(15, signal.SIG_IGN); "], ids=["heeds", "ignores"])
+def test_an_interrupted_deployment_ends_the_cdk_also_one_that_ignores_sigterm(
+    cdk: Cdk, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    monkeypatch.setattr(deployment, "END_SECONDS", 0.5)
+    cdk(f"{before}print(os.getpid(), flush=True); time.sleep(600)")
     pid = interrupted_destroy()
     wait_for(lambda: not psutil.pid_exists(pid))
-
-
-def test_an_interrupted_cdk_that_ignores_sigterm_is_killed(cdk: Cdk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deployment, "END_SECONDS", 0.2)
-    cdk("import signal; signal.signal(15, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(600)")
-    assert not psutil.pid_exists(interrupted_destroy())
 
 
 def test_a_cdk_that_is_not_installed_is_reported_with_what_to_do(

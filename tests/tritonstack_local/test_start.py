@@ -45,24 +45,21 @@ def test_of_starts_at_once_one_starts_and_the_others_wait(parts: FakeParts) -> N
     assert len(parts.processes()) == 2
 
 
+@pytest.mark.parametrize(
+    ("behaviour", "words"),
+    [
+        ("die", "{name} ended while it was starting.*the disk is full"),
+        ("say nothing", r"answer within 1 s.*{part}\.log"),
+    ],
+)
 @pytest.mark.parametrize(("part", "name"), [("emulator", "the AWS emulator"), ("runtime", "the SageMaker runtime")])
-def test_a_part_that_dies_while_it_starts_is_reported_with_its_last_words_and_the_other_is_ended(
-    parts: FakeParts, part: str, name: str
+def test_a_part_that_dies_or_says_nothing_while_it_starts_is_reported_and_the_other_is_ended(
+    parts: FakeParts, part: str, name: str, *, behaviour: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts.tell(part, "die")
-    with pytest.raises(WorkFailedError, match=rf"(?s){name} ended while it was starting.*the disk is full"):
-        parts.up()
-    assert parts.processes() == []
-    assert not parts.paths.record.exists()
-
-
-@pytest.mark.parametrize("part", ["emulator", "runtime"])
-def test_a_part_that_does_not_answer_in_time_is_ended(
-    parts: FakeParts, part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(start, "START_SECONDS", 1.0)
-    parts.tell(part, "say nothing")
-    with pytest.raises(WorkFailedError, match=rf"(?s)did not answer within 1 s.*{part}\.log"):
+    if behaviour == "say nothing":
+        monkeypatch.setattr(start, "START_SECONDS", 1.0)
+    parts.tell(part, behaviour)
+    with pytest.raises(WorkFailedError, match="(?s)" + words.format(name=name, part=part)):
         parts.up()
     assert parts.processes() == []
     assert not parts.paths.record.exists()
@@ -96,23 +93,20 @@ def test_a_start_that_was_killed_is_ended_by_the_next_stop(parts: FakeParts) -> 
     assert parts.processes() == []
 
 
-@pytest.mark.parametrize("part", ["emulator", "runtime"])
-def test_when_one_of_two_died_a_stop_ends_the_other_and_reports_it(parts: FakeParts, part: str) -> None:
+@pytest.mark.parametrize("dead", [("emulator",), ("runtime",), ("emulator", "runtime")])
+def test_when_one_of_two_died_a_stop_ends_the_other_and_reports_it(parts: FakeParts, dead: tuple[str, ...]) -> None:
     aws = parts.up()
-    kill(getattr(aws, part))
+    for part in dead:
+        kill(getattr(aws, part))
     assert find_local_aws() is None
     said = stop_local_aws()
-    assert said.startswith("stopped; ")
-    assert part in said
-    assert said.endswith("had ended before")
+    if len(dead) == 2:
+        assert said == "none was running"
+    else:
+        assert said.startswith("stopped; ")
+        assert said.endswith("had ended before")
+        assert dead[0] in said
     assert parts.processes() == []
-
-
-def test_when_both_died_there_is_nothing_to_stop_and_the_record_goes(parts: FakeParts) -> None:
-    aws = parts.up()
-    kill(aws.runtime)
-    kill(aws.emulator)
-    assert stop_local_aws() == "none was running"
     assert not parts.paths.record.exists()
 
 

@@ -62,15 +62,11 @@ def _watch(aws: LocalAws, console: Console) -> None:
         except KeyboardInterrupt:
             return
         except WorkFailedError:
-            if not _was_stopped(aws):
-                raise
+            # A ``tritonstack local down`` may have stopped one half so far: wait for it.
+            with exclusive(LocalPaths.from_environment(), report=lambda _said: None):
+                if aws.emulator.running or aws.runtime.running:
+                    raise
     click.echo("the local AWS was stopped")
-
-
-def _was_stopped(aws: LocalAws) -> bool:
-    """Whether the whole local AWS is gone; waits for a ``tritonstack local down`` that has stopped one half so far."""
-    with exclusive(LocalPaths.from_environment(), report=lambda _said: None):
-        return not aws.emulator.running and not aws.runtime.running
 
 
 SHOWN_ERRORS = 3
@@ -137,9 +133,11 @@ def _endpoint(endpoint: dict[str, Any], width: int, lines: int | None, errors: i
 
 
 def _fleet(fleet: dict[str, Any]) -> list[Text]:
-    version = fleet["server_version"]
+    version, share, isolation = fleet["server_version"], fleet["share"], fleet["isolation"]
+    part = "" if share == 1 else f", {share:.0%} of the calls" if share else ", no traffic"
+    isolated = isolation in (None, "namespace")
     return [
-        Text.assemble((f"{fleet['variant']} ({fleet['mode']})", "bold"), f"  {fleet['state']}{_share(fleet['share'])}"),
+        Text.assemble((f"{fleet['variant']} ({fleet['mode']})", "bold"), f"  {fleet['state']}{part}"),
         Text(
             f"asked for {fleet['release_asked_for'] or 'no known release'}, "
             f"answered by {release_and_version(version) if version else 'nothing yet'}"
@@ -147,15 +145,8 @@ def _fleet(fleet: dict[str, Any]) -> list[Text]:
         Text(_traffic(fleet)),
         *_latency(fleet["model_latency_ms"] or {}),
         *stand_ins(fleet["stand_ins"]),
-        *_isolation(fleet["isolation"]),
+        *([] if isolated else [Text(f"not isolated: {isolation}", style="bold red")]),
     ]
-
-
-def _share(share: float) -> str:
-    """A fleet's share of the requests; empty where it takes all."""
-    if share == 1:
-        return ""
-    return f", {share:.0%} of the calls" if share else ", no traffic"
 
 
 def _traffic(fleet: dict[str, Any]) -> str:
@@ -193,12 +184,6 @@ def _for_models(names: list[str]) -> str:
     if not names:
         return ""
     return f" (for {', '.join(names) if len(names) <= NAMED_MODELS else f'{len(names)} models'})"
-
-
-def _isolation(isolation: str | None) -> list[Text]:
-    if isolation in (None, "namespace"):
-        return []
-    return [Text(f"not isolated: {isolation}", style="bold red")]
 
 
 def _models(models: list[dict[str, Any]], limit: int | None, width: int, lines: int | None) -> list[RenderableType]:

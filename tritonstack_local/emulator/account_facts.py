@@ -246,53 +246,27 @@ _ZONES = "abc"
 _LOCATION = "availability-zone"
 
 
-def _install_offerings() -> None:
-    """Add the operation to MiniStack's."""
-    ec2._ACTION_MAP["DescribeInstanceTypeOfferings"] = _describe
-
-
 def _describe(parameters: dict[str, Any]) -> Answer:
-    if ec2._p(parameters, "LocationType") != _LOCATION:
-        return _refused(f"the local AWS has LocationType {_LOCATION} alone")
     filters = ec2._parse_filters(parameters)
-    unknown = set(filters) - {"instance-type", "location"}
-    if unknown:
-        return _refused(f"The filter '{min(unknown)}' is invalid")
+    unknown = sorted(set(filters) - {"instance-type", "location"})
+    if unknown or ec2._p(parameters, "LocationType") != _LOCATION:
+        problem = f"The filter '{unknown[0]}' is invalid" if unknown else f"LocationType is {_LOCATION} alone here"
+        answer: Answer = ec2._error("InvalidParameterValue", problem, 400)
+        return answer
     region = get_region()
-    rows = [
-        (name.removeprefix("ml."), f"{region}{letter}")
-        for name, row in sorted(load_catalogue().instances.items())
-        if region in row.regions
-        for letter in _ZONES
-    ]
     items = "".join(
         f"<item><instanceType>{escape(name)}</instanceType><locationType>{_LOCATION}</locationType>"
         f"<location>{zone}</location></item>"
-        for name, zone in rows
-        if name in filters.get("instance-type", [name]) and zone in filters.get("location", [zone])
+        for name, row in ((key.removeprefix("ml."), row) for key, row in sorted(load_catalogue().instances.items()))
+        for zone in (f"{region}{letter}" for letter in _ZONES)
+        if region in row.regions
+        and name in filters.get("instance-type", [name])
+        and zone in filters.get("location", [zone])
     )
-    answer: Answer = ec2._xml(
+    found: Answer = ec2._xml(
         200, "DescribeInstanceTypeOfferingsResponse", f"<instanceTypeOfferingSet>{items}</instanceTypeOfferingSet>"
     )
-    return answer
-
-
-def _refused(sentence: str) -> Answer:
-    answer: Answer = ec2._error("InvalidParameterValue", sentence, 400)
-    return answer
-
-
-def _install_dry_runs() -> None:
-    """Wrap MiniStack's function; what it refuses stays refused."""
-    encrypt = kms._encrypt
-
-    def encrypt_unless_dry_run(request: dict[str, Any]) -> Answer:
-        answer: Answer = encrypt(request)
-        if request.get("DryRun") and answer[0] == 200:
-            answer = kms._dry_run_error("Encrypt")
-        return answer
-
-    kms._encrypt = encrypt_unless_dry_run
+    return found
 
 
 def install() -> None:
@@ -300,5 +274,12 @@ def install() -> None:
     service_quotas_service().install()
     price_list_service().install()
     _install_images()
-    _install_offerings()
-    _install_dry_runs()
+    ec2._ACTION_MAP["DescribeInstanceTypeOfferings"] = _describe
+    encrypt = kms._encrypt
+
+    def encrypt_unless_dry_run(request: dict[str, Any]) -> Answer:
+        answer: Answer = encrypt(request)
+        is_dry = request.get("DryRun") and answer[0] == 200  # what MiniStack refuses stays refused
+        return kms._dry_run_error("Encrypt") if is_dry else answer
+
+    kms._encrypt = encrypt_unless_dry_run

@@ -41,36 +41,32 @@ def check_policy(request: dict[str, Any]) -> None:
         return
     configuration = request.get("TargetTrackingScalingPolicyConfiguration")
     if configuration is None:
-        raise _refusal("TargetTrackingScalingPolicyConfiguration is required for TargetTrackingScaling")
+        raise _refused("TargetTrackingScalingPolicyConfiguration is required for TargetTrackingScaling")
     predefined, customized = (configuration.get(f"{kind}MetricSpecification") for kind in ("Predefined", "Customized"))
     if (predefined is None) == (customized is None):
-        raise _refusal("Exactly one of PredefinedMetricSpecification and CustomizedMetricSpecification is required")
+        raise _refused("Exactly one of PredefinedMetricSpecification and CustomizedMetricSpecification is required")
     allowed = _PREFIXES.get(request["ScalableDimension"])
     if predefined is not None and allowed is not None and predefined["PredefinedMetricType"] not in allowed:
-        raise _refusal(
+        raise _refused(
             f"Predefined metric type {predefined['PredefinedMetricType']} is not valid for scalable dimension "
             f"{request['ScalableDimension']}; valid: {', '.join(allowed)}"
         )
     if customized is not None and "Metrics" not in customized and not customized.keys() >= _NEEDED:
-        raise _refusal(f"CustomizedMetricSpecification needs {', '.join(sorted(_NEEDED))}, or Metrics")
+        raise _refused(f"CustomizedMetricSpecification needs {', '.join(sorted(_NEEDED))}, or Metrics")
     if configuration["TargetValue"] <= 0:
-        raise _refusal("TargetValue must be greater than 0")
+        raise _refused("TargetValue must be greater than 0")
 
 
 def check_schedule(action: dict[str, Any], target: dict[str, Any]) -> None:
     """Refuse a scheduled action without a time, or whose limits cannot hold (API reference, PutScheduledAction)."""
     if not _SCHEDULE.fullmatch(action.get("Schedule", "")):
-        raise _refusal(f"Invalid schedule expression: {action.get('Schedule')}", "PutScheduledAction")
+        raise _refused(f"Invalid schedule expression: {action.get('Schedule')}", "PutScheduledAction")
     limits = action.get("ScalableTargetAction", {})
     if not limits:
-        raise _refusal("ScalableTargetAction needs MinCapacity or MaxCapacity", "PutScheduledAction")
+        raise _refused("ScalableTargetAction needs MinCapacity or MaxCapacity", "PutScheduledAction")
     least, most = (limits.get(name, target[name]) for name in ("MinCapacity", "MaxCapacity"))
     if least > most:
-        raise _refusal(f"Maximum capacity {most} cannot be less than minimum capacity {least}", "PutScheduledAction")
-
-
-def _refusal(sentence: str, operation: str = "PutScalingPolicy") -> RefusedError:
-    return RefusedError("ValidationException", sentence, source=f"{_API}, {operation}")
+        raise _refused(f"Maximum capacity {most} cannot be less than minimum capacity {least}", "PutScheduledAction")
 
 
 # They are kept, checked and described. A target tracking policy adds instances (``target_tracking``); no schedule is
@@ -298,5 +294,5 @@ def _missing(what: str, request: Request, operation: str) -> RefusedError:
     )
 
 
-def _refused(sentence: str, operation: str) -> RefusedError:
+def _refused(sentence: str, operation: str = "PutScalingPolicy") -> RefusedError:
     return RefusedError("ValidationException", sentence, source=f"{_API}, {operation}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import importlib.metadata
 import json
-import queue
 import re
 import urllib.parse
 from collections.abc import Awaitable, Callable
@@ -29,55 +28,19 @@ _HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "upgra
 Answer = tuple[int, list[tuple[str, str]], bytes]
 
 
-class RuntimeForwarder:
-    """Connections to the runtime, kept open between calls. Thread-safe; ``forward`` blocks."""
-
-    def __init__(self, url: str | None) -> None:
-        """``url`` is the runtime's, None where there is none."""
-        parts = urllib.parse.urlsplit(url or "")
-        self._host, self._port = parts.hostname, parts.port
-        self._idle: queue.LifoQueue[http.client.HTTPConnection] = queue.LifoQueue()
-
-    def forward(self, path: str, headers: list[tuple[str, str]], body: bytes) -> Answer:
-        """The runtime's answer: status, headers, body. Without a runtime the answer that SageMaker gives when down."""
-        if self._host is None:
-            return _unavailable("the local AWS was started without a runtime (TRITONSTACK_RUNTIME_URL)")
-        try:
-            return self._call(path, headers, body)
-        except OSError as error:
-            return _unavailable(f"the local runtime does not answer ({error}); see `tritonstack local status`")
-
-    def _call(self, path: str, headers: list[tuple[str, str]], body: bytes) -> Answer:
-        connection, reused = self._connection()
-        try:
-            answer = self._exchange(connection, path, headers, body)
-        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-            connection.close()
-            if not reused:
-                raise
-            # The runtime closed an idle connection before it read anything of this request.
-            connection = http.client.HTTPConnection(str(self._host), self._port, timeout=_SECONDS)
-            answer = self._exchange(connection, path, headers, body)
-        except (OSError, http.client.HTTPException) as error:
-            connection.close()
-            raise OSError(str(error)) from error
-        self._idle.put(connection)
-        return answer
-
-    def _connection(self) -> tuple[http.client.HTTPConnection, bool]:
-        try:
-            return self._idle.get_nowait(), True
-        except queue.Empty:
-            return http.client.HTTPConnection(str(self._host), self._port, timeout=_SECONDS), False
-
-    @staticmethod
-    def _exchange(
-        connection: http.client.HTTPConnection, path: str, headers: list[tuple[str, str]], body: bytes
-    ) -> Answer:
+def forward(url: str | None, path: str, headers: list[tuple[str, str]], body: bytes) -> Answer:
+    """The runtime's answer: status, headers, body. Without a runtime the answer that SageMaker gives when down."""
+    if url is None:
+        return _unavailable("the local AWS was started without a runtime (TRITONSTACK_RUNTIME_URL)")
+    connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=_SECONDS)
+    try:
         connection.request("POST", path, body, dict(_end_to_end(headers)))
         response = connection.getresponse()
-        content = response.read()
-        return response.status, _end_to_end(response.getheaders()), content
+        return response.status, _end_to_end(response.getheaders()), response.read()
+    except (OSError, http.client.HTTPException) as error:
+        return _unavailable(f"the local runtime does not answer ({error}); see `tritonstack local status`")
+    finally:
+        connection.close()
 
 
 def _end_to_end(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -105,7 +68,6 @@ class Gateway:
         """``endpoints`` take the runtime's reports; ``faults`` are those that were asked for."""
         self._settings = settings
         self._endpoints = endpoints
-        self._forwarder = RuntimeForwarder(settings.runtime_url)
         self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,8 +78,10 @@ class Gateway:
         elif scope["type"] == "http" and scope["method"] == "POST" and INVOCATION.match(path):
             await _answer(send, await self._invoke(scope, receive))
         else:
-            operation = _operation(scope) if scope["type"] == "http" else ""
-            fault = await self._faults.befall(scope["method"], path, operation) if scope["type"] == "http" else None
+            fault = None
+            if scope["type"] == "http":
+                target = dict(scope["headers"]).get(b"x-amz-target", b"").decode("latin-1")  # AmazonSSM.PutParameter
+                fault = await self._faults.befall(scope["method"], path, target.rpartition(".")[2])
             if fault is None:
                 await ministack.app.app(scope, receive, send)
             else:
@@ -184,14 +148,8 @@ class Gateway:
             return _json(413, {"Message": f"The body is larger than {_LARGEST_BODY} bytes."})
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
         path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(scope["path"])
-        answer: Answer = await run_reentrant(self._forwarder.forward, path, headers, body)
+        answer: Answer = await run_reentrant(forward, self._settings.runtime_url, path, headers, body)
         return answer
-
-
-def _operation(scope: Scope) -> str:
-    """The operation of a JSON service's request (``X-Amz-Target: AmazonSSM.PutParameter``); empty for any other."""
-    targets = [value.decode("latin-1") for name, value in scope["headers"] if name == b"x-amz-target"]
-    return targets[0].rpartition(".")[2] if targets else ""
 
 
 def _move_clock(body: bytes | None) -> Answer:

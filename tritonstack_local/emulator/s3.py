@@ -85,7 +85,7 @@ _BY_MINISTACK = frozenset(
 )
 
 
-def _encryption(bucket: str, value: Any) -> None:
+def _encryption(_bucket: str, value: Any) -> dict[str, Any]:
     rules = []
     for rule in value["ServerSideEncryptionConfiguration"]:
         default = dict(rule.get("ServerSideEncryptionByDefault", {}))
@@ -97,13 +97,23 @@ def _encryption(bucket: str, value: Any) -> None:
         if "BucketKeyEnabled" in rule:
             kept["BucketKeyEnabled"] = rule["BucketKeyEnabled"]
         rules.append(kept)
-    request = {"Bucket": bucket, "ServerSideEncryptionConfiguration": {"Rules": rules}}
-    call("s3", "PutBucketEncryption", request)
+    return {"ServerSideEncryptionConfiguration": {"Rules": rules}}
 
 
-def _lifecycle(bucket: str, value: Any) -> None:
+def _logging(bucket: str, value: Any) -> dict[str, Any]:
+    target = value.get("DestinationBucketName", bucket)
+    target = {"TargetBucket": target, "TargetPrefix": value.get("LogFilePrefix", "")}
+    return {"BucketLoggingStatus": {"LoggingEnabled": target}}
+
+
+def _lifecycle(_bucket: str, value: Any) -> dict[str, Any]:
     rules = [_lifecycle_rule(rule, number) for number, rule in enumerate(value["Rules"])]
-    call("s3", "PutBucketLifecycleConfiguration", {"Bucket": bucket, "LifecycleConfiguration": {"Rules": rules}})
+    return {"LifecycleConfiguration": {"Rules": rules}}
+
+
+def _canned(_bucket: str, value: Any) -> dict[str, Any]:
+    """``LogDeliveryWrite`` → ``log-delivery-write``."""
+    return {"ACL": "".join("-" + letter.lower() if letter.isupper() else letter for letter in value).removeprefix("-")}
 
 
 def _lifecycle_rule(rule: dict[str, Any], number: int) -> dict[str, Any]:
@@ -133,41 +143,25 @@ def _lifecycle_rule(rule: dict[str, Any], number: int) -> dict[str, Any]:
     return spelled
 
 
-def _logging(bucket: str, value: Any) -> None:
-    target = {
-        "TargetBucket": value.get("DestinationBucketName", bucket),
-        "TargetPrefix": value.get("LogFilePrefix", ""),
-    }
-    call("s3", "PutBucketLogging", {"Bucket": bucket, "BucketLoggingStatus": {"LoggingEnabled": target}})
-
-
-def _ownership(bucket: str, value: Any) -> None:
-    call("s3", "PutBucketOwnershipControls", {"Bucket": bucket, "OwnershipControls": value})
-
-
-def _access_control(bucket: str, value: Any) -> None:
-    """``LogDeliveryWrite`` → ``log-delivery-write``."""
-    canned = "".join("-" + letter.lower() if letter.isupper() else letter for letter in value).removeprefix("-")
-    call("s3", "PutBucketAcl", {"Bucket": bucket, "ACL": canned})
-
-
-def _tags(bucket: str, value: Any) -> None:
-    call("s3", "PutBucketTagging", {"Bucket": bucket, "Tagging": {"TagSet": value}})
-
-
-def _versioning(bucket: str, value: Any) -> None:
-    call("s3", "PutBucketVersioning", {"Bucket": bucket, "VersioningConfiguration": value})
-
-
 # Each property with how it is set, and the operation that takes it away again.
-_BY_US: dict[str, tuple[Callable[[str, Any], None], str | None]] = {
-    "BucketEncryption": (_encryption, "DeleteBucketEncryption"),
-    "LifecycleConfiguration": (_lifecycle, "DeleteBucketLifecycle"),
-    "LoggingConfiguration": (_logging, None),
-    "OwnershipControls": (_ownership, "DeleteBucketOwnershipControls"),
-    "AccessControl": (_access_control, None),
-    "Tags": (_tags, "DeleteBucketTagging"),
-    "VersioningConfiguration": (_versioning, None),
+# Each property with the operation that sets it, what that is sent, and the call that takes the property away again.
+_Call = tuple[str, dict[str, Any]]
+_BY_US: dict[str, tuple[str, Callable[[str, Any], dict[str, Any]], _Call]] = {
+    "BucketEncryption": ("PutBucketEncryption", _encryption, ("DeleteBucketEncryption", {})),
+    "LifecycleConfiguration": ("PutBucketLifecycleConfiguration", _lifecycle, ("DeleteBucketLifecycle", {})),
+    "LoggingConfiguration": ("PutBucketLogging", _logging, ("PutBucketLogging", {"BucketLoggingStatus": {}})),
+    "OwnershipControls": (
+        "PutBucketOwnershipControls",
+        lambda _, value: {"OwnershipControls": value},
+        ("DeleteBucketOwnershipControls", {}),
+    ),
+    "AccessControl": ("PutBucketAcl", _canned, ("PutBucketAcl", {"ACL": "private"})),
+    "Tags": ("PutBucketTagging", lambda _, value: {"Tagging": {"TagSet": value}}, ("DeleteBucketTagging", {})),
+    "VersioningConfiguration": (
+        "PutBucketVersioning",
+        lambda _, value: {"VersioningConfiguration": value},
+        ("PutBucketVersioning", {"VersioningConfiguration": {"Status": "Suspended"}}),
+    ),
 }
 
 
@@ -175,20 +169,11 @@ def _apply(bucket: str, new: Properties, old: Properties) -> None:
     # A new bucket's ACL is private; setting even that is refused where ACLs are off, as they are by default.
     old = {"AccessControl": "Private", **old}
     new = {"AccessControl": "Private", **new}
-    for name, (put, remove) in _BY_US.items():
+    for name, (operation, request_of, (removing, without)) in _BY_US.items():
         if name in new and new[name] != old.get(name):
-            put(bucket, new[name])
+            call("s3", operation, {"Bucket": bucket, **request_of(bucket, new[name])})
         elif name in old and name not in new:
-            _take_away(bucket, name, remove)
-
-
-def _take_away(bucket: str, name: str, remove: str | None) -> None:
-    if remove is not None:
-        call("s3", remove, {"Bucket": bucket})
-    elif name == "LoggingConfiguration":
-        call("s3", "PutBucketLogging", {"Bucket": bucket, "BucketLoggingStatus": {}})
-    else:
-        _versioning(bucket, {"Status": "Suspended"})
+            call("s3", removing, {"Bucket": bucket, **without})
 
 
 def _refuse_lost(names: Any, where: str) -> None:

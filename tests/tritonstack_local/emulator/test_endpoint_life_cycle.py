@@ -274,8 +274,8 @@ def test_tags_are_added_overwritten_listed_and_deleted(aws: Emulator, name: str)
 def test_one_in_another_region_is_in_service_without_a_container_and_the_log_reports_it(
     fleets: Emulator, name: str
 ) -> None:
-    keys = {"aws_access_key_id": "testing", "aws_secret_access_key": "testing"}
-    sagemaker = boto3.client("sagemaker", endpoint_url=fleets.url, region_name="eu-west-1", **keys)
+    session = boto3.Session("testing", "testing", region_name="eu-west-1")
+    sagemaker = session.client("sagemaker", endpoint_url=fleets.url)
     make_role(fleets)
     sagemaker.create_model(ModelName=name, ExecutionRoleArn=ROLE_ARN, PrimaryContainer={"Image": IMAGE})
     sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[{**VARIANT, "ModelName": name}])

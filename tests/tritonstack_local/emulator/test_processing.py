@@ -92,26 +92,6 @@ def test_failed_job_reports_why_and_uploads_nothing_at_its_end(aws: Emulator, bu
     assert "trtexec failed" in job_log(aws, bucket)
 
 
-def test_continuous_output_is_there_while_the_job_runs_and_after_it_failed(aws: Emulator, bucket: str) -> None:
-    step = """
-        import pathlib, sys, time
-        output = pathlib.Path(__file__).parents[2] / "output"
-        (output / "first").write_text("1")
-        while not (output / "second").exists():
-            time.sleep(0.05)
-            if pathlib.Path(sys.argv[0]).with_name("go").exists():
-                (output / "second").write_text("2")
-        sys.exit(1)
-    """
-    outputs = {"Outputs": [job_output(f"s3://{bucket}/output/", "Continuous")]}
-    start_job(aws, bucket, step, ProcessingOutputConfig=outputs)
-    wait_until(lambda: keys_of(aws, bucket, "output/"), lambda keys: keys == ["output/first"])
-    assert job_status(aws, bucket)["ProcessingJobStatus"] == "InProgress"
-    entrypoint_of(aws, bucket, "go")
-    assert ended_job(aws, bucket)["ProcessingJobStatus"] == "Failed"
-    assert keys_of(aws, bucket, "output/") == ["output/first", "output/second"]
-
-
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
@@ -336,6 +316,7 @@ def cluster(**more: Any) -> dict[str, Any]:
         ({"ProcessingInputs": [job_input("s3://b/x"), job_input("s3://b/y")]}, "InputName job is used 2 times"),
         ({"ProcessingInputs": [{"InputName": "x", "AppManaged": True}]}, "AppManaged"),
         ({"ProcessingOutputConfig": {"Outputs": [{"OutputName": "x", "AppManaged": True}]}}, "AppManaged"),
+        ({"ProcessingOutputConfig": {"Outputs": [job_output("s3://b/x", "Continuous")]}}, "S3UploadMode Continuous"),
         ({"RoleArn": "arn:aws:iam::123456789012:role/nobody"}, "Please ensure that the role exists"),
         (cluster(InstanceType="ml.g4dn.xlarg"), "Member must satisfy enum value set"),
         (cluster(InstanceType="ml.m5.xlarge"), "the GPU of ml.m5.xlarge is not known"),

@@ -179,7 +179,7 @@ def _execute(action: str, alarm: Alarm, before: dict[str, Any]) -> None:
             _record_action(action, alarm, error=refusal)
             return
         text = json.dumps(message(alarm, before))
-        subject = f'{alarm["StateValue"]}: "{alarm["AlarmName"]}" in {_region_name()}'[:100]
+        subject = f'{alarm["StateValue"]}: "{alarm["AlarmName"]}" in {_named_region(get_region())}'[:100]
         sns._fanout(action, str(uuid.uuid4()), text, subject)
         _record_action(action, alarm, error=None)
     else:
@@ -204,7 +204,7 @@ def message(alarm: Alarm, before: dict[str, Any]) -> dict[str, Any]:
         "NewStateValue": alarm["StateValue"],
         "NewStateReason": alarm["StateReason"],
         "StateChangeTime": iso(alarm["StateUpdatedTimestamp"]),
-        "Region": _region_name(),
+        "Region": _named_region(get_region()),
         "AlarmArn": alarm["AlarmArn"],
         "OldStateValue": before["StateValue"],
         "OKActions": alarm.get("OKActions", []),
@@ -249,15 +249,11 @@ def _lower_dimensions(query: dict[str, Any]) -> dict[str, Any]:
 
 
 @functools.cache
-def _region_names() -> dict[str, str]:
-    """Botocore's names of regions (``US East (N. Virginia)``)."""
+def _named_region(region: str) -> str:
+    """Botocore's name of a region (``US East (N. Virginia)``)."""
     data = botocore.session.get_session().get_component("data_loader").load_data("endpoints")
-    return {name: str(one["description"]) for part in data["partitions"] for name, one in part["regions"].items()}
-
-
-def _region_name() -> str:
-    region: str = get_region()
-    return _region_names().get(region, region)
+    names = {name: str(one["description"]) for part in data["partitions"] for name, one in part["regions"].items()}
+    return names.get(region, region)
 
 
 # Composite alarms are those of the user guide's "Creating a composite alarm"; MiniStack reads and computes their

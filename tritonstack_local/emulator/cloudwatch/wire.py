@@ -51,7 +51,7 @@ class Message:
         shape = _model(self.operation).output_shape
         shown = _shown(shape, members or {}) if shape is not None else {}
         if self.protocol == "json":
-            return 200, {"Content-Type": _JSON}, json.dumps(_json(shape, shown)).encode()
+            return 200, {"Content-Type": _JSON}, json.dumps(shown).encode()
         result = "".join(_xml(shape, shown)) if shape is not None else ""
         inner = f"<{self.operation}Result>{result}</{self.operation}Result>" if shape is not None else ""
         identifier = f"<ResponseMetadata><RequestId>{uuid.uuid4()}</RequestId></ResponseMetadata>"
@@ -135,27 +135,16 @@ def _seconds(value: Any) -> Any:
 
 
 def _shown(shape: Any, value: Any) -> Any:
-    """``value`` without members that the shape does not know, and without None."""
+    """``value`` without members that the shape does not know, and without None; whole seconds are integers."""
     if shape.type_name == "structure":
         return {n: _shown(shape.members[n], v) for n, v in value.items() if n in shape.members and v is not None}
     if shape.type_name == "list":
         return [_shown(shape.member, item) for item in value]
     if shape.type_name == "timestamp":
-        return round(float(value), 3)
+        return int(value) if value == int(value) else round(float(value), 3)
     if shape.type_name in ("double", "float"):
         return float(value)
     return value
-
-
-def _json(shape: Any, value: Any) -> Any:
-    """Timestamps that are whole seconds as integers, which every SDK reads."""
-    if shape is None:
-        return value
-    if shape.type_name == "structure":
-        return {name: _json(shape.members[name], item) for name, item in value.items()}
-    if shape.type_name == "list":
-        return [_json(shape.member, item) for item in value]
-    return int(value) if shape.type_name == "timestamp" and value == int(value) else value
 
 
 def _xml(shape: Any, value: Any) -> Iterator[str]:

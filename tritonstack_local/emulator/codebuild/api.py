@@ -19,15 +19,6 @@ _ONLY_OF_TEMPLATES = {"Triggers": ({}, None), "Visibility": ("PRIVATE", None), "
 _MADE_BY_MINISTACK = frozenset({"name", "arn", "created", "lastModified", "badge"})
 
 
-def install_projects() -> None:
-    """Wrap MiniStack's operations on projects, and its provisioner of the CloudFormation type."""
-    codebuild._create_project = _validated("CreateProject", codebuild._create_project)
-    codebuild._update_project = _validated("UpdateProject", codebuild._update_project)
-    codebuild._project_shape = _whole(codebuild._project_shape)
-    handlers = provisioners._RESOURCE_HANDLERS[_TYPE]
-    provisioners._RESOURCE_HANDLERS[_TYPE] = {**handlers, "create": _create, "update": _update}
-
-
 def _validated(operation: str, call: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
     """The operation after a check against botocore's model, with every setting of the request kept."""
 
@@ -44,13 +35,6 @@ def _validated(operation: str, call: Callable[[dict[str, Any]], Any]) -> Callabl
         return answer
 
     return checked
-
-
-def _whole(shape: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    def whole(project: dict[str, Any]) -> dict[str, Any]:
-        return {**shape(project), **{k: v for k, v in project.items() if k not in _MADE_BY_MINISTACK}}
-
-    return whole
 
 
 def _create(logical_id: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, Any]]:
@@ -94,14 +78,20 @@ def install() -> Builds:
     codebuild._start_build = _operation("StartBuild", builds.start)
     codebuild._stop_build = _operation("StopBuild", builds.stop)
     codebuild._batch_delete_builds = _operation("BatchDeleteBuilds", builds.delete)
-    install_projects()
-    forget = codebuild.reset
+    codebuild._create_project = _validated("CreateProject", codebuild._create_project)
+    codebuild._update_project = _validated("UpdateProject", codebuild._update_project)
+    handlers = provisioners._RESOURCE_HANDLERS[_TYPE]
+    provisioners._RESOURCE_HANDLERS[_TYPE] = {**handlers, "create": _create, "update": _update}
+    shape, forget = codebuild._project_shape, codebuild.reset
+
+    def whole(project: dict[str, Any]) -> dict[str, Any]:
+        return {**shape(project), **{k: v for k, v in project.items() if k not in _MADE_BY_MINISTACK}}
 
     def reset() -> None:
         builds.forget()
         forget()
 
-    codebuild.reset = reset
+    codebuild._project_shape, codebuild.reset = whole, reset
     return builds
 
 

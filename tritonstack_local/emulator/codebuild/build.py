@@ -197,44 +197,40 @@ class BuildPlan:
 
 def plan_build(project: dict[str, Any], request: dict[str, Any]) -> BuildPlan:
     """Merge a project with a StartBuild request; raises RefusedError with all that the local AWS does not have."""
-    source = {**project["source"]}
-    _override(source, request, {"type": "sourceTypeOverride", "location": "sourceLocationOverride"})
-    _override(source, request, {"buildspec": "buildspecOverride"})
-    environment = _environment(project["environment"], request)
+
+    def overridden(**names: str) -> dict[str, Any]:
+        return {name: request[override] for name, override in names.items() if override in request}
+
+    changed = overridden(type="sourceTypeOverride", location="sourceLocationOverride", buildspec="buildspecOverride")
+    variables = {one["name"]: one for one in project["environment"].get("environmentVariables") or []}
+    variables |= {one["name"]: one for one in request.get("environmentVariablesOverride") or []}
+    environment = {
+        "privilegedMode": False,
+        "imagePullCredentialsType": "CODEBUILD",
+        **project["environment"],
+        **overridden(type="environmentTypeOverride", image="imageOverride", computeType="computeTypeOverride"),
+        **overridden(imagePullCredentialsType="imagePullCredentialsTypeOverride"),
+        "environmentVariables": list(variables.values()),
+    }
     logs = request.get("logsConfigOverride") or project.get("logsConfig") or {}
+    queued = request.get("queuedTimeoutInMinutesOverride") or project.get("queuedTimeoutInMinutes") or 480
     plan = BuildPlan(
         project=project["name"],
         project_arn=project["arn"],
         service_role=request.get("serviceRoleOverride") or project["serviceRole"],
-        source=source,
+        source={**project["source"], **changed},
         artifacts=request.get("artifactsOverride") or project["artifacts"],
         environment=environment,
         cloud_watch_logs=logs.get("cloudWatchLogs") or {"status": "ENABLED"},
         vpc=project.get("vpcConfig") or None,
         timeout_minutes=int(request.get("timeoutInMinutesOverride") or project.get("timeoutInMinutes") or 60),
-        queued_minutes=int(
-            request.get("queuedTimeoutInMinutesOverride") or project.get("queuedTimeoutInMinutes") or 480
-        ),
+        queued_minutes=int(queued),
         encryption_key=request.get("encryptionKeyOverride") or project["encryptionKey"],
     )
     problems = [*_unsupported(project, request, logs), *_problems(plan)]
     if problems:
         raise RefusedError("InvalidInputException", "; ".join(problems), source="tritonstack_local.emulator.codebuild")
     return plan
-
-
-def _environment(environment: dict[str, Any], request: dict[str, Any]) -> dict[str, Any]:
-    merged = {"privilegedMode": False, "imagePullCredentialsType": "CODEBUILD", **environment}
-    _override(merged, request, {"type": "environmentTypeOverride", "image": "imageOverride"})
-    _override(merged, request, {"computeType": "computeTypeOverride"})
-    _override(merged, request, {"imagePullCredentialsType": "imagePullCredentialsTypeOverride"})
-    variables = {one["name"]: one for one in environment.get("environmentVariables") or []}
-    variables |= {one["name"]: one for one in request.get("environmentVariablesOverride") or []}
-    return {**merged, "environmentVariables": list(variables.values())}
-
-
-def _override(settings: dict[str, Any], request: dict[str, Any], names: dict[str, str]) -> None:
-    settings.update({name: request[override] for name, override in names.items() if override in request})
 
 
 def _unsupported(project: dict[str, Any], request: dict[str, Any], logs: dict[str, Any]) -> Iterator[str]:

@@ -12,7 +12,6 @@ import sys
 import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -189,43 +188,18 @@ def download(uri: str, folder: Path) -> int:
     return count
 
 
-@dataclass(kw_only=True)
-class Upload:
-    """One output: a folder, and where it goes in S3."""
-
-    uri: str
-    folder: Path
-    key_arn: str | None  # encrypts the objects; None: the bucket's default
-    continuous: bool  # also while the entrypoint runs, and whatever becomes of it
-    _uploaded: dict[Path, tuple[int, int]] = field(default_factory=dict)
-
-    def changed(self) -> int:
-        """Upload every file that is new or changed since the last time; how many. Raises JobFailedError."""
-        bucket, prefix = _parts(self.uri)
-        extra = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": self.key_arn} if self.key_arn else {}
-        count = 0
-        try:
-            for path, state in sorted(_files(self.folder).items()):
-                if self._uploaded.get(path) != state:
-                    name = path.relative_to(self.folder).as_posix()
-                    s3().upload_file(str(path), bucket, f"{prefix.rstrip('/')}/{name}".lstrip("/"), ExtraArgs=extra)
-                    self._uploaded[path] = state
-                    count += 1
-        except (ClientError, BotoCoreError, OSError, boto3.exceptions.S3UploadFailedError) as error:
-            raise JobFailedError(f"ClientError: Data upload failed: {self.uri}: {error}") from error
-        return count
-
-
-def _files(folder: Path) -> dict[Path, tuple[int, int]]:
-    """The regular files below a folder, with time and size; a link is none."""
-    found = {}
-    for parent, _folders, names in os.walk(folder):
-        for name in names:
-            path = Path(parent, name)
-            if path.is_file() and not path.is_symlink():
-                status = path.stat()
-                found[path] = (status.st_mtime_ns, status.st_size)
-    return found
+def upload(uri: str, folder: Path, key_arn: str | None) -> int:
+    """Upload every regular file below a folder; how many. A link is none. Raises JobFailedError."""
+    bucket, prefix = _parts(uri)
+    extra = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key_arn} if key_arn else {}
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
+    try:
+        for path in files:
+            name = path.relative_to(folder).as_posix()
+            s3().upload_file(str(path), bucket, f"{prefix.rstrip('/')}/{name}".lstrip("/"), ExtraArgs=extra)
+    except (ClientError, BotoCoreError, OSError, boto3.exceptions.S3UploadFailedError) as error:
+        raise JobFailedError(f"ClientError: Data upload failed: {uri}: {error}") from error
+    return len(files)
 
 
 def _keys(bucket: str, prefix: str) -> Iterator[str]:

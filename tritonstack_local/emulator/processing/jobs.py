@@ -13,7 +13,7 @@ from ministack.core.concurrency import spawn_background
 
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import Deadline, clock
-from tritonstack_local.emulator.processing.container import Container, Upload, download
+from tritonstack_local.emulator.processing.container import Container, download, upload
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB, JobFailedError, JobLog, ProcessingJob, check
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.records import API
@@ -22,7 +22,6 @@ from tritonstack_local.trtexec import launchers
 
 GRACE_SECONDS = 120.0
 """Between SIGTERM and SIGKILL, on the clock; StopTrainingJob's figure, since StopProcessingJob names none."""
-_CONTINUOUS_SECONDS = 0.5
 
 
 class JobRun:
@@ -85,19 +84,18 @@ class JobRun:
         process.start(variables)
         self._container = container
         self._changed(self._job.begin)
-        stopped = self._watch(process, deadline, [one for one in uploads if one.continuous])
+        stopped = self._watch(process, deadline)
         log.say(f"the entrypoint ended with exit status {process.status}")
         if stopped:
             return "Stopped"
         if process.status != 0:
             raise JobFailedError(f"AlgorithmError: See job logs for more information, exit code: {process.status}")
-        for upload in uploads:
-            if not upload.continuous:
-                log.say(f"uploaded {upload.changed()} files to {upload.uri}")
+        for uri, folder, key_arn in uploads:
+            log.say(f"uploaded {upload(uri, folder, key_arn)} files to {uri}")
         return "Completed"
 
-    def _prepare(self, container: Container, log: JobLog) -> list[Upload]:
-        """Inputs downloaded, folders of the outputs made."""
+    def _prepare(self, container: Container, log: JobLog) -> list[tuple[str, Path, str | None]]:
+        """Inputs downloaded, folders of the outputs made: where each goes, and under which key."""
         request = self._job.request
         image = request["AppSpecification"]["ImageUri"]
         log.say(f"the image {image} is NOT started: the entrypoint runs as a process of this machine")
@@ -106,8 +104,12 @@ class JobRun:
             target = container.path(given["LocalPath"])
             target.mkdir(parents=True, exist_ok=True)
             log.say(f"downloaded {download(given['S3Uri'], target)} files from {given['S3Uri']}")
-        outputs = request.get("ProcessingOutputConfig", {})
-        return [_upload(container, one["S3Output"], outputs.get("KmsKeyId")) for one in outputs.get("Outputs", [])]
+        outputs, made = request.get("ProcessingOutputConfig", {}), []
+        for one in outputs.get("Outputs", []):
+            folder = container.path(one["S3Output"]["LocalPath"])
+            folder.mkdir(parents=True, exist_ok=True)
+            made.append((one["S3Output"]["S3Uri"], folder, outputs.get("KmsKeyId")))
+        return made
 
     def _stand_ins(self, log: JobLog) -> dict[str, str]:
         """Variables that name what stands in for the GPU's programs; none for an image that has none."""
@@ -127,10 +129,8 @@ class JobRun:
     def _ending(self) -> bool:
         return self._abandoned or self._job.stop_requested
 
-    def _watch(self, process: Process, deadline: Deadline, continuous: list[Upload]) -> bool:
+    def _watch(self, process: Process, deadline: Deadline) -> bool:
         """Until the entrypoint and all it started are gone: whether it was made to end."""
-        uploader = threading.Thread(target=_keep_uploading, args=(continuous, process.ended), daemon=True)
-        uploader.start()
         clock.wait_for(lambda: process.ended.is_set() or self._ending(), deadline)
         stopped = not process.ended.is_set()
         if stopped:
@@ -138,9 +138,6 @@ class JobRun:
             self._changed(self._job.stopping)
             process.stop(why, given_up=lambda: self._abandoned)
         process.drain()
-        uploader.join()
-        for upload in continuous:
-            upload.changed()
         return stopped
 
 
@@ -189,22 +186,6 @@ class Process:
         with output:
             for line in output:
                 self._log.line(line)
-
-
-def _upload(container: Container, output: dict[str, Any], key_arn: str | None) -> Upload:
-    folder = container.path(output["LocalPath"])
-    folder.mkdir(parents=True, exist_ok=True)
-    continuous = output["S3UploadMode"] == "Continuous"
-    return Upload(uri=output["S3Uri"], folder=folder, key_arn=key_arn, continuous=continuous)
-
-
-def _keep_uploading(uploads: list[Upload], ended: threading.Event) -> None:
-    while uploads and not ended.wait(_CONTINUOUS_SECONDS):
-        for upload in uploads:
-            try:
-                upload.changed()
-            except JobFailedError:
-                return  # the last upload, after the end, meets the same and fails the job
 
 
 Request = dict[str, Any]

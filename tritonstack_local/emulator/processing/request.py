@@ -195,6 +195,8 @@ def _of_outputs(request: Request) -> Iterator[str]:
             yield f"{where}: S3Output must be specified"
         else:
             yield from _of_place(where, one["S3Output"])
+            if one["S3Output"]["S3UploadMode"] != "EndOfJob":
+                yield f"{where}: S3UploadMode {one['S3Output']['S3UploadMode']} {_HERE}, EndOfJob is"
 
 
 def _of_place(where: str, given: dict[str, Any]) -> Iterator[str]:
