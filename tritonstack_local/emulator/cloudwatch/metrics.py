@@ -344,7 +344,7 @@ class Results:
 # Source: CloudWatch API reference, PutMetricData, GetMetricData, GetMetricStatistics and ListMetrics.
 
 _MOST_DATA, _MOST_VALUES, _MOST_QUERIES = 1000, 150, 500
-_MOST_STATISTICS_POINTS, _MOST_POINTS = 1440, 100_800
+_MOST_STATISTICS_POINTS = 1440
 _RECENT_SECONDS = 3 * 3600
 _LIST_PAGE = 500
 
@@ -447,52 +447,32 @@ def get_metric_statistics(request: Request) -> dict[str, Any]:
 
 
 def get_metric_data(request: Request) -> dict[str, Any]:
-    """GetMetricData, the newest points first unless asked otherwise, in pages of MaxDatapoints."""
+    """GetMetricData, the newest points first unless asked otherwise, every point in one page."""
     wanted = request["MetricDataQueries"]
     if len(wanted) > _MOST_QUERIES:
         raise refused("GetMetricData", f"MetricDataQueries must not have a size greater than {_MOST_QUERIES}.")
+    if "MaxDatapoints" in request:
+        raise refused("GetMetricData", "MaxDatapoints is not in the local AWS: every point is in one page")
     start, end = _times(request, "GetMetricData")
     try:
         results = Results(read(wanted), start=start, end=end)
         shown = [(query, results.shown(query)) for query in results.queries if query.shown]
     except ExpressionError as error:
         raise refused("GetMetricData", str(error)) from error
-    backwards = request.get("ScanBy", "TimestampDescending") == "TimestampDescending"
-    found = [
-        {
-            "Id": query.identifier,
-            "Label": query.label if query.label is not None else series.label if query.metric else query.identifier,
-            "points": _ordered(series, backwards=backwards),
-        }
-        for query, series in shown
-    ]
-    first = _offset(request.get("NextToken"), "GetMetricData")
-    return {**_page(found, first=first, most=request.get("MaxDatapoints", _MOST_POINTS)), "Messages": []}
-
-
-def _ordered(series: Series, *, backwards: bool) -> list[tuple[int, float]]:
-    ahead = ahead_seconds()
-    return sorted(((time - ahead, value) for time, value in series.points.items()), reverse=backwards)
-
-
-def _page(found: Sequence[dict[str, Any]], *, first: int, most: int) -> dict[str, Any]:
-    """``most`` points from ``first`` on, counted through all results; a series that is cut is PartialData."""
-    shown, at, last = [], 0, first + most
-    for one in found:
-        points = one["points"]
-        taken = points[max(0, first - at) : max(0, last - at)]
-        cut = at + len(points) > last
-        shown.append(
+    backwards, ahead = request.get("ScanBy", "TimestampDescending") == "TimestampDescending", ahead_seconds()
+    found = []
+    for query, series in shown:
+        points = sorted(series.points.items(), reverse=backwards)
+        found.append(
             {
-                "Id": one["Id"],
-                "Label": one["Label"],
-                "Timestamps": [time for time, _ in taken],
-                "Values": [value for _, value in taken],
-                "StatusCode": "PartialData" if cut else "Complete",
+                "Id": query.identifier,
+                "Label": query.label if query.label is not None else series.label if query.metric else query.identifier,
+                "Timestamps": [time - ahead for time, _ in points],
+                "Values": [value for _, value in points],
+                "StatusCode": "Complete",
             }
         )
-        at += len(points)
-    return {"MetricDataResults": shown, **({"NextToken": str(last)} if at > last else {})}
+    return {"MetricDataResults": found, "Messages": []}
 
 
 def _times(request: Request, operation: str) -> tuple[float, float]:

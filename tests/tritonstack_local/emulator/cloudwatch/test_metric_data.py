@@ -96,32 +96,10 @@ def test_the_newest_point_comes_first_unless_asked_otherwise(calls: Watching) ->
     assert ask(calls, query, ScanBy="TimestampAscending")[0]["Values"] == [3, 4]
     [longer] = ask(calls, calls.query("m1", "Calls", period=180, of=OLD))
     assert line(calls, longer) == [(-3, 7)], "a longer period gathers from the start on"
+    with pytest.raises(ClientError, match="MaxDatapoints is not in the local AWS"):
+        ask(calls, query, MaxDatapoints=1)
     with pytest.raises(ClientError, match="StartTime must be less than"):
         ask(calls, query, minutes=0)
-
-
-def test_pages_hold_as_many_points_as_were_asked_for(calls: Watching) -> None:
-    queries = [calls.query("m1", "Calls", of=OLD), calls.query("m2", "Errors", of=OLD)]
-    span = {
-        "StartTime": calls.told_start - 180,
-        "EndTime": calls.told_start,
-        "MetricDataQueries": queries,
-        "MaxDatapoints": 1,
-    }
-    pages: list[list[tuple[str, list[float], str]]] = []
-    token: dict[str, str] = {}
-    for _ in range(3):
-        page = calls.cloudwatch.get_metric_data(**span, **token)
-        pages.append([(one["Id"], one["Values"], one["StatusCode"]) for one in page["MetricDataResults"]])
-        token = {"NextToken": page["NextToken"]} if "NextToken" in page else {}
-    assert [[(one, values) for one, values, _ in page if values] for page in pages] == [
-        [("m1", [4])],
-        [("m1", [3])],
-        [("m2", [1])],
-    ]
-    assert pages[0][0][2] == "PartialData"
-    assert pages[2][1][2] == "Complete"
-    assert not token
 
 
 @pytest.mark.parametrize(
