@@ -81,8 +81,7 @@ class Connection(asyncio.Protocol):
     async def call(self, target: Target) -> None:
         """Send the target's request and wait for its answer.
 
-        Raises:
-            WrongAnswerError: not 200, or not the right answer.
+        Raises WrongAnswerError: not 200, or not the right answer.
         """
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(target.request)

@@ -55,9 +55,8 @@ class Series:
 def main(arguments: Sequence[str] = ()) -> int:
     """Measure the named scenarios, or all that are not kept. Returns 0: nothing here has a bound.
 
-    Raises:
-        InputError: no GPU where one is asked for.
-        WorkFailedError: no local Triton, a scenario that failed, or not all of them there to be written.
+    Raises InputError: no GPU where one is asked for; WorkFailedError: no local Triton, a scenario that failed, or not
+    all of them there to be written.
     """
     chosen = _arguments(arguments)
     TritonFiles.of_repository(ENVIRONMENTS).check()
@@ -90,8 +89,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 def write(series: Series, outcomes: Mapping[str, Outcome], *, docs: Path) -> None:
     """Put tables and picture of all scenarios into ``docs``, between the series' two marks.
 
-    Raises:
-        WorkFailedError: a scenario is missing, or the page has no place for them.
+    Raises WorkFailedError: a scenario is missing, or the page has no place for them.
     """
     missing = [name for name in series.scenarios if name not in outcomes]
     if missing:
@@ -115,11 +113,7 @@ def series_on_cpu() -> Series:
 
 
 def series_on_gpu() -> Series:
-    """BERT large, where there is an NVIDIA GPU.
-
-    Raises:
-        InputError: there is none, or no PyTorch for it.
-    """
+    """BERT large, where there is an NVIDIA GPU. Raises InputError: there is none, or no PyTorch for it."""
     gpu, files = cuda_here(ENVIRONMENTS)
     return Series(
         scenarios={"bert-large": bert_large_scenario(files)},

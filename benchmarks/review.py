@@ -81,8 +81,7 @@ def ratio(mine: Sequence[float], other: Sequence[float]) -> float:
 def changed_project(folder: Path) -> Path:
     """A clone of this repository as it is committed, with one line of one environment's settings changed.
 
-    Raises:
-        WorkFailedError: git failed, or the line is not there.
+    Raises WorkFailedError: git failed, or the line is not there.
     """
     command = ["git", "clone", "--quiet", "--shared", str(REPOSITORY), str(folder)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -127,8 +126,7 @@ def synthesis(project: Path, outdir: Path, context: dict[str, object]) -> float:
 def review(project: Path) -> tuple[float, int]:
     """Seconds and peak bytes of ``tritonstack review`` with all of its files.
 
-    Raises:
-        WorkFailedError: it failed, or saw no change.
+    Raises WorkFailedError: it failed, or saw no change.
     """
     out = project / ".local" / "review"
     forms = [f"--{form}={out / form}" for form in ("json", "markdown", "html")]

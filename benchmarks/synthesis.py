@@ -73,8 +73,7 @@ def context_of(file: Path) -> dict[str, object]:
 def synthesise(script: Path, target: Path, *, context: dict[str, object], cli: bool) -> float:
     """Seconds of one synthesis: with the CDK command line, or the app alone, started as the command line starts it.
 
-    Raises:
-        WorkFailedError: the app failed; with its output.
+    Raises WorkFailedError: the app failed; with its output.
     """
     environment = {
         **os.environ,

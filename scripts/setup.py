@@ -290,8 +290,7 @@ def own_minor() -> str:
 def server_python() -> Interpreter:
     """The interpreter of the environments inside Triton: this one, one on PATH, or one fetched into ``.envs``.
 
-    Raises:
-        SetupError: none of them will do, and none could be fetched.
+    Raises SetupError: none of them will do, and none could be fetched.
     """
     for python in candidates():
         if python.serves:

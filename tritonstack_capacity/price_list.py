@@ -109,8 +109,7 @@ class _Document(_Head):
 def read_product(text: str, *, region: str) -> HostingProduct | None:
     """The product in a document of the list; None where it is nothing that an endpoint's instances are billed by.
 
-    Raises:
-        UnclearProductError: no such document, or a price that is none, or that is not the only one.
+    Raises UnclearProductError: no such document, or a price that is none, or that is not the only one.
     """
     try:
         raw = pydantic_core.from_json(text)
@@ -119,7 +118,12 @@ def read_product(text: str, *, region: str) -> HostingProduct | None:
     try:
         attributes = _Head.model_validate(raw).product.attributes
         name = attributes.instance_type
-        if name is None or not _bills_instances(attributes, name=name, region=region):
+        # Local Zones have their own prices. A bill calls hours of endpoints' instances ``Host:ml.g4dn.xlarge``, in most
+        # regions behind the region's abbreviation.
+        place = (attributes.component, attributes.region, attributes.location_type)
+        if name is None or place != (COMPONENT, region, REGION):
+            return None
+        if re.search(rf"(^|-)Host:{re.escape(name)}$", attributes.usage_type) is None:
             return None
         document = _Document.model_validate(raw)
     except ValidationError as error:
@@ -144,16 +148,6 @@ def _name(raw: Any) -> str | None:
     for key in ("product", "attributes", "instanceName"):
         raw = raw.get(key) if isinstance(raw, dict) else None
     return raw if isinstance(raw, str) and raw else None
-
-
-def _bills_instances(attributes: _Attributes, *, name: str, region: str) -> bool:
-    """Whether hours of endpoints' instances in the region itself are billed by it: Local Zones have their own prices.
-
-    A bill calls them ``Host:ml.g4dn.xlarge``, in most regions behind the region's abbreviation.
-    """
-    place = (attributes.component, attributes.region, attributes.location_type)
-    billed_as = re.search(rf"(^|-)Host:{re.escape(name)}$", attributes.usage_type)
-    return place == (COMPONENT, region, REGION) and billed_as is not None
 
 
 def _only_price(name: str, document: _Document) -> tuple[_Term, _Dimension]:

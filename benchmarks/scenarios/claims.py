@@ -37,8 +37,7 @@ def median_interval(values: Sequence[float]) -> Interval:
     how often both ends lie on one side of it. Six values give least to greatest (97 %), twelve the third from either
     end (96 %). Five are too few.
 
-    Raises:
-        ValueError: no value.
+    Raises ValueError: no value.
     """
     if not values:
         raise ValueError("no values")

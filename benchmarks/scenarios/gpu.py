@@ -60,8 +60,7 @@ def files_on(device: str, *, environments: Path, torch: str) -> FilesOnDevice:
 def cuda_here(environments: Path) -> tuple[str, FilesOnDevice]:
     """This machine's GPU in words, and the files with which the server computes on it.
 
-    Raises:
-        InputError: no NVIDIA GPU, or no environment with a PyTorch that finds it.
+    Raises InputError: no NVIDIA GPU, or no environment with a PyTorch that finds it.
     """
     try:
         gpu = find_gpu()

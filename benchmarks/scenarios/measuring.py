@@ -148,8 +148,7 @@ async def turn(
     All go on calling until the last of these is answered, so that none of them has the server more to itself than the
     others had.
 
-    Raises:
-        WorkFailedError: a call failed.
+    Raises WorkFailedError: a call failed.
     """
     begin = now() + warm_up
     end = begin + seconds

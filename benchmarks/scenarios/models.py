@@ -118,8 +118,7 @@ def roberta_base(folder: Path) -> Model:
 def roberta_base_folder(folder: Path) -> Path:
     """The large model's folder, with the base model's numbers, below ``folder``.
 
-    Raises:
-        WorkFailedError: the large model's folder no longer holds what is replaced.
+    Raises WorkFailedError: the large model's folder no longer holds what is replaced.
     """
     target = folder / "models" / ROBERTA_BASE
     (folder / "requirements").symlink_to(REPOSITORY / "requirements")  # the lock files are looked for beside models

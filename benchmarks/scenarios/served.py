@@ -132,9 +132,8 @@ class Served:
 def served(way: Way, model: Model) -> Iterator[Served]:
     """A way's model loaded in a container of its own, and called once.
 
-    Raises:
-        WorkFailedError: the container does not start or has no network of its own, the model is not loaded, or the
-            call fails.
+    Raises WorkFailedError: the container does not start or has no network of its own, the model is not loaded, or the
+    call fails.
     """
     environment = {
         "SAGEMAKER_TRITON_LOG_VERBOSE": "false",

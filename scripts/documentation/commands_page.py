@@ -43,11 +43,7 @@ def commands_page() -> str:
 
 
 def command_of(name: str) -> click.Command:
-    """The click command of a name; that of a group's command is two words.
-
-    Raises:
-        LookupError: there is none.
-    """
+    """The click command of a name; that of a group's command is two words. Raises LookupError: there is none."""
     found: click.Command | None = root
     for word in name.split():
         found = found.get_command(click.Context(found), word) if isinstance(found, click.Group) else None

@@ -19,8 +19,7 @@ def head(title: str, *, source: str) -> str:
 def filled(path: str, blocks: Mapping[str, Callable[[], str]]) -> str:
     """A page that people write, with its generated blocks made anew. ``blocks``: name of a mark → what stands there.
 
-    Raises:
-        ValueError: one of the blocks has no place on the page, or a mark has no block.
+    Raises ValueError: one of the blocks has no place on the page, or a mark has no block.
     """
     text = repository_path(path).read_text(encoding="utf-8")
     found = {each[2] for each in MARK.finditer(text)}

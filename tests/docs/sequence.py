@@ -96,8 +96,7 @@ def run_sequence(root: Path, blocks: Sequence[tuple[CodeBlock, Entry]], *, secon
 
     Returns what each printed.
 
-    Raises:
-        AssertionError: a command ended with an error, or a block does not print what its entry says.
+    Raises AssertionError: a command ended with an error, or a block does not print what its entry says.
     """
     mark = f"=== {uuid.uuid4().hex} "
     parts = ["set -eu -o pipefail"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from scripts.documentation.engines_page import SHAPES, engines_page
@@ -14,8 +16,13 @@ RELEASES = list(CATALOGUE.releases)
 GPUS = {row.gpu for row in CATALOGUE.instances.values()}
 
 
+@cache
+def page() -> str:
+    return engines_page()
+
+
 def rows_of(section: str) -> list[list[str]]:
-    table = engines_page().split(f"## {section}\n")[1].split("\n## ")[0]
+    table = page().split(f"## {section}\n")[1].split("\n## ")[0]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:3] in SOME]
 
 

@@ -81,9 +81,8 @@ class Bench:
     def subjects(self) -> list[Subject]:
         """What will be measured, in order.
 
-        Raises:
-            InputError: names that lead nowhere, payloads that do not fit; all of them.
-            WorkFailedError: the generator is not installed.
+        Raises InputError: names that lead nowhere, payloads that do not fit; all of them; WorkFailedError: the
+        generator is not installed.
         """
         if self._settings.generator == "perf-analyzer":
             find_program()

@@ -172,11 +172,9 @@ class CloudTests:
 
         Where it is interrupted, what runs remotely is stopped, its clean-up waited for, and what was found is fetched.
 
-        Raises:
-            InputError: no such endpoint.
-            WorkFailedError: the stack is not deployed, or a test cannot be started, followed, stopped or fetched; the
-                message states where its results will be, wherever it goes on.
-            KeyboardInterrupt: once all is stopped.
+        Raises InputError: no such endpoint; WorkFailedError: the stack is not deployed, or a test cannot be started,
+        followed, stopped or fetched; the message states where its results will be, wherever it goes on;
+        KeyboardInterrupt: once all is stopped.
         """
         chosen = by_kind(chosen_endpoints(self._environment, names))
         return [self._one(kind, endpoints, folder / kind) for kind, endpoints in chosen.items()]

@@ -24,7 +24,7 @@ Verdict = Literal["passed", "failed", "unknown", "beside"]
 """``beside``: of an instance type that is not deployed: reported, not held against the gate."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class GateLine:
     """One result against one limit, in words."""
 
@@ -47,16 +47,19 @@ def hold(
         deployed_on: what models run on. Default: not known, and every result is held.
     """
     measured_on = {(result.name, result.instance_type) for result in document.results if result.points}
-    lines = list(_unfinished(document))
+    lines: list[GateLine] = []
+    if not document.complete:
+        sentence = f"the test of {document.started} did not come to its end: not all that it is of was measured"
+        lines.append(GateLine("failed", sentence))
     for result in document.results:
         found = list(_lines(result, gate, usd_per_hour))
         own = deployed_on(result.name)
         another = own is not None and own != result.instance_type and (result.name, own) in measured_on
         if another and result.points and not result.failed:
-            found = [GateLine(verdict="beside", sentence=f"{each.sentence}; it is deployed on {own}") for each in found]
+            found = [GateLine("beside", f"{each.sentence}; it is deployed on {own}") for each in found]
         lines += found
     if not document.results:
-        lines.append(GateLine(verdict="failed", sentence="there is no result at all"))
+        lines.append(GateLine("failed", "there is no result at all"))
     return lines
 
 
@@ -67,20 +70,14 @@ def passes(lines: Iterable[GateLine], gate: GateSettings) -> bool:
     )
 
 
-def _unfinished(document: BenchDocument) -> Iterable[GateLine]:
-    if not document.complete:
-        sentence = f"the test of {document.started} did not come to its end: not all that it is of was measured"
-        yield GateLine(verdict="failed", sentence=sentence)
-
-
 def _lines(result: ResultPart, gate: GateSettings, usd_per_hour: UsdPerHour) -> Iterable[GateLine]:
     name = f"{result.configuration} on {result.instance_type} ({result.payload_format})"
     measured = [point for point in result.points if point.per_minute.mean > 0]
     if not measured:
-        yield GateLine(verdict="failed", sentence=f"{name}: nothing was measured: {result.ended_by}")
+        yield GateLine("failed", f"{name}: nothing was measured: {result.ended_by}")
         return
     if result.failed:
-        yield GateLine(verdict="failed", sentence=f"{name}: its test failed: {result.ended_by}")
+        yield GateLine("failed", f"{name}: its test failed: {result.ended_by}")
     within = [point for point in measured if _within(result, point, gate)]
     if gate.p95_ms is not None:
         yield _latency_line(name, result, within, gate)
@@ -113,7 +110,7 @@ def _latency_line(name: str, result: ResultPart, within: list[PointPart], gate: 
     limit = gate.p95_ms or 0.0
     wanted = gate.per_minute
     if not [point for point in result.points if p95_of(result, point) is not None]:
-        return GateLine(verdict="failed", sentence=f"{name}: no 95th percentile is known of it: {result.ended_by}")
+        return GateLine("failed", f"{name}: no 95th percentile is known of it: {result.ended_by}")
     if wanted is None:
         point = _least(result.points)
         if LIMITS.too_many_failed(point.all):
@@ -122,14 +119,14 @@ def _latency_line(name: str, result: ResultPart, within: list[PointPart], gate: 
         good = p95 is not None and p95 <= limit
         found = "unknown" if p95 is None else f"{p95:,.1f} ms"
         sentence = f"{name}: p95 {found} at {point.per_minute.mean:,.0f} a minute; {limit:g} ms allowed"
-        return GateLine(verdict="passed" if good else "failed", sentence=sentence)
+        return GateLine("passed" if good else "failed", sentence)
     best = max((point.per_minute.mean / result.instance_count for point in within), default=0.0)
     sentence = (
         f"{name}: {best:,.0f} a minute and instance within a p95 of {limit:g} ms; {wanted:,.0f} wanted"
         if within
         else f"{name}: no load was answered within a p95 of {limit:g} ms"
     )
-    return GateLine(verdict="passed" if best >= wanted else "failed", sentence=sentence)
+    return GateLine("passed" if best >= wanted else "failed", sentence)
 
 
 def _too_many_failed(name: str, point: PointPart) -> GateLine:
@@ -138,7 +135,7 @@ def _too_many_failed(name: str, point: PointPart) -> GateLine:
         f"{name}: {point.all.failed:,} of {calls:,} calls failed at {point.load}; "
         f"{LIMITS.failed_share:.0%} may, for its figures to mean anything"
     )
-    return GateLine(verdict="failed", sentence=sentence)
+    return GateLine("failed", sentence)
 
 
 def _cost_line(name: str, result: ResultPart, point: PointPart, limit: float, usd_per_hour: UsdPerHour) -> GateLine:
@@ -147,10 +144,10 @@ def _cost_line(name: str, result: ResultPart, point: PointPart, limit: float, us
     price = None if result.instance_type == THIS_MACHINE else usd_per_hour(result.instance_type)
     if price is None:
         sentence = f"{name}: no source gives a price of {result.instance_type}, so its cost is unknown"
-        return GateLine(verdict="unknown", sentence=sentence)
+        return GateLine("unknown", sentence)
     cost = price * result.instance_count / (point.per_minute.mean * MINUTES) * MILLION
     sentence = f"{name}: {cost:,.2f} USD a million at {point.per_minute.mean:,.0f} a minute; {limit:g} USD allowed"
-    return GateLine(verdict="passed" if cost <= limit else "failed", sentence=sentence)
+    return GateLine("passed" if cost <= limit else "failed", sentence)
 
 
 def p95_of(result: ResultPart, point: PointPart) -> float | None:

@@ -192,10 +192,7 @@ def _advanced(instance_type: str, settings: RecommenderSettings) -> dict[str, An
         "StoppingConditions": {
             "MaxInvocations": settings.max_invocations,
             "ModelLatencyThresholds": [
-                {
-                    "Percentile": settings.latency.percentile,
-                    "ValueInMilliseconds": settings.latency.milliseconds,
-                }
+                {"Percentile": settings.latency.percentile, "ValueInMilliseconds": settings.latency.milliseconds}
             ],
             "FlatInvocations": settings.flat_invocations.title(),
         },
@@ -231,9 +228,8 @@ def configuration_of(
 ) -> Configuration:
     """The endpoint's model as it is deployed; its sample request is put into the bucket.
 
-    Raises:
-        ReleaseLookupError: it is not deployed.
-        InputError: its sample cannot be read, or cannot be written in this format.
+    Raises ReleaseLookupError: it is not deployed; InputError: its sample cannot be read, or cannot be written in this
+    format.
     """
     client = ModelClient(environment=environment.environment, session=session)
     name = f"{endpoint.name}/{endpoint.models[0]}"
@@ -316,8 +312,7 @@ class TestObjects:
         ``local``: they are of the local AWS. Then the document states it, and a measurement here has the name of no
         instance type of SageMaker's.
 
-        Raises:
-            WorkFailedError: they cannot be read there or written here; they stay in the bucket.
+        Raises WorkFailedError: they cannot be read there or written here; they stay in the bucket.
         """
         try:
             return self._fetch(folder, local=local)

@@ -91,8 +91,7 @@ class Entrance:
 def entrance(pid: int) -> Iterator[Entrance]:
     """The way into the network of the process ``pid``, which must be this user's.
 
-    Raises:
-        WorkFailedError: it cannot be entered.
+    Raises WorkFailedError: it cannot be entered.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.settimeout(HELPER_SECONDS)

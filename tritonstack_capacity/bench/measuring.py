@@ -105,12 +105,7 @@ def percentiles(values: Numbers, shares: tuple[float, ...] = SHARES) -> dict[str
 
 
 def figures(
-    part: Part,
-    *,
-    begin: float,
-    end: float,
-    shares: tuple[float, ...] = SHARES,
-    by: Literal["due", "ended"] = "due",
+    part: Part, *, begin: float, end: float, shares: tuple[float, ...] = SHARES, by: Literal["due", "ended"] = "due"
 ) -> FiguresPart:
     """The figures of a time (seconds of the calls' clock).
 
@@ -140,8 +135,7 @@ def figures(
 def mean_interval(values: Sequence[float], *, confidence: float) -> IntervalPart:
     """The mean of independent values and its two-sided interval at ``confidence`` (0.95).
 
-    Raises:
-        ValueError: no value.
+    Raises ValueError: no value.
     """
     if not values:
         raise ValueError("no values")

@@ -27,13 +27,7 @@ from tritonstack_capacity.bench.container import (
     name_hash_of,
     serving_fleet,
 )
-from tritonstack_capacity.bench.document import (
-    EVERY_LOAD,
-    ColdPart,
-    EndpointPart,
-    ResultPart,
-    result_part,
-)
+from tritonstack_capacity.bench.document import EVERY_LOAD, ColdPart, EndpointPart, ResultPart, result_part
 from tritonstack_capacity.bench.http_caller import HttpCaller, Prepare, SignedRequests, http_caller
 from tritonstack_capacity.bench.load import Budget
 from tritonstack_capacity.bench.measuring import Measuring, PointPart, load_line, round_line
@@ -88,8 +82,7 @@ AskOnce = Callable[[str], Awaitable[str | None]]
 async def cold_starts(session: Any, target: BenchTarget, *, count: int, ask: AskOnce) -> ColdPart:
     """The first calls to so many archives that no instance has loaded, one after the other.
 
-    Raises:
-        WorkFailedError: this caller may not copy the archive, or it is not there.
+    Raises WorkFailedError: this caller may not copy the archive, or it is not there.
     """
     times, failures = [], []
     _, _, model = describe_endpoint(session.client("sagemaker"), target.call.endpoint_name)
@@ -109,8 +102,7 @@ async def cold_starts(session: Any, target: BenchTarget, *, count: int, ask: Ask
 def copies(s3: Any, target: BenchTarget, *, model_data_url: str, count: int) -> Iterator[list[str]]:
     """So many copies of a model's archive in its folder, for as long as the block lasts.
 
-    Raises:
-        WorkFailedError: this caller may not write there, or the archive is not there.
+    Raises WorkFailedError: this caller may not write there, or the archive is not there.
     """
     place = urlparse(model_data_url)
     bucket, prefix = place.netloc, place.path.lstrip("/")
@@ -200,8 +192,7 @@ class OneModel:
     async def run(self) -> None:
         """The whole measurement; ``result`` is what it came to.
 
-        Raises:
-            WorkFailedError: a first call fails, AWS cannot be asked, or a container cannot be reached.
+        Raises WorkFailedError: a first call fails, AWS cannot be asked, or a container cannot be reached.
         """
         try:
             await self._run()

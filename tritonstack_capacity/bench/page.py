@@ -8,14 +8,7 @@ from markupsafe import Markup
 
 from tritonstack.pages.charts import Axis, Chart, Line, bar_chart, line_chart, linear_axis, value_text
 from tritonstack.pages.page import Figure, Page, Section, Table, render
-from tritonstack_capacity.bench.document import (
-    BenchDocument,
-    ResultPart,
-    best_point,
-    result_notes,
-    title,
-    where,
-)
+from tritonstack_capacity.bench.document import BenchDocument, ResultPart, best_point, result_notes, title, where
 from tritonstack_capacity.bench.measuring import IntervalPart, PointPart
 from tritonstack_capacity.bench.subject import FORMATS
 

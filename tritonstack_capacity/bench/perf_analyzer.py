@@ -115,8 +115,7 @@ def arguments(
 def read_export(text: str) -> Analysed:
     """What ``--profile-export-file`` holds, of one load.
 
-    Raises:
-        WorkFailedError: it is no such export, or holds no measurement.
+    Raises WorkFailedError: it is no such export, or holds no measurement.
     """
     try:
         export = _Export.model_validate_json(text)
@@ -137,8 +136,7 @@ def read_export(text: str) -> Analysed:
 async def run(command: Sequence[str], *, seconds: float) -> str:
     """Run it. Returns its error message, else its last line; only the export shows whether it measured.
 
-    Raises:
-        WorkFailedError: it does not end within ``seconds``.
+    Raises WorkFailedError: it does not end within ``seconds``.
     """
     with libraries() as folder:
         environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
@@ -195,9 +193,7 @@ class AnalyserWay:
 async def by_proxy(settings: BenchSettings, subject: Subject, *, local: bool) -> AsyncIterator[AnalyserWay]:
     """Through a proxy of its own, on a free port, for as long as the block lasts; ``local``: with ``--local``.
 
-    Raises:
-        InputError: the payload cannot be given to it.
-        WorkFailedError: the proxy does not start.
+    Raises InputError: the payload cannot be given to it; WorkFailedError: the proxy does not start.
     """
     data = kserve_data(subject.payload, subject.manifest)
     release = subject.target.release
@@ -242,8 +238,7 @@ def kserve_data(payload: Payload, manifest: Mapping[str, Any] | None) -> str:
 
     ``manifest``: of the archive; it states whether the model batches.
 
-    Raises:
-        InputError: several inputs in one request, or bytes, which its JSON has in another form.
+    Raises InputError: several inputs in one request, or bytes, which its JSON has in another form.
     """
     batched = manifest is not None and int(manifest["model"].get("max_batch_size", 0)) > 0
     data = {}
@@ -288,8 +283,7 @@ class Analyser:
 
         Where its measurements never agree, three are taken as they come: the point is then marked unstable.
 
-        Raises:
-            WorkFailedError: it measured nothing, or time is over.
+        Raises WorkFailedError: it measured nothing, or time is over.
         """
         if self._budget.spent:
             return None

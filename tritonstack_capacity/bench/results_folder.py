@@ -38,8 +38,7 @@ class ResultsFolder:
     def write(self, document: BenchDocument) -> None:
         """The document, its table for `tritonstack capacity size`, and its page.
 
-        Raises:
-            WorkFailedError: they cannot be written, as on a full disk; what was written before is still there.
+        Raises WorkFailedError: they cannot be written, as on a full disk; what was written before is still there.
         """
         try:
             write_text(

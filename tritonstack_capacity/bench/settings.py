@@ -149,8 +149,7 @@ def check(settings: BenchSettings, reader: OptionReader, *, local: bool) -> None
 
     ``local``: the local AWS is called.
 
-    Raises:
-        InputError: every problem.
+    Raises InputError: every problem.
     """
     _check_numbers(settings, reader)
     _check_load(settings, reader)

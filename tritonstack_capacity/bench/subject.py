@@ -92,9 +92,7 @@ class Payload:
 def payload_of(client: ModelClient, name: str, *, files: Sequence[str], outputs: Sequence[str]) -> Payload:
     """What ``files`` hold, else the sample that the model's manifest holds.
 
-    Raises:
-        InputError: nothing to send, or what the model would not take.
-        WorkFailedError: a client file cannot be had.
+    Raises InputError: nothing to send, or what the model would not take; WorkFailedError: a client file cannot be had.
     """
     table = client.tensor_table(name)
     if files:

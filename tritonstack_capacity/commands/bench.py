@@ -96,19 +96,13 @@ OTHER_FILES = 256
 
 
 def run_bench(
-    names: Sequence[str],
-    options: Mapping[str, Any],
-    *,
-    folder: Path | None,
-    as_json: bool,
-    problems: Sequence[Problem],
+    names: Sequence[str], options: Mapping[str, Any], *, folder: Path | None, as_json: bool, problems: Sequence[Problem]
 ) -> int:
     """Measure and print; returns 1 where a result failed.
 
     ``problems``: what was found wrong with the options before.
 
-    Raises:
-        InputError: every option that is wrong, or every name that leads nowhere.
+    Raises InputError: every option that is wrong, or every name that leads nowhere.
     """
     local = options["local"] or options["environment"] == "local" or shell_is_local("sagemaker")
     settings = _settings(names, options, OptionReader(problems), local=local)

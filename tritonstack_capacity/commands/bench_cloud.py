@@ -90,8 +90,7 @@ def terminated_as_interrupted() -> Iterator[None]:
 def run_gate(files: Sequence[Path]) -> int:
     """Hold results against the gates of their environments; 1 where they fail.
 
-    Raises:
-        InputError: everything that keeps a file from being judged; then none is.
+    Raises InputError: everything that keeps a file from being judged; then none is.
     """
     gated: list[tuple[BenchDocument, Environment]] = []
     problems: list[Problem] = []

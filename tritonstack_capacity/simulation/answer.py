@@ -11,15 +11,7 @@ import numpy as np
 
 from tritonstack_capacity.simulation.fleet import ROUTING_ASSUMPTIONS, FleetPlan, simulate
 from tritonstack_capacity.simulation.hit_ratio import SteadyState, steady_state
-from tritonstack_capacity.simulation.instance import (
-    DOWNLOADED,
-    EVICTION,
-    FROM_DISK,
-    HIT,
-    LOAD,
-    WAITED,
-    Happening,
-)
+from tritonstack_capacity.simulation.instance import DOWNLOADED, EVICTION, FROM_DISK, HIT, LOAD, WAITED, Happening
 from tritonstack_capacity.simulation.scenario import Scenario
 from tritonstack_capacity.simulation.scenario_defaults import Source
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario

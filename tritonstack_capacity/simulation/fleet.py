@@ -44,11 +44,7 @@ class Router:
         self.serving: Sequence[Instance] = ()
         self._uniform = uniform
         self._spill_calls = spill_calls
-        self._choose: Choose = {
-            "loaded": self._holder,
-            "least_outstanding": self._idlest,
-            "random": self._any,
-        }[routing]
+        self._choose: Choose = {"loaded": self._holder, "least_outstanding": self._idlest, "random": self._any}[routing]
 
     def changed(self, serving: Sequence[Instance]) -> Choose:
         """These instances take calls from now on; what chooses among them."""

@@ -11,12 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tritonstack.sagemaker_rules.model_cache import (
-    ModelState,
-    model_to_evict,
-    model_to_retire,
-    unloads_when_idle,
-)
+from tritonstack.sagemaker_rules.model_cache import ModelState, model_to_evict, model_to_retire, unloads_when_idle
 from tritonstack_capacity.simulation.trace import Floats, Integers, ModelKind
 
 Event = tuple[float, int, Callable[[Any, float], None], Any]
@@ -186,18 +181,7 @@ class HeldModel:
         timed: whether the end of its batching delay is planned.
     """
 
-    __slots__ = (
-        "backlog",
-        "in_flight",
-        "in_line",
-        "kind",
-        "late",
-        "model",
-        "queue",
-        "running",
-        "state",
-        "timed",
-    )
+    __slots__ = ("backlog", "in_flight", "in_line", "kind", "late", "model", "queue", "running", "state", "timed")
 
     def __init__(self, model: int, kind: ModelKind) -> None:
         """It is about to be loaded."""

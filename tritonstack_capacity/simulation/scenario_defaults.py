@@ -97,8 +97,7 @@ def read_archive_facts(manifest: Path) -> dict[str, float] | str:
 def archive_facts(manifest: Mapping[str, Any]) -> dict[str, float]:
     """Fields of a scenario's group: ``disk_mib``, ``download_mib``, dynamic batching and instances.
 
-    Raises:
-        ValueError, KeyError, TypeError, AttributeError: it is no manifest.
+    Raises ValueError, KeyError, TypeError, AttributeError: it is no manifest.
     """
     archive = manifest["archive"]
     sizes = {"download_mib": archive["bytes"], "disk_mib": archive["tar_bytes"]}
@@ -276,8 +275,7 @@ def _fill_instance(filled: Filled, environment: Environment, endpoint: Endpoint,
 def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *, origin: str) -> None:
     """Each group is a model of the endpoint: how many archives it has, their sizes and their configuration.
 
-    Raises:
-        InputError: a model's folder is not there, or wrong.
+    Raises InputError: a model's folder is not there, or wrong.
     """
     # Only here: who simulates what is in no environment needs no model folders.
     from tritonstack.models import release_set  # noqa: PLC0415
@@ -338,8 +336,7 @@ Price = tuple[float | None, str]
 def instance_price(instance: Instance, *, origin: str) -> Price:
     """What one instance costs. ``origin``: source of the price that ``instance`` has itself.
 
-    Raises:
-        InputError: the project's own prices cannot be read.
+    Raises InputError: the project's own prices cannot be read.
     """
     if instance.usd_per_hour is not None:
         return instance.usd_per_hour, origin
@@ -360,7 +357,7 @@ OriginOf = Callable[..., str]
 """Location in the scenario → origin of its value."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Source:
     """A figure of the scenario, its value, and its origin, in words."""
 
@@ -372,9 +369,9 @@ class Source:
 def sources(scenario: Scenario, *, filled: Filled, written: Any, trace: Path | None) -> tuple[Source, ...]:
     """Origins of a checked scenario. ``written``: the values of its own file; ``trace``: recorded requests."""
     own = Filled(value=written)
-    calls = Source(figure="calls", value=f"a curve, {scenario.arrivals.process}", origin=SCENARIO)
+    calls = Source("calls", f"a curve, {scenario.arrivals.process}", SCENARIO)
     if trace is not None:
-        calls = Source(figure="calls", value="a trace", origin=f"recorded: {trace}")
+        calls = Source("calls", "a trace", f"recorded: {trace}")
 
     def origin_of(*location: str | int) -> str:
         if location in filled.origins:
@@ -390,55 +387,47 @@ def sources(scenario: Scenario, *, filled: Filled, written: Any, trace: Path | N
 def _fleet(scenario: Scenario, origin_of: OriginOf) -> Iterator[Source]:
     instance, scaling = scenario.instance, scenario.scaling
     memory, disk = memory_for_models(instance) or 0, disk_for_models(instance) or 0
-    yield Source(figure="instance type", value=instance.type, origin=origin_of("instance", "type"))
+    yield Source("instance type", instance.type, origin_of("instance", "type"))
     reserved = f", {instance.reserved_gpu_memory_mib:g} MiB reserved" if instance.reserved_gpu_memory_mib else ""
     yield Source(
-        figure="GPU memory for models",
-        value=f"{memory / MIB:,.0f} MiB",
-        origin=(CATALOGUE if instance.gpu_memory_mib is None else origin_of("instance", "gpu_memory_mib")) + reserved,
+        "GPU memory for models",
+        f"{memory / MIB:,.0f} MiB",
+        (CATALOGUE if instance.gpu_memory_mib is None else origin_of("instance", "gpu_memory_mib")) + reserved,
     )
     yield Source(
-        figure="disk for models",
-        value=f"{disk / MIB:,.0f} MiB",
-        origin=CATALOGUE if instance.disk_mib is None else origin_of("instance", "disk_mib"),
+        "disk for models",
+        f"{disk / MIB:,.0f} MiB",
+        CATALOGUE if instance.disk_mib is None else origin_of("instance", "disk_mib"),
     )
-    yield Source(figure="instances at first", value=str(instance.count), origin=origin_of("instance", "count"))
+    yield Source("instances at first", str(instance.count), origin_of("instance", "count"))
     if scaling is not None:
         targets = [f"{name} {value:g}" for name, value in scaling.targets.items()]
         schedules = [f"{len(scaling.schedules)} schedules"] if scaling.schedules else []
         value = ", ".join([f"{scaling.minimum} to {scaling.maximum}", *targets, *schedules])
-        yield Source(figure="scaling", value=value, origin=origin_of("scaling"))
-    yield Source(figure="routing", value=scenario.routing, origin=origin_of("routing"))
-    yield Source(figure="model cache", value=scenario.model_cache, origin=origin_of("model_cache"))
+        yield Source("scaling", value, origin_of("scaling"))
+    yield Source("routing", scenario.routing, origin_of("routing"))
+    yield Source("model cache", scenario.model_cache, origin_of("model_cache"))
 
 
 def _group(group: ModelGroup, scenario: Scenario, at: Location, origin_of: OriginOf) -> Iterator[Source]:
     cold, service = scenario.cold_start, group.service
     name = group.name if group.count == 1 else f"{group.name} (each of {group.count:,})"
-    yield Source(
-        figure=f"{name}: GPU memory", value=_mib(group.gpu_memory_mib), origin=origin_of(*at, "gpu_memory_mib")
-    )
+    yield Source(f"{name}: GPU memory", _mib(group.gpu_memory_mib), origin_of(*at, "gpu_memory_mib"))
     disk = group.disk_mib or 0.0
     download = disk if group.download_mib is None else group.download_mib
-    yield Source(
-        figure=f"{name}: files",
-        value=f"{_mib(disk)}, {_mib(download)} to download",
-        origin=origin_of(*at, "disk_mib"),
-    )
+    yield Source(f"{name}: files", f"{_mib(disk)}, {_mib(download)} to download", origin_of(*at, "disk_mib"))
     if group.cold_seconds is not None:
         value, origin = f"{group.cold_seconds:.2f} s with its download", origin_of(*at, "cold_seconds")
     else:
         load = cold.load_seconds if group.load_seconds is None else group.load_seconds
         value = f"{download / cold.download_mib_per_second:.2f} s of download and {load:.2f} s of loading"
         origin = origin_of(*(("cold_start",) if group.load_seconds is None else at), "load_seconds")
-    yield Source(figure=f"{name}: cold start", value=value, origin=origin)
+    yield Source(f"{name}: cold start", value, origin)
     value = f"{service.fixed_ms:g} ms + {service.per_item_ms:g} ms a request, {service.distribution}"
-    yield Source(figure=f"{name}: execution", value=value, origin=origin_of(*at, "service"))
+    yield Source(f"{name}: execution", value, origin_of(*at, "service"))
     held = f", held for at most {group.max_queue_delay_ms:g} ms" if group.max_batch > 1 else ""
     batches = f"at most {group.max_batch}{held}" if group.max_batch > 1 else "none"
-    yield Source(
-        figure=f"{name}: batches, instances", value=f"{batches}; {group.instances}", origin=origin_of(*at, "max_batch")
-    )
+    yield Source(f"{name}: batches, instances", f"{batches}; {group.instances}", origin_of(*at, "max_batch"))
 
 
 def _mib(size: float) -> str:

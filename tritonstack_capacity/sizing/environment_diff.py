@@ -26,9 +26,8 @@ def environment_diff(file: Path, change: ScalingChange) -> str:
 
     Only the changed values are replaced, so that comments, order and quotes stay.
 
-    Raises:
-        InputError: the file would break a rule of the settings, or its YAML shares the values with other places (an
-            anchor, a merge), so that a diff would change those too.
+    Raises InputError: the file would break a rule of the settings, or its YAML shares the values with other places (an
+    anchor, a merge), so that a diff would change those too.
     """
     if not change.changed:
         return ""

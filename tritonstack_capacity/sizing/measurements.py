@@ -13,14 +13,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack.errors import InputError, Problem
 from tritonstack_capacity.csv_file import csv_problem, reading
-from tritonstack_capacity.measurement_columns import (
-    CONFIGURATION,
-    GPUS,
-    INSTANCE_TYPE,
-    LATENCY,
-    PRICE,
-    RATE,
-)
+from tritonstack_capacity.measurement_columns import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, PRICE, RATE
 
 LEAST = Decimal("0.000001")
 MOST = Decimal(10) ** 12
@@ -97,9 +90,8 @@ MOST_ROWS = 10_000
 def read_measurements(file: Path) -> tuple[Measurement, ...]:
     """The rows of ``file`` in its own order; at least one.
 
-    Raises:
-        InputError: no such file, a column that is missing, a value that is none, or rows that contradict each other or
-            the catalogue; all at once.
+    Raises InputError: no such file, a column that is missing, a value that is none, or rows that contradict each other
+    or the catalogue; all at once.
     """
     reader = _Reader(file)
     found = [reader.row(line, row) for line, row in list(_rows(file))]
@@ -225,8 +217,7 @@ def prices(*, region: str, overrides: Mapping[str, float], project: Path | None 
 
     Listed prices are those of ``project``'s own ``prices.json``, else the catalogue's.
 
-    Raises:
-        InputError: an override that is no price (1e300).
+    Raises InputError: an override that is no price (1e300).
     """
     given = {name: Decimal(str(price)) for name, price in overrides.items()}
     wrong = {name: price for name, price in given.items() if not is_above_zero(price)}

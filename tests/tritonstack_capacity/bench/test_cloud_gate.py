@@ -70,11 +70,7 @@ HELD: dict[str, tuple[ResultPart, dict[str, float], list[Verdict]]] = {
     "the least load has the fewest users, not the least rate": (fast(SATURATED, *LADDER), {"p95_ms": 40}, ["passed"]),
     "the least load has the least rate that was asked for": (fast(*RATES), {"p95_ms": 40}, ["passed"]),
     "without users and rate the first load is the least": (fast(*STEPS), {"p95_ms": 40}, ["passed"]),
-    "a load whose calls fail is not within": (
-        fast(*LADDER, FAILING),
-        {"p95_ms": 100, "per_minute": 1001},
-        ["failed"],
-    ),
+    "a load whose calls fail is not within": (fast(*LADDER, FAILING), {"p95_ms": 100, "per_minute": 1001}, ["failed"]),
     "nor is its cost": (fast(*LADDER, FAILING), {"p95_ms": 100, "usd_per_million": 12.26}, ["passed", "failed"]),
     "some calls may fail": (fast(*LADDER, BEARABLE), {"p95_ms": 100, "per_minute": 1001}, ["passed"]),
     "the least load's calls fail": (fast(*FIRST_FAILS), {"p95_ms": 100}, ["failed"]),

@@ -198,10 +198,7 @@ def test_measurements_that_never_agree_are_taken_as_they_come(program: Callable[
     ("does", "said"),
     [
         ("sys.exit('error: no such model')", "error: no such model"),
-        (
-            "print('Thread [1] had error: a'); sys.exit('  model.py(14): execute')",
-            "Thread .1. had error: a",
-        ),
+        ("print('Thread [1] had error: a'); sys.exit('  model.py(14): execute')", "Thread .1. had error: a"),
     ],
     ids=["its last line", "an error before a trace"],
 )

@@ -70,10 +70,7 @@ WRONG = {
         replace(ANALYSER, rule=replace(SETTINGS.rule, percentile=99.9)),
         ["--percentile"],
     ),
-    "as many users as the proxy has calls": (
-        replace(MANY_USERS, loads=(Users(count=512),)),
-        [],
-    ),
+    "as many users as the proxy has calls": (replace(MANY_USERS, loads=(Users(count=512),)), []),
     "more users than the proxy has calls": (MANY_USERS, ["--users"]),
     "more users than that at a container": (replace(MANY_USERS, container=True, formats=("json",)), []),
 }

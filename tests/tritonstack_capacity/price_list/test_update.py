@@ -47,16 +47,10 @@ def test_the_first_file_has_every_price_and_tells_it_from_the_catalogue_s() -> N
         version=VERSION,
         types={
             TYPE: ListedPrice(
-                usd_per_hour=0.75,
-                sku=f"SKU-{TYPE}-{REGION}",
-                usage_type=f"USE1-Host:{TYPE}",
-                effective="2026-11-01",
+                usd_per_hour=0.75, sku=f"SKU-{TYPE}-{REGION}", usage_type=f"USE1-Host:{TYPE}", effective="2026-11-01"
             ),
             OTHER: ListedPrice(
-                usd_per_hour=5.12,
-                sku=f"SKU-{OTHER}-{REGION}",
-                usage_type=f"USE1-Host:{OTHER}",
-                effective="2026-11-01",
+                usd_per_hour=5.12, sku=f"SKU-{OTHER}-{REGION}", usage_type=f"USE1-Host:{OTHER}", effective="2026-11-01"
             ),
         },
     )

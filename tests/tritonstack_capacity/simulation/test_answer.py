@@ -9,14 +9,7 @@ import pytest
 
 from tests.tritonstack_capacity.simulation.plans import KIND, calls, one_by_one, plan, table
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, read
-from tritonstack_capacity.simulation.answer import (
-    Answer,
-    LoadFigures,
-    answer,
-    call_figures,
-    load_figures,
-    thrash_times,
-)
+from tritonstack_capacity.simulation.answer import Answer, LoadFigures, answer, call_figures, load_figures, thrash_times
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_capacity.simulation.report import sentences
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,9 +23,9 @@ from tests.tritonstack_capacity.simulation.plans import (
 from tritonstack.config.scaling import Scaling
 from tritonstack_capacity.simulation.autoscaler import LimitChange
 from tritonstack_capacity.simulation.fleet import simulate
-from tritonstack_capacity.simulation.instance import EVICTION, HIT, LOAD
-from tritonstack_capacity.simulation.scenario import Autoscaling
-from tritonstack_capacity.simulation.trace import Trace
+from tritonstack_capacity.simulation.instance import EVICTION, HIT, LOAD, Happening
+from tritonstack_capacity.simulation.scenario import Autoscaling, Routing
+from tritonstack_capacity.simulation.trace import ModelKind, Trace
 
 SPEED = Autoscaling(metric_delay_seconds=30, startup_seconds=200)
 
@@ -40,6 +41,13 @@ def steady(*rates: float, minutes: int) -> Trace:
     )
 
 
+def scaled(
+    scaling: Scaling, *rates: float, minutes: int, speed: Autoscaling = SPEED, kind: ModelKind = KIND, **how: Any
+) -> Happening:
+    """An autoscaled fleet of one model at these rates, one after the other."""
+    return simulate(plan(scaling=scaling, speed=speed, **how), table(kind), steady(*rates, minutes=minutes), seed=0)
+
+
 def test_the_least_outstanding_instance_is_taken() -> None:
     slow = replace(KIND, fixed=10.0)
     trace = calls(*[(1.0 + place, 0) for place in range(4)])
@@ -49,7 +57,7 @@ def test_the_least_outstanding_instance_is_taken() -> None:
 
 def test_instances_come_when_the_late_metric_was_above_the_target_three_times_and_they_have_started() -> None:
     scaling = Scaling(minimum=1, maximum=10, invocations_per_instance=100)
-    happening = simulate(plan(scaling=scaling, speed=SPEED), table(KIND), steady(60, 360, minutes=20), seed=0)
+    happening = scaled(scaling, 60, 360, minutes=20)
     changes = [(each.seconds, each.serving, each.paid) for each in happening.fleet]
     # The rate changes at 1200. Three full minutes end at 1380, the last value comes 30 s later: 4 for 360 calls.
     assert changes[:3] == [(0.0, 1, 1), (1410.0, 1, 4), (1610.0, 2, 4)]
@@ -58,7 +66,7 @@ def test_instances_come_when_the_late_metric_was_above_the_target_three_times_an
 
 def test_instances_go_after_fifteen_quiet_periods_and_the_cooldown() -> None:
     scaling = Scaling(minimum=1, maximum=10, invocations_per_instance=100, scale_in_cooldown_seconds=60)
-    happening = simulate(plan(count=4, scaling=scaling, speed=SPEED), table(KIND), steady(360, 60, minutes=20), seed=0)
+    happening = scaled(scaling, 360, 60, minutes=20, count=4)
     first = happening.fleet[1]
     # 360 calls on 4 instances are 90 each: not below nine tenths of the target. From 1200 on they are 15.
     assert (first.seconds, first.serving) == (1200.0 + 15 * 60 + 30, 1)
@@ -71,7 +79,7 @@ def test_a_cooldown_holds_the_next_addition_back() -> None:
     def additions(cooldown: int, *, then: float) -> list[tuple[float, int]]:
         """When instances are added, and how many there are then: one more at 180, for 150 calls a minute."""
         scaling = Scaling(minimum=1, maximum=20, invocations_per_instance=100, scale_out_cooldown_seconds=cooldown)
-        fleet = simulate(plan(scaling=scaling, speed=quick), table(KIND), steady(150, then, minutes=10), seed=0).fleet
+        fleet = scaled(scaling, 150, then, minutes=10, speed=quick).fleet
         return [(after.seconds, after.paid) for before, after in pairwise(fleet) if after.paid > before.paid]
 
     assert additions(60, then=250) == [(180.0, 2), (780.0, 3)]
@@ -85,7 +93,7 @@ SHARP = Autoscaling(metric_delay_seconds=0, startup_seconds=10, periods_out=1, p
 
 def changes_of(scaling: Scaling, *rates: float) -> list[tuple[float, int]]:
     """When how many instances are paid, at a rate a minute each, decided by the last minute."""
-    fleet = simulate(plan(scaling=scaling, speed=SHARP), table(KIND), steady(*rates, minutes=1), seed=0).fleet
+    fleet = scaled(scaling, *rates, minutes=1, speed=SHARP).fleet
     return [(after.seconds, after.paid) for before, after in pairwise(fleet) if after.paid != before.paid]
 
 
@@ -108,15 +116,14 @@ def test_a_removal_waits_for_the_cooldown_of_the_removal_before_and_for_no_addit
 def test_what_a_schedule_adds_begins_no_cooldown() -> None:
     scaling = Scaling(minimum=1, maximum=9, invocations_per_instance=100, scale_out_cooldown_seconds=3600)
     changes = (LimitChange(seconds=30.0, minimum=3, maximum=None),)
-    how = plan(scaling=scaling, speed=SHARP, changes=changes)
-    fleet = simulate(how, table(KIND), steady(200, 400, 400, minutes=1), seed=0).fleet
+    fleet = scaled(scaling, 200, 400, 400, minutes=1, speed=SHARP, changes=changes).fleet
     assert [each.paid for each in fleet if each.seconds == 120.0] == [4]
 
 
 def test_nothing_is_decided_while_instances_start_and_the_cooldown_begins_after_it() -> None:
     scaling = Scaling(minimum=1, maximum=20, invocations_per_instance=100, scale_out_cooldown_seconds=60)
     slow = Autoscaling(metric_delay_seconds=0, startup_seconds=1400)
-    fleet = simulate(plan(scaling=scaling, speed=slow), table(KIND), steady(150, 250, minutes=20), seed=0).fleet
+    fleet = scaled(scaling, 150, 250, minutes=20, speed=slow).fleet
     paid = [after.seconds for before, after in pairwise(fleet) if after.paid > before.paid]
     # At 1380 three minutes of the greater rate have passed; what was asked for at 180 takes calls from 1580 on.
     assert paid == [180.0, 1640.0]
@@ -131,12 +138,8 @@ def test_each_target_scales_by_what_it_measures(targets: dict[str, float], expec
     busy = replace(KIND, fixed=0.9, copies=4)
     scaling = Scaling(minimum=1, maximum=10, **targets)  # type: ignore[arg-type]  # a test names the fields
     executions = 1 if "gpu_utilization" in targets else 4
-    happening = simulate(
-        plan(executions=executions, scaling=scaling, speed=SPEED, routing="least_outstanding"),
-        table(busy),
-        steady(120, minutes=60),
-        seed=0,
-    )
+    routing: Routing = "least_outstanding"
+    happening = scaled(scaling, 120, minutes=60, kind=busy, executions=executions, routing=routing)
     assert happening.fleet[-1].serving == expected
 
 
@@ -151,9 +154,7 @@ def test_memory_that_is_full_adds_instances_up_to_the_maximum_though_they_fill_t
 def test_a_removed_instance_finishes_its_calls_and_is_paid_until_then() -> None:
     slow = replace(KIND, fixed=400.0, copies=400)
     scaling = Scaling(minimum=1, maximum=2, invocations_per_instance=100, scale_in_cooldown_seconds=0)
-    happening = simulate(
-        plan(count=2, executions=400, scaling=scaling, speed=SPEED), table(slow), steady(10, minutes=40), seed=0
-    )
+    happening = scaled(scaling, 10, minutes=40, kind=slow, count=2, executions=400)
     assert list(happening.calls.latencies) == pytest.approx([400.0] * 400)
     removal = next(each for each in happening.fleet if each.serving == 1)
     end = next(each for each in happening.fleet if each.paid == 1)
@@ -165,8 +166,7 @@ def test_paid_time_counts_instances_from_the_decision_on() -> None:
     happening = simulate(plan(count=3), table(KIND), one_by_one([0] * 10, apart=100.0), seed=0)
     assert happening.instance_seconds() == pytest.approx(3 * 1001.0)
     scaling = Scaling(minimum=1, maximum=10, invocations_per_instance=100)
-    scaled = simulate(plan(scaling=scaling, speed=SPEED), table(KIND), steady(60, 360, minutes=20), seed=0)
-    assert scaled.instance_seconds() == pytest.approx(1410 + 4 * (2400 - 1410))
+    assert scaled(scaling, 60, 360, minutes=20).instance_seconds() == pytest.approx(1410 + 4 * (2400 - 1410))
 
 
 def test_calls_of_a_model_go_where_it_is_loaded_until_there_are_many() -> None:

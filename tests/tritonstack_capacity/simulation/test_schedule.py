@@ -77,10 +77,7 @@ def quiet(minutes: float) -> Trace:
 
 def test_instances_come_and_go_at_once_when_a_schedule_says_so_and_targets_keep_the_new_limits() -> None:
     scaling = Scaling(minimum=1, maximum=6, invocations_per_instance=100, scale_out_cooldown_seconds=3600)
-    changes = (
-        LimitChange(seconds=600.0, minimum=4, maximum=None),
-        LimitChange(seconds=3600.0, minimum=1, maximum=2),
-    )
+    changes = (LimitChange(seconds=600.0, minimum=4, maximum=None), LimitChange(seconds=3600.0, minimum=1, maximum=2))
     speed = Autoscaling(startup_seconds=200)
     fleet = simulate(plan(scaling=scaling, speed=speed, changes=changes), table(KIND), quiet(120), seed=0).fleet
     steps = [(after.seconds, after.serving, after.paid) for before, after in pairwise(fleet) if after != before]

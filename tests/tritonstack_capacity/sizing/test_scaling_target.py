@@ -69,9 +69,7 @@ def test_a_configuration_narrows_the_rows(tmp_path: Path) -> None:
 def test_without_prices_none_is_the_cheapest_but_a_named_endpoint_needs_none(tmp_path: Path) -> None:
     rows = (measurement(name="plain", type_=SMALL), measurement(name="batched", type_=SMALL, rate="700"))
     table = capacity_table(
-        rows,
-        demand=Demand(invocations_per_minute=Decimal(6000), latency_ms=Decimal(100)),
-        price_of=lambda _: None,
+        rows, demand=Demand(invocations_per_minute=Decimal(6000), latency_ms=Decimal(100)), price_of=lambda _: None
     )
     served = environment(tmp_path, SMALL)
     problem = refusal(table, served)
