@@ -190,11 +190,7 @@ def hosting_documents(
 ) -> tuple[str, ...]:
     """The documents of every hosting product in ``region``, as the API gives them.
 
-    Args:
-        calls: makes the clients, waits where it is throttled, and distinguishes refusals.
-        region: whose prices.
-        api_region: one of ``API_REGIONS``, which is asked.
-        say: reports progress.
+    ``api_region`` is one of ``API_REGIONS``.
 
     Raises:
         NotKnownError: no permission, no credentials, no network, throttled to the last.
@@ -275,10 +271,7 @@ def updated(old: PriceFile | None, answers: Mapping[str, Sequence[str]], *, type
     Regions that were not asked stay as they are. So does a type that the list has no longer, or not clearly: with the
     date of the list that it is from, and marked where it is gone.
 
-    Args:
-        old: the file's prices; None where there is no file.
-        answers: region → documents.
-        types: instance types to look up, besides those that the file has.
+    ``types`` are looked up besides those that the file has.
 
     Raises:
         WorkFailedError: no product of a region is one that its endpoints' instances are clearly billed by.

@@ -128,10 +128,6 @@ class Tried:
 def tried(claim: Claim, found: Mapping[str, Measured]) -> Tried:
     """Hold a claim against what was measured; turns are compared pair by pair, each with the one beside it.
 
-    Args:
-        claim: the claim.
-        found: way's name → what came of it.
-
     Raises:
         KeyError: a way was not measured, or not by this figure.
     """

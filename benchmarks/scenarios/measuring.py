@@ -65,12 +65,6 @@ class Measured:
 def measure(ways: Sequence[Way], *, repeats: Repeats, folder: Path, step: Step) -> list[Measured]:
     """Cold starts, then loads. All take turns, so that what else runs on this machine meets each of them alike.
 
-    Args:
-        ways: to serve a model.
-        repeats: how often.
-        folder: for the files of models.
-        step: told of each cold start and each turn of load.
-
     Raises:
         WorkFailedError: a model cannot be made or loaded, or a call fails.
     """

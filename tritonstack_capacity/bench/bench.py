@@ -104,11 +104,7 @@ class Bench:
 
         A subject that fails is a result without a load, or with those that it had, with the reason; the others follow.
 
-        Args:
-            subjects: in their order.
-            folder: of the results.
-            command: the words of the command line, kept with the results.
-            progress: called with each step.
+        ``command`` is kept with the results.
 
         Raises:
             WorkFailedError: results cannot be written.

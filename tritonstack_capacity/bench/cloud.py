@@ -152,12 +152,7 @@ class CloudTests:
     ) -> None:
         """Make clients and read nothing yet.
 
-        Args:
-            environment: the environment, which must have ``load_test``.
-            session: makes AWS clients.
-            local: it is the local AWS.
-            progress: gets a line where something changed.
-            wait: waits so many seconds.
+        ``environment`` must have ``load_test``; ``local``: it is the local AWS.
 
         Raises:
             InputError: the environment has no load tests.

@@ -23,11 +23,7 @@ LOOK_SECONDS = 5.0
 def main(bucket: str, test: str, *, s3: Any = None, command: tuple[str, ...] = ()) -> int:
     """Run the test; bench's exit code.
 
-    Args:
-        bucket: where plan and results lie.
-        test: its id.
-        s3: a client; None makes one with the build's role.
-        command: what is run in place of ``tritonstack capacity bench``.
+    Without ``s3``, one is made with the build's role; ``command`` is run in place of ``tritonstack capacity bench``.
     """
     client = s3 or boto3.client("s3")
     prefix = load_test_prefix(test=test)

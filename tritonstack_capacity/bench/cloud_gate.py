@@ -40,11 +40,7 @@ def hold(
     So does a test that did not come to its end, and a result that is marked as failed, whatever figures they have.
     What was measured on the instance type that is deployed is held; what was measured on other types is reported only.
 
-    Args:
-        document: the results.
-        gate: the limits.
-        usd_per_hour: prices.
-        deployed_on: what models run on. Default: not known, and every result is held.
+    Where ``deployed_on`` (what models run on) is not known, every result is held.
     """
     measured_on = {(result.name, result.instance_type) for result in document.results if result.points}
     lines: list[GateLine] = []

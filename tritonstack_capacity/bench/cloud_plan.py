@@ -67,14 +67,6 @@ def recommender_plan(
 ) -> dict[str, Any]:
     """The plan of a test with Inference Recommender.
 
-    Args:
-        test: its id.
-        configurations: what is measured.
-        environment: the environment's name.
-        settings: how.
-        started: when.
-        local: whether it is the local AWS.
-
     Raises:
         ValueError: more than ``MOST_JOBS`` jobs.
     """

@@ -222,9 +222,7 @@ class LocalContainer:
 def local_container(status: Mapping[str, Any], endpoint: str) -> Iterator[LocalContainer]:
     """The container that serves a local endpoint.
 
-    Args:
-        status: the runtime's account of itself (``LocalAws.runtime_status``).
-        endpoint: its SageMaker name.
+    ``status`` is ``LocalAws.runtime_status``.
 
     Raises:
         WorkFailedError: none serves it, or its network cannot be entered.

@@ -152,10 +152,7 @@ class PreparedScenario:
 def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScenario:
     """Read the scenario at ``path`` (YAML, of which JSON is a part), and draw or read its calls.
 
-    Args:
-        path: the file.
-        seed: of everything that is drawn.
-        trace: a CSV file whose calls are taken instead of the scenario's.
+    Calls of ``trace``, a CSV file, are taken instead of the scenario's.
 
     Raises:
         InputError: with every problem of the file, of the other files that it names, of its trace, and of the project's

@@ -72,10 +72,7 @@ def estimated_splits(plan: FleetPlan, models: ModelTable, *, peak_rate: float) -
 
     Models in the order of requests for memory are cut at some places; the ones before the cut are hot.
 
-    Args:
-        plan: the one endpoint; as many instances as ``count``, at least 2.
-        models: with their popularity.
-        peak_rate: requests a second in the busiest minute.
+    ``plan`` is the one endpoint, of at least 2 instances.
 
     Returns:
         None where fewer than two models are requested.
