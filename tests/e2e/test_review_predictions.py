@@ -106,5 +106,5 @@ def test_what_a_review_predicts_is_what_happens(accounts: Accounts, name: str) -
     each = case(name)
     account = accounts.of(each.after.base)
     if each.before.edit != Edit():
-        assert account.move(accounts.made.before(each)) == []
-    assert account.move(accounts.made.after(each)) == []
+        assert account.move(accounts.made.assembly(each.before)) == []
+    assert account.move(accounts.made.assembly(each.after)) == []

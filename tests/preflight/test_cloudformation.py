@@ -6,7 +6,6 @@ import json
 import re
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import aws_cdk
 import pytest
@@ -23,7 +22,6 @@ from tritonstack.preflight.cloudformation import (
     check_stack,
     qualifier_of,
 )
-from tritonstack.preflight.own_resources import check_alarm_email
 
 PLACE = f"{ACCOUNT}-us-east-1"
 ROLES = [f"cdk-{QUALIFIER}-{role}-{PLACE}" for role in ("deploy-role", "file-publishing-role", "cfn-exec-role")]
@@ -57,9 +55,9 @@ def test_a_bootstrapped_account_passes(tmp_path: Path) -> None:
 
 
 def test_an_old_bootstrap_fails_with_the_line_that_renews_it(tmp_path: Path) -> None:
-    found = results_of(check_bootstrap, served(tmp_path), account("5"))
-    assert (found["version"].outcome, found["version"].found) == ("fails", "5")
-    assert found["version"].advice == f"npx cdk bootstrap aws://{ACCOUNT}/us-east-1"
+    found = results_of(check_bootstrap, served(tmp_path), account("5"))["version"]
+    assert (found.outcome, found.found) == ("fails", "5")
+    assert found.advice == f"npx cdk bootstrap aws://{ACCOUNT}/us-east-1"
 
 
 def test_a_bare_account_fails_in_every_part(tmp_path: Path) -> None:
@@ -80,21 +78,9 @@ def test_what_is_denied_is_unknown_part_by_part(tmp_path: Path) -> None:
     assert {result.outcome for name, result in found.items() if name != "version"} == {"unknown"}
 
 
-@pytest.mark.parametrize(
-    ("content", "qualifier"),
-    [
-        (None, QUALIFIER),
-        (json.dumps({"app": "a"}), QUALIFIER),
-        (json.dumps({"context": {"@aws-cdk/core:bootstrapQualifier": "team"}}), "team"),
-    ],
-)
-def test_the_qualifier_is_that_of_cdk_json(tmp_path: Path, content: str | None, qualifier: str) -> None:
-    if content is not None:
-        (tmp_path / "cdk.json").write_text(content)
-    assert qualifier_of(tmp_path) == qualifier
-
-
 def test_a_qualifier_of_ones_own_is_in_every_name_and_in_the_advice(tmp_path: Path) -> None:
+    (tmp_path / "cdk.json").write_text(json.dumps({"app": "a"}))
+    assert qualifier_of(tmp_path) == QUALIFIER
     (tmp_path / "cdk.json").write_text(json.dumps({"context": {"@aws-cdk/core:bootstrapQualifier": "team"}}))
     found = results_of(check_bootstrap, served(tmp_path), account("5"), project=tmp_path)
     assert all("cdk-team-" in name for name in found if name != "version")
@@ -171,16 +157,13 @@ OURS = ["other", "arn:aws:sagemaker:us-east-1:123456789012:endpoint/Test-e0"]
 
 def test_an_endpoint_of_the_stack_passes_and_any_other_of_its_name_fails(tmp_path: Path) -> None:
     what = served(tmp_path)
+    gone = endpoint(RefusalError("ValidationException", "Could not find endpoint"))
+    assert results_of(check_endpoint_name, what, gone)["test-e0"].outcome == "passes"
     own = results_of(check_endpoint_name, what, RUNNING | stacks(AWS_SageMaker_Endpoint=OURS))
     assert own["test-e0"].outcome == "passes"
     for answers in (stacks(AWS_SageMaker_Endpoint=["endpoint/other-e0"]), stacks(None)):
         found = results_of(check_endpoint_name, what, RUNNING | answers)
         assert found["test-e0"].outcome == "fails"
-
-
-def test_a_name_that_nothing_has_passes(tmp_path: Path) -> None:
-    gone = endpoint(RefusalError("ValidationException", "Could not find endpoint"))
-    assert results_of(check_endpoint_name, served(tmp_path), gone)["test-e0"].outcome == "passes"
 
 
 def test_an_endpoint_whose_maker_is_not_told_is_unknown(tmp_path: Path) -> None:
@@ -199,19 +182,3 @@ def test_a_log_group_that_stands_in_the_way_fails(tmp_path: Path) -> None:
     left = results_of(check_log_group, what, there | stacks(None))
     assert {name: result.outcome for name, result in left.items()} == {builds: "fails", engines: "passes"}
     assert f"--log-group-name {builds}" in left[builds].advice
-
-
-@pytest.mark.parametrize(
-    ("arns", "outcome"),
-    [([], "passes"), (["PendingConfirmation"], "fails"), (["arn:aws:sns:us-east-1:123456789012:t:1"], "passes")],
-)
-def test_an_address_that_never_confirmed_is_told_nothing(tmp_path: Path, arns: list[str], outcome: str) -> None:
-    what = served(tmp_path, alarms={"email": ["a@example.org"]})
-    subscriptions: list[dict[str, Any]] = [
-        {"Protocol": "email", "Endpoint": "a@example.org", "SubscriptionArn": arn} for arn in arns
-    ]
-    others = [{"Protocol": "email", "Endpoint": "b@example.org", "SubscriptionArn": "PendingConfirmation"}]
-    answers = stacks(AWS_SNS_Topic=["arn:aws:sns:us-east-1:123456789012:test-alarms"]) | {
-        "sns.ListSubscriptionsByTopic": pages("Subscriptions", others, subscriptions)
-    }
-    assert results_of(check_alarm_email, what, answers)["a@example.org"].outcome == outcome

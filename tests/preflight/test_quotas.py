@@ -36,13 +36,8 @@ def account(
     def endpoint(request: dict[str, Any]) -> dict[str, Any]:
         name = request["EndpointName"]
         count = (running or {})[name][1]
-        return {
-            "EndpointName": name,
-            "EndpointConfigName": name,
-            "ProductionVariants": [
-                {"VariantName": "v", "CurrentInstanceCount": count, "DesiredInstanceCount": count - 1}
-            ],
-        }
+        variant = {"VariantName": "v", "CurrentInstanceCount": count, "DesiredInstanceCount": count - 1}
+        return {"EndpointName": name, "EndpointConfigName": name, "ProductionVariants": [variant]}
 
     def config(request: dict[str, Any]) -> dict[str, Any]:
         kind = (running or {})[request["EndpointConfigName"]][0]
@@ -120,10 +115,8 @@ def test_what_aws_does_not_say_is_unknown_and_never_a_pass(
 ) -> None:
     answers = {**account(of_type=99, running={"theirs": (T4, 1)}), operation: error}
     found = results_of(check_endpoint_quota, served(tmp_path), answers)
-    assert {result.outcome for result in found.values()} == {"unknown"}
-    assert {result.permission for result in found.values()} == {permission}
-    assert all(words in result.found for result in found.values())
-    assert all(result.advice for result in found.values())
+    assert {(result.outcome, result.permission) for result in found.values()} == {("unknown", permission)}
+    assert all(words in result.found and result.advice for result in found.values())
 
 
 def test_an_endpoint_that_is_gone_since_it_was_listed_does_not_count(tmp_path: Path) -> None:
@@ -155,8 +148,7 @@ def test_a_second_fleet_or_a_rolling_batch(tmp_path: Path, rollout: dict[str, An
 def test_one_endpoint_is_updated_at_a_time(tmp_path: Path) -> None:
     what = served(tmp_path, {"initial_instance_count": 3}, {"initial_instance_count": 5})
     need = instance_need(what.environment.endpoints, others=0)
-    assert (need.highest, need.second_fleet) == (8, 5)
-    assert instance_need((), others=7).total == 7
+    assert (need.highest, need.second_fleet, instance_need((), others=7).total) == (8, 5, 7)
 
 
 def account_of_types(*, quotas: bool, prices: bool) -> dict[str, Answer]:
@@ -169,29 +161,25 @@ def account_of_types(*, quotas: bool, prices: bool) -> dict[str, Answer]:
     }
 
 
-def test_one_witness_is_enough_even_a_quota_of_zero(tmp_path: Path) -> None:
-    for quotas, prices in ((True, False), (False, True)):
-        found = results_of(check_instance_type, served(tmp_path), account_of_types(quotas=quotas, prices=prices))[T4]
-        assert found.outcome == "passes"
-        assert "the catalogue has us-east-1" in found.found
-
-
-def test_a_type_that_no_witness_knows_fails(tmp_path: Path) -> None:
-    found = results_of(check_instance_type, served(tmp_path), account_of_types(quotas=False, prices=False))[T4]
-    assert found.outcome == "fails"
-    assert "no quota" in found.found
-    assert "no price" in found.found
-
-
-def test_a_silent_witness_beside_one_that_knows_nothing_is_unknown(tmp_path: Path) -> None:
-    answers = account_of_types(quotas=False, prices=False) | {"pricing.GetProducts": DENIED}
+@pytest.mark.parametrize(
+    ("witnesses", "denied", "outcome", "words"),
+    [
+        ((True, False), None, "passes", "the catalogue has us-east-1"),
+        ((False, True), None, "passes", "the catalogue has us-east-1"),
+        ((True, True), "service-quotas.ListServiceQuotas", "passes", "the Price List"),
+        ((False, False), None, "fails", "no quota of it and the Price List has no price"),
+        ((False, False), "pricing.GetProducts", "unknown", "denies"),
+    ],
+    ids=["a quota, though of zero", "a price", "one is denied, the other knows", "none knows", "denied and nothing"],
+)
+def test_one_of_two_witnesses_of_an_instance_type_is_enough(
+    tmp_path: Path, witnesses: tuple[bool, bool], denied: str | None, outcome: str, words: str
+) -> None:
+    quotas, prices = witnesses
+    answers = account_of_types(quotas=quotas, prices=prices) | ({denied: DENIED} if denied else {})
     found = results_of(check_instance_type, served(tmp_path), answers)[T4]
-    assert (found.outcome, found.permission) == ("unknown", "pricing:GetProducts")
-
-
-def test_the_other_witness_is_asked_where_one_is_denied(tmp_path: Path) -> None:
-    answers = account_of_types(quotas=True, prices=True) | {"service-quotas.ListServiceQuotas": DENIED}
-    assert results_of(check_instance_type, served(tmp_path), answers)[T4].outcome == "passes"
+    assert (found.outcome, words in found.found) == (outcome, True), found.found
+    assert found.permission == ("pricing:GetProducts" if outcome == "unknown" else None)
 
 
 A10G = "BUILD_GENERAL1_SMALL LINUX_GPU_CONTAINER"
@@ -208,16 +196,6 @@ def with_engine(folder: Path, *endpoints: dict[str, Any], **environment: Any) ->
     return served(folder, *endpoints, files={config: tensorrt, recipe: text}, **environment)
 
 
-def job(name: str, instance_type: str, count: int) -> Answer:
-    """DescribeProcessingJob of a job."""
-    return {
-        "ProcessingJobName": name,
-        "ProcessingResources": {
-            "ClusterConfig": {"InstanceType": instance_type, "InstanceCount": count, "VolumeSizeInGB": 1}
-        },
-    }
-
-
 def jobs_account(of_type: float, of_all: float = 20, *, running: int = 0) -> dict[str, Answer]:
     """An account with these quotas of processing jobs, and one job of so many instances."""
     return {
@@ -229,7 +207,12 @@ def jobs_account(of_type: float, of_all: float = 20, *, running: int = 0) -> dic
         "sagemaker.ListProcessingJobs": pages(
             "ProcessingJobSummaries", [{"ProcessingJobName": "theirs"}] if running else []
         ),
-        "sagemaker.DescribeProcessingJob": job("theirs", T4, running),
+        "sagemaker.DescribeProcessingJob": {
+            "ProcessingJobName": "theirs",
+            "ProcessingResources": {
+                "ClusterConfig": {"InstanceType": T4, "InstanceCount": running, "VolumeSizeInGB": 1}
+            },
+        },
     }
 
 
@@ -260,43 +243,38 @@ def test_an_environment_without_engines_needs_no_quota_of_builds(tmp_path: Path)
     assert results_of(check_codebuild_quota, served(tmp_path), {}) == {}
 
 
-def test_jobs_that_run_already_count(tmp_path: Path) -> None:
+def test_jobs_that_run_already_count_for_their_type_and_for_all(tmp_path: Path) -> None:
     what = with_engine(tmp_path, {"instance_type": T4})
     assert results_of(check_processing_quota, what, jobs_account(3, running=2))[T4].outcome == "passes"
     short = results_of(check_processing_quota, what, jobs_account(2, running=2))[T4]
-    assert short.outcome == "fails"
-    assert short.needed == "3 instances: 1 for engines at once + 2 of jobs that run now"
-
-
-def test_a_quota_of_all_processing_jobs_counts(tmp_path: Path) -> None:
-    what = with_engine(tmp_path, {"instance_type": T4})
+    assert (short.outcome, short.needed) == ("fails", "3 instances: 1 for engines at once + 2 of jobs that run now")
     found = results_of(check_processing_quota, what, jobs_account(5, of_all=0))
     assert {name: result.outcome for name, result in found.items()} == {T4: "passes", "all instance types": "fails"}
 
 
-def test_a_new_accounts_gpu_quota_of_zero_fails_and_says_how_to_ask(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("answers", "gpu", "cpu"),
+    [
+        (builds_account(0), "fails", "passes"),
+        (builds_account(3, running=2), "passes", "passes"),
+        (builds_account(2, running=2), "fails", "passes"),
+        (builds_account(3, cpu=0), "passes", "fails"),
+    ],
+    ids=["a new account has none", "running ones count", "and others do not", "a CPU quota of zero"],
+)
+def test_quotas_of_builds(tmp_path: Path, answers: dict[str, Answer], gpu: str, cpu: str) -> None:
     what = with_engine(tmp_path, {"instance_type": "ml.g5.xlarge"})
-    found = results_of(check_codebuild_quota, what, builds_account(0))
-    assert found[A10G].outcome == "fails"
-    assert "--service-code codebuild --quota-code L-F1FE1B52 --desired-value 1" in found[A10G].advice
-    assert found[CPU].outcome == "passes"
-
-
-def test_gpu_builds_that_run_count_and_others_do_not(tmp_path: Path) -> None:
-    what = with_engine(tmp_path, {"instance_type": "ml.g5.xlarge"})
-    assert results_of(check_codebuild_quota, what, builds_account(3, running=2))[A10G].outcome == "passes"
-    assert results_of(check_codebuild_quota, what, builds_account(2, running=2))[A10G].outcome == "fails"
-
-
-def test_a_cpu_quota_of_zero_fails_too(tmp_path: Path) -> None:
-    what = with_engine(tmp_path, {"instance_type": "ml.g5.xlarge"})
-    assert results_of(check_codebuild_quota, what, builds_account(3, cpu=0))[CPU].outcome == "fails"
+    found = results_of(check_codebuild_quota, what, answers)
+    assert (found[A10G].outcome, found[CPU].outcome) == (gpu, cpu)
+    if gpu == "fails":
+        assert "--service-code codebuild --quota-code L-F1FE1B52 --desired-value" in found[A10G].advice
 
 
 def test_refused_lists_are_unknown(tmp_path: Path) -> None:
     what = with_engine(tmp_path, {"instance_type": "ml.g5.xlarge"}, {"instance_type": T4})
     of_builds = results_of(check_codebuild_quota, what, builds_account(9) | {"codebuild.ListBuilds": DENIED})
     of_jobs = results_of(check_processing_quota, what, jobs_account(9) | {"sagemaker.ListProcessingJobs": DENIED})
-    assert {result.permission for result in of_builds.values()} == {"codebuild:ListBuilds"}
-    assert {result.permission for result in of_jobs.values()} == {"sagemaker:ListProcessingJobs"}
-    assert {result.outcome for result in (*of_builds.values(), *of_jobs.values())} == {"unknown"}
+    assert {(each.outcome, each.permission) for each in (*of_builds.values(), *of_jobs.values())} == {
+        ("unknown", "codebuild:ListBuilds"),
+        ("unknown", "sagemaker:ListProcessingJobs"),
+    }
