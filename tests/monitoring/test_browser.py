@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -99,29 +98,27 @@ def test_where_the_system_is_dark_so_is_the_page_with_lines_that_stand_out(html:
     assert {(0x5F, 0xB0, 0xEE), (0xF0, 0x8A, 0x4B), (0x45, 0xC1, 0x97)} <= colours
 
 
-def test_without_a_browser_the_message_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(WorkFailedError, match="apt-get install chromium"):
-        write_picture("<html></html>", tmp_path / "page.png")
-    assert list(tmp_path.iterdir()) == []
+def as_browser(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str | None) -> None:
+    """A PATH with nothing but this shell program as Chromium."""
+    monkeypatch.setenv("PATH", str(folder))
+    if program is not None:
+        (folder / "chromium").write_text(f"#!/bin/sh\n{program}\n")
+        (folder / "chromium").chmod(0o755)
 
 
-def test_a_browser_that_fails_is_a_message_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = tmp_path / "chromium"
-    fake.write_text("#!/bin/sh\necho no display >&2\nexit 3\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(WorkFailedError, match=r"ended with 3:\nno display"):
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (None, "apt-get install chromium"),
+        ("echo no display >&2; exit 3", r"ended with 3:\nno display"),
+        ("echo '<title>height 900</title>'", "wrote no picture"),
+    ],
+    ids=["no browser", "one that fails", "one that draws nothing"],
+)
+def test_a_browser_that_does_not_draw_is_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None, message: str
+) -> None:
+    as_browser(tmp_path, monkeypatch, program)
+    with pytest.raises(WorkFailedError, match=message):
         write_picture("<html><body></body></html>", tmp_path / "page.png")
-
-
-def test_a_browser_that_draws_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def draws_nothing(command: list[str], **_more: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.CompletedProcess(command, 0, stdout="<title>height 900</title>", stderr="")
-
-    fake = tmp_path / "chromium"
-    fake.touch(mode=0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(subprocess, "run", draws_nothing)
-    with pytest.raises(WorkFailedError, match="wrote no picture"):
-        write_picture("<html><body></body></html>", tmp_path / "page.png")
+    assert not (tmp_path / "page.png").exists()

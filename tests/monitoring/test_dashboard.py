@@ -64,14 +64,14 @@ def test_what_sagemaker_writes_in_microseconds_is_shown_in_milliseconds(endpoint
 CACHE = {"loaded", "hits", "loading", "unloading"}
 
 
-def test_only_a_multi_model_endpoint_has_a_cache_to_show() -> None:
-    assert set(graphs(DIGITS)) >= CACHE
-    assert not set(graphs(SINGLE)) & CACHE
-
-
-def test_a_disabled_cache_has_no_hit_ratio_which_would_always_be_zero() -> None:
-    assert set(graphs({**DIGITS, "model_cache": "disabled"})) & CACHE == {"loading", "unloading"}
-    assert "No hit ratio" in notes({**DIGITS, "model_cache": "disabled"})
+@pytest.mark.parametrize(
+    ("endpoint", "shown"),
+    [(DIGITS, CACHE), (SINGLE, set()), (ENDPOINTS["multi-model without cache"], {"loading", "unloading"})],
+    ids=["multi-model", "single-model", "without a hit ratio, which would always be zero"],
+)
+def test_only_a_multi_model_endpoint_has_a_cache_to_show(endpoint: dict[str, Any], shown: set[str]) -> None:
+    assert set(graphs(endpoint)) & CACHE == shown
+    assert ("No hit ratio" in notes(endpoint)) is ("model_cache" in endpoint)
 
 
 @pytest.mark.parametrize(
@@ -93,17 +93,16 @@ def test_gpus_and_vcpus_are_shown_each_not_their_sum(instance_type: str, graph: 
 
 
 def test_several_gpus_are_said_to_be_an_average() -> None:
-    assert "4 GPUs" in notes(SINGLE)
-    assert "GPUs" not in notes(DIGITS)
+    assert ("4 GPUs" in notes(SINGLE), "GPUs" in notes(DIGITS)) == (True, False)
 
 
 def test_instances_are_held_against_the_limits_of_scaling() -> None:
-    assert [(each.label, each.value) for each in graphs(ENDPOINTS["scaled"])["instances"].limits] == [
-        ("minimum", 1),
-        ("maximum", 4),
-    ]
-    fixed = graphs({**DIGITS, "initial_instance_count": 3})["instances"].limits
-    assert [(each.label, each.value) for each in fixed] == [("as set", 3)], "a lost instance lies below the line"
+    scaled, fixed = (
+        [(each.label, each.value) for each in graphs(endpoint)["instances"].limits]
+        for endpoint in (ENDPOINTS["scaled"], {**DIGITS, "initial_instance_count": 3})
+    )
+    assert scaled == [("minimum", 1), ("maximum", 4)]
+    assert fixed == [("as set", 3)], "a lost instance lies below the line"
 
 
 def evaluated(line: Series, **values: float) -> float:
@@ -137,12 +136,12 @@ def test_two_instances_at_sixty_calls_a_minute_each_cost_what_the_arithmetic_say
 
 
 def test_an_unknown_price_shows_no_cost_and_says_so() -> None:
-    unknown = ENDPOINTS["no price"]
-    assert not {"cost_per_hour", "cost_per_million"} & set(graphs(unknown))
+    unknown, costs = ENDPOINTS["no price"], {"cost_per_hour", "cost_per_million"}
+    assert not costs & set(graphs(unknown))
     assert "No cost: " in notes(unknown)
-    known = graphs(unknown, prices={"ml.g6.xlarge": 1.0})
-    assert {"cost_per_hour", "cost_per_million"} <= set(known)
-    assert "No cost: " not in notes(unknown, prices={"ml.g6.xlarge": 1.0})
+    prices = {"ml.g6.xlarge": 1.0}
+    assert costs <= set(graphs(unknown, prices=prices))
+    assert "No cost: " not in notes(unknown, prices=prices)
 
 
 def test_builds_are_shown_where_there_are_projects() -> None:
@@ -197,11 +196,6 @@ def test_a_widget_shows_its_lines_and_hides_what_they_are_made_of() -> None:
 def test_limits_are_lines_of_the_widget() -> None:
     [widget] = [each for each in body(ENDPOINTS["scaled"]) if is_instances(each)]
     assert [each["value"] for each in widget["properties"]["annotations"]["horizontal"]] == [1, 4]
-
-
-def test_the_same_environment_gives_the_same_text() -> None:
-    first, second = (dashboard_body(dashboard_of(environment(), projects=PROJECTS)) for _ in range(2))
-    assert first == second
 
 
 # Lines and queries.

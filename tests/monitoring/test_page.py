@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.monitoring.settings_of import DIGITS, ENDPOINTS, PROJECTS, environment
+from tests.monitoring.settings_of import DIGITS, PROJECTS, environment
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graphs import Graph
 from tritonstack.monitoring.metric import Metric, Series
@@ -191,13 +191,3 @@ def test_answers_of_several_pages_are_put_together_in_the_order_of_time() -> Non
         "second": [(NOW.timestamp(), 9.0)],
     }
     assert [each.get("NextToken") for each in cloudwatch.asked] == [None, "more"]
-
-
-def test_an_unlisted_endpoint_s_section_has_no_cost_and_says_so() -> None:
-    dashboard = dashboard_of(environment(ENDPOINTS["no price"]), projects=None)
-    samples: dict[tuple[str, str], Lines] = {
-        (section.key, each.key): {line.key: [] for line in each.series} for section, each in dashboard.graphs()
-    }
-    text = page(dashboard, Figures(samples=samples, span=HOUR, alarms=(), local=False))
-    assert "No cost: " in text
-    assert "USD/h" not in text
