@@ -80,7 +80,8 @@ def partial_folder(parent: Path, *, name: str) -> Iterator[Path]:
     parent.mkdir(parents=True, exist_ok=True)
     with _locked(parent):  # so that no process takes a folder for abandoned between its making and its locking
         for folder in parent.glob(f"*{_MARK}*"):
-            _remove_abandoned(folder)
+            with suppress(FileNotFoundError, BlockingIOError), _locked(folder, wait=False):
+                shutil.rmtree(folder, ignore_errors=True)
         made = Path(tempfile.mkdtemp(dir=parent, prefix=f"{name}{_MARK}"))
         held = os.open(made, os.O_RDONLY)
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -90,11 +91,6 @@ def partial_folder(parent: Path, *, name: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(made, ignore_errors=True)
         os.close(held)
-
-
-def _remove_abandoned(folder: Path) -> None:
-    with suppress(FileNotFoundError, BlockingIOError), _locked(folder, wait=False):
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -109,12 +109,9 @@ def test_a_wrong_environment_and_missing_credentials_are_wrong_input(
         CliRunner().invoke(preflight.command, ["nowhere"], standalone_mode=False, catch_exceptions=False)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in {
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_CONFIG_FILE": "/dev/null",
-        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
-    }.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, "/dev/null")
     with pytest.raises(InputError, match="credentials"):
         CliRunner().invoke(preflight.command, ["test"], standalone_mode=False, catch_exceptions=False)
 

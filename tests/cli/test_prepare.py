@@ -76,9 +76,7 @@ def test_a_narrow_terminal_loses_nothing(project: Path) -> None:
     tensorrt(project)
     _environment(project, "")
     result = CliRunner().invoke(prepare.builders_command, ["local"], env={"COLUMNS": "60"})
-    assert "24.09-t4" in result.stdout
-    assert "g4dn" in result.stdout
-    assert "double" in result.stdout
+    assert all(word in result.stdout for word in ("24.09-t4", "g4dn", "double"))
 
 
 def test_programs_get_builds_and_refusals_and_exit_code_two(project: Path) -> None:
@@ -120,30 +118,27 @@ def test_in_a_mixed_environment_each_family_has_its_own_machine(project: Path) -
     assert shown.count("needs the quota") == 3
 
 
-def lines(*said: tuple[str, str], log_seconds: float = 1000) -> list[str]:
-    """The printed lines, without their times."""
+BUILD = "CodeBuild: BUILD, 3 s"
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds", "printed"),
+    [
+        (
+            [("bert", "job to S3: 1 %"), ("bert", "job to S3: 50 %"), ("bert", ""), ("bert", BUILD)],
+            1000,
+            ["bert  job to S3: 1 %", f"bert  {BUILD}"],
+        ),
+        ([("a", "export"), ("b", "export"), ("a", "export")], 1000, ["a  export", "b  export"]),
+        ([("a", BUILD), ("a", "CodeBuild: BUILD, 18 s")], 0, [f"a  {BUILD}", "a  CodeBuild: BUILD, 18 s"]),
+        ([("a", "x" * 300)], 1000, ["a  " + "x" * 300]),
+    ],
+    ids=["what is new", "archives do not silence each other", "again after long, with figures", "one line"],
+)
+def test_what_an_archive_is_at_is_printed(said: list[tuple[str, str]], seconds: float, printed: list[str]) -> None:
+    """Without the times that the lines begin with."""
     stream = io.StringIO()
-    view = ArchiveLines(Console(file=stream, width=40), log_seconds=log_seconds)
+    view = ArchiveLines(Console(file=stream, width=40), log_seconds=seconds)
     for archive, text in said:
         view.say(archive, text)
-    return [line.split(" s  ", 1)[1] for line in stream.getvalue().splitlines()]
-
-
-def test_only_what_an_archive_is_newly_at_is_printed() -> None:
-    said = [("bert", "job to S3: 1 %"), ("bert", "job to S3: 50 %"), ("bert", ""), ("bert", "CodeBuild: BUILD, 3 s")]
-    assert lines(*said) == ["bert  job to S3: 1 %", "bert  CodeBuild: BUILD, 3 s"]
-
-
-def test_archives_do_not_silence_each_other() -> None:
-    assert lines(("a", "export"), ("b", "export"), ("a", "export")) == ["a  export", "b  export"]
-
-
-def test_what_takes_long_is_printed_again_with_its_figures() -> None:
-    assert lines(("a", "CodeBuild: BUILD, 3 s"), ("a", "CodeBuild: BUILD, 18 s"), log_seconds=0) == [
-        "a  CodeBuild: BUILD, 3 s",
-        "a  CodeBuild: BUILD, 18 s",
-    ]
-
-
-def test_a_long_line_stays_one_line() -> None:
-    assert lines(("a", "x" * 300)) == ["a  " + "x" * 300]
+    assert [line.split(" s  ", 1)[1] for line in stream.getvalue().splitlines()] == printed

@@ -180,16 +180,14 @@ def test_where_all_is_well_each_model_is_shown_with_its_difference_and_what_stay
 def test_a_single_model_endpoint_is_called_by_its_models_name(world: World) -> None:
     world.mode = "SingleModel"
     del world.records["digits", "resnet"]
-    assert run().return_value == 0
-    assert world.called == ["digits/bert"]
+    result = run()
+    assert (result.return_value, world.called) == (0, ["digits/bert"])
+    assert "slowest_load_seconds" not in result.stdout, "it has no loads to tell"
 
 
-def test_named_models_alone_are_called(world: World) -> None:
+def test_named_models_alone_are_called_and_one_without_a_record_is_refused(world: World) -> None:
     assert run("resnet").return_value == 0
     assert world.called == [f"digits/resnet.{B}.tar.gz"]
-
-
-def test_a_model_without_a_record_is_refused(world: World) -> None:
     with pytest.raises(InputError, match="nothing"):
         run("nothing")
 
@@ -239,20 +237,16 @@ def test_a_manifest_of_another_version_is_no_traceback(world: World) -> None:
     [
         ({"EndpointConfigName": "another"}, "it runs config another, and its stack says"),
         ({"EndpointStatus": "Failed", "FailureReason": "no capacity"}, "it is Failed: no capacity"),
+        (None, "there is no such endpoint at SageMaker"),
     ],
 )
-def test_an_endpoint_that_runs_something_else_ends_with_1(world: World, changes: Any, said: str) -> None:
+def test_an_endpoint_that_runs_something_else_or_is_gone_ends_with_1(world: World, changes: Any, said: str) -> None:
     assert world.endpoint is not None
-    world.endpoint |= changes
+    world.endpoint = None if changes is None else world.endpoint | changes
     result = run()
     assert result.return_value == 1
     assert f"digits: {said}" in result.stdout
     assert "2 models" not in result.stdout
-
-
-def test_an_endpoint_that_is_gone_ends_with_1(world: World) -> None:
-    world.endpoint = None
-    assert "digits: there is no such endpoint at SageMaker" in run().stdout
 
 
 def test_an_endpoint_of_the_file_that_is_not_deployed_ends_with_1(world: World, tmp_path: Path) -> None:
@@ -288,12 +282,6 @@ def test_before_cloudwatch_has_any_figure_the_slowest_answer_is_told(world: Worl
     said = run().stdout
     assert "a call waited 0.0 s at most (no load was measured in 14 days; or an answer just now)" in said
     assert "rollout.slowest_load_seconds: 1." in said
-
-
-def test_a_single_model_endpoint_has_no_loads_to_tell(world: World) -> None:
-    world.mode = "SingleModel"
-    del world.records["digits", "resnet"]
-    assert "slowest_load_seconds" not in run().stdout
 
 
 def test_load_times_that_may_not_be_read_are_no_failure(world: World) -> None:

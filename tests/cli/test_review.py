@@ -11,8 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.review.projects import git, make_project, synthesised, variables
-from tests.review.reports import before
+from tests.review.projects import git, make_project, variables
 from tests.stacks.app_process import ROOT
 
 
@@ -87,14 +86,6 @@ def test_annotations_stand_on_the_lines_that_changed(made: Path) -> None:
     [line] = [each for each in ended.stdout.splitlines() if each.startswith("::")]
     assert line.startswith("::warning file=environments/dev.yaml,line=7,endLine=7,title=review%3A dev::")
     assert "traffic of dev-digits shifts" in line
-
-
-def test_nothing_changes_where_nothing_does(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project")
-    synthesised(project, {"Resources": before()})
-    ended = review(project, "--fail-on", "any")
-    assert ended.returncode == 0, ended.stderr
-    assert "every template is as it was" in ended.stdout
 
 
 def test_the_costs_of_an_environment_are_printed_without_comparing_anything(made: Path, tmp_path: Path) -> None:

@@ -10,19 +10,29 @@ from tritonstack.iam_policies import Request
 
 Row = tuple[str, str, dict[str, str]]
 
+
+def of(service: str, names: str) -> str:
+    """Actions of one service."""
+    return " ".join(f"{service}:{name}" for name in names.split())
+
+
+def on(service: str, names: str, resource: str, context: dict[str, str] | None = None) -> Row:
+    """Actions of one service on its own resource, by what is special of its ARN."""
+    return of(service, names), arn(service, resource), context or {}
+
+
 BUCKET = "arn:aws:s3:::archives"
 STAGING = f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 JOBS = f"{BUCKET}/staging/jobs/run/output/model.plan"
 TRITON = f"arn:aws:ecr:{REGION}:763104351884:repository/sagemaker-tritonserver"
 CPU = f"arn:aws:ecr:{REGION}:210987654321:repository/team/cpu"
-PULL = "ecr:BatchCheckLayerAvailability ecr:BatchGetImage ecr:GetDownloadUrlForLayer"
+PULL = of("ecr", "BatchCheckLayerAvailability BatchGetImage GetDownloadUrlForLayer")
 INTERFACE = arn("ec2", "network-interface/eni-1")
 SUBNET = arn("ec2", "subnet/subnet-us-east-1a")
 INSIDE = {"ec2:Subnet": SUBNET}
 LENT = {**INSIDE, "ec2:AuthorizedService": "codebuild.amazonaws.com"}
-DESCRIBE = (
-    "ec2:DescribeDhcpOptions ec2:DescribeNetworkInterfaces ec2:DescribeSecurityGroups ec2:DescribeSubnets "
-    "ec2:DescribeVpcs"
+DESCRIBE = of(
+    "ec2", "DescribeDhcpOptions DescribeNetworkInterfaces DescribeSecurityGroups DescribeSubnets DescribeVpcs"
 )
 JOB_STREAM = arn("logs", "log-group:/aws/sagemaker/ProcessingJobs:log-stream:local-engine-a/algo-1")
 FROM_S3 = {"kms:ViaService": f"s3.{REGION}.amazonaws.com"}
@@ -50,7 +60,7 @@ def joins(group: str, *, lent: dict[str, str]) -> list[Row]:
     return [
         ("ec2:CreateNetworkInterface", INTERFACE, {}),
         ("ec2:CreateNetworkInterface", SUBNET, {}),
-        ("ec2:CreateNetworkInterface", arn("ec2", f"security-group/{group}"), {}),
+        on("ec2", "CreateNetworkInterface", f"security-group/{group}"),
         ("ec2:DeleteNetworkInterface", INTERFACE, INSIDE),
         ("ec2:CreateNetworkInterfacePermission", INTERFACE, lent),
         (DESCRIBE, "*", {}),
@@ -68,7 +78,7 @@ def execution(endpoint: str, platform: str = "24.09-t4") -> list[Row]:
         (PULL, TRITON, {}),
         ("ecr:GetAuthorizationToken", "*", {}),
         ("logs:CreateLogGroup", logs, {}),
-        ("logs:CreateLogStream logs:DescribeLogStreams logs:PutLogEvents", f"{logs}:log-stream:v/i-1", {}),
+        (of("logs", "CreateLogStream DescribeLogStreams PutLogEvents"), f"{logs}:log-stream:v/i-1", {}),
         ("cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": "AWS/SageMaker"}),
         *joins("security-group-0", lent=INSIDE),
         ("ec2:DeleteNetworkInterfacePermission", "*", {}),
@@ -82,13 +92,12 @@ def functions(endpoint: str, platform: str = "24.09-t4") -> dict[str, list[Row]]
     stack = arn("cloudformation", f"stack/local-serving-{endpoint}/0")
     served = arn("sagemaker", f"endpoint/local-{endpoint}")
     group = arn("logs", f"log-group:/aws/sagemaker/Endpoints/local-{endpoint}")
-    setting_up = (
-        "logs:AssociateKmsKey logs:CreateLogGroup logs:DeleteLogGroup logs:PutRetentionPolicy logs:TagResource "
-        "logs:UntagResource"
+    setting_up = of(
+        "logs", "AssociateKmsKey CreateLogGroup DeleteLogGroup PutRetentionPolicy TagResource UntagResource"
     )
-    moved = (
-        "ssm:AddTagsToResource ssm:DeleteParameters ssm:GetParameterHistory ssm:GetParameters ssm:PutParameter "
-        "ssm:RemoveTagsFromResource"
+    moved = of(
+        "ssm",
+        "AddTagsToResource DeleteParameters GetParameterHistory GetParameters PutParameter RemoveTagsFromResource",
     )
     return {
         "EndpointLogHandlerRole": [
@@ -113,7 +122,7 @@ def functions(endpoint: str, platform: str = "24.09-t4") -> dict[str, list[Row]]
             ("s3:GetObject", f"{STAGING}/0.release-set", {}),
             ("s3:GetObject", f"{BUCKET}/manifests/{endpoint}/{platform}/fast.0.json", {}),
             ("kms:Decrypt", KEY, FROM_S3),
-            ("lambda:InvokeFunction", arn("lambda", "function:VerificationHandlerFunction"), {}),
+            on("lambda", "InvokeFunction", "function:VerificationHandlerFunction"),
             ("cloudformation:DescribeStacks", stack, {}),
         ],
     }
@@ -121,10 +130,10 @@ def functions(endpoint: str, platform: str = "24.09-t4") -> dict[str, list[Row]]
 
 def emptying(bucket: str) -> list[Row]:
     """A function empties and deletes a bucket that goes with its stack."""
-    on_bucket = "s3:DeleteBucket s3:GetBucketTagging s3:ListBucketMultipartUploads s3:ListBucketVersions"
+    on_bucket = of("s3", "DeleteBucket GetBucketTagging ListBucketMultipartUploads ListBucketVersions")
     return [
         (on_bucket, f"arn:aws:s3:::{bucket}", {}),
-        ("s3:AbortMultipartUpload s3:DeleteObject s3:DeleteObjectVersion", f"arn:aws:s3:::{bucket}/any", {}),
+        (of("s3", "AbortMultipartUpload DeleteObject DeleteObjectVersion"), f"arn:aws:s3:::{bucket}/any", {}),
     ]
 
 
@@ -157,7 +166,7 @@ MAY: dict[str, list[Row]] = {
         *emptying("access-logs"),
     ],
     "network/NetworkFlowLogRole": [
-        ("logs:CreateLogStream logs:DescribeLogStreams logs:PutLogEvents", log_group("/tritonstack/local/network"), {}),
+        (of("logs", "CreateLogStream DescribeLogStreams PutLogEvents"), log_group("/tritonstack/local/network"), {}),
         ("logs:DescribeLogGroups", "*", {}),
     ],
     "builds/SignalsHandlerRole": [
@@ -167,41 +176,33 @@ MAY: dict[str, list[Row]] = {
         ("s3:PutObject", f"{BUCKET}/staging/orders/0.json", {}),
         ("s3:GetObject s3:PutObject", f"{BUCKET}/staging/waits/0.json", {}),
         ("kms:Decrypt kms:GenerateDataKey", KEY, {}),
-        ("ssm:GetParametersByPath", arn("ssm", "parameter/tritonstack/local/e0"), {}),
-        ("cloudformation:DescribeStacks", arn("cloudformation", "stack/local-serving-e0/0"), {}),
-        ("codebuild:BatchGetBuilds codebuild:StartBuild", arn("codebuild", "project/ModelBuildProject"), {}),
+        on("ssm", "GetParametersByPath", "parameter/tritonstack/local/e0"),
+        on("cloudformation", "DescribeStacks", "stack/local-serving-e0/0"),
+        on("codebuild", "BatchGetBuilds StartBuild", "project/ModelBuildProject"),
         ("logs:GetLogEvents", log_group("/tritonstack/local/builds"), {}),
-        (
-            "codebuild:BatchGetBuilds codebuild:ListBuildsForProject codebuild:StopBuild",
-            arn("codebuild", "project/EngineProject"),
-            {},
-        ),
+        on("codebuild", "BatchGetBuilds ListBuildsForProject StopBuild", "project/EngineProject"),
         ("sagemaker:ListProcessingJobs", "*", {}),
-        (
-            "sagemaker:DescribeProcessingJob sagemaker:StopProcessingJob",
-            arn("sagemaker", "processing-job/local-engine-fast-0"),
-            {},
-        ),
-        ("sqs:SendMessage", arn("sqs", "SignalsUndelivered"), {}),
+        on("sagemaker", "DescribeProcessingJob StopProcessingJob", "processing-job/local-engine-fast-0"),
+        on("sqs", "SendMessage", "SignalsUndelivered"),
     ],
     "builds/EngineProjectRole": [
-        ("s3:AbortMultipartUpload s3:GetObject s3:GetObjectVersion s3:PutObject", JOBS, {}),
+        (of("s3", "AbortMultipartUpload GetObject GetObjectVersion PutObject"), JOBS, {}),
         ("s3:ListBucket", BUCKET, {"s3:prefix": "staging/jobs/run/"}),
         ("s3:GetBucketAcl s3:GetBucketLocation", BUCKET, {}),
-        ("kms:Decrypt kms:DescribeKey kms:Encrypt kms:GenerateDataKey kms:ReEncryptFrom kms:ReEncryptTo", KEY, {}),
+        (of("kms", "Decrypt DescribeKey Encrypt GenerateDataKey ReEncryptFrom ReEncryptTo"), KEY, {}),
         (PULL, TRITON, {}),
         ("ecr:GetAuthorizationToken", "*", {}),
         writes("/tritonstack/local/engines"),
         *joins("builds-security-group-0", lent=LENT),
     ],
     "builds/ProcessingRole": [
-        ("s3:AbortMultipartUpload s3:GetObject s3:GetObjectVersion s3:PutObject", JOBS, {}),
+        (of("s3", "AbortMultipartUpload GetObject GetObjectVersion PutObject"), JOBS, {}),
         ("s3:ListBucket", BUCKET, {"s3:prefix": "staging/jobs/run/"}),
         ("kms:Decrypt kms:Encrypt kms:GenerateDataKey", KEY, {}),
         ("kms:CreateGrant", KEY, {"kms:GrantIsForAWSResource": "true"}),
         (PULL, TRITON, {}),
         ("ecr:GetAuthorizationToken", "*", {}),
-        ("logs:CreateLogStream logs:DescribeLogStreams logs:PutLogEvents", JOB_STREAM, {}),
+        (of("logs", "CreateLogStream DescribeLogStreams PutLogEvents"), JOB_STREAM, {}),
         ("cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": "/aws/sagemaker/ProcessingJobs"}),
     ],
     "builds/ModelBuildRole": [
@@ -212,27 +213,19 @@ MAY: dict[str, list[Row]] = {
         ("s3:DeleteObject", JOBS, {}),
         ("s3:ListBucket", BUCKET, {"s3:prefix": "manifests/e0/"}),
         ("kms:Decrypt kms:GenerateDataKey", KEY, {}),
-        (
-            "ssm:GetParameter ssm:GetParameters ssm:GetParametersByPath",
-            arn("ssm", "parameter/tritonstack/local/e0/fast"),
-            {},
-        ),
+        on("ssm", "GetParameter GetParameters GetParametersByPath", "parameter/tritonstack/local/e0/fast"),
         writes("/tritonstack/local/builds"),
         (PULL, CPU, {}),
         ("ecr:GetAuthorizationToken", "*", {}),
         *joins("builds-security-group-0", lent=LENT),
-        (
-            "codebuild:BatchGetBuilds codebuild:StartBuild codebuild:StopBuild",
-            arn("codebuild", "project/EngineProject"),
-            {},
-        ),
+        on("codebuild", "BatchGetBuilds StartBuild StopBuild", "project/EngineProject"),
         ("logs:FilterLogEvents logs:GetLogEvents", log_group("/tritonstack/local/engines"), {}),
-        (
-            "sagemaker:CreateProcessingJob sagemaker:DescribeProcessingJob sagemaker:StopProcessingJob",
-            arn("sagemaker", "processing-job/local-engine-fast-0"),
-            {},
+        on(
+            "sagemaker",
+            "CreateProcessingJob DescribeProcessingJob StopProcessingJob",
+            "processing-job/local-engine-fast-0",
         ),
-        ("sagemaker:AddTags", arn("sagemaker", "processing-job/local-engine-fast-0"), {}),
+        on("sagemaker", "AddTags", "processing-job/local-engine-fast-0"),
         ("iam:PassRole", f"{ROLE_PREFIX}ProcessingRole", TO_SAGEMAKER),
         ("logs:GetLogEvents", JOB_STREAM, {}),
     ],
@@ -247,20 +240,12 @@ MAY["serving-e2/ExecutionRole"] += [
 ]
 MAY["serving-e0/EndpointScalingHandlerRole"] = [
     writes("EndpointScalingHandlerLog"),
-    (
-        "sagemaker:DescribeEndpoint sagemaker:UpdateEndpointWeightsAndCapacities",
-        arn("sagemaker", "endpoint/local-e0"),
-        {},
-    ),
-    ("sagemaker:DescribeEndpointConfig", arn("sagemaker", "endpoint-config/any"), {}),
-    (
-        "application-autoscaling:RegisterScalableTarget application-autoscaling:PutScalingPolicy",
-        arn("application-autoscaling", "scalable-target/0"),
-        SCALING,
-    ),
-    ("application-autoscaling:DescribeScalableTargets application-autoscaling:DescribeScalingPolicies", "*", {}),
+    on("sagemaker", "DescribeEndpoint UpdateEndpointWeightsAndCapacities", "endpoint/local-e0"),
+    on("sagemaker", "DescribeEndpointConfig", "endpoint-config/any"),
+    on("application-autoscaling", "RegisterScalableTarget PutScalingPolicy", "scalable-target/0", SCALING),
+    (of("application-autoscaling", "DescribeScalableTargets DescribeScalingPolicies"), "*", {}),
     *[
-        ("cloudwatch:PutMetricAlarm cloudwatch:DescribeAlarms cloudwatch:DeleteAlarms", alarm, tags)
+        (of("cloudwatch", "PutMetricAlarm DescribeAlarms DeleteAlarms"), alarm, tags)
         for alarm, tags in (
             (arn("cloudwatch", "alarm:TargetTracking-endpoint/local-e0/variant/g4dn-xlarge-AlarmHigh-0"), {}),
             (arn("cloudwatch", "alarm:TargetTracking-endpoint/local-e0/variant/g4dn-xlarge-AlarmHigh-0"), BY_A_STACK),
@@ -270,16 +255,96 @@ MAY["serving-e0/EndpointScalingHandlerRole"] = [
     ],
     # What Application Auto Scaling tries first, with this role's rights: the alarm actions above without a name, and
     # these, whose name there it does not say (user guide, "Permissions validation for API calls on target resources").
+    on("sagemaker", "DescribeEndpoint UpdateEndpointWeightsAndCapacities", "endpoint/any"),
+    on("sagemaker", "DescribeEndpoint UpdateEndpointWeightsAndCapacities", "endpoint/local-e0", BY_A_STACK),
+]
+
+# The load-test stack.
+TESTS = f"{BUCKET}/load-tests/1"
+MAY["load-test/BenchRole"] = [
+    on("sagemaker", "DescribeEndpoint InvokeEndpoint", "endpoint/local-e0"),
+    on("sagemaker", "DescribeEndpointConfig", "endpoint-config/any"),
+    on("sagemaker", "DescribeModel", "model/any"),
+    on("ssm", "GetParameter GetParametersByPath", "parameter/tritonstack/local/e0/fast"),
+    on("ssm", "GetParameter", "parameter/tritonstack/local/_artifacts/bucket-name"),
+    ("s3:GetObject", f"{TESTS}/plan.json", {}),
+    ("s3:PutObject", f"{TESTS}/results.json", {}),
+    ("s3:GetObject", f"{BUCKET}/manifests/e0/24.09-t4/fast.0.json", {}),
+    ("s3:ListBucket", BUCKET, {"s3:prefix": "manifests/e0/"}),
+    ("s3:GetBucketAcl s3:GetBucketLocation", STAGING, {}),
+    ("kms:Decrypt kms:GenerateDataKey", KEY, {}),
+    ("cloudwatch:GetMetricStatistics", "*", {}),
+    writes("/tritonstack/local/load-tests"),
+    *joins("builds-security-group-0", lent=LENT),
+]
+MAY["load-test/JobsRole"] = [
+    ("s3:GetObject", f"{BUCKET}/endpoints/e2/24.09-t4/fast.0.tar.gz", {}),
+    ("s3:GetObject", f"{TESTS}/payloads/fast.tar.gz", {}),
+    ("s3:ListBucket", BUCKET, {"s3:prefix": "endpoints/e2/24.09-t4/"}),
+    ("kms:Decrypt", KEY, {}),
+    (PULL, TRITON, {}),
+    ("ecr:GetAuthorizationToken", "*", {}),
+    on("sagemaker", "CreateEndpoint DeleteEndpoint DescribeEndpoint InvokeEndpoint", "endpoint/local-lt-1-1-a"),
+    on(
+        "sagemaker",
+        "CreateEndpointConfig DeleteEndpointConfig DescribeEndpointConfig",
+        "endpoint-config/local-lt-1-1-a",
+    ),
+    on("sagemaker", "CreateModel DeleteModel DescribeModel AddTags", "model/local-lt-1-1-a"),
+    on("sagemaker", "DescribeModelPackage", "model-package/local-lt-1/1"),
+    ("iam:PassRole", f"{ROLE_PREFIX}JobsRole", TO_SAGEMAKER),
     (
-        "sagemaker:DescribeEndpoint sagemaker:UpdateEndpointWeightsAndCapacities",
-        arn("sagemaker", "endpoint/any"),
+        of("logs", "CreateLogStream DescribeLogStreams PutLogEvents"),
+        log_group("/aws/sagemaker/InferenceRecommendationsJobs"),
         {},
     ),
     (
-        "sagemaker:DescribeEndpoint sagemaker:UpdateEndpointWeightsAndCapacities",
-        arn("sagemaker", "endpoint/local-e0"),
-        BY_A_STACK,
+        of("logs", "CreateLogStream DescribeLogStreams PutLogEvents"),
+        log_group("/aws/sagemaker/Endpoints/local-lt-1-1-a"),
+        {},
     ),
+    ("cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": "AWS/SageMaker"}),
+    ("cloudwatch:GetMetricData", "*", {}),
+    *joins("security-group-0", lent=INSIDE),
+    ("ec2:DeleteNetworkInterfacePermission", "*", {}),
+]
+MAY["load-test/StepsHandlerRole"] = [
+    writes("StepsHandlerLog"),
+    ("s3:GetObject s3:PutObject", f"{TESTS}/results.json", {}),
+    ("s3:GetObject s3:PutObject", f"{TESTS}/closed.json", {}),
+    ("s3:GetObject", f"{BUCKET}/endpoints/e2/24.09-t4/fast.0.tar.gz", {}),
+    ("kms:Decrypt kms:GenerateDataKey", KEY, {}),
+    on(
+        "sagemaker",
+        "CreateModelPackageGroup DescribeModelPackageGroup DeleteModelPackageGroup",
+        "model-package-group/local-lt-1",
+    ),
+    on("sagemaker", "CreateModelPackage DescribeModelPackage DeleteModelPackage", "model-package/local-lt-1/1"),
+    on(
+        "sagemaker",
+        "CreateInferenceRecommendationsJob DescribeInferenceRecommendationsJob StopInferenceRecommendationsJob AddTags",
+        "inference-recommendations-job/local-lt-1-1",
+    ),
+    ("iam:PassRole", f"{ROLE_PREFIX}JobsRole", TO_SAGEMAKER),
+    on("sagemaker", "DeleteEndpoint", "endpoint/local-lt-1-1-a"),
+    on("sagemaker", "DeleteEndpointConfig", "endpoint-config/local-lt-1-1-a"),
+    on("sagemaker", "DeleteModel", "model/local-lt-1-1-a"),
+    ("cloudwatch:GetMetricStatistics", "*", {}),
+    (of("sagemaker", "ListEndpoints ListEndpointConfigs ListModels ListModelPackages"), "*", {}),
+    on("sqs", "SendMessage", "StepsUndelivered"),
+]
+MAY["load-test/RecommenderRole"] = [
+    on("lambda", "InvokeFunction", "function:StepsHandlerFunction"),
+    (
+        of(
+            "logs",
+            "CreateLogDelivery DeleteLogDelivery DescribeLogGroups DescribeResourcePolicies GetLogDelivery "
+            "ListLogDeliveries PutResourcePolicy UpdateLogDelivery",
+        ),
+        "*",
+        {},
+    ),
+    (of("xray", "GetSamplingRules GetSamplingTargets PutTelemetryRecords PutTraceSegments"), "*", {}),
 ]
 
 OTHER_KEY, OTHER_BUCKET = arn("kms", "key/another"), "arn:aws:s3:::another"
@@ -287,12 +352,12 @@ OTHER_SUBNET = {"ec2:Subnet": arn("ec2", "subnet/another"), "ec2:AuthorizedServi
 OTHER_LOG = log_group("/another")
 NONE_MAY: list[Row] = [
     (
-        "s3:GetObject s3:GetObjectVersion s3:PutObject s3:DeleteObject s3:DeleteObjectVersion s3:AbortMultipartUpload",
+        of("s3", "GetObject GetObjectVersion PutObject DeleteObject DeleteObjectVersion AbortMultipartUpload"),
         f"{OTHER_BUCKET}/endpoints/e0/24.09-t4/fast.0.tar.gz",
         {},
     ),
     (
-        "s3:ListBucket s3:ListBucketVersions s3:GetBucketAcl s3:GetBucketLocation s3:PutBucketPolicy",
+        of("s3", "ListBucket ListBucketVersions GetBucketAcl GetBucketLocation PutBucketPolicy"),
         OTHER_BUCKET,
         {"s3:prefix": "endpoints/e0/24.09-t4/"},
     ),
@@ -300,11 +365,7 @@ NONE_MAY: list[Row] = [
         ("s3:ListBucket", OTHER_BUCKET, {"s3:prefix": prefix})
         for prefix in ("endpoints/e1/24.09-a10g/", "endpoints/e2/24.09-t4/", "manifests/e0/", "staging/jobs/run/")
     ],
-    (
-        "s3:ListBucket s3:PutBucketPolicy s3:DeleteBucket s3:PutLifecycleConfiguration",
-        BUCKET,
-        {"s3:prefix": "secrets/"},
-    ),
+    (of("s3", "ListBucket PutBucketPolicy DeleteBucket PutLifecycleConfiguration"), BUCKET, {"s3:prefix": "secrets/"}),
     ("s3:GetObject s3:PutObject", f"{BUCKET}/secrets/a", {}),
     ("s3:GetObject", f"{STAGING}/0.template.json", {}),
     ("s3:PutObject", f"{STAGING}/0.release-set", {}),
@@ -314,78 +375,64 @@ NONE_MAY: list[Row] = [
     ("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/admin", TO_SAGEMAKER),
     ("iam:PassRole", f"{ROLE_PREFIX}ProcessingRole", {"iam:PassedToService": "ec2.amazonaws.com"}),
     ("iam:CreateRole iam:PutRolePolicy sts:AssumeRole", f"arn:aws:iam::{ACCOUNT}:role/admin", {}),
-    (
-        "sagemaker:InvokeEndpoint sagemaker:DescribeEndpoint sagemaker:UpdateEndpointWeightsAndCapacities",
-        arn("sagemaker", "endpoint/prod-e0"),
+    on(
+        "sagemaker",
+        "InvokeEndpoint DescribeEndpoint UpdateEndpointWeightsAndCapacities",
+        "endpoint/prod-e0",
         BY_A_STACK,
     ),
-    ("sagemaker:DeleteEndpoint sagemaker:UpdateEndpoint", arn("sagemaker", "endpoint/local-e0"), {}),
-    ("sagemaker:DescribeEndpointConfig", arn("sagemaker", "model/another"), {}),
-    ("sagemaker:DescribeModel", arn("sagemaker", "endpoint-config/another"), {}),
-    ("sagemaker:DeleteEndpointConfig", arn("sagemaker", "endpoint-config/another"), {}),
-    ("sagemaker:DeleteModel", arn("sagemaker", "model/another"), {}),
-    ("sagemaker:DeleteModelPackageGroup", arn("sagemaker", "model-package-group/prod-lt-1"), {}),
-    (
-        "sagemaker:CreateModelPackage sagemaker:DescribeModelPackage sagemaker:DeleteModelPackage",
-        arn("sagemaker", "model-package/prod-lt-1/1"),
-        {},
-    ),
-    (
-        "sagemaker:CreateInferenceRecommendationsJob sagemaker:StopInferenceRecommendationsJob",
-        arn("sagemaker", "inference-recommendations-job/prod-lt-1-1"),
-        {},
+    on("sagemaker", "DeleteEndpoint UpdateEndpoint", "endpoint/local-e0"),
+    on("sagemaker", "DescribeEndpointConfig", "model/another"),
+    on("sagemaker", "DescribeModel", "endpoint-config/another"),
+    on("sagemaker", "DeleteEndpointConfig", "endpoint-config/another"),
+    on("sagemaker", "DeleteModel", "model/another"),
+    on("sagemaker", "DeleteModelPackageGroup", "model-package-group/prod-lt-1"),
+    on("sagemaker", "CreateModelPackage DescribeModelPackage DeleteModelPackage", "model-package/prod-lt-1/1"),
+    on(
+        "sagemaker",
+        "CreateInferenceRecommendationsJob StopInferenceRecommendationsJob",
+        "inference-recommendations-job/prod-lt-1-1",
     ),
     ("iam:PassRole", f"{ROLE_PREFIX}JobsRole", {"iam:PassedToService": "ec2.amazonaws.com"}),
-    (
-        "sagemaker:CreateProcessingJob sagemaker:DescribeProcessingJob sagemaker:StopProcessingJob",
-        arn("sagemaker", "processing-job/prod-engine-fast-0"),
-        {},
+    on("sagemaker", "CreateProcessingJob DescribeProcessingJob StopProcessingJob", "processing-job/prod-engine-fast-0"),
+    on("sagemaker", "StopProcessingJob", "processing-job/local-training-0"),
+    on(
+        "ssm",
+        "GetParameter GetParameters GetParametersByPath PutParameter DeleteParameters",
+        "parameter/tritonstack/prod/e0/fast",
     ),
-    ("sagemaker:StopProcessingJob", arn("sagemaker", "processing-job/local-training-0"), {}),
-    (
-        "ssm:GetParameter ssm:GetParameters ssm:GetParametersByPath ssm:PutParameter ssm:DeleteParameters",
-        arn("ssm", "parameter/tritonstack/prod/e0/fast"),
-        {},
-    ),
-    (
-        "ssm:AddTagsToResource ssm:RemoveTagsFromResource",
-        arn("ssm", "parameter/tritonstack/local/_artifacts/bucket-name"),
-        {},
-    ),
-    ("logs:CreateLogStream logs:PutLogEvents logs:GetLogEvents logs:DeleteLogGroup", OTHER_LOG, {}),
-    ("logs:PutRetentionPolicy logs:CreateLogGroup logs:DescribeLogStreams", OTHER_LOG, {}),
-    ("codebuild:StartBuild codebuild:StopBuild", arn("codebuild", "project/another"), {}),
-    ("codebuild:UpdateProject", arn("codebuild", "project/ModelBuildProject"), {}),
-    ("lambda:InvokeFunction", arn("lambda", "function:another"), {}),
-    ("lambda:UpdateFunctionCode", arn("lambda", "function:VerificationHandlerFunction"), {}),
-    ("sqs:SendMessage sqs:ReceiveMessage", arn("sqs", "another"), {}),
-    ("cloudformation:DescribeStacks cloudformation:DeleteStack", arn("cloudformation", "stack/prod-serving-e0/0"), {}),
-    ("ec2:CreateNetworkInterface", arn("ec2", "subnet/another"), {}),
-    ("ec2:CreateNetworkInterface", arn("ec2", "security-group/another"), {}),
-    ("ec2:DeleteNetworkInterface ec2:CreateNetworkInterfacePermission", INTERFACE, OTHER_SUBNET),
-    ("ec2:DeleteNetworkInterface ec2:CreateNetworkInterfacePermission", arn("ec2", "instance/i-1"), LENT),
+    on("ssm", "AddTagsToResource RemoveTagsFromResource", "parameter/tritonstack/local/_artifacts/bucket-name"),
+    (of("logs", "CreateLogStream PutLogEvents GetLogEvents DeleteLogGroup"), OTHER_LOG, {}),
+    (of("logs", "PutRetentionPolicy CreateLogGroup DescribeLogStreams"), OTHER_LOG, {}),
+    on("codebuild", "StartBuild StopBuild", "project/another"),
+    on("codebuild", "UpdateProject", "project/ModelBuildProject"),
+    on("lambda", "InvokeFunction", "function:another"),
+    on("lambda", "UpdateFunctionCode", "function:VerificationHandlerFunction"),
+    on("sqs", "SendMessage ReceiveMessage", "another"),
+    on("cloudformation", "DescribeStacks DeleteStack", "stack/prod-serving-e0/0"),
+    on("ec2", "CreateNetworkInterface", "subnet/another"),
+    on("ec2", "CreateNetworkInterface", "security-group/another"),
+    (of("ec2", "DeleteNetworkInterface CreateNetworkInterfacePermission"), INTERFACE, OTHER_SUBNET),
+    on("ec2", "DeleteNetworkInterface CreateNetworkInterfacePermission", "instance/i-1", LENT),
     ("ec2:CreateNetworkInterfacePermission", INTERFACE, {"ec2:AuthorizedService": "codebuild.amazonaws.com"}),
     ("ec2:RunInstances ec2:AuthorizeSecurityGroupEgress", "*", {}),
-    ("ecr:BatchGetImage ecr:PutImage", arn("ecr", "repository/another"), {}),
+    on("ecr", "BatchGetImage PutImage", "repository/another"),
     ("cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": "Another"}),
-    (
-        "cloudwatch:DescribeAlarms cloudwatch:PutMetricAlarm cloudwatch:DeleteAlarms",
-        arn("cloudwatch", "alarm:another"),
-        BY_A_STACK,
-    ),
-    (
-        "application-autoscaling:RegisterScalableTarget",
-        arn("application-autoscaling", "scalable-target/0"),
+    on("cloudwatch", "DescribeAlarms PutMetricAlarm DeleteAlarms", "alarm:another", BY_A_STACK),
+    on(
+        "application-autoscaling",
+        "RegisterScalableTarget",
+        "scalable-target/0",
         {**SCALING, "application-autoscaling:service-namespace": "ecs"},
     ),
     ("application-autoscaling:RegisterScalableTarget", arn("another", "scalable-target/0"), SCALING),
     (
-        "sagemaker:DescribeEndpoint sagemaker:UpdateEndpointWeightsAndCapacities",
+        of("sagemaker", "DescribeEndpoint UpdateEndpointWeightsAndCapacities"),
         f"arn:aws:sagemaker:eu-west-1:{ACCOUNT}:endpoint/any",
         {},
     ),
     (
-        "cloudwatch:DescribeAlarms cloudwatch:PutMetricAlarm cloudwatch:DeleteAlarms",
+        of("cloudwatch", "DescribeAlarms PutMetricAlarm DeleteAlarms"),
         f"arn:aws:cloudwatch:eu-west-1:{ACCOUNT}:alarm:",
         {},
     ),
@@ -393,9 +440,9 @@ NONE_MAY: list[Row] = [
 """Another bucket, key, role, endpoint, environment, network; and the settings of what is one's own."""
 BY_ANOTHER_WAY: dict[str, list[Row]] = {
     "SignalsHandlerRole": [
-        ("codebuild:StopBuild", arn("codebuild", "project/ModelBuildProject"), {}),
-        ("codebuild:StartBuild", arn("codebuild", "project/EngineProject"), {}),
-        ("sagemaker:CreateProcessingJob", arn("sagemaker", "processing-job/local-engine-fast-0"), {}),
+        on("codebuild", "StopBuild", "project/ModelBuildProject"),
+        on("codebuild", "StartBuild", "project/EngineProject"),
+        on("sagemaker", "CreateProcessingJob", "processing-job/local-engine-fast-0"),
     ],
     "VerificationHandlerRole": [("kms:Decrypt", KEY, {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"})],
 }
@@ -416,12 +463,13 @@ def of_others(endpoint: str) -> list[Row]:
                 ("s3:ListBucket", BUCKET, {"s3:prefix": f"endpoints/{other}/{platform}/"}),
                 ("s3:PutObject", f"{BUCKET}/captured/{other}/v/0.jsonl", {}),
                 ("ssm:AddTagsToResource ssm:GetParameters ssm:PutParameter", records, {}),
-                (
-                    "sagemaker:InvokeEndpoint sagemaker:DescribeEndpoint sagemaker:UpdateEndpointWeightsAndCapacities",
-                    arn("sagemaker", f"endpoint/local-{other}"),
+                on(
+                    "sagemaker",
+                    "InvokeEndpoint DescribeEndpoint UpdateEndpointWeightsAndCapacities",
+                    f"endpoint/local-{other}",
                     BY_A_STACK,
                 ),
                 ("logs:PutLogEvents logs:PutRetentionPolicy", log_group(f"/aws/sagemaker/Endpoints/local-{other}"), {}),
-                ("cloudformation:DescribeStacks", arn("cloudformation", f"stack/local-serving-{other}/0"), {}),
+                on("cloudformation", "DescribeStacks", f"stack/local-serving-{other}/0"),
             ]
     return rows

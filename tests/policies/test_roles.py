@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.policies.load_test_tables import LOAD_TESTS
-from tests.policies.tables import BUCKET, BY_ANOTHER_WAY, NONE_MAY, Row, of_others, requests
-from tests.policies.tables import MAY as MAY_OTHERWISE
+from tests.policies.tables import BUCKET, BY_ANOTHER_WAY, MAY, NONE_MAY, TRITON, Row, of_others, requests
 from tests.policies.world import ACCOUNT, KEY, Role, World, arn, world_of
 from tests.stacks.everything import everything
 from tritonstack.iam_policies import Request, Statement, Verdict, applies, evaluate
 
-MAY = {**MAY_OTHERWISE, **LOAD_TESTS}
 OF_ONE_ROLE = {"s3:DeleteBucket"}
 """What no role may, but for the one whose table names it."""
 
@@ -190,17 +187,18 @@ def test_the_key_lets_no_other_service_in_by_itself(world: World, service: str) 
     assert not key_verdict(world, service, "kms:Decrypt", {"aws:SourceAccount": ACCOUNT})
 
 
-OURS = {"aws:PrincipalAccount": ACCOUNT}
+OURS, THEIRS = {"aws:PrincipalAccount": ACCOUNT}, {"aws:PrincipalAccount": "999999999999"}
+LAYERS = "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/layer"
 
 
 @pytest.mark.parametrize(
     ("service", "call", "context", "let_through"),
     [
         ("s3", ("s3:GetObject", f"{BUCKET}/endpoints/e0/24.09-t4/a"), OURS, True),
-        ("s3", ("s3:GetObject", f"{BUCKET}/endpoints/e0/24.09-t4/a"), {"aws:PrincipalAccount": "999999999999"}, False),
+        ("s3", ("s3:GetObject", f"{BUCKET}/endpoints/e0/24.09-t4/a"), THEIRS, False),
         ("s3", ("s3:PutObject", "arn:aws:s3:::another/a"), OURS, False),
-        ("s3", ("s3:GetObject", "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/layer"), {}, True),
-        ("s3", ("s3:PutObject", "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/layer"), {}, False),
+        ("s3", ("s3:GetObject", LAYERS), {}, True),
+        ("s3", ("s3:PutObject", LAYERS), {}, False),
         ("s3", ("s3:GetObject", f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-us-east-1/source.zip"), OURS, True),
         ("s3", ("s3:PutObject", f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-us-east-1/source.zip"), OURS, False),
         ("s3", ("s3:GetObject", "arn:aws:s3:::data-of-ours/a"), OURS, True),
@@ -210,12 +208,7 @@ OURS = {"aws:PrincipalAccount": ACCOUNT}
         ("ssm", ("ssm:GetParameter", arn("ssm", "parameter/tritonstack/local/e0/fast")), OURS, True),
         ("ssm", ("ssm:PutParameter", arn("ssm", "parameter/tritonstack/local/e0/fast")), OURS, False),
         ("ssm", ("ssm:GetParameter", arn("ssm", "parameter/tritonstack/prod/e0/fast")), OURS, False),
-        (
-            "ecr.api",
-            ("ecr:BatchGetImage", "arn:aws:ecr:us-east-1:763104351884:repository/sagemaker-tritonserver"),
-            OURS,
-            True,
-        ),
+        ("ecr.api", ("ecr:BatchGetImage", TRITON), OURS, True),
         ("ecr.dkr", ("ecr:BatchGetImage", arn("ecr", "repository/another")), OURS, False),
         (
             "sagemaker.api",
@@ -239,9 +232,9 @@ OURS = {"aws:PrincipalAccount": ACCOUNT}
         ("sagemaker.api", ("sagemaker:DeleteModel", arn("sagemaker", "model/any")), OURS, False),
         ("monitoring", ("cloudwatch:GetMetricStatistics", "*"), OURS, True),
         ("monitoring", ("cloudwatch:PutMetricData", "*"), OURS, False),
-        ("monitoring", ("cloudwatch:GetMetricStatistics", "*"), {"aws:PrincipalAccount": "999999999999"}, False),
+        ("monitoring", ("cloudwatch:GetMetricStatistics", "*"), THEIRS, False),
         ("kms", ("kms:Decrypt", KEY), OURS, True),
-        ("kms", ("kms:Decrypt", KEY), {"aws:PrincipalAccount": "999999999999"}, False),
+        ("kms", ("kms:Decrypt", KEY), THEIRS, False),
     ],
 )
 def test_vpc_endpoints_let_through_what_the_environment_does_and_nothing_else(

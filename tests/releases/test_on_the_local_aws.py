@@ -27,6 +27,14 @@ from tritonstack.releases import rollback as rollback_module
 from tritonstack.releases.records import DeployedSet, deployed_set
 
 
+@pytest.fixture
+def updated(deployment: Deployment) -> Deployment:
+    """A deployment whose model got another digest."""
+    deployment.deploy({"bert": A})
+    deployment.deploy({"bert": B})
+    return deployment
+
+
 def _releases(deployment: Deployment, *arguments: str) -> Any:
     result = CliRunner().invoke(
         releases.releases_command, [deployment.name, *arguments, "--json"], catch_exceptions=False
@@ -58,19 +66,17 @@ def test_a_rolled_back_deployment_brings_back_what_a_manual_rollback_had_chosen(
 
 
 def test_credentials_that_end_before_a_record_is_written_leave_it_and_the_same_command_goes_on(
-    deployment: Deployment,
+    updated: Deployment,
 ) -> None:
-    deployment.deploy({"bert": A})
-    deployment.deploy({"bert": B})
     fault = {"operation": "PutParameter", "status": 400, "code": "ExpiredTokenException", "times": 1}
-    request = urllib.request.Request(f"{deployment.aws.url}/_tritonstack/faults", json.dumps(fault).encode())  # noqa: S310
+    request = urllib.request.Request(f"{updated.aws.url}/_tritonstack/faults", json.dumps(fault).encode())  # noqa: S310
     urllib.request.urlopen(request, timeout=10).close()  # noqa: S310
     with pytest.raises(WorkFailedError, match="ExpiredTokenException") as caught:
-        _rollback(deployment, "bert", "--yes")
+        _rollback(updated, "bert", "--yes")
     assert credentials_ended(caught.value)
-    assert deployment.records() == {"bert": B}
-    assert _rollback(deployment, "bert", "--yes").exit_code == 0
-    assert deployment.records() == {"bert": A}
+    assert updated.records() == {"bert": B}
+    assert _rollback(updated, "bert", "--yes").exit_code == 0
+    assert updated.records() == {"bert": A}
 
 
 def test_a_deployment_of_something_else_leaves_a_rolled_back_record_alone(deployment: Deployment) -> None:
@@ -81,15 +87,13 @@ def test_a_deployment_of_something_else_leaves_a_rolled_back_record_alone(deploy
     assert deployment.records() == {"bert": A, "resnet": C}
 
 
-def test_a_new_platform_is_refused_while_it_lacks_a_moved_records_archive(deployment: Deployment) -> None:
-    deployment.deploy({"bert": A})
-    deployment.deploy({"bert": B})
-    _rollback(deployment, "bert", "--yes")
-    assert deployment.deploy({"bert": B}, platform=OTHER) == "UPDATE_ROLLBACK_COMPLETE"
-    assert f"endpoints/digits/{OTHER}/bert.{A}.tar.gz" in deployment.aws.failures(deployment.stack())
-    deployment.publish({"bert": A}, platform=OTHER)
-    assert deployment.deploy({"bert": B}, platform=OTHER) == "UPDATE_COMPLETE"
-    assert deployment.records() == {"bert": A}
+def test_a_new_platform_is_refused_while_it_lacks_a_moved_records_archive(updated: Deployment) -> None:
+    _rollback(updated, "bert", "--yes")
+    assert updated.deploy({"bert": B}, platform=OTHER) == "UPDATE_ROLLBACK_COMPLETE"
+    assert f"endpoints/digits/{OTHER}/bert.{A}.tar.gz" in updated.aws.failures(updated.stack())
+    updated.publish({"bert": A}, platform=OTHER)
+    assert updated.deploy({"bert": B}, platform=OTHER) == "UPDATE_COMPLETE"
+    assert updated.records() == {"bert": A}
 
 
 def test_a_deleted_stack_leaves_no_parameter(deployment: Deployment) -> None:
@@ -142,24 +146,20 @@ def test_releases_says_where_a_record_differs_from_what_is_deployed_and_how_to_m
     assert deployment.records()["lost"] == A
 
 
-def test_without_yes_nothing_moves(deployment: Deployment) -> None:
-    deployment.deploy({"bert": A})
-    deployment.deploy({"bert": B})
-    result = _rollback(deployment, "bert")
+def test_without_yes_nothing_moves(updated: Deployment) -> None:
+    result = _rollback(updated, "bert")
     assert f"{B} → {A}" in result.stdout
     assert "--yes" in result.stdout
-    assert deployment.records() == {"bert": B}
+    assert updated.records() == {"bert": B}
 
 
-def test_an_archive_that_the_platform_lacks_is_copied_from_the_one_before(deployment: Deployment) -> None:
-    deployment.deploy({"bert": A})
-    deployment.deploy({"bert": B})
-    deployment.deploy({"bert": B}, platform=OTHER)
-    assert f"bert.{A}.tar.gz" not in deployment.archives(platform=OTHER)
-    result = _rollback(deployment, "bert", "--yes")
+def test_an_archive_that_the_platform_lacks_is_copied_from_the_one_before(updated: Deployment) -> None:
+    updated.deploy({"bert": B}, platform=OTHER)
+    assert f"bert.{A}.tar.gz" not in updated.archives(platform=OTHER)
+    result = _rollback(updated, "bert", "--yes")
     assert "60 seconds" in result.stdout
-    assert f"bert.{A}.tar.gz" in deployment.archives(platform=OTHER)
-    assert deployment.records() == {"bert": A}
+    assert f"bert.{A}.tar.gz" in updated.archives(platform=OTHER)
+    assert updated.records() == {"bert": A}
 
 
 def test_a_model_on_two_endpoints_has_to_be_named_with_one(deployment: Deployment) -> None:
@@ -175,14 +175,11 @@ def test_a_model_on_two_endpoints_has_to_be_named_with_one(deployment: Deploymen
 
 @pytest.mark.parametrize(("to", "said"), [(C, "never had"), (B, "is the current digest"), ("../etc", "never had")])
 def test_an_unknown_digest_and_the_current_one_are_refused_with_the_known_ones(
-    deployment: Deployment, to: str, said: str
+    updated: Deployment, to: str, said: str
 ) -> None:
-    deployment.deploy({"bert": A})
-    deployment.deploy({"bert": B})
     with pytest.raises(InputError, match=said) as caught:
-        _rollback(deployment, "bert", "--to", to, "--yes")
-    assert caught.value.problems[0].allowed == A
-    assert deployment.records() == {"bert": B}
+        _rollback(updated, "bert", "--to", to, "--yes")
+    assert (caught.value.problems[0].allowed, updated.records()) == (A, {"bert": B})
 
 
 def test_a_digest_that_was_published_and_never_recorded_may_be_named(deployment: Deployment) -> None:
@@ -208,9 +205,7 @@ def test_an_endpoint_that_is_not_deployed_is_refused(deployment: Deployment) -> 
         _rollback(deployment, "bert", "--yes")
 
 
-def test_while_a_deployment_is_under_way_nothing_moves(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    deployment.deploy({"bert": A})
-    deployment.deploy({"bert": B})
+def test_while_a_deployment_is_under_way_nothing_moves(updated: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def under_way(*arguments: Any, **named: Any) -> DeployedSet:
         found = deployed_set(*arguments, **named)
@@ -219,50 +214,34 @@ def test_while_a_deployment_is_under_way_nothing_moves(deployment: Deployment, m
 
     monkeypatch.setattr(releases, "deployed_set", under_way)
     with pytest.raises(WorkFailedError, match="is UPDATE_IN_PROGRESS; wait"):
-        _rollback(deployment, "bert", "--yes")
-    assert deployment.records() == {"bert": B}
+        _rollback(updated, "bert", "--yes")
+    assert updated.records() == {"bert": B}
 
 
-def test_what_somebody_else_moved_meanwhile_is_not_moved_again(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("moves", ["record", "platform"])
+def test_what_somebody_else_moved_meanwhile_is_not_touched(
+    updated: Deployment, monkeypatch: pytest.MonkeyPatch, moves: str
 ) -> None:
-    deployment.deploy({"bert": A})
-    deployment.deploy({"bert": B})
-
     def meanwhile(*_: Any, **__: Any) -> str:
-        deployment.parameter(f"/tritonstack/{deployment.name}/digits/bert", C)
+        if moves == "record":
+            updated.parameter(f"/tritonstack/{updated.name}/digits/bert", C)
+        else:
+            updated.deploy({"bert": B}, platform=OTHER)
         return "there already"
 
     monkeypatch.setattr(releases, "ensure_archive", meanwhile)
-    with pytest.raises(WorkFailedError, match=f"moved meanwhile, to {C}"):
-        _rollback(deployment, "bert", "--yes")
-    assert deployment.records() == {"bert": C}
+    message = f"moved meanwhile, to {C}" if moves == "record" else "another platform by now"
+    with pytest.raises(WorkFailedError, match=message):
+        _rollback(updated, "bert", "--yes")
+    assert updated.records() == {"bert": C if moves == "record" else B}
 
 
-def test_an_endpoint_that_got_another_platform_meanwhile_is_not_touched(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    deployment.deploy({"bert": A})
-    deployment.deploy({"bert": B})
-
-    def meanwhile(*_: Any, **__: Any) -> str:
-        deployment.deploy({"bert": B}, platform=OTHER)
-        return "there already"
-
-    monkeypatch.setattr(releases, "ensure_archive", meanwhile)
-    with pytest.raises(WorkFailedError, match="another platform by now"):
-        _rollback(deployment, "bert", "--yes")
-    assert deployment.records() == {"bert": B}
-
-
-def test_an_account_other_than_the_files_is_refused(deployment: Deployment) -> None:
-    deployment.deploy({"bert": A})
-    deployment.deploy({"bert": B})
-    file = deployment.project / "environments" / f"{deployment.name}.yaml"
+def test_an_account_other_than_the_files_is_refused(updated: Deployment) -> None:
+    file = updated.project / "environments" / f"{updated.name}.yaml"
     file.write_text(file.read_text().replace("123456789012", "210987654321"))
     with pytest.raises(InputError, match="210987654321"):
-        _rollback(deployment, "bert", "--yes")
-    assert deployment.records() == {"bert": B}
+        _rollback(updated, "bert", "--yes")
+    assert updated.records() == {"bert": B}
 
 
 def test_a_stack_of_another_kind_is_no_deployed_set(deployment: Deployment) -> None:

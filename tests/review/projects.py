@@ -47,6 +47,13 @@ def git(folder: Path, *arguments: str) -> str:
     return ran.stdout
 
 
+def commit(folder: Path, message: str) -> str:
+    """Commit all that is there. Returns the commit."""
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--allow-empty", "--message", message)
+    return git(folder, "rev-parse", "HEAD").strip()
+
+
 def synthesised(folder: Path, template: Template) -> None:
     """Make this template what the project's app synthesises."""
     shutil.rmtree(folder / "assembly", ignore_errors=True)

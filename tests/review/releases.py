@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.releases.deployment import manifest
 from tests.review.small import Template, resource, serving, stack
-from tritonstack.adapters import Adapters
-from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, ModelEntry, SampleEntry
+from tritonstack.models.manifest import EngineEntry
 from tritonstack.models.recipe import Dependency
 from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot
 
@@ -26,17 +26,7 @@ def release_stack(
     variant: Mapping[str, Any] | None = None,
     region: str | None = "us-east-1",
 ) -> StackSnapshot:
-    """The stack ``serving-<endpoint>`` as our constructs make it.
-
-    Args:
-        models: model → digest.
-        endpoint: the endpoint's name in the environment ``dev``.
-        platform: of its archives.
-        dependencies: model → what the build set says of it; None for a stack without build set.
-        order: members of the build set to take in place of the usual ones.
-        variant: as in ``serving``.
-        region: the stack's.
-    """
+    """The stack ``serving-<endpoint>`` as our constructs make it."""
     image = "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"
     records: Template = {
         "Records": resource(
@@ -85,41 +75,14 @@ def write_manifest(
     seconds: Mapping[str, float] | None = None,
     stand_in: bool = False,
 ) -> None:
-    """A manifest as ``tritonstack build`` leaves it.
-
-    Args:
-        folder: of the archives.
-        model: the archive's model.
-        digest: its digest.
-        target: what it was built for.
-        dependency: what its bytes depend on.
-        sizes: of the .tar.gz and of the tar inside.
-        seconds: step → seconds of its engine's build; None where it has no engine.
-        stand_in: whether a stand-in built the engine.
-    """
-    packed, unpacked = sizes
-    entry = ArchiveEntry(
-        file=f"{model}.{digest}.tar.gz", bytes=packed, sha256="0" * 64, tar_bytes=unpacked, tar_sha256="0" * 64
-    )
-    manifest = Manifest(
-        name=model,
-        digest=digest,
-        description="Doubles a number.",
-        dependency=dependency,
-        target=target,
-        engines={} if seconds is None else {model: _engine(seconds, stand_in=stand_in)},
-        archive=entry,
-        model=ModelEntry(name=model, max_batch_size=0, inputs=(), outputs=()),
-        backends=("tensorrt",),
-        configs={},
-        adapters=Adapters(),
-        sample=SampleEntry(file="request.json", answer={}, tolerance=0.0),
-        figures={},
-        tools={},
-    )
+    """A manifest as ``tritonstack build`` leaves it."""
+    made = manifest(model, digest, b"")
+    archive = made.archive.model_copy(update={"bytes": sizes[0], "tar_bytes": sizes[1]})
+    engines = {} if seconds is None else {model: _engine(seconds, stand_in=stand_in)}
+    built = {"dependency": dependency, "target": target, "engines": engines, "archive": archive}
     path = folder / (target or "") / f"{model}.{digest}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(manifest.to_json(), encoding="utf-8")
+    path.write_text(made.model_copy(update=built).to_json(), encoding="utf-8")
 
 
 def _engine(seconds: Mapping[str, float], *, stand_in: bool) -> EngineEntry:

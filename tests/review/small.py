@@ -36,15 +36,7 @@ def serving(
     config: Mapping[str, Any] | None = None,
     **endpoint: Any,
 ) -> Template:
-    """A model, its configuration and its endpoint.
-
-    Args:
-        image: the container's.
-        variant: members of the production variant to take in place of the usual ones.
-        name: the endpoint's.
-        config: members of the configuration to add.
-        endpoint: members of the endpoint to add.
-    """
+    """A model, its configuration and its endpoint."""
     return {
         "Model": resource(MODEL, {"PrimaryContainer": {"Image": image}, "ExecutionRoleArn": "arn:role"}),
         "Config": resource(CONFIG, {"ProductionVariants": [{**VARIANT, **(variant or {})}], **(config or {})}),
@@ -62,14 +54,7 @@ def serving(
 def stack(
     resources: Template, *, name: str = "serving", sections: Template | None = None, **members: Any
 ) -> StackSnapshot:
-    """A stack's snapshot, in the normal form.
-
-    Args:
-        resources: logical id → resource, as a template has them.
-        name: the stack's.
-        sections: other sections of the template.
-        members: of the snapshot, in place of the usual ones.
-    """
+    """A stack's snapshot, in the normal form."""
     template = {"Resources": resources, **(sections or {})}
     made = StackSnapshot(
         name=name,
@@ -125,16 +110,7 @@ def write_assembly(
     stage: str | None = "dev",
     report: Mapping[str, Any] | None = None,
 ) -> Path:
-    """A cloud assembly with one stack ``serving``, as the CDK lays it out. Returns its folder.
-
-    Args:
-        folder: where to.
-        template: the stack's.
-        metadata: construct path in the stack → entries.
-        files: the asset manifest's ``files``.
-        stage: the stage that the stack stands in; None for none.
-        report: the validation report.
-    """
+    """A cloud assembly with one stack ``serving``, as the CDK lays it out. Returns its folder."""
     display = "serving" if stage is None else f"{stage}/serving"
     inner = folder if stage is None else folder / f"assembly-{stage}"
     artifacts = {

@@ -21,6 +21,12 @@ def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "project")
 
 
+def new_file(project: Path, name: str) -> None:
+    (project / name).parent.mkdir(parents=True, exist_ok=True)
+    (project / name).write_text("new\n")
+    git(project, "add", name)
+
+
 def changed(project: Path, old: Snapshots, new: Snapshots) -> ReviewDocument:
     base = Base(ref="main", commit=git(project, "rev-parse", "main").strip(), chosen=True)
     return document_of(report_of(old, new, base=base, known=PRICES))
@@ -67,38 +73,26 @@ def test_an_environment_whose_file_is_gone_is_told_without_a_line(project: Path)
 
 def test_a_change_that_no_known_file_causes_is_told_all_the_same(project: Path) -> None:
     git(project, "checkout", "-q", "main", "--", "environments")
-    (project / "elsewhere.txt").write_text("new\n")
-    git(project, "add", "elsewhere.txt")
+    new_file(project, "elsewhere.txt")
     [told] = annotations_of(rich(project), project=project)
     assert (told.file, told.title) == ("", "review: dev")
     assert told.message.startswith("2 replaced; 1 removed; ")
 
 
-def test_the_catalogue_and_the_settings_code_make_templates_too(project: Path) -> None:
-    (project / "tritonstack" / "catalogue").mkdir(parents=True)
-    (project / "tritonstack" / "catalogue" / "releases.json").write_text("{}\n")
-    git(project, "add", "tritonstack")
-    files = [each.file for each in annotations_of(rich(project), project=project)]
-    assert "tritonstack/catalogue/releases.json" in files
+@pytest.mark.parametrize("name", ["stacks/one.py", "tritonstack/catalogue/releases.json"])
+def test_a_changed_construct_or_catalogue_is_told_the_verdict_of_every_environment(project: Path, name: str) -> None:
+    new_file(project, name)
+    [told] = [each for each in annotations_of(rich(project), project=project) if each.file == name]
+    first, second = told.message.splitlines()
+    assert (first, second.startswith("dev: 2 replaced; ")) == ("This change as a whole:", True)
 
 
 def test_a_changed_file_of_a_function_is_told_which_functions_run_it(project: Path) -> None:
-    (project / "lambda").mkdir()
-    (project / "lambda" / "a.py").write_text("new\n")
-    git(project, "add", "lambda")
+    new_file(project, "lambda/a.py")
     old, new = (stack(before(), assets=code("Handler/Code", **{"lambda/a": each})) for each in "12")
     told = annotations_of(changed(project, of(old), of(new)), project=project)
     mine = [(each.file, each.line, each.message) for each in told if "code" in each.title]
     assert mine == [("lambda/a.py", 1, "Other code of dev/serving/Handler/Code.")]
-
-
-def test_a_changed_construct_is_told_the_verdict_of_every_environment(project: Path) -> None:
-    (project / "stacks").mkdir()
-    (project / "stacks" / "one.py").write_text("new\n")
-    git(project, "add", "stacks")
-    told = [each for each in annotations_of(rich(project), project=project) if each.file == "stacks/one.py"]
-    assert [each.message.splitlines()[0] for each in told] == ["This change as a whole:"]
-    assert told[0].message.splitlines()[1].startswith("dev: 2 replaced; ")
 
 
 def test_nothing_is_said_where_nothing_changes(project: Path) -> None:

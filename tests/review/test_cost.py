@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.review.projects import commit, git
 from tests.review.small import Template, of, resource, serving, stack
-from tests.review.test_git import commit, git
 from tests.review.test_traffic import CANARY, ROLLING
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack.review.compare import compare

@@ -21,16 +21,8 @@ def told() -> str:
 def test_it_begins_with_the_marker_and_a_line_for_every_environment(told: str) -> None:
     assert told.startswith(f"{MARKER}\n")
     rows = re.findall(r"^\| `(\w+)` \| \S+ ([\w ]+) \|", told, flags=re.M)
-    assert rows == [
-        ("dev", "look closely"),
-        ("lost", "look closely"),
-        ("new", "look closely"),
-        ("prod", "nothing changes"),
-    ]
-
-
-def test_it_is_the_same_for_the_same_input(told: str) -> None:
-    assert markdown(document(fail_on="replacement")) == told
+    close = dict.fromkeys(("dev", "lost", "new"), "look closely")
+    assert dict(rows) == {**close, "prod": "nothing changes"}
 
 
 def test_it_says_what_it_compares_with_and_what_the_policy_refuses(told: str) -> None:
@@ -70,19 +62,10 @@ def test_the_cost_is_a_table_of_both_ends(told: str) -> None:
     assert "| USD/month | 730 hours | 548 → 1,095 | 548 → 1,095 |" in told
 
 
-def test_a_property_is_a_difference_with_signs(told: str) -> None:
+def test_a_property_is_a_difference_with_signs_and_what_is_long_is_folded(told: str) -> None:
     assert "  @@ BucketName @@ replaces it\n  - models\n  + other-models\n" in told
-
-
-def test_what_is_long_is_folded(told: str) -> None:
     [folded] = re.findall(r"<details><summary>4 properties</summary>(.*?)</details>", told, flags=re.S)
     assert "name-029" in folded
-
-
-def test_of_a_stack_that_the_app_lost_no_resource_is_told_to_go(told: str) -> None:
-    [lost] = re.findall(r"^## `lost`\n(.*?)^## ", told, flags=re.M | re.S)
-    assert "lost-serving stays until it is deleted" in lost
-    assert "Removed" not in lost
 
 
 def test_text_of_a_template_is_no_markdown_and_calls_nobody(told: str) -> None:
@@ -131,10 +114,6 @@ def test_a_long_report_is_cut_what_hurts_least_first_with_a_sentence_of_it() -> 
     assert end.startswith("**Cut, for a comment takes 65,536 characters.** Left out: properties of dev/serving/T")
     assert end.endswith("All of it is in [this run](https://example.com/1).")
     assert "`serving/T299` AWS::SNS::Topic" in told
-
-
-def test_a_report_that_is_far_too_long_keeps_its_verdicts() -> None:
-    told = big(3000)
-    assert len(told.encode("utf-16-le")) // 2 <= LIMIT
-    assert "| `dev` |" in told
-    assert "and the last parts of it" in told
+    longer = big(3000)
+    assert len(longer.encode("utf-16-le")) // 2 <= LIMIT
+    assert all(words in longer for words in ("| `dev` |", "and the last parts of it"))

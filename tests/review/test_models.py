@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.review.projects import commit, git
 from tests.review.releases import A10G, T4, A, B, C, dev, release_stack, write_manifest
 from tests.review.reports import BASE
-from tests.review.test_git import commit, git
 from tritonstack.models.manifest import BuiltHere, CopyOfBucket, Sizes
 from tritonstack.review.document import document_of
 from tritonstack.review.models import CommittedReleases, ModelChange, ModelKind, endpoint_sizes, model_changes

@@ -31,25 +31,12 @@ def test_the_page_loads_nothing_and_runs_nothing(html: str) -> None:
     assert "default-src 'none'; style-src 'sha256-" in html
 
 
-def test_the_page_is_the_same_for_the_same_input(html: str) -> None:
-    assert page(document(fail_on="replacement")) == html
-
-
 def test_text_of_a_template_is_no_markup(html: str) -> None:
     assert "<b>name" not in html
     assert "old &lt;b&gt;name" in html
     evil = "</style><script>alert(1)</script>"
     old, new = ({**before(), "T": resource("AWS::SNS::Topic", {"DisplayName": each})} for each in ("a", evil))
     assert "<script" not in page(document(report(old, new)))
-
-
-def test_of_many_matches_of_a_policy_the_first_stand_and_the_rest_is_folded() -> None:
-    topics = {f"T{n}": resource("AWS::SNS::Topic", {}) for n in range(9)}
-    html = page(document(report({**before(), **topics}, before()), fail_on="removal"))
-    [refused] = re.findall(r'<section class="rejected">(.*?)</section>', html, flags=re.S)
-    assert refused.count("<li><code>removal</code> dev: serving: T") == 3
-    [folded] = re.findall(r"<summary>.*?6 more</summary>(.*?)</details>", refused, flags=re.S)
-    assert folded.count("is removed") == 6
 
 
 def test_every_link_of_the_contents_leads_somewhere_and_no_id_stands_twice(html: str) -> None:

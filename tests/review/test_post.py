@@ -86,14 +86,10 @@ def test_a_token_that_may_not_write_is_no_failure_but_said(
     )
 
 
-def test_an_api_that_fails_is_failed_work(
-    api: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    set_variables(monkeypatch, api)
-    (tmp_path / "r.md").write_text(f"{MARKER}\n")
+def test_an_api_that_fails_is_failed_work(api: StandIn) -> None:
     api.answer = 500
-    assert main([str(tmp_path / "r.md")]) == 1
-    assert "answered 500" in capsys.readouterr().err
+    with pytest.raises(WorkFailedError, match="answered 500"):
+        to(api).post(MARKER)
 
 
 def test_a_dry_run_asks_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

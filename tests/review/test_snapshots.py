@@ -16,7 +16,7 @@ from tests.stacks.app_process import ROOT
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.intrinsics import references
 from tritonstack.review.snapshot import Snapshots
-from tritonstack.review.stored import FOLDER, read_snapshots, texts_of, write_snapshots
+from tritonstack.review.stored import FOLDER, texts_of
 from tritonstack.review.write import out_of_date
 
 COMMITTED = ROOT / FOLDER
@@ -85,11 +85,6 @@ def test_they_do_not_depend_on_the_folder_of_the_assembly(
 ) -> None:
     shutil.copytree(assembly, tmp_path / "else where")
     assert texts_of(read_assembly(tmp_path / "else where")) == texts_of(synthesised)
-
-
-def test_they_read_as_they_were_written(synthesised: Snapshots, tmp_path: Path) -> None:
-    write_snapshots(synthesised, tmp_path)
-    assert read_snapshots(tmp_path) == synthesised
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])

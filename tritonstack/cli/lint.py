@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 
@@ -29,11 +29,7 @@ from tritonstack.models.lint.registry import (
 )
 from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import environment_file, project_folder
-
-if TYPE_CHECKING:
-    from tritonstack.config import Endpoint
 
 Format = Literal["text", "json", "annotations"]
 
@@ -82,7 +78,8 @@ def lint_command(
         served = _served_by(environment, folders)
     else:
         target = Target.of_names(release=release, instance_type=instance_type)
-        served = [Served(folder, target) for folder in folders or _all_folders()]
+        every = sorted(path.parent for path in (project_folder() / "model_repos").glob(f"*/{RECIPE}"))
+        served = [Served(folder, target) for folder in folders or every]
     chosen = list(dict.fromkeys(each.folder for each in served))
     findings = list(dict.fromkeys(_findings(served)))
     _print_findings(form, chosen, findings)
@@ -108,10 +105,6 @@ def _print_findings(form: Format, folders: Sequence[Path], findings: Sequence[Fi
         click.echo(annotation(finding) if form == "annotations" else str(finding))
 
 
-def _all_folders() -> tuple[Path, ...]:
-    return tuple(sorted(path.parent for path in (project_folder() / "model_repos").glob(f"*/{RECIPE}")))
-
-
 def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
     """The folders that an environment's endpoints serve, or those of ``folders`` alone, each with its endpoint."""
     from tritonstack.config import load_environment  # noqa: PLC0415  a folder alone needs no settings
@@ -122,7 +115,10 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
     served = [
         Served(
             source.folder,
-            _target(source, endpoint, environment, places),
+            dataclasses.replace(
+                Target.of_endpoint(endpoint, environment),
+                unpacked_bytes=unpacked_bytes(source, endpoint.platform, places),
+            ),
             frozenset({source.name}),
             (path, document.line(("endpoints", number, "release")) or 0),
         )
@@ -143,12 +139,6 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
         for each in served
         if each.folder.resolve() in wanted
     ]
-
-
-def _target(source: ArchiveSource, endpoint: Endpoint, environment: str, places: Places) -> Target:
-    """An endpoint as one archive sees it, with that archive's size where it is built."""
-    size = unpacked_bytes(source, endpoint.platform, places)
-    return dataclasses.replace(Target.of_endpoint(endpoint, environment), unpacked_bytes=size)
 
 
 @click.command("explain")

@@ -8,7 +8,6 @@ import re
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -285,7 +284,9 @@ def builders_command(*, environment: str, as_json: bool) -> None:
     Reads local files only. Exit code 2 where an engine cannot be built at all.
     """
     file = environment_file(environment)
-    plan = _plan(file)
+    settings = load_environment(file)
+    archives = resolved_models(settings, project_folder() / "model_repos", file=file)
+    plan = plan_engines(settings, archives, file=file)
     if as_json:
         click.echo(json.dumps(_builders_document(environment, plan), indent=2))
     elif plan.builds:
@@ -298,12 +299,6 @@ def builders_command(*, environment: str, as_json: bool) -> None:
         click.echo(f"no archive of {environment} needs a TensorRT engine")
     if plan.problems:
         raise InputError(plan.problems)
-
-
-def _plan(file: Path) -> EnginePlan:
-    settings = load_environment(file)
-    archives = resolved_models(settings, project_folder() / "model_repos", file=file)
-    return plan_engines(settings, archives, file=file)
 
 
 def _builders_table(plan: EnginePlan) -> Table:
@@ -337,7 +332,7 @@ def _builders_document(environment: str, plan: EnginePlan) -> dict[str, Any]:
     return {
         "environment": environment,
         "builds": [_planned_build(build) for build in plan.builds],
-        "refused": [_problem(problem) for problem in plan.problems],
+        "refused": list(map(dataclasses.asdict, plan.problems)),
     }
 
 
@@ -359,7 +354,3 @@ def _planned_build(build: PlannedBuild) -> dict[str, Any]:
         "endpoints": list(build.endpoints),
         "archives": list(build.archives),
     }
-
-
-def _problem(problem: Problem) -> dict[str, str | None]:
-    return dataclasses.asdict(problem)

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -72,19 +72,15 @@ class Steps:
     def step(self, name: str) -> Iterator[Step]:
         """Show ``name`` as running while the block runs, then its outcome and its time in seconds."""
         step = Step(name)
+        live = Live(step, console=self.console, transient=True, refresh_per_second=8)
         try:
-            with self._shown(step):
+            with live if self.console.is_terminal else self._logged(step):
                 yield step
         except BaseException:
             self._print(("✗ ", "red"), name, (f"  {step.elapsed:.1f} s", "dim"))
             raise
         outcome = f"  {step.detail}" if step.final and step.detail else ""
         self._print(("✓ ", "green"), name, (f"  {step.elapsed:.1f} s{outcome}", "dim"))
-
-    def _shown(self, step: Step) -> AbstractContextManager[object]:
-        if self.console.is_terminal:
-            return Live(step, console=self.console, transient=True, refresh_per_second=8)
-        return self._logged(step)
 
     @contextmanager
     def _logged(self, step: Step) -> Iterator[None]:

@@ -20,7 +20,7 @@ from tritonstack.aws_session import ConfiguredSession, Session
 from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.cli.session import local_option, require_account, session_of
 from tritonstack.client.model_client import ModelClient
-from tritonstack.client.releases import RECORD_SECONDS, ModelReference, Release, ReleaseRecords
+from tritonstack.client.releases import RECORD_SECONDS, ModelReference, ReleaseRecords
 from tritonstack.config import Environment, load_environment
 from tritonstack.engines.order import Order, build_set, served_by
 from tritonstack.engines.stored_archives import Place, stored_archives
@@ -271,9 +271,12 @@ def verify_command(*, environment: str, models: Sequence[str], as_json: bool, lo
         endpoints |= {endpoint.name for endpoint in settings.endpoints}
     verified, steps = [], Steps()
     for name in sorted(endpoints):
+        of_endpoint = tuple(release for release in releases if release.endpoint == name)
         with steps.step(f"verify {name}") as step:
-            verified.append(verifier.endpoint(name, _of(releases, name), say=step.say))
-            step.end_with(_summary(verified[-1]))
+            verified.append(verifier.endpoint(name, of_endpoint, say=step.say))
+            sound = sum(not model.problem for model in verified[-1].models)
+            summary = f"{sound} of {len(verified[-1].models)} models answer as expected"
+            step.end_with(verified[-1].problem or summary)
     if as_json:
         click.echo(json.dumps(as_document(environment, verified), indent=2))
     else:
@@ -336,16 +339,6 @@ def loads(endpoint: VerifiedEndpoint, settings: Environment) -> Iterator[str]:
         f"for it is rollout.slowest_load_seconds: {needed}"
         + ("." if now is None else f", which is {now:g}{': too short.' if now < slowest else '.'}")
     )
-
-
-def _of(releases: Sequence[Release], endpoint: str) -> tuple[Release, ...]:
-    return tuple(release for release in releases if release.endpoint == endpoint)
-
-
-def _summary(endpoint: VerifiedEndpoint) -> str:
-    failed = sum(bool(model.problem) for model in endpoint.models)
-    summary = f"{len(endpoint.models) - failed} of {len(endpoint.models)} models answer as expected"
-    return endpoint.problem or summary
 
 
 def _table(endpoint: VerifiedEndpoint) -> Table:

@@ -196,7 +196,9 @@ def command(
         compared, committed = base_of(base or DEFAULT_BASES, project)
         step.say("synthesising" if assembly is None else f"reading {assembly}")
         sides = sides_of(compared, committed, project=project, assembly=assembly)
-        known = Known.of_project(project, base=compared.commit, stores=_stores(manifests))
+        copies = [CopyOfBucket(folder=each, name=each.name) for each in manifests]
+        stores: tuple[ManifestStore, ...] = (*copies, BuiltHere(folder=LocalPaths.from_environment().archives))
+        known = Known.of_project(project, base=compared.commit, stores=stores)
         report = report_of(sides.before, sides.after, base=compared, known=known, notes=sides.notes)
         step.end_with(f"compared with {compared.ref} ({compared.commit[:12]})")
     matches = matches_of(report, words)
@@ -255,12 +257,6 @@ def _show_costs(name: str, project: Path, assembly: Path | None) -> None:
     for each in environments.values() if name == EVERY else (environments[name],):
         table = table_of(each, book=prices_of(each.name, base=None, project=project).after)
         show_costs(each.name, cost_table_entry(table, table), Console(highlight=False))
-
-
-def _stores(copies: Sequence[Path]) -> tuple[ManifestStore, ...]:
-    """Where manifests of archives are: copies of buckets, then what was built here."""
-    given = (CopyOfBucket(folder=each, name=each.name) for each in copies)
-    return (*given, BuiltHere(folder=LocalPaths.from_environment().archives))
 
 
 def _folders(document: ReviewDocument, project: Path) -> dict[str, str]:

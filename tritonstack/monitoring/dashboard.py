@@ -76,7 +76,9 @@ def dashboard_body(dashboard: Dashboard) -> str:
     widgets: list[dict[str, Any]] = []
     top = 0
     for section in dashboard.sections:
-        widgets.append(_title(section, top=top))
+        text = "\n".join([f"## {section.title}", " ".join(section.notes)])
+        place = {"x": 0, "y": top, "width": COLUMNS, "height": TITLE_HEIGHT}
+        widgets.append({"type": "text", **place, "properties": {"markdown": text}})
         top += TITLE_HEIGHT
         for number, graph in enumerate(section.graphs):
             row, column = divmod(number, COLUMNS // WIDTH)
@@ -84,12 +86,6 @@ def dashboard_body(dashboard: Dashboard) -> str:
             widgets.append({"type": "metric", **place, "properties": _properties(graph, region=dashboard.region)})
         top += -(-len(section.graphs) // (COLUMNS // WIDTH)) * HEIGHT
     return json.dumps({"periodOverride": "auto", "widgets": widgets}, ensure_ascii=False, separators=(",", ":"))
-
-
-def _title(section: Section, *, top: int) -> dict[str, Any]:
-    text = "\n".join([f"## {section.title}", " ".join(section.notes)])
-    place = {"x": 0, "y": top, "width": COLUMNS, "height": TITLE_HEIGHT}
-    return {"type": "text", **place, "properties": {"markdown": text}}
 
 
 def _properties(graph: Graph, *, region: str) -> dict[str, Any]:

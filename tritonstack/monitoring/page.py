@@ -167,7 +167,12 @@ def page(dashboard: Dashboard, figures: Figures, *, refresh_seconds: int | None 
                 "from the local AWS" if figures.local else f"from CloudWatch, {dashboard.region}",
             ),
             badges=[_badge(each) for each in sorted(figures.alarms, key=lambda alarm: [*STATES].index(alarm.state))],
-            sections=[_section(each, figures) for each in dashboard.sections],
+            sections=[
+                pages.Section(
+                    title=each.title, notes=each.notes, figures=[_figure(each, graph, figures) for graph in each.graphs]
+                )
+                for each in dashboard.sections
+            ],
             refresh_seconds=refresh_seconds,
         )
     )
@@ -181,11 +186,6 @@ def _badge(alarm: AlarmState) -> pages.Badge:
         title=alarm.description,
         link=runbook[1] if runbook else "",
     )
-
-
-def _section(section: Section, figures: Figures) -> pages.Section:
-    drawn = [_figure(section, graph, figures) for graph in section.graphs]
-    return pages.Section(title=section.title, notes=section.notes, figures=drawn)
 
 
 def _figure(section: Section, graph: Graph, figures: Figures) -> pages.Figure:

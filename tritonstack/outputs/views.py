@@ -65,9 +65,5 @@ def table(document: OutputsDocument) -> Table:
     made.add_column("field", no_wrap=True)
     made.add_column("value", overflow="fold")
     for path, value in fields(document):
-        made.add_row(".".join(path), value if value is not None else f"- ({_why(document, path)})")
+        made.add_row(".".join(path), value if value is not None else f"- ({document.absent['/' + '/'.join(path)]})")
     return made
-
-
-def _why(document: OutputsDocument, path: tuple[str, ...]) -> str:
-    return document.absent["/" + "/".join(path)]

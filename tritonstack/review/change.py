@@ -153,15 +153,12 @@ class FleetChange(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficChange:
-    """What a deployment does to the requests of one endpoint.
+    """What a deployment does to the requests of one endpoint. Other fields: ``document.TrafficEntry``.
 
     Attributes:
-        endpoint: the endpoint's SageMaker name, or its logical id where the name is generated.
         logical_id: of the AWS::SageMaker::Endpoint.
-        touched: whether requests move to another fleet, or fail; None where that is known only when deployed.
         update: how.
         fleet: what changes, by weight.
-        sentences: what happens.
     """
 
     endpoint: str
@@ -174,14 +171,10 @@ class TrafficChange:
 
 @dataclass(frozen=True, kw_only=True)
 class AssetChange:
-    """The files of one asset.
+    """The files of one asset. Other fields: ``document.FilesEntry``.
 
     Attributes:
-        path: construct path in the stack.
         kind: ``code`` or ``image``; a source never changes here.
-        new: names of files.
-        changed: likewise.
-        removed: likewise.
         users: logical ids of the resources that use it after the change, or before it for a removed asset.
     """
 

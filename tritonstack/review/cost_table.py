@@ -175,19 +175,18 @@ def _keyed(table: CostTable) -> dict[tuple[str, int], CostLine]:
 
 
 def _endpoint(name: str, cost: EndpointCost) -> CostLine:
+    def instances(variant: Variant) -> str:
+        counts = f"{variant.minimum}" + (f" to {variant.maximum}" if variant.minimum != variant.maximum else "")
+        return f"{counts} of {variant.instance_type or variant.reason}"
+
     return CostLine(
         name=f"endpoint {name}",
-        quantity=", ".join(_instances(each) for each in cost.variants) or "unknown",
+        quantity=", ".join(map(instances, cost.variants)) or "unknown",
         idle=cost.minimum,
         most=cost.maximum,
         grows=("data in and out of the instances",),
         unknown=tuple({**cost.minimum.unknown, **cost.maximum.unknown}),
     )
-
-
-def _instances(variant: Variant) -> str:
-    counts = f"{variant.minimum}" if variant.minimum == variant.maximum else f"{variant.minimum} to {variant.maximum}"
-    return f"{counts} of {variant.instance_type or variant.reason}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,12 +328,6 @@ def _config(resource: Resource) -> _Found | None:
     return _Found(fixed=fixed, grows=grows) if fixed or grows else None
 
 
-def _pipeline(resource: Resource) -> _Found:
-    if resource.properties.get("PipelineType") == "V2":
-        return _Found(grows={"minutes of actions": None})
-    return _Found(fixed={"pipeline of type V1": 1})
-
-
 def _parameter(resource: Resource) -> _Found | None:
     """Standard parameters are free."""
     tier = resource.properties.get("Tier", "Standard")
@@ -391,7 +384,16 @@ _KINDS = (
         use="logs",
     ),
     _Kind(name="CodeBuild projects", types=("AWS::CodeBuild::Project",), read=_project, use="builds"),
-    _Kind(name="pipelines", types=("AWS::CodePipeline::Pipeline",), read=_pipeline, use="pipeline actions"),
+    _Kind(
+        name="pipelines",
+        types=("AWS::CodePipeline::Pipeline",),
+        read=lambda pipeline: (
+            _Found(grows={"minutes of actions": None})
+            if pipeline.properties.get("PipelineType") == "V2"
+            else _Found(fixed={"pipeline of type V1": 1})
+        ),
+        use="pipeline actions",
+    ),
     _Kind(
         name="Lambda functions",
         types=("AWS::Lambda::Function",),

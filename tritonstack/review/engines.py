@@ -43,14 +43,10 @@ class BuildSite:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineBuild:
-    """One archive whose engine is to be built, once for all endpoints of the platform.
+    """One archive whose engine is to be built, once for all endpoints. Other fields: ``document.EngineEntry``.
 
     Attributes:
-        model: the model.
-        digest: of its inputs.
-        platform: release and GPU that the engine is for.
         endpoints: the endpoints that serve it, by their names in the environment, sorted.
-        certain: whether it is known that the archive needs an engine.
         site: where it is built.
         on_deploy: whether the deployment builds it. With ``builds: {on_deploy: false}`` it fails where the archive is
             missing.

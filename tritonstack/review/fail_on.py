@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import fnmatchcase
@@ -35,7 +35,7 @@ class Word:
         argument: whether what was given after the colon is right.
     """
 
-    matches: Callable[[EnvironmentReport, str], Iterator[str]]
+    matches: Callable[[EnvironmentReport, str], Iterable[str]]
     form: str = ""
     argument: Callable[[str], bool] = lambda given: not given
 
@@ -92,24 +92,10 @@ def _findings(report: EnvironmentReport, _given: str) -> Iterator[str]:
     yield from (f"{each.stack}: {each.path}: {each.rule}" for each in findings.new)
 
 
-def _acceptances(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    for each in report.changes.findings.accepted:
-        yield f"{each.stack}: {each.path}: {each.rule} is accepted: {each.accepted}"
-
-
-def _any(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    if report.changes.effect is not None:
-        yield report.verdict
-
-
 def _wider(report: EnvironmentReport) -> Iterator[tuple[str, PermissionChange]]:
     for each in report.parts.permissions:
         if each.kind is Direction.WIDER:
             yield f"{each.stack}: {each.principal} {each.statement}", each
-
-
-def _iam(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    yield from (sentence for sentence, _ in _wider(report))
 
 
 def _wildcards(report: EnvironmentReport, _given: str) -> Iterator[str]:
@@ -122,14 +108,6 @@ def _openings(report: EnvironmentReport, _given: str) -> Iterator[str]:
     for each in report.parts.openings:
         if each.kind is OpeningKind.OPENED:
             yield f"{each.stack}: {each.name} {each.sentence}"
-
-
-def _model_removal(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    yield from (each.sentence for each in report.parts.models if each.kind is ModelKind.REMOVED)
-
-
-def _engines(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    yield from (each.sentence for each in report.parts.engines)
 
 
 def _cost(report: EnvironmentReport, given: str) -> Iterator[str]:
@@ -153,10 +131,6 @@ def _unknown_cost(report: EnvironmentReport, _given: str) -> Iterator[str]:
             yield f"{each.endpoint}: {reason}"
 
 
-def _vulnerable_releases(report: EnvironmentReport, given: str) -> Iterator[str]:
-    yield from (each.sentence for each in report.parts.releases if each.added or given == "kept")
-
-
 def _is_type(given: str) -> bool:
     return not given or "::" in given or "*" in given
 
@@ -167,17 +141,28 @@ WORDS: Mapping[str, Word] = {
     "no-longer-kept": Word(_no_longer_kept, "no-longer-kept[:TYPE]", _is_type),
     "refused": Word(_effects(Effect.REFUSED)),
     "traffic": Word(_traffic),
-    "iam": Word(_iam),
+    "iam": Word(lambda report, _given: (sentence for sentence, _ in _wider(report))),
     "wildcard": Word(_wildcards),
     "opening": Word(_openings),
-    "model-removal": Word(_model_removal),
-    "engine": Word(_engines),
-    "vulnerable-release": Word(_vulnerable_releases, "vulnerable-release[:kept]", lambda given: given in {"", "kept"}),
+    "model-removal": Word(
+        lambda report, _given: (each.sentence for each in report.parts.models if each.kind is ModelKind.REMOVED)
+    ),
+    "engine": Word(lambda report, _given: (each.sentence for each in report.parts.engines)),
+    "vulnerable-release": Word(
+        lambda report, given: (each.sentence for each in report.parts.releases if each.added or given == "kept"),
+        "vulnerable-release[:kept]",
+        lambda given: given in {"", "kept"},
+    ),
     "cost": Word(_cost, "cost:+N%|cost:+N", lambda given: re.fullmatch(r"\+\d+(\.\d+)?%?", given) is not None),
     "unknown-cost": Word(_unknown_cost),
     "finding": Word(_findings),
-    "acceptance": Word(_acceptances),
-    "any": Word(_any),
+    "acceptance": Word(
+        lambda report, _given: (
+            f"{each.stack}: {each.path}: {each.rule} is accepted: {each.accepted}"
+            for each in report.changes.findings.accepted
+        )
+    ),
+    "any": Word(lambda report, _given: [] if report.changes.effect is None else [report.verdict]),
 }
 """What each matches: docs/review.md, "Policy"."""
 

@@ -60,7 +60,9 @@ def sets_of(stack: StackSnapshot) -> Iterator[ServedSet]:
         names = [each.properties.get("RecordPath") for each in records]
         named = [name.strip("/").rpartition("/")[2] for name in names if isinstance(name, str)]
         release, _, gpu = document["platform"].partition("-")
-        images = {str(each.properties.get("PrimaryContainer", {}).get("Image")) for each in _with_image(stack)}
+        models = stack.of_type("AWS::SageMaker::Model")
+        named_images = [each.properties.get("PrimaryContainer", {}).get("Image") for each in models]
+        images = {each for each in named_images if isinstance(each, str)}
         yield ServedSet(
             stack=stack.name,
             endpoint=named[0] if named else path,
@@ -86,11 +88,6 @@ def _endpoint_of(records: list[Resource], stack: StackSnapshot) -> str | None:
     waited = {name for each in records for name in each.attributes.get("DependsOn", [])}
     chosen = [each for each in endpoints if each in waited] or endpoints
     return chosen[0] if len(chosen) == 1 else None
-
-
-def _with_image(stack: StackSnapshot) -> list[Resource]:
-    models = stack.of_type("AWS::SageMaker::Model")
-    return [each for each in models if isinstance(each.properties.get("PrimaryContainer", {}).get("Image"), str)]
 
 
 # Earlier releases, to tell a rollback from a rebuild.
@@ -158,18 +155,11 @@ class ModelKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelChange:
-    """One model of one endpoint.
+    """One model of one endpoint. Other fields: ``document.ModelEntry``.
 
     Attributes:
-        kind: what happens.
-        stack: the stack's name in the environment.
-        endpoint: the endpoint's name in the environment.
-        model: the model.
-        before: its digest; None where it is added.
-        after: likewise; None where it is removed.
         size: of the archive after the change; of a removed model, of the one before.
         rebuilt_for_platform: whether the platform alone makes it another archive; None where that is unknown.
-        sentence: all of it in words.
     """
 
     kind: ModelKind

@@ -62,7 +62,8 @@ class PullRequest:
             MayNotWriteError: the token may not.
             WorkFailedError: GitHub's response is an error or no JSON, or there is none.
         """
-        found = next((each for each in self._comments() if self._is_ours(each)), None)
+        ours = (each for each in self._comments() if (each.get("user") or {}).get("login") == self.author)
+        found = next((each for each in ours if str(each.get("body") or "").startswith(MARKER)), None)
         if found is None:
             self._call("POST", f"/repos/{self.repository}/issues/{self.number}/comments", {"body": body})
             return f"comment on #{self.number} written"
@@ -70,10 +71,6 @@ class PullRequest:
             return f"comment on #{self.number} is as it should be"
         self._call("PATCH", f"/repos/{self.repository}/issues/comments/{int(found['id'])}", {"body": body})
         return f"comment on #{self.number} rewritten"
-
-    def _is_ours(self, comment: Mapping[str, Any]) -> bool:
-        author = (comment.get("user") or {}).get("login")
-        return author == self.author and str(comment.get("body") or "").startswith(MARKER)
 
     def _comments(self) -> Iterator[Mapping[str, Any]]:
         page = 1

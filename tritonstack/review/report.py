@@ -39,7 +39,7 @@ from tritonstack.review.models import (
     served_sets,
     sets_of,
 )
-from tritonstack.review.snapshot import PIPELINE, EnvironmentSnapshot, Snapshots, StackSnapshot
+from tritonstack.review.snapshot import PIPELINE, EnvironmentSnapshot, Snapshots
 from tritonstack.review.traffic import ENDPOINT, endpoint_name
 
 LEAST_BESIDE = Decimal("0.01")
@@ -278,17 +278,13 @@ def _releases(environment: EnvironmentSnapshot | None) -> Iterator[tuple[tuple[s
     stacks = {} if environment is None else environment.stacks
     for _, stack in sorted(stacks.items()):
         sets = {each.logical_id: each.platform.release for each in sets_of(stack)}
+        models = [each.properties.get("PrimaryContainer", {}) for each in stack.of_type("AWS::SageMaker::Model")]
+        tagged = {match[1] for each in models if (match := _TAG.search(str(each.get("Image", ""))))}
+        of_image = tagged.pop() if len(tagged) == 1 else None
         for endpoint in stack.of_type(ENDPOINT):
-            release = sets.get(endpoint.logical_id) or _release_of_image(stack)
+            release = sets.get(endpoint.logical_id) or of_image
             if release is not None:
                 yield (stack.name, endpoint_name(endpoint)), release
-
-
-def _release_of_image(stack: StackSnapshot) -> str | None:
-    """The release of the stack's containers, where their images' tags have one and the same."""
-    models = [each.properties.get("PrimaryContainer", {}) for each in stack.of_type("AWS::SageMaker::Model")]
-    found = {match[1] for each in models if (match := _TAG.search(str(each.get("Image", ""))))}
-    return found.pop() if len(found) == 1 else None
 
 
 # Verdicts.

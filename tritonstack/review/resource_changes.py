@@ -11,7 +11,7 @@ from typing import Literal
 from tritonstack.cloudformation.resource_schemas import CUSTOM, ReplacementRules, replacement_rules
 from tritonstack.review.change import ABSENT, Effect, PropertyChange, Replaces, ResourceChange
 from tritonstack.review.intrinsics import assets_in, is_function, references
-from tritonstack.review.snapshot import Json, Resource, StackSnapshot
+from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 
 Path = tuple[str | int, ...]
 Certainty = Literal["yes", "maybe"]
@@ -89,6 +89,18 @@ def renames(before: Mapping[str, Resource], after: Mapping[str, Resource]) -> di
         return f"{resource.type}\n{text.replace(json.dumps(resource.logical_id), '(logical id)')}"
 
     return _pairs(before, after, content)
+
+
+def renamed_ids(
+    before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None
+) -> dict[tuple[str, str], Resource]:
+    """Stack and old logical id → the resource after the change, of the ``renames`` of all its stacks."""
+    stacks = before.stacks.keys() & after.stacks.keys() if before is not None and after is not None else ()
+    return {
+        (name, old): after.stacks[name].resources[new]  # type: ignore[union-attr]  # both are there
+        for name in stacks
+        for new, old in renames(before.stacks[name].resources, after.stacks[name].resources).items()  # type: ignore[union-attr]
+    }
 
 
 def _pairs(

@@ -12,7 +12,7 @@ from tritonstack.iam_policies import cidr_covers, listed
 from tritonstack.review.access.permissions import Direction, PermissionChange, permission_changes
 from tritonstack.review.access.policies import SubjectKind
 from tritonstack.review.intrinsics import StackValues
-from tritonstack.review.resource_changes import renames
+from tritonstack.review.resource_changes import renamed_ids
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 
 
@@ -27,15 +27,7 @@ class OpeningKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class OpeningChange:
-    """One opening.
-
-    Attributes:
-        kind: what happens to it.
-        stack: the stack's name in its environment.
-        name: what is open or closed: a construct path, or the name of a resource outside the app.
-        sentence: what comes or goes, without its subject: ``lets in tcp 443 from 0.0.0.0/0``.
-        logical_id: of the resource that causes it, after the change or before it for a removed one.
-    """
+    """One opening. Fields: ``document.OpeningEntry``."""
 
     kind: OpeningKind
     stack: str
@@ -65,11 +57,7 @@ def opening_changes(
         after: None for a removed one.
         permissions: what ``permission_changes`` returns of them; None: it is called.
     """
-    renamed = {
-        (name, old): new
-        for name in (before.stacks.keys() & after.stacks.keys() if before and after else ())
-        for new, old in renames(before.stacks[name].resources, after.stacks[name].resources).items()  # type: ignore[union-attr]
-    }
+    renamed = {key: each.logical_id for key, each in renamed_ids(before, after).items()}
     old = [replace(each, owner=renamed.get((each.stack, each.owner), each.owner)) for each in _facts(before)]
     owners = frozenset((stack, renamed.get((stack, name), name)) for stack, name in _owners(before))
     changes = list(_compared(old, _facts(after), owners_before=owners, owners_after=_owners(after)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -12,7 +12,6 @@ from tritonstack.review.access.policies import (
     PRINCIPALS,
     Element,
     Grant,
-    Key,
     Source,
     Subject,
     SubjectKind,
@@ -22,7 +21,7 @@ from tritonstack.review.access.policies import (
     wildcards,
 )
 from tritonstack.review.intrinsics import StackValues
-from tritonstack.review.resource_changes import renames
+from tritonstack.review.resource_changes import renamed_ids
 from tritonstack.review.snapshot import EnvironmentSnapshot, Findings, Json, StackSnapshot
 
 
@@ -37,24 +36,17 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PermissionChange:
-    """One statement about a permission.
+    """One statement about a permission. Other fields: ``document.PermissionEntry``.
 
     Attributes:
-        kind: whether it grows.
-        stack: the stack's name in its environment.
         principal: construct path of the role or the resource that the policy is of.
         type: of that resource; None outside the app.
         about: what the policy is to it.
-        statement: what changes, a sentence without its subject: ``may now: s3:GetObject on …``.
         allows: False for a Deny.
         who: principals of a trust policy or of a resource's policy; empty in an identity's.
         actions: sorted.
         resources: sorted.
-        conditions: tests that a request must pass.
-        wildcards: each with the reason why it is accepted, where a policy finding has one.
-        other_accounts: accounts among the principals that are not the stack's.
         whole: whether the role or the resource itself is new or removed.
-        logical_id: of the resource with the statement, after the change or before it for a removed one.
         source: the property there: ``PolicyDocument.Statement[ReadArchives]``.
     """
 
@@ -95,28 +87,16 @@ def permission_changes(
         before: None for a new environment.
         after: None for a removed one.
     """
-    old, new = _by_new_ids(subjects_of(before), before, after), subjects_of(after)
+    moved = {key: each.logical_id for key, each in renamed_ids(before, after).items() if each.type in PRINCIPALS}
+    # The subjects before, with the logical ids that identities have after.
+    old = {(key[0], moved.get(key[:2], key[1]), key[2]): each for key, each in subjects_of(before).items()}
+    new = subjects_of(after)
     changes: list[PermissionChange] = []
     for key, subject in sorted({**old, **new}.items(), key=lambda item: item[0]):
         changes += _Comparison(subject, old.get(key), new.get(key), before=before, after=after).changes()
     for name in sorted(before.stacks.keys() & after.stacks.keys()) if before and after else ():
         changes += _role_changes(before.stacks[name], after.stacks[name])  # type: ignore[union-attr]  # both are there
     return tuple(sorted(changes, key=lambda each: each.order))
-
-
-def _by_new_ids(
-    subjects: Mapping[Key, Subject], before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None
-) -> Mapping[Key, Subject]:
-    """The subjects before, with the logical ids that identities have after."""
-    if before is None or after is None:
-        return subjects
-    moved = {
-        (stack, old): new
-        for stack in before.stacks.keys() & after.stacks.keys()
-        for new, old in renames(before.stacks[stack].resources, after.stacks[stack].resources).items()
-        if after.stacks[stack].resources[new].type in PRINCIPALS
-    }
-    return {(stack, moved.get((stack, name), name), kind): each for (stack, name, kind), each in subjects.items()}
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
@@ -220,28 +220,40 @@ def _word(word: str) -> str:
     return re.sub(r"([\\`*_\[\]|~])", r"\\\1", plain).replace("@", "@\u2060").replace("#", "#\u2060")
 
 
+def _units(value: str) -> int:
+    """Characters as GitHub counts them: in UTF-16."""
+    return len(value.encode("utf-16-le")) // 2
+
+
 def _cut(blocks: list[Block], limit: int, whole: str) -> str:
-    def joined() -> str:
-        body = "\n".join(each.text.rstrip("\n") + "\n" for each in blocks)
+    texts = [each.text.rstrip("\n") + "\n" for each in blocks]
+    size = sum(_units(each) + 1 for each in texts) - 1
+    cut: list[str] = []
+
+    def end() -> str:
         if not cut:
-            return body
+            return ""
         named = sorted({each for each in cut if each})
         listed = ", ".join(map(text, named[:5])) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
         rest = "" if all(cut) else ", and the last parts of it"
-        end = f"**Cut, for a comment takes {LIMIT:,} characters.** Left out: {listed}{rest}. All of it is {whole}.\n"
-        return f"{body}\n{end}"
+        return f"\n**Cut, for a comment takes {LIMIT:,} characters.** Left out: {listed}{rest}. All of it is {whole}.\n"
 
     def too_long() -> bool:
-        return len(joined().encode("utf-16-le")) // 2 > limit
+        return size > limit or size + _units(end()) > limit
 
-    cut: list[str] = []
     order = [number for number, each in enumerate(blocks) if each.short is not None]
     for number in sorted(order, key=lambda number: (blocks[number].rank, -number)):
         if not too_long():
             break
+        short = (blocks[number].short or "").rstrip("\n") + "\n"
+        size += _units(short) - _units(texts[number])
+        texts[number] = short
         cut.append(blocks[number].about)
-        blocks[number] = replace(blocks[number], text=blocks[number].short or "")
-    while len(blocks) > 1 and too_long():
-        blocks.pop()
+    while len(texts) > 1 and too_long():
+        size -= _units(texts.pop()) + 1
         cut.append("")
-    return f"{MARKER}\nThe report is too long for here. All of it is {whole}.\n" if too_long() else joined()
+    return (
+        f"{MARKER}\nThe report is too long for here. All of it is {whole}.\n"
+        if too_long()
+        else "\n".join(texts) + end()
+    )
