@@ -313,13 +313,7 @@ def _environment(report: EnvironmentReport) -> EnvironmentEntry:
         level=report.level,
         verdict=tuple(map(PhraseEntry.model_validate, report.phrases)),
         traffic=tuple(
-            TrafficEntry(
-                stack=stack.name,
-                endpoint=each.endpoint,
-                touched=each.touched,
-                update=each.update.value,
-                sentences=each.sentences,
-            )
+            TrafficEntry.model_validate({"stack": stack.name, **vars(each)})
             for stack in stacks
             for each in stack.traffic
         ),
@@ -330,14 +324,14 @@ def _environment(report: EnvironmentReport) -> EnvironmentEntry:
         models=tuple(map(ModelEntry.model_validate, parts.models)),
         archives=tuple(_archives(each) for each in parts.archives),
         engines=tuple(
-            EngineEntry(
-                model=each.model,
-                digest=each.digest,
-                platform=str(each.platform),
-                certain=each.certain,
-                where=each.site.text,
-                last_seconds=each.seconds,
-                sentence=each.sentence,
+            EngineEntry.model_validate(
+                {
+                    **vars(each),
+                    "platform": str(each.platform),
+                    "where": each.site.text,
+                    "last_seconds": each.seconds,
+                    "sentence": each.sentence,
+                }
             )
             for each in parts.engines
         ),
@@ -374,14 +368,7 @@ def _resource(stack: str, change: ResourceChange) -> ResourceEntry:
 
 def _property(change: PropertyChange) -> PropertyEntry:
     before, after = texts_of(change.before, change.after)
-    return PropertyEntry(
-        name=change.name,
-        before=before,
-        after=after,
-        replaces=change.replaces.value,
-        follows=change.follows,
-        certain=change.certain,
-    )
+    return PropertyEntry.model_validate({**vars(change), "name": change.name, "before": before, "after": after})
 
 
 def texts_of(before: Json | Absent, after: Json | Absent) -> tuple[str | None, str | None]:
@@ -428,14 +415,7 @@ def _findings(report: EnvironmentReport) -> Iterator[FindingEntry]:
     )
     for kind, found in kinds:
         for each in found:
-            yield FindingEntry(
-                change=kind,
-                stack=each.stack,
-                path=each.path,
-                rule=each.rule,
-                reason=each.accepted,
-                description=each.description,
-            )
+            yield FindingEntry.model_validate({**vars(each), "change": kind, "reason": each.accepted})
 
 
 def _archives(sizes: EndpointSizes) -> ArchivesEntry:
