@@ -64,7 +64,8 @@ def code_of(error: BaseException) -> str:
 
 def invalid_settings(error: Exception) -> InputError:
     """The refusal of AWS settings (variables, profile) that boto3 cannot use."""
-    return InputError([Problem(field="AWS settings", found=str(error), allowed="what boto3 can use")])
+    advice = 'set AWS_REGION and AWS_PROFILE, or for the local AWS: eval "$(tritonstack local env)"'
+    return InputError([Problem(field="AWS settings", found=str(error), allowed="what boto3 can use", advice=advice)])
 
 
 EXPIRED_CODES = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired"})

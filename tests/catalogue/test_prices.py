@@ -59,7 +59,6 @@ def test_a_price_beside_instances_is_of_its_region_or_of_all() -> None:
 
 
 def own_prices(project: Path, usd: float, *, name: str = "ml.g4dn.xlarge", region: str = "us-east-1") -> Path:
-    """A project's price file with one price."""
     row = ListedPrice(usd_per_hour=usd, sku="A", usage_type=f"USE1-Host:{name}", effective="2026-11-01")
     prices = RegionPrices(published="2026-11-20T02:56:06Z", version="1", types={name: row})
     file = project / "prices.json"

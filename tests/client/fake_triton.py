@@ -89,7 +89,6 @@ def write_answer(request: Mapping[str, Any], arrays: Mapping[str, Array], *, mod
 
 
 def datatype_of(array: Array) -> str:
-    """KServe's name for an array's type."""
     if array.dtype == object:
         return "BYTES"
     return next(name for name, dtype in DTYPES.items() if array.dtype == dtype)

@@ -28,17 +28,14 @@ class FakeTime:
     slept: list[float] = field(default_factory=list)
 
     def sleep(self, seconds: float) -> None:
-        """Move the clock and remember it."""
         self.slept.append(seconds)
         self.seconds += seconds
 
     def clock(self, chance: float = 0.0) -> Clock:
-        """The client's view of it."""
         return Clock(now=lambda: self.seconds, sleep=self.sleep, chance=lambda: chance)
 
 
 def client_error(code: str, message: str = "said so", *, status: int = 400, **members: Any) -> ClientError:
-    """An error as botocore raises it."""
     metadata = {"HTTPStatusCode": status}
     response: Any = {"Error": {"Code": code, "Message": message}, "ResponseMetadata": metadata, **members}
     return ClientError(response, "Operation")
@@ -53,14 +50,12 @@ class FakeSsm:
     """Parameters; counts what is read, and fails where a test says so."""
 
     def __init__(self, parameters: dict[str, str]) -> None:
-        """Takes name → value."""
         self.parameters = parameters
         self.reads: list[str] = []
         self.failure: Exception | None = None
         self.meta = SimpleNamespace(endpoint_url="https://ssm.us-east-1.amazonaws.com")
 
     def get_parameter(self, *, Name: str) -> dict[str, Any]:  # noqa: N803  (boto3's own spelling)
-        """As SSM's GetParameter."""
         self._read(Name)
         if Name not in self.parameters:
             raise client_error("ParameterNotFound")
@@ -72,7 +67,6 @@ class FakeSsm:
         return self
 
     def paginate(self, *, Path: str, Recursive: bool) -> Iterator[dict[str, Any]]:  # noqa: N803
-        """Two parameters a page."""
         assert Recursive
         self._read(Path)
         found = [{"Name": n, "Value": v} for n, v in sorted(self.parameters.items()) if n.startswith(Path)]
@@ -100,7 +94,6 @@ class FakeS3:
         return self
 
     def paginate(self, *, Bucket: str, Prefix: str, Delimiter: str) -> list[dict[str, Any]]:  # noqa: N803
-        """The common prefixes."""
         assert (Bucket, Delimiter) == ("bucket", "/")
         if self.failure is not None:
             raise self.failure
@@ -131,7 +124,6 @@ Reply = tuple[int, dict[str, str], bytes]
 
 
 def error_reply(code: str, status: int, **members: Any) -> Reply:
-    """An error as SageMaker's runtime sends it."""
     headers = {"Content-Type": "application/json", "x-amzn-errortype": code}
     return status, headers, json.dumps({"Message": f"{code} it is", **members}).encode()
 
@@ -147,7 +139,6 @@ class FakeEndpoint:
     """InvokeEndpoint on a loopback port. ``reply`` decides; what came is in ``requests``."""
 
     def __init__(self) -> None:
-        """Echoes until a test says otherwise."""
         self.reply: Callable[[Request], Reply] = echo
         self.requests: list[Request] = []
         self._lock = threading.Lock()
@@ -156,12 +147,10 @@ class FakeEndpoint:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @contextmanager
     def running(self) -> Iterator[FakeEndpoint]:
-        """Serve while the block runs."""
         self._thread.start()
         try:
             yield self
@@ -171,7 +160,6 @@ class FakeEndpoint:
             self._server.server_close()
 
     def always(self, reply: Reply) -> None:
-        """Answer every request so."""
         self.reply = lambda _: reply
 
     def replies(self, *replies: Reply | Callable[[Request], Reply]) -> None:

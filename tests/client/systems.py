@@ -111,7 +111,6 @@ class Systems:
 
 
 def config_of(name: str) -> ModelConfig:
-    """The configuration of a folder's addressed model."""
     return read_config((MODEL_REPOS / name / name / "config.pbtxt").read_text())
 
 
@@ -131,13 +130,11 @@ def check_request(config: ModelConfig, arrays: Mapping[str, Array]) -> None:
 
 @contextmanager
 def running_systems(folder: Path) -> Iterator[Systems]:
-    """The stand-in, serving while the block runs."""
     with FakeEndpoint().running() as endpoint:
         yield Systems(endpoint, folder)
 
 
 def image_file(path: Path) -> Path:
-    """A photo of nothing."""
     pixels: Any = np.random.default_rng(0).integers(0, 256, (120, 160, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(path)
     return path

@@ -24,7 +24,6 @@ SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4)
 
 
 def texts(shape: tuple[int, ...]) -> st.SearchStrategy[fake_triton.Array]:
-    """Object arrays of bytes, any bytes."""
     size = int(np.prod(shape))
     lists = st.lists(st.binary(max_size=12), min_size=size, max_size=size)
     return lists.map(lambda items: fake_triton._objects(items).reshape(shape))

@@ -21,7 +21,6 @@ from tritonstack.errors import InputError
 
 
 def table(*inputs: tuple[str, str, tuple[int, ...]], **adapters: Any) -> TensorTable:
-    """A batching model's table with those inputs."""
     return TensorTable(
         inputs=tuple(TensorSpec(name=name, datatype=datatype, shape=shape) for name, datatype, shape in inputs),
         outputs=(),
@@ -38,12 +37,10 @@ TEXT = table(("text", "BYTES", (-1, 1)), text={"input": "text", "encoding": "utf
 
 
 def read(path: Path, model: TensorTable | None, name: str | None = None) -> dict[str, Array]:
-    """One file's inputs."""
     return read_inputs([InputFile(path=path, input=name)], model)
 
 
 def read_json(value: Any, model: TensorTable | None, name: str | None = None) -> dict[str, Array]:
-    """The inputs in a JSON value."""
     return inputs_from_json(json.dumps(value).encode(), file="f.json", named=name, table=model)
 
 
@@ -178,7 +175,6 @@ def test_a_name_before_the_file_is_split_off_unless_the_file_is_called_so(
 
 
 def picture(form: str, mode: str = "RGB") -> bytes:
-    """A small image."""
     buffer = io.BytesIO()
     Image.new(mode, (5, 3), 7).save(buffer, format=form)
     return buffer.getvalue()

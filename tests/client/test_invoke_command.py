@@ -51,7 +51,6 @@ class World:
         self.session = FakeSession(endpoint.url, ssm=self.ssm, s3=self.s3)
 
     def file(self, name: str, content: Any) -> str:
-        """A file of that JSON, or array."""
         path = self.folder / name
         if isinstance(content, np.ndarray):
             np.save(path, content)
@@ -157,7 +156,6 @@ def systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Systems
 
 
 def run(*arguments: str) -> Result:
-    """The command."""
     return CliRunner().invoke(invoke.command, arguments)
 
 

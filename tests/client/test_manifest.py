@@ -58,7 +58,6 @@ class Bucket:
         self.reads: list[str] = []
 
     def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803  (boto3's own spelling)
-        """As S3's GetObject."""
         assert Bucket == "bucket"
         self.reads.append(Key)
         if not Key.endswith("labels.txt"):
@@ -67,7 +66,6 @@ class Bucket:
 
 
 def labels(**fields: Any) -> ClientFile:
-    """The file that was published."""
     stated: dict[str, Any] = {
         "name": "labels.txt",
         "sha256": hashlib.sha256(CONTENT).hexdigest(),

@@ -81,20 +81,17 @@ class Bench:
 
     @property
     def targets(self) -> list[str | None]:
-        """The TargetModel of each request that arrived."""
         return [request.target_model for request in self.endpoint.requests]
 
 
 @pytest.fixture
 def endpoint() -> Iterator[FakeEndpoint]:
-    """An endpoint on a loopback port."""
     with FakeEndpoint().running() as served:
         yield served
 
 
 @pytest.fixture
 def bench(endpoint: FakeEndpoint) -> Bench:
-    """A client of a multi-model endpoint."""
     return Bench(endpoint)
 
 
@@ -262,7 +259,6 @@ ENCODERS = ("roberta-large-onnx", "bert-tensorrt-0", "bert-large-pytorch")
 
 @pytest.fixture
 def systems(tmp_path: Path) -> Iterator[Systems]:
-    """The stand-in."""
     with running_systems(tmp_path) as running:
         yield running
 

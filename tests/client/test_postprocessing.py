@@ -23,7 +23,6 @@ LABELS = ("cat", "dog", "cow")
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path]:
-    """A labels file and a tokenizer."""
     (tmp_path / "labels.txt").write_text("\n".join(LABELS) + "\n")
     return {"labels.txt": tmp_path / "labels.txt", "tokenizer.json": write_tokenizer(tmp_path / "tokenizer.json")}
 

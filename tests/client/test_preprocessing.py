@@ -25,19 +25,16 @@ TOKENS = TextAdapter(encoding="tokens", tokenizer="t.json", ids="ids", mask="mas
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tokenizer's file."""
     return write_tokenizer(tmp_path_factory.mktemp("tokenizer") / "t.json")
 
 
 def jpeg(width: int, height: int) -> bytes:
-    """A grey JPEG."""
     buffer = io.BytesIO()
     Image.new("RGB", (width, height), "grey").save(buffer, format="JPEG")
     return buffer.getvalue()
 
 
 def spec(name: str, datatype: str, *shape: int) -> TensorSpec:
-    """An input."""
     return TensorSpec(name=name, datatype=datatype, shape=shape)
 
 
@@ -86,19 +83,16 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def adapter(**fields: Any) -> ImageAdapter:
-    """A pixels adapter."""
     return ImageAdapter.model_validate({"input": "x", "encoding": "pixels", "crop": 4, **fields})
 
 
 def encoded(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
-    """The image's file."""
     buffer = io.BytesIO()
     image.save(buffer, format=form, **options)
     return buffer.getvalue()
 
 
 def noise(width: int, height: int) -> Image.Image:
-    """Random colours."""
     return Image.fromarray(np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8))
 
 
@@ -170,14 +164,12 @@ def test_a_line_of_an_image_is_refused_before_it_is_blown_up() -> None:
 
 
 def text_adapter(**fields: Any) -> TextAdapter:
-    """An adapter with ids and mask."""
     return TextAdapter.model_validate(
         {"encoding": "tokens", "tokenizer": "t.json", "ids": "ids", "mask": "mask", **fields}
     )
 
 
 def columns(text: str, one: TextAdapter, tokenizer: Path) -> dict[str, list[int]]:
-    """The inputs as lists."""
     return {name: array.tolist() for name, array in tokens(text, one, tokenizer).items()}
 
 

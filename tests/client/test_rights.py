@@ -50,7 +50,6 @@ class Aws:
     time: FakeTime = field(default_factory=FakeTime)
 
     def client(self, service_name: str, *, config: Config | None = None) -> Any:
-        """A client whose requests IAM checks first."""
         session = self.caller.guard(
             boto3.Session(aws_access_key_id="a", aws_secret_access_key="b", region_name="us-east-1")
         )
@@ -60,7 +59,6 @@ class Aws:
         return session.client(service_name, endpoint_url=self.endpoint.url, config=config)
 
     def models(self) -> ModelClient:
-        """The client under test."""
         return ModelClient(environment="local", session=self, clock=self.time.clock())
 
     def _get(self, *, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:

@@ -39,5 +39,4 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Tasks:
 
 @pytest.fixture(scope="session")
 def again(tmp_path_factory: pytest.TempPathFactory) -> Tasks:
-    """Two exports once more, by another process."""
     return run_tasks(tmp_path_factory.mktemp("again"), "trace_encoder", "export_encoder", PYTHONHASHSEED="2")

@@ -223,7 +223,6 @@ def hub_folder(folder):
 
 
 def pretrained(folder, **changed):
-    """Load what :func:`hub_folder` saved beside it."""
     from transformers import ResNetForImageClassification
 
     source = {"hub": "microsoft/resnet-50", "revision": "0" * 40}

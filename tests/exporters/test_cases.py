@@ -18,7 +18,6 @@ SAMPLE = {"x": np.array([[1, 2, 3]], np.float32)}
 
 
 def doubled(inputs: Arrays) -> Arrays:
-    """The source framework's model."""
     return {"Model/y": inputs["x"] * 2}
 
 

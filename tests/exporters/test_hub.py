@@ -74,7 +74,6 @@ def pack_tar(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def pack_zip(path: Path, files: Mapping[str, bytes]) -> None:
-    """A .zip of these members."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
         for name, content in files.items():
             packed.writestr(name, content)

@@ -39,7 +39,6 @@ class Tasks:
     results: dict[str, dict[str, Any]]
 
     def given(self, task: str) -> Any:
-        """What a task gave."""
         assert "given" in self.results[task], self.results[task]
         return self.results[task]["given"]
 
@@ -50,7 +49,6 @@ class Tasks:
         return sentence
 
     def files(self, task: str) -> list[str]:
-        """The files that a task left."""
         return sorted(path.name for path in (self.folder / task).iterdir())
 
 

@@ -82,7 +82,6 @@ def _sources(choice: BuildChoice | None = None) -> dict[str, ArchiveSource]:
 
 
 def _config(source: ArchiveSource) -> ModelConfig:
-    """The configuration that the archive will have."""
     return next(read_config(model.config) for model in source.own_models() if model.name == source.model)
 
 
@@ -205,5 +204,4 @@ class _Input:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.tensor.name

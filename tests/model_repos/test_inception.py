@@ -89,7 +89,6 @@ def endpoint_variables(folder: Path, endpoint: str) -> dict[str, str]:
 
 
 def load(sagemaker: SageMaker, archive: Archive) -> None:
-    """Load the archive as SageMaker does."""
     folder = sagemaker.container.model_folder(NAME)
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(archive.folder, folder)
@@ -107,7 +106,6 @@ def jpeg(width: int, height: int, *colour: int) -> np.ndarray:
 
 
 def sample() -> np.ndarray:
-    """The sample picture's bytes [n]."""
     return np.frombuffer(PICTURE.read_bytes(), np.uint8)
 
 

@@ -28,7 +28,6 @@ CONFIG = {"architecture": "inception_v3", "pretrained_cfg": {"mean": [0.5] * 3, 
 
 
 def needs(environment: str) -> pytest.MarkDecorator:
-    """Skip where an environment is not made."""
     missing = not environment_python(environment).exists()
     return pytest.mark.skipif(missing, reason=f"no environment {environment}: python3 scripts/setup.py {environment}")
 
@@ -86,7 +85,6 @@ def run(
 
 @pytest.fixture
 def picture() -> bytes:
-    """The sample's file."""
     return (FOLDER / "sample" / "image.jpg").read_bytes()
 
 
@@ -195,7 +193,6 @@ def to_tensorflow(folder: Path, picture: bytes, *, weights: str = "random") -> l
 
 
 def graphdef(folder: Path, picture: bytes) -> list[str]:
-    """TensorFlow's half, with what :func:`to_tensorflow` left."""
     return run("tensorflow", "export.py", folder, picture=picture, scripts=GRAPHDEF)
 
 

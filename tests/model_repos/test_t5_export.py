@@ -51,7 +51,6 @@ def export(target: Path, *, weights: str, size: str, hub: Path | None = None) ->
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is made with random weights, small."""
     folder = tmp_path_factory.mktemp("t5") / "random"
     made = export(folder, weights="random", size="tiny")
     assert made.returncode == 0, made.stderr

@@ -53,7 +53,6 @@ class FakeAws:
 
 @contextmanager
 def running() -> Iterator[FakeAws]:
-    """The server on a free loopback port."""
     aws = FakeAws(parameters={"/tritonstack/dev/_artifacts/bucket-name": [BUCKET]})
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"aws": aws}))
     aws.url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -116,7 +115,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.answer(status, f"<Error><Code>{code}</Code><Message>no</Message></Error>".encode())
 
     def told(self) -> dict[str, str]:
-        """The metadata of a request."""
         return {name: value for name, value in self.headers.items() if name.lower().startswith("x-amz-meta-")}
 
     def body(self) -> bytes:

@@ -121,7 +121,6 @@ def tensor(name: str, value: float) -> dict[str, object]:
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
-    """Write text files below a folder."""
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(content)
@@ -145,7 +144,6 @@ def write_double(root: Path, name: str = "double") -> Path:
 
 
 def source_of(folder: Path) -> ArchiveSource:
-    """The only archive of a model folder."""
     (source,) = archives_of(folder)
     return source
 

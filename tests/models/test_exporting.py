@@ -60,7 +60,6 @@ def step(name: str, files: dict[str, Any], **options: Any) -> dict[str, Any]:
 
 
 def recipe(places: Places, **fields: Any) -> None:
-    """Append fields to the recipe."""
     with (places.folder("double") / "recipe.yaml").open("a") as file:
         file.writelines(f"{name}: {json.dumps(value)}\n" for name, value in fields.items())
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tritonstack.errors import InputError
 from tritonstack.models.model_config import ConfigFile, merge_configs, read_config, with_name
+from tritonstack.models.pbtxt import Message, PbtxtError, parse
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,6 @@ instance_group [ { count: 1 kind: KIND_GPU } ]
 
 
 def merged(*fragments: str, base: str = BASE) -> str:
-    """The base with the fragments over it."""
     files = [ConfigFile(file=f"{index}.pbtxt", text=text) for index, text in enumerate(fragments)]
     return merge_configs(ConfigFile(file="config.pbtxt", text=base), files)
 
@@ -96,3 +98,51 @@ def test_a_field_that_a_fragment_has_twice_is_left_for_the_linter_to_refuse() ->
 def test_another_name_leaves_a_configuration_without_one_as_it_is() -> None:
     assert read_config(with_name(ConfigFile(file="c", text=BASE), "bert-0")).name == "bert-0"
     assert with_name(ConfigFile(file="c", text="max_batch_size: 1  # one"), "x") == "max_batch_size: 1  # one"
+
+
+@settings(max_examples=300)
+@given(text=st.text(st.sampled_from("ab1.-{}[]<>:,;\"'\\ \n#x0e"), max_size=30))
+def test_any_text_is_read_or_refused_with_a_line_of_the_text(text: str) -> None:
+    try:
+        parse(text)
+    except PbtxtError as error:
+        assert 1 <= error.line <= text.count("\n") + 1
+
+
+def test_lines_are_those_of_the_text() -> None:
+    message = parse('# first\nname: "a"\ninput [\n  { dims: [ 1,\n 2 ] }\n]')
+    assert [(field.name, field.line) for field in message.fields] == [("name", 2), ("input", 4)]
+    inner = message.fields[1].value
+    assert isinstance(inner, Message)
+    assert [field.line for field in inner.fields] == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "part"),
+    [
+        ("name", 1, "':' or '{'"),
+        ("name:", 1, "a value was expected"),
+        ("a: 1x", 1, "a space is missing"),
+        ("a: 09", 1, "a space is missing"),
+        ('\na: "x', 2, "does not end on its line"),
+        ('a: "x\ny"', 1, "does not end on its line"),
+        ("a {\n\n", 3, "opened on line 1 is not closed"),
+        ("a { >", 1, "a field's name was expected"),
+        ("a: [1,]", 1, "a value was expected"),
+        ("a: [1 2]", 1, "',' or ']'"),
+        ("a [1]", 1, "':' or '{'"),
+        ("a: -b", 1, "a number was expected"),
+        ("}", 1, "a field's name was expected"),
+        ('a: "\\q"', 1, "unknown escape"),
+        ('a: "\\777"', 1, "above"),
+        ('a: "\\xff"', 1, "UTF-8"),
+        ("a: $", 1, "unexpected '$'"),
+        ("[a.b]: 1", 1, "a field's name was expected"),
+        ("a {" * 101, 1, "nested more than"),
+    ],
+)
+def test_what_is_no_text_format_is_refused_with_its_line(text: str, line: int, part: str) -> None:
+    with pytest.raises(PbtxtError) as caught:
+        parse(text)
+    assert caught.value.line == line
+    assert part in caught.value.message

@@ -23,7 +23,6 @@ Tree = dict[str, bytes | None]
 
 
 def _noise(size: int, seed: int) -> bytes:
-    """Bytes that do not compress."""
     return hashlib.shake_256(bytes([seed])).digest(size)
 
 

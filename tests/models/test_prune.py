@@ -129,7 +129,6 @@ def there(places: Places) -> set[str]:
 
 
 def going(plan: LocalPlan) -> set[str]:
-    """The names of what would be removed."""
     return {path.name for item in plan.unneeded for path in item.paths}
 
 

@@ -180,7 +180,6 @@ class _Breaking:
     """An AWS whose object ends before its end, in botocore's own words."""
 
     def client(self, service_name: str, *, config: Any = None) -> Any:
-        """One that gives such an object."""
         assert service_name == "s3"
         return self
 

@@ -6,18 +6,23 @@ import hashlib
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from tests.models.folders import CONFIG, MODEL, places_in, tensor, write, write_double
+from tests.models.lint.onnx_files import node, write_graph
 from tritonstack.client.body import encode
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.build import build_models
 from tritonstack.models.manifest import Places
+from tritonstack.models.model_config import read_config
+from tritonstack.models.programs import run_script
 from tritonstack.models.recipe import read_recipe
-from tritonstack.models.sample import READY_REQUEST, compare_answer, read_sample
+from tritonstack.models.sample import PROOF_ENVIRONMENT, PROVER, READY_REQUEST, compare_answer, read_sample
+from tritonstack.models.sample import _plan as plan_of
 
 PIXELS = "adapters: {image: {input: x, encoding: pixels, crop: 4}}\n"
 
@@ -63,7 +68,6 @@ def image_folder(places: Places, content: bytes) -> None:
 
 
 def drawn(kind: str) -> bytes:
-    """A white image."""
     buffer = io.BytesIO()
     Image.new("RGB", (8, 6), "white").save(buffer, kind)
     return buffer.getvalue()
@@ -102,3 +106,39 @@ def test_an_output_that_the_sample_does_not_name_is_free_but_must_be_numbers(pla
     assert compare_answer(sample, [expected, free], model="double") == 0.0
     with pytest.raises(WorkFailedError, match=r"tensor z: .*not numbers \(NaN\)"):
         compare_answer(sample, [expected, tensor("z", float("nan"))], model="double")
+
+
+LABELS = """
+    backend: "onnxruntime" max_batch_size: 8
+    input [ { name: "x" data_type: TYPE_FP32 dims: [ 2, 2 ] reshape { shape: [ 4 ] } } ]
+    output [ { name: "label" data_type: TYPE_INT64 dims: [ 1 ] reshape { shape: [ ] } } ]
+"""
+GRAPH: dict[str, Any] = {
+    "inputs": [{"name": "x", "dtype": "FP32", "shape": ["n", 4]}],
+    "outputs": [{"name": "label", "dtype": "INT64", "shape": ["n"]}],
+    "nodes": [node("ArgMax", ["x"], ["label"], axis=1, keepdims=0)],
+}
+REQUEST = [{"name": "x", "datatype": "FP32", "shape": [2, 2, 2], "data": [0, 9, 0, 0, 0, 0, 0, 9]}]
+
+
+def _prove(folder: Path, config: str) -> dict[str, Any]:
+    (folder / "net/1").mkdir(parents=True)
+    write_graph(folder / "net/1/model.onnx", GRAPH)
+    plan = {"model": "net", "models": {"net": plan_of(folder / "net", read_config(config))}, "request": REQUEST}
+    (folder / "plan.json").write_text(json.dumps(plan))
+    arguments = ["-P", str(PROVER), str(folder / "plan.json"), str(folder / "result.json")]
+    run_script(
+        environment=PROOF_ENVIRONMENT, arguments=arguments, folder=folder, what="proof", report=lambda _line: None
+    )
+    result: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    return result
+
+
+def test_a_classifiers_labels_are_proven_in_the_shapes_that_requests_see(tmp_path: Path) -> None:
+    result = _prove(tmp_path, LABELS)
+    assert result["outputs"] == [{"name": "label", "datatype": "INT64", "shape": [2, 1], "data": [1, 3]}]
+
+
+@pytest.mark.parametrize("gone", ["reshape { shape: [ ] }", "reshape { shape: [ 4 ] }"])
+def test_without_the_reshape_the_proof_names_the_tensor(tmp_path: Path, gone: str) -> None:
+    assert "in the ONNX graph" in _prove(tmp_path, LABELS.replace(gone, ""))["failure"]

@@ -43,12 +43,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 def overlay(folder: Path, name: str) -> ArchiveSource:
-    """One of the folder's archives."""
     return next(source for source in archives_of(folder) if source.overlay == name)
 
 
 def add(folder: Path, text: str) -> None:
-    """Append to the recipe."""
     with (folder / "recipe.yaml").open("a") as recipe:
         recipe.write(text)
 

@@ -76,7 +76,6 @@ def test_a_straight_axis_begins_at_zero_and_ends_at_its_top() -> None:
 
 
 def drawn(*points: tuple[float, float], **how: Any) -> ET.Element:
-    """A chart of one line, as XML."""
     values = [y for _, y in points]
     axes = {"x": linear_axis([x for x, _ in points]), "y": linear_axis(values)}
     line = Line(label="line <a>", points=points)
@@ -85,7 +84,6 @@ def drawn(*points: tuple[float, float], **how: Any) -> ET.Element:
 
 
 def paths(picture: ET.Element) -> list[list[tuple[float, float]]]:
-    """Pixels of each polyline."""
     lines = [each.attrib["points"].split() for each in picture.findall("polyline")]
     return [[(float(x), float(y)) for x, y in (place.split(",") for place in line)] for line in lines]
 

@@ -48,7 +48,6 @@ def invoked(error: Exception) -> tuple[int, str]:
 
 
 def model_error(status: int, message: str) -> Exception:
-    """SageMaker's ModelError."""
     return client_error("ModelError", "Received …", status=424, OriginalStatusCode=status, OriginalMessage=message)
 
 

@@ -90,7 +90,6 @@ ARRAYS = npst.arrays(
 
 
 def raw_answer(content: bytes, content_type: str) -> RawAnswer:
-    """An answer of InvokeEndpoint."""
     return RawAnswer(content=content, content_type=content_type, variant="g4dn-xlarge", milliseconds=1.0, attempts=1)
 
 

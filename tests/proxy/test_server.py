@@ -64,7 +64,6 @@ ARRAY = np.array([[0.5, 1, 2, 3]], np.float32)
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    """A proxy that listens."""
     with FakeEndpoint().running() as endpoint:
         world = World(endpoint)
         with world.serving():
@@ -78,7 +77,6 @@ def client(world: World) -> InferenceServerClient:
 
 
 def pixels(array: Any = ARRAY, *, binary: bool = True) -> list[InferInput]:
-    """The model's one input."""
     given = InferInput("pixels", list(array.shape), "FP32")
     given.set_data_from_numpy(array, binary_data=binary)
     return [given]

@@ -36,7 +36,6 @@ output [ { name: "out" data_type: TYPE_FP32 dims: [ 4 ] } ]
 
 
 def tensor(name: str, datatype: str, *shape: int) -> dict[str, Any]:
-    """One tensor of a manifest."""
     return {"name": name, "datatype": datatype, "shape": list(shape), "optional": False}
 
 
@@ -68,7 +67,6 @@ class FakeRecords(FakeSsm):
     listing_failure: Exception | None = None
 
     def paginate(self, *, Path: str, Recursive: bool) -> Iterator[dict[str, Any]]:  # noqa: N803
-        """Two parameters a page."""
         if self.listing_failure is not None:
             raise self.listing_failure
         return super().paginate(Path=Path, Recursive=Recursive)
@@ -78,13 +76,11 @@ class FakeStates:
     """Endpoints with a state each; InService where a test says nothing else."""
 
     def __init__(self) -> None:
-        """Nothing was looked at."""
         self.looks = 0
         self.states: dict[str, str] = {}
         self.failure: Exception | None = None
 
     def describe_endpoint(self, *, EndpointName: str) -> dict[str, Any]:  # noqa: N803  (boto3's own spelling)
-        """With the state."""
         if self.failure is not None:
             raise self.failure
         self.looks += 1
@@ -104,7 +100,6 @@ class World:
     port: int = 0
 
     def __post_init__(self) -> None:
-        """Records and manifests as deployments leave them."""
         records = {f"/tritonstack/dev/{name}": DIGEST for name in RECORDS}
         self.ssm = FakeRecords({**records, "/tritonstack/dev/_artifacts/bucket-name": "bucket"})
         for name in ("digits", "other", "lone"):
@@ -115,11 +110,9 @@ class World:
 
     @property
     def url(self) -> str:
-        """As tritonclient takes it."""
         return f"127.0.0.1:{self.port}"
 
     def proxy(self, *, endpoint: str | None = None, concurrency: int = 4, limit: int = 1_000_000) -> Proxy:
-        """A proxy of this world."""
         session = FakeSession(self.endpoint.url, ssm=self.ssm, s3=self.s3, sagemaker=self.sagemaker)
         parts = make_parts(
             environment="dev",
@@ -132,7 +125,6 @@ class World:
 
     @contextmanager
     def serving(self, *, endpoint: str | None = None, concurrency: int = 4, limit: int = 1_000_000) -> Iterator[None]:
-        """Listen while the block runs."""
         proxy = self.proxy(endpoint=endpoint, concurrency=concurrency, limit=limit)
         with listening(proxy, limit=limit) as self.port:
             yield

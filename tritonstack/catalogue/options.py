@@ -175,11 +175,9 @@ def tensorrt_candidates(release: TritonRelease, *, releases: Sequence[TritonRele
         major, _, rest = release.tensorrt.partition(".")
         return tuple(version for version in table.versions if rest == "x" and version.partition(".")[0] == major)
     low, high = _bounds(release, releases)
-    return tuple(
-        version
-        for version in table.versions
-        if low <= minor_version(version) <= high and _has_major(release, minor_version(version)[0])
-    )
+    later = {major for major, first in table.first_release.items() if release.order < release_order(first)}
+    found = {version: minor_version(version) for version in table.versions}
+    return tuple(version for version, minor in found.items() if low <= minor <= high and minor[0] not in later)
 
 
 def _bounds(release: TritonRelease, releases: Sequence[TritonRelease]) -> tuple[MinorVersion, MinorVersion]:
@@ -189,9 +187,3 @@ def _bounds(release: TritonRelease, releases: Sequence[TritonRelease]) -> tuple[
     after = [minor_version(row.tensorrt) for row in exact if row.tensorrt and row.order > release.order]
     versions = known_versions()
     return max(before, default=minor_version(versions[0])), min(after, default=minor_version(versions[-1]))
-
-
-def _has_major(release: TritonRelease, major: int) -> bool:
-    """Whether a major version had come to Triton with a release."""
-    first = trtexec_table().first_release.get(major)
-    return first is None or release.order >= release_order(first)

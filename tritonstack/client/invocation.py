@@ -135,17 +135,11 @@ NO_RETRIES = RetryPolicy(loading_seconds=0, unavailable_retries=0, doubtful_retr
 
 @dataclass(frozen=True, kw_only=True)
 class Clock:
-    """Time and randomness, replaceable in tests.
-
-    Attributes:
-        now: monotonic seconds.
-        sleep: wait that many seconds.
-        chance: a number in [0, 1).
-    """
+    """Time and randomness, replaceable in tests."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    chance: Callable[[], float] = random.random
+    chance: Callable[[], float] = random.random  # in [0, 1)
 
 
 @dataclass
@@ -191,21 +185,13 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class Wait:
-    """A pause before a retry.
-
-    Attributes:
-        target: endpoint and archive.
-        attempt: number of the failed attempt, from 1.
-        seconds: of the pause.
-        kind: of the failure.
-        message: of the error.
-    """
+    """A pause before a retry."""
 
     target: Target
-    attempt: int
-    seconds: float
+    attempt: int  # number of the failed attempt, from 1
+    seconds: float  # of the pause
     kind: FailureKind
-    message: str
+    message: str  # of the error
 
 
 @dataclass(frozen=True, kw_only=True)

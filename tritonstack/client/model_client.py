@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from tritonstack.aws_session import Session
-from tritonstack.client.body import Array, Body, DecodedAnswer, PayloadFormat, decode, encode
+from tritonstack.aws_session import AccountSession, Session, invalid_settings
+from tritonstack.client.body import Array, Body, PayloadFormat, decode, encode
 from tritonstack.client.errors import ModelFailedError, RequestRefusedError
 from tritonstack.client.inputs import NO_MANIFEST, Image, Text, adapted_inputs, requested_outputs
 from tritonstack.client.invocation import Clock, EndpointCaller, RawAnswer, RetryPolicy, Target, Wait
@@ -112,7 +111,7 @@ class ModelClient:
             InputError: boto3 cannot use the process's AWS settings.
         """
         self.environment = environment
-        self._session: Session = session or _default_session()
+        self._session: Session = session or AccountSession(None)
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._max_connections = max_connections
@@ -228,7 +227,21 @@ class ModelClient:
             if error.status == 400 and explain is not None:
                 self._explain(release, *explain(), cause=error)
             raise
-        return self._answer(target, raw, decode(raw.content, raw.content_type), body, started)
+        decoded = decode(raw.content, raw.content_type)
+        return Answer(
+            outputs=decoded.outputs,
+            model_name=decoded.model_name,
+            model_version=decoded.model_version,
+            endpoint_name=target.endpoint_name,
+            target_model=target.target_model,
+            variant=raw.variant,
+            milliseconds=raw.milliseconds,
+            total_milliseconds=(self._clock.now() - started) * 1000,
+            attempts=raw.attempts,
+            bytes_sent=len(body.content),
+            bytes_received=len(raw.content),
+            content_type=body.content_type,
+        )
 
     def send_raw(self, name: str, body: Body) -> tuple[Target, RawAnswer]:
         """Call a model with an encoded body; the target, and the response without decoding.
@@ -317,22 +330,6 @@ class ModelClient:
         if problems:
             raise InputError(problems) from cause
 
-    def _answer(self, target: Target, raw: RawAnswer, decoded: DecodedAnswer, body: Body, started: float) -> Answer:
-        return Answer(
-            outputs=decoded.outputs,
-            model_name=decoded.model_name,
-            model_version=decoded.model_version,
-            endpoint_name=target.endpoint_name,
-            target_model=target.target_model,
-            variant=raw.variant,
-            milliseconds=raw.milliseconds,
-            total_milliseconds=(self._clock.now() - started) * 1000,
-            attempts=raw.attempts,
-            bytes_sent=len(body.content),
-            bytes_received=len(raw.content),
-            content_type=body.content_type,
-        )
-
     def _caller(self) -> EndpointCaller:
         runtime = self._client("sagemaker-runtime")
         return EndpointCaller(runtime, policy=self._policy, clock=self._clock, on_wait=self._on_wait)
@@ -344,7 +341,7 @@ class ModelClient:
                 try:
                     self._clients[service] = self._session.client(service, config=self._config(service))
                 except BotoCoreError as error:
-                    raise _bad_settings(error) from error
+                    raise invalid_settings(error) from error
             return self._clients[service]
 
     def _config(self, service: str) -> Config:
@@ -357,15 +354,3 @@ class ModelClient:
             max_pool_connections=self._max_connections,
             tcp_keepalive=True,
         )
-
-
-def _default_session() -> Session:
-    try:
-        return boto3.Session()
-    except BotoCoreError as error:
-        raise _bad_settings(error) from error
-
-
-def _bad_settings(error: BotoCoreError) -> InputError:
-    advice = 'set AWS_REGION and AWS_PROFILE, or for the local AWS: eval "$(tritonstack local env)"'
-    return InputError([Problem(field="AWS settings", found=str(error), allowed="what boto3 can use", advice=advice)])

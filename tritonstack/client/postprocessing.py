@@ -16,17 +16,11 @@ from tritonstack.errors import WorkFailedError
 
 @dataclass(frozen=True, kw_only=True)
 class Label:
-    """One class.
+    """One class."""
 
-    Attributes:
-        index: its place among the model's classes, from 0.
-        name: from the model's labels; the index where it has none.
-        score: of the model; a probability where the recipe has ``softmax``.
-    """
-
-    index: int
-    name: str
-    score: float
+    index: int  # its place among the model's classes, from 0
+    name: str  # from the model's labels; the index where it has none
+    score: float  # of the model; a probability where the recipe has ``softmax``
 
 
 @dataclass(frozen=True, kw_only=True)

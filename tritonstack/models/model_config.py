@@ -86,6 +86,10 @@ class Node:
         """The value of a true-or-false field; false where it is not set, as in protobuf."""
         return bool(self.scalars[name][-1].value) if self.scalars.get(name) else False
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        """The values of a repeated string field."""
+        return tuple(str(typed.value) for typed in self.scalars.get(name, ()))
+
     def integers(self, name: str) -> tuple[int, ...]:
         """The values of a repeated integer field."""
         return tuple(int(typed.value) for typed in self.scalars.get(name, ()))
@@ -196,6 +200,12 @@ class ModelConfig:
         """The file in a version folder that the backend loads; empty where that is the backend's affair."""
         default = PLATFORM_FILES.get(self.node.text("platform")) or MODEL_FILES.get(self.backend, "")
         return self.node.text("default_model_filename") or default
+
+    @property
+    def decoupled(self) -> bool:
+        """Whether responses are decoupled from requests."""
+        policy = self.node.node("model_transaction_policy")
+        return policy is not None and policy.flag("decoupled")
 
     @property
     def steps(self) -> tuple[Node, ...]:

@@ -41,7 +41,11 @@ def write_picture(html: str, target: Path) -> None:
         folder = Path(name)
         page = folder / "page.html"
         page.write_text(html.replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
-        height = _height(_run(browser, folder, f"--window-size={WIDTH},800", "--dump-dom", page.as_uri()))
+        document = _run(browser, folder, f"--window-size={WIDTH},800", "--dump-dom", page.as_uri())
+        measured = re.search(r"<title>height (\d+)</title>", document)
+        if measured is None:
+            raise WorkFailedError("Chromium did not run the page's measuring script")
+        height = min(int(measured[1]), HIGHEST)
         page.write_text(html, encoding="utf-8")
         drawn = folder / "page.png"
         _run(browser, folder, f"--window-size={WIDTH},{height}", f"--screenshot={drawn}", page.as_uri())
@@ -54,13 +58,6 @@ def write_picture(html: str, target: Path) -> None:
             whole.replace(target)
         finally:
             whole.unlink(missing_ok=True)
-
-
-def _height(document: str) -> int:
-    found = re.search(r"<title>height (\d+)</title>", document)
-    if found is None:
-        raise WorkFailedError("Chromium did not run the page's measuring script")
-    return min(int(found[1]), HIGHEST)
 
 
 def _run(browser: Path, folder: Path, *arguments: str) -> str:

@@ -71,7 +71,6 @@ def read_example(markdown: str, base: Example) -> Example:
 
 
 def _block(lines: Iterator[str], path: str) -> ExampleFile:
-    """The fenced block that comes next."""
     opening = next((line for line in lines if line.strip()), "")
     if not opening.startswith("```"):
         raise ValueError(f"no block for {path}")

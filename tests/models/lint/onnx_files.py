@@ -29,7 +29,6 @@ TYPES = {
 
 
 def varint(value: int) -> bytes:
-    """A number of the wire format."""
     found = bytearray()
     while value > 127:
         found.append(value & 127 | 128)
@@ -43,7 +42,6 @@ def part(number: int, content: bytes) -> bytes:
 
 
 def number(field: int, value: int) -> bytes:
-    """A field with a number."""
     return varint(field << 3) + varint(value & (1 << 64) - 1)
 
 
@@ -58,13 +56,11 @@ def tensor(name: str, dtype: str, shape: Sequence[int | str | None]) -> bytes:
 
 
 def sequence(name: str, dtype: str) -> bytes:
-    """A ValueInfoProto of a sequence of tensors."""
     kind = part(4, part(1, part(1, number(1, TYPES[dtype]))))
     return part(1, name.encode()) + part(2, kind)
 
 
 def node(op: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: int) -> bytes:
-    """A NodeProto; attributes are whole numbers."""
     names = b"".join([part(1, each.encode()) for each in inputs] + [part(2, each.encode()) for each in outputs])
     given = b"".join(part(5, part(1, k.encode()) + number(3, v) + number(20, 2)) for k, v in attributes.items())
     return names + part(4, op.encode()) + given
@@ -113,11 +109,9 @@ def _output(each: Mapping[str, Any]) -> bytes:
 
 
 def weights(graph: Mapping[str, Any]) -> Mapping[str, int]:
-    """The initialisers of a graph."""
     found: Mapping[str, int] = graph.get("weights", {})
     return found
 
 
 def write_graph(path: Path, graph: Mapping[str, Any]) -> None:
-    """Write a graph's file."""
     path.write_bytes(graph_file(graph))

@@ -29,13 +29,11 @@ def graph_of(*, x: Sequence[Any] = ("n", 4), y: Sequence[Any] = ("n", 2), **more
 
 
 def errors(folder: Path, *, multi_model: bool | None = None) -> list[str]:
-    """The rules of the errors."""
     target = Target(multi_model=multi_model, backends=frozenset({"python", "onnxruntime", "identity"}))
     return [each.rule for each in lint_folder(folder, target=target) if each.level == "error"]
 
 
 def net(root: Path, config: str | None, graph: Mapping[str, Any]) -> Path:
-    """A repository with one ONNX model."""
     (root / "r/net/1").mkdir(parents=True)
     write_graph(root / "r/net/1/model.onnx", graph)
     if config is not None:
@@ -44,7 +42,6 @@ def net(root: Path, config: str | None, graph: Mapping[str, Any]) -> Path:
 
 
 def double(root: Path, config: str | None, program: str = MODEL, *, name: str = "double") -> Path:
-    """A repository with one Python model."""
     write(root / "r", {f"{name}/1/model.py": program} | ({} if config is None else {f"{name}/config.pbtxt": config}))
     return root / "r"
 

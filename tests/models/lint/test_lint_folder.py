@@ -30,7 +30,6 @@ ensemble_scheduling {
 
 
 def _warmup(batch_size: int, data_type: str, data: str) -> str:
-    """A warm-up with one input."""
     inputs = f'inputs {{ key: "x" value {{ data_type: {data_type} dims: 1 {data} }} }}'
     return f'model_warmup {{ name: "w" batch_size: {batch_size} {inputs} }}'
 
@@ -204,3 +203,80 @@ def test_files_that_an_export_makes_need_not_exist(tmp_path: Path) -> None:
         recipe.write("exports: [{produces: [double/1/model.py]}]\n")
     write(folder, {"export.py": ""})
     assert lint_folder(folder) == ()
+
+
+@pytest.mark.parametrize("name", ["1/model.py~", "1/.model.py.swp", ".git/HEAD", ".DS_Store", "1/analysis.ipynb"])
+def test_what_something_left_behind_is_found(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "r", {"double/config.pbtxt": CONFIG, "double/1/model.py": MODEL, f"double/{name}": ""})
+    assert [finding.rule for finding in lint_folder(tmp_path / "r")] == ["stray-file"]
+
+
+def test_what_a_recipe_does_not_pack_is_no_finding(tmp_path: Path) -> None:
+    folder = write_double(tmp_path)
+    write(folder, {"notes.ipynb": "", "export.py~": "", "sample/x.tmp": "", "double/1/__pycache__/x.pyc": ""})
+    assert lint_folder(folder) == ()
+    write(folder, {"double/1/notes.ipynb": ""})
+    assert [finding.rule for finding in lint_folder(folder)] == ["stray-file"]
+
+
+def test_a_link_leads_to_a_file_inside(tmp_path: Path) -> None:
+    write(tmp_path / "r", {"double/config.pbtxt": CONFIG, "double/1/model.py": MODEL})
+    version = tmp_path / "r/double/1"
+    (version / "same.py").symlink_to("model.py")
+    assert lint_folder(tmp_path / "r") == ()
+    (version / "gone.py").symlink_to("nothing.py")
+    (version / "outside").symlink_to(tmp_path)
+    assert [(finding.rule, finding.file.name) for finding in lint_folder(tmp_path / "r")] == [
+        ("link-outside", "gone.py"),
+        ("link-outside", "outside"),
+    ]
+
+
+OVERLAYS = "overlays: {plain: {}, batched: {config: [overlays/batched.pbtxt]}}\n"
+
+
+def _folder(root: Path, fragment: str, config: str = CONFIG, overlays: str = OVERLAYS) -> Path:
+    folder = write_double(root)
+    write(folder, {"overlays/batched.pbtxt": fragment, "double/config.pbtxt": config})
+    with (folder / "recipe.yaml").open("a") as recipe:
+        recipe.write(overlays)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("fragment", "rule", "line"),
+    [
+        ("dynamic_batching { preferred_batch_size: 4 }\n", None, 0),
+        ("# more\ndynamic_batching { preferred_batch_size: 9 }\n", "preferred-batch-size", 2),
+        ("max_batch_size: 4\n\nmax_batch_size_: 8\n", "config", 3),
+        ("\ndynamic_batching {\n", "config", 3),
+        ("instance_group [\n  { kind: KIND_CPU },\n  { kind: KIND_CPU gpus: 0 }\n]\n", "instance-gpus", 3),
+    ],
+)
+def test_a_mistake_in_a_fragment_is_found_in_the_fragment(
+    tmp_path: Path, fragment: str, rule: str | None, line: int
+) -> None:
+    folder = _folder(tmp_path, fragment)
+    found = [(finding.file, finding.rule, finding.line) for finding in lint_folder(folder)]
+    assert found == ([(folder / "overlays/batched.pbtxt", rule, line)] if rule else [])
+
+
+def test_a_mistake_of_the_base_is_found_once_and_in_the_base(tmp_path: Path) -> None:
+    config = CONFIG.replace('output [ { name: "y"', 'output [ { name: "OOM"')
+    folder = _folder(tmp_path, "dynamic_batching { }\n", config)
+    write(folder, {"sample/answer.json": (folder / "sample/answer.json").read_text().replace('"y"', '"OOM"')})
+    (finding,) = lint_folder(folder)
+    assert (finding.file, finding.rule, finding.line) == (folder / "double/config.pbtxt", "out-of-memory-in-name", 5)
+
+
+def test_what_an_overlay_puts_right_is_no_finding_of_it(tmp_path: Path) -> None:
+    config = CONFIG.replace("max_batch_size: 8", "max_batch_size: -1")
+    assert lint_folder(_folder(tmp_path, "max_batch_size: 8\n", config, OVERLAYS.replace("plain: {}, ", ""))) == ()
+
+
+def test_a_fragment_that_is_not_there_names_the_field(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, "")
+    (folder / "overlays/batched.pbtxt").unlink()
+    (finding,) = [each for each in lint_folder(folder) if each.level == "error"]
+    assert (finding.file.name, finding.rule) == ("recipe.yaml", "recipe-file")
+    assert finding.found.startswith("overlays.batched.config[0]: overlays/batched.pbtxt: No such file")

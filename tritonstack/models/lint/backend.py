@@ -105,8 +105,7 @@ def _transactions(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     policy = model.config.node.node("model_transaction_policy")
     is_decoupled = complete(view, model).decoupled
     if is_decoupled:
-        written = policy is not None and policy.flag("decoupled")
-        found = "decoupled: true" if written else "auto_complete_config makes it decoupled"
+        found = "decoupled: true" if model.config.decoupled else "auto_complete_config makes it decoupled"
         # From release 25.03 on /invocations can be told to generate (sagemaker_server.cc); settings refuse that.
         allowed = "false: SageMaker's front end refuses inference requests to such a model"
         yield at_line(model, policy.line if policy else 0, "decoupled", found, allowed)

@@ -40,12 +40,11 @@ class Completion:
 
 def as_written(config: ModelConfig, *, is_known: bool = True, refusal: str = "", line: int = 0) -> Completion:
     """A configuration that nothing completes, or whose completion is unknown."""
-    policy = config.node.node("model_transaction_policy")
     return Completion(
         inputs=config.inputs,
         outputs=config.outputs,
         max_batch_size=config.max_batch_size,
-        decoupled=policy is not None and policy.flag("decoupled"),
+        decoupled=config.decoupled,
         is_known=is_known,
         refusal=refusal,
         line=line,

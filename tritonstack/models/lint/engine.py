@@ -182,7 +182,7 @@ def _of_scheduler(model: ModelView) -> set[str]:
     """Tensors that Triton itself feeds or takes: of batches, of sequences' controls and states."""
     node = model.config.node
     batch = (*node.nodes("batch_input"), *node.nodes("batch_output"))
-    names = {str(typed.value) for each in batch for typed in each.scalars.get("target_name", ())}
+    names = {name for each in batch for name in each.texts("target_name")}
     sequence = node.node("sequence_batching")
     if sequence is not None:
         names |= {control.text("name") for control in sequence.nodes("control_input")}

@@ -273,8 +273,8 @@ def check_decoupled(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Find
             if len(labels) > 1:
                 found = f"{step} takes tensors of different decoupled models"
                 yield at_field(ensemble, "input_map", "ensemble-decoupled", found, _ALLOWED, step.node)
-            policy = step.model.config.node.node("model_transaction_policy") if step.model else None
-            own = step.index + 1 if policy and policy.flag("decoupled") else min(labels, default=0)
+            is_decoupled = step.model is not None and step.model.config.decoupled
+            own = step.index + 1 if is_decoupled else min(labels, default=0)
             label |= dict.fromkeys(step.outputs.values(), own)
         waiting = [step for step in waiting if step not in able]
     outputs = {label[tensor.name] for tensor in ensemble.config.outputs if tensor.name in label}

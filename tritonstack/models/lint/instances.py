@@ -64,7 +64,7 @@ def _against_instance(model: ModelView, group: Node, instance: InstanceType) -> 
 
 
 def _profiles(model: ModelView, group: Node) -> Iterator[Finding]:
-    profiles = [str(typed.value) for typed in group.scalars.get("profile", ())]
+    profiles = group.texts("profile")
     if not profiles:
         return
     line = group.line_of("profile")

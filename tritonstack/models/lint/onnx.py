@@ -76,11 +76,7 @@ def _tensors(  # noqa: PLR0917  (what is compared with what)
     known: Mapping[str, GraphTensor],
     where: str,
 ) -> Iterator[Finding]:
-    made_by_triton = {
-        str(typed.value)
-        for message in model.config.node.nodes("batch_input")
-        for typed in message.scalars.get("target_name", ())
-    }
+    made_by_triton = {name for each in model.config.node.nodes("batch_input") for name in each.texts("target_name")}
     for tensor in tensors:
         in_graph = known.get(tensor.name)
         if in_graph is None:
@@ -123,8 +119,10 @@ def _shape(  # noqa: PLR0917  (as above)
         allowed = f"max_batch_size: 0, for {where} has {shown} without a free first axis"
         yield at_line(model, tensor.line, "onnx-batch", found, allowed)
         return
-    is_split = kind == "output" and _is_batch_output(model, tensor.name)
-    if _is_ragged(model, tensor.name) and not is_plan:
+    node = model.config.node
+    is_split = kind == "output" and any(tensor.name in each.texts("target_name") for each in node.nodes("batch_output"))
+    ragged = {each.text("name") for each in node.nodes("input") if each.flag("allow_ragged_batch")}
+    if tensor.name in ragged and not is_plan:
         if axes != (None,):
             found = f"{what} with allow_ragged_batch"
             yield at_line(model, tensor.line, "onnx-shape", found, f"a graph that takes [-1]; {where} does not")
@@ -203,17 +201,3 @@ def _control_inputs(model: ModelView, done: Completion, graph: OnnxGraph, where:
 def _states(model: ModelView) -> list[str]:
     batching = model.config.node.node("sequence_batching")
     return [message.text("input_name") for message in batching.nodes("state")] if batching else []
-
-
-def _is_ragged(model: ModelView, name: str) -> bool:
-    return any(
-        node.text("name") == name and node.flag("allow_ragged_batch") for node in model.config.node.nodes("input")
-    )
-
-
-def _is_batch_output(model: ModelView, name: str) -> bool:
-    return any(
-        name == str(typed.value)
-        for message in model.config.node.nodes("batch_output")
-        for typed in message.scalars.get("target_name", ())
-    )

@@ -174,7 +174,7 @@ def check_batch_tensors(_view: RepositoryView, model: ModelView) -> Iterator[Fin
             yield at_line(model, batch_input.line, "batch-tensor", found, " or ".join(_TYPES))
     for batch_output in model.config.node.nodes("batch_output"):
         yield from _sources(model, "batch_output", batch_output)
-        targets = _texts(batch_output, "target_name")
+        targets = batch_output.texts("target_name")
         for name in sorted(set(targets)):
             found = f"batch_output with target_name {name}"
             if name not in outputs:
@@ -186,7 +186,7 @@ def check_batch_tensors(_view: RepositoryView, model: ModelView) -> Iterator[Fin
 
 def _sources(model: ModelView, field: str, message: Node) -> Iterator[Finding]:
     inputs = {tensor.name for tensor in model.config.inputs}
-    sources = _texts(message, "source_input")
+    sources = message.texts("source_input")
     if len(sources) != 1:
         found = f"{field} with {len(sources)} values of source_input"
         yield at_line(model, message.line, "batch-tensor", found, "exactly one input")
@@ -194,7 +194,3 @@ def _sources(model: ModelView, field: str, message: Node) -> Iterator[Finding]:
         if name not in inputs:
             allowed = ", ".join(sorted(inputs)) or "no input"
             yield at_line(model, message.line, "batch-tensor", f"{field} with source_input {name}", allowed)
-
-
-def _texts(message: Node, field: str) -> list[str]:
-    return [str(typed.value) for typed in message.scalars.get(field, ())]
