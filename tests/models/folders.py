@@ -36,6 +36,22 @@ class TritonPythonModel:
 """
 
 
+EXPORT_HEAD = """\
+import argparse, json, pathlib
+parser = argparse.ArgumentParser()
+for name in ("--target", "--options", "--report", "--sample"):
+    parser.add_argument(name)
+given = parser.parse_args()
+told = json.loads(given.options)
+options, target = told["options"], pathlib.Path(given.target)
+def write(name, text):
+    (target / name).parent.mkdir(parents=True, exist_ok=True)
+    (target / name).write_text(text)
+def report(figures={}, tools={}, inputs={}):
+    pathlib.Path(given.report).write_text(json.dumps({"figures": figures, "tools": tools, "inputs": inputs}))
+"""
+"""The first lines of an export script: what it is told, and two functions for what it leaves."""
+
 T4 = Platform(release="24.09", gpu="t4")
 
 

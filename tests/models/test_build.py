@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.folders import make_endpoint, make_environment, places_in, tensor, write, write_double
+from tests.models.folders import EXPORT_HEAD, make_endpoint, make_environment, places_in, tensor, write, write_double
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import programs, staging
 from tritonstack.models.build import build_environment, build_models
@@ -16,41 +16,27 @@ from tritonstack.models.recipe import Size
 from tritonstack.models.source import BuildChoice
 from tritonstack.unpacking import unpack
 
-EXPORT = """\
-import argparse, json, pathlib
-parser = argparse.ArgumentParser()
-for name in ("--target", "--options", "--report", "--sample"):
-    parser.add_argument(name)
-given = parser.parse_args()
-options = json.loads(given.options)["options"]
-target = pathlib.Path(given.target) / "double/1"
-target.mkdir(parents=True)
+EXPORT = f"""\
+{EXPORT_HEAD}
 print("exporting")
 if options.get("fail"):
     raise SystemExit("the source is gone")
 if not options.get("forget"):
-    (target / "factor.txt").write_text("2")
-report = {"figures": {"accuracy": options.get("accuracy", 1.0)}, "tools": {"exporter": "1"}}
-pathlib.Path(given.report).write_text(json.dumps(report))
+    write("double/1/factor.txt", "2")
+report({{"accuracy": options.get("accuracy", 1.0)}}, {{"exporter": "1"}})
 """
 
 
-SIDE_BY_SIDE = """\
-import argparse, json, pathlib, time
-parser = argparse.ArgumentParser()
-for name in ("--target", "--options", "--report", "--sample"):
-    parser.add_argument(name)
-given = parser.parse_args()
-options = json.loads(given.options)["options"]
+SIDE_BY_SIDE = f"""\
+{EXPORT_HEAD}
+import time
 began = pathlib.Path(options["began"])
 (began / options["name"]).touch()
 deadline = time.monotonic() + options["seconds"]
 while len(list(began.iterdir())) < 2 and time.monotonic() < deadline:
     time.sleep(0.05)
-target = pathlib.Path(given.target) / options["name"] / "1"
-target.mkdir(parents=True)
-(target / "factor.txt").write_text("2")
-pathlib.Path(given.report).write_text(json.dumps({"figures": {"began": len(list(began.iterdir()))}, "tools": {}}))
+write(options["name"] + "/1/factor.txt", "2")
+report({{"began": len(list(began.iterdir()))}})
 """
 """An export that reports how many have begun before it ends; it waits so many seconds for the second."""
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import T4, make_engine, make_manifest, places_in, source_of, write, write_double
 from tritonstack.errors import WorkFailedError
@@ -46,12 +44,6 @@ def test_another_file_is_not_marked(tmp_path: Path, content: bytes) -> None:
 
 PLAN = "double/1/model.plan"
 ENGINE = make_engine()
-
-
-@pytest.fixture
-def aws() -> Iterator[FakeAws]:
-    with fake_aws.running() as running:
-        yield running
 
 
 def _built(root: Path, plan: bytes, engine: EngineEntry = ENGINE) -> tuple[BuiltArchive, Manifest, Places]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
-from tests.models.folders import places_in, source_of, write, write_double
+from tests.models.folders import EXPORT_HEAD, places_in, source_of, write, write_double
 from tritonstack.cli.root import root
 from tritonstack.errors import InputError
 from tritonstack.models.build import build_models
@@ -40,10 +38,9 @@ def _archive(
 
 
 @pytest.fixture
-def aws() -> Iterator[FakeAws]:
-    with fake_aws.running() as running:
-        running.parameters["/tritonstack/dev/numbers/double"] = [_digest(number) for number in range(1, 9)]
-        yield running
+def aws(aws: FakeAws) -> FakeAws:
+    aws.parameters["/tritonstack/dev/numbers/double"] = [_digest(number) for number in range(1, 9)]
+    return aws
 
 
 def test_the_current_digest_and_the_kept_history_stay(aws: FakeAws) -> None:
@@ -93,17 +90,7 @@ def test_an_archive_s_client_files_go_with_it_and_another_s_stay(aws: FakeAws) -
     assert not any(_digest(8) in key or "notes" in key for key in aws.deletes)
 
 
-EXPORT = """\
-import argparse, json, pathlib
-parser = argparse.ArgumentParser()
-for name in ("--target", "--options", "--report", "--sample"):
-    parser.add_argument(name)
-given = parser.parse_args()
-target = pathlib.Path(given.target) / json.loads(given.options)["options"]["file"]
-target.parent.mkdir(parents=True, exist_ok=True)
-target.write_text("2")
-pathlib.Path(given.report).write_text(json.dumps({"figures": {}, "tools": {}}))
-"""
+EXPORT = EXPORT_HEAD + "write(options['file'], '2')\nreport()\n"
 OLD_DIGEST = "0123456789abcdef"
 
 

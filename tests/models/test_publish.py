@@ -14,7 +14,6 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import make_endpoint, make_environment, make_manifest, places_in, source_of, write_double
 from tritonstack.errors import InputError, WorkFailedError
@@ -26,12 +25,6 @@ from tritonstack.models.publish import publish_environment
 from tritonstack.naming import ArchiveName
 
 ENVIRONMENT = make_environment(make_endpoint("numbers", ("double",)))
-
-
-@pytest.fixture
-def aws() -> Iterator[FakeAws]:
-    with fake_aws.running() as running:
-        yield running
 
 
 @pytest.fixture

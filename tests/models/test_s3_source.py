@@ -5,16 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.response import StreamingBody
 
-from tests.models import fake_aws
 from tests.models.fake_aws import BUCKET, FakeAws
-from tests.models.folders import places_in, source_of, write, write_double
+from tests.models.folders import EXPORT_HEAD, places_in, source_of, write, write_double
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.build import build_models
 from tritonstack.models.exporting import export_digest, fetch_source
@@ -24,29 +22,21 @@ from tritonstack.models.source import ArchiveSource, BuildChoice
 WEIGHTS = bytes(range(256)) * 100_000  # more than one chunk
 DIGEST = hashlib.sha256(WEIGHTS).hexdigest()
 URL = f"s3://{BUCKET}/weights/model.pt"
-SCRIPT = """\
-import argparse, json, pathlib
+SCRIPT = f"""\
+{EXPORT_HEAD}
 from tritonstack.exporters import hub
-parser = argparse.ArgumentParser()
-for name in ("--target", "--options", "--report", "--sample"):
-    parser.add_argument(name)
-given = parser.parse_args()
-told = json.loads(given.options)
 size = 0
 if told["weights"] == "pretrained":
     size = (hub.fetch(told["source"], ["model.pt"]) / "model.pt").stat().st_size
-target = pathlib.Path(given.target) / "double/1/size.txt"
-target.parent.mkdir(parents=True)
-target.write_text(str(size))
-pathlib.Path(given.report).write_text(json.dumps({"figures": {}, "tools": {}}))
+write("double/1/size.txt", str(size))
+report()
 """
 
 
 @pytest.fixture
-def aws() -> Iterator[FakeAws]:
-    with fake_aws.running() as running:
-        running.objects["weights/model.pt"] = WEIGHTS
-        yield running
+def aws(aws: FakeAws) -> FakeAws:
+    aws.objects["weights/model.pt"] = WEIGHTS
+    return aws
 
 
 @pytest.fixture
