@@ -116,7 +116,8 @@ def test_every_finding_of_aws_solutions_that_is_accepted_is_one_and_has_a_reason
     acknowledgment = cdk.Acknowledgment
 
     def note(*, id: str, reason: str) -> cdk.Acknowledgment:  # noqa: A002 - as the CDK spells it
-        accepted[id] = reason
+        if id.startswith("AwsSolutions-"):  # others are of CDK's validator and of NIST
+            accepted[id] = reason
         return acknowledgment(id="AwsSolutions-NONE", reason=reason)
 
     monkeypatch.setattr(cdk, "Acknowledgment", note)
