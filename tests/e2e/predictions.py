@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from botocore.exceptions import ClientError
 
@@ -20,8 +20,9 @@ from tests.review.corpus.made import Made
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.naming import ArchiveName, Platform, archive_key
 from tritonstack.paths import cdk_program
-from tritonstack.review.change import Effect, ResourceChange, StackChange
+from tritonstack.review.change import Effect, EnvironmentChange, ResourceChange, StackChange
 from tritonstack.review.compare import LEFT, compare
+from tritonstack.review.snapshot import Snapshots, StackSnapshot
 from tritonstack_local.aws import plain_environment, sdk_variables
 from tritonstack_local.deployment import JSII_CACHE
 
@@ -50,6 +51,84 @@ class Seen:
     events: frozenset[str]
 
 
+class Aws(Protocol):
+    """Makes the clients of a local AWS."""
+
+    def client(self, service: str, /) -> Any:
+        """A boto3 client."""
+        ...
+
+
+class Deployed:
+    """The stacks of an environment as CloudFormation shows them before a deployment, and what the next one did."""
+
+    def __init__(self, aws: Aws, old: Snapshots) -> None:
+        """``old``: the assembly that they were deployed from."""
+        self._aws, self._old = aws, old
+        self._before = {stack.stack_name: self._seen(stack.stack_name) for stack in _stacks(old)}
+
+    def change(self, new: Snapshots) -> EnvironmentChange:
+        """What a review says of a deployment of another assembly."""
+        [environment] = compare(self._old, new).environments
+        return environment
+
+    def wrong(self, new: Snapshots) -> list[str]:
+        """What did not happen as a review says, once the other assembly was deployed; a resource a line."""
+        change = self.change(new)
+        known: dict[str, set[str]] = {}
+        for stack in [*_stacks(self._old), *_stacks(new)]:
+            known.setdefault(stack.stack_name, set()).update(stack.resources)
+        changes = {each.stack_name: each for each in change.stacks}
+        return [
+            f"{name}: {line}"
+            for name in sorted(known)
+            for line in self._wrong(name, changes.get(name), known=known[name], refused=_is_refused(change))
+        ]
+
+    def _wrong(self, name: str, change: StackChange | None, *, known: set[str], refused: bool) -> Iterator[str]:
+        """What of a stack is not as predicted. ``known``: its logical ids, without what was left."""
+        before, after = self._before.get(name, Seen({}, frozenset())), self._seen(name)
+        events = [each for each in self._events(name) if each["EventId"] not in before.events]
+        predicted = {} if change is None or change.effect is Effect.REMOVED else _predicted(change.resources)
+        for logical_id in sorted(known):
+            of_it = [each for each in events if each["LogicalResourceId"] == logical_id]
+            happened = _happened(before.physical.get(logical_id), after.physical.get(logical_id), of_it)
+            allowed, told = predicted.get(logical_id, (UNTOUCHED, None))
+            if refused:  # the rollback leaves everything as it was; the one that is refused says why
+                allowed = allowed if allowed == ALLOWED[Effect.REFUSED] else frozenset({happened})
+            if happened not in allowed:
+                what = "nothing" if told is None else f"{told.effect.value} ({told.type} {told.path})"
+                yield f"{logical_id}: a review says {what}; it was {happened}: {_lines(of_it)}"
+
+    def _seen(self, name: str) -> Seen:
+        try:
+            pages = self._aws.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=name)
+            resources = [each for page in pages for each in page["StackResourceSummaries"]]
+        except ClientError:
+            return Seen({}, frozenset())
+        return Seen(
+            {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in resources},
+            frozenset(each["EventId"] for each in self._events(name)),
+        )
+
+    def _events(self, name: str) -> list[dict[str, Any]]:
+        """Every event of a stack, oldest first."""
+        try:
+            pages = self._aws.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=name)
+            return [each for page in pages for each in page["StackEvents"]][::-1]
+        except ClientError:
+            return []
+
+
+def _stacks(snapshots: Snapshots) -> list[StackSnapshot]:
+    [environment] = snapshots.environments.values()
+    return list(environment.stacks.values())
+
+
+def _is_refused(change: EnvironmentChange) -> bool:
+    return any(each.effect is Effect.REFUSED for stack in change.stacks for each in stack.resources)
+
+
 class Account:
     """A local AWS and what is deployed there, step by step; every step is compared with what a review predicts."""
 
@@ -72,26 +151,14 @@ class Account:
         if before is None:
             self._first(assembly)
             return []
-        old, new = self._made.snapshots(before), self._made.snapshots(assembly)
-        [environment] = compare(old, new).environments
-        changes = {each.stack_name: each for each in environment.stacks}
-        known: dict[str, set[str]] = {}
-        for side in (old, new):
-            for stack in side.environments[ENVIRONMENT].stacks.values():
-                known.setdefault(stack.stack_name, set()).update(stack.resources)
-        names = sorted(known)
-        seen = {name: self._seen(name) for name in names}
-        refused = [each for stack in environment.stacks for each in stack.resources if each.effect is Effect.REFUSED]
+        deployed = Deployed(self.aws, self._made.snapshots(before))
+        change = deployed.change(self._made.snapshots(assembly))
         self._publish(assembly)
-        self._cdk("deploy", "--app", str(assembly), f"{ENVIRONMENT}/*", fails=bool(refused))
-        wrong = [
-            f"{name}: {line}"
-            for name in names
-            for line in self._wrong(name, changes.get(name), seen[name], known=known[name], refused=bool(refused))
-        ]
-        if refused:
+        self._cdk("deploy", "--app", str(assembly), f"{ENVIRONMENT}/*", fails=_is_refused(change))
+        wrong = deployed.wrong(self._made.snapshots(assembly))
+        if _is_refused(change):
             self._deployed = before  # rolled back
-        self._remove_lost(changes.values())
+        self._remove_lost(change.stacks)
         return wrong
 
     def _first(self, assembly: Path) -> None:
@@ -115,47 +182,11 @@ class Account:
                     )
                     self.aws.client("s3").put_object(Bucket=bucket, Key=key, Body=b"")
 
-    def _wrong(
-        self, name: str, change: StackChange | None, before: Seen, *, known: set[str], refused: bool
-    ) -> Iterator[str]:
-        """What of a stack is not as predicted. ``known``: its logical ids, without what was left."""
-        after = self._seen(name)
-        events = [each for each in self._events(name) if each["EventId"] not in before.events]
-        predicted = {} if change is None or change.effect is Effect.REMOVED else _predicted(change.resources)
-        for logical_id in sorted(known):
-            of_it = [each for each in events if each["LogicalResourceId"] == logical_id]
-            happened = _happened(before.physical.get(logical_id), after.physical.get(logical_id), of_it)
-            allowed, told = predicted.get(logical_id, (UNTOUCHED, None))
-            if refused:  # the rollback leaves everything as it was; the one that is refused says why
-                allowed = allowed if allowed == ALLOWED[Effect.REFUSED] else frozenset({happened})
-            if happened not in allowed:
-                what = "nothing" if told is None else f"{told.effect.value} ({told.type} {told.path})"
-                yield f"{logical_id}: a review says {what}; it was {happened}: {_lines(of_it)}"
-
     def _remove_lost(self, changes: Iterable[StackChange]) -> None:
         """Delete the stacks that the app lost, as a person does: no deployment does it."""
         for each in changes:
             if each.effect is Effect.REMOVED:
                 assert self.aws.delete_stack(each.stack_name) == "DELETE_COMPLETE"
-
-    def _seen(self, name: str) -> Seen:
-        try:
-            pages = self.aws.client("cloudformation").get_paginator("list_stack_resources").paginate(StackName=name)
-            resources = [each for page in pages for each in page["StackResourceSummaries"]]
-        except ClientError:
-            return Seen({}, frozenset())
-        return Seen(
-            {each["LogicalResourceId"]: each["PhysicalResourceId"] for each in resources},
-            frozenset(each["EventId"] for each in self._events(name)),
-        )
-
-    def _events(self, name: str) -> list[dict[str, Any]]:
-        """Every event of a stack, oldest first."""
-        try:
-            pages = self.aws.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=name)
-            return [each for page in pages for each in page["StackEvents"]][::-1]
-        except ClientError:
-            return []
 
     def _cdk(self, *arguments: str, folder: Path | None = None, fails: bool = False) -> None:
         variables = {

@@ -1,6 +1,7 @@
 """Changes of the corpus deployed on the local AWS in chains: what a review predicts of each resource happens.
 
-Each change is deployed over the one before it, so that every step also takes the last one back.
+Each change is deployed over the one before it, so that every step also takes the last one back. In ``make test``,
+``test_update_and_destroy.py`` compares its own change with a review's words.
 """
 
 from __future__ import annotations
@@ -16,12 +17,10 @@ from tests.review.corpus.case import Edit, Side, case
 from tests.review.corpus.made import Made
 from tests.tritonstack_local.emulator.running import Emulator
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-PLAIN = "initial count"
-"""In ``make test``: a configuration that is replaced, and an endpoint that changes in place."""
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 CHAINS = {
     "single": (
-        PLAIN,
+        "initial count",
         "instance type of a plain endpoint",
         "single-model becomes multi-model",
         "endpoint added",
@@ -94,14 +93,7 @@ def accounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Accounts]:
     accounts.stop()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name == PLAIN else [pytest.mark.long])
-        for chain in CHAINS.values()
-        for name in chain
-    ],
-)
+@pytest.mark.parametrize("name", [name for chain in CHAINS.values() for name in chain])
 def test_what_a_review_predicts_is_what_happens(accounts: Accounts, name: str) -> None:
     each = case(name)
     account = accounts.of(each.after.base)

@@ -40,7 +40,7 @@ def check_fleet(aws: LocalAws) -> None:
 
 
 def test_a_sample_of_models_answers_right_under_eviction(deployed: LocalAws, dice: random.Random) -> None:
-    call_at_random(deployed, models=12, calls=24, threads=4, dice=dice)
+    call_at_random(deployed, models=10, calls=14, threads=4, dice=dice)
     check_fleet(deployed)
 
 
