@@ -38,7 +38,7 @@ class EmulatorSettings:
         try:
             port = int(variables.get("GATEWAY_PORT", "4566"))
             wait = float(variables.get("TRITONSTACK_ENDPOINT_WAIT_SECONDS", "1800"))
-            patience = float(variables.get("TRITONSTACK_STACK_PATIENCE_SECONDS", "2"))
+            patience = float(variables.get("TRITONSTACK_STACK_PATIENCE_SECONDS", "20"))
             alarms = float(variables.get("TRITONSTACK_ALARM_SECONDS", "1"))
         except ValueError as error:
             raise ValueError(f"GATEWAY_PORT and TRITONSTACK_…_SECONDS are numbers: {error}") from error

@@ -156,5 +156,7 @@ def test_answer_waits_a_moment_for_a_stack_that_settles_soon(tmp_path: Path, nam
         emulator.create_stack(name, serving(name))
         seen_first = emulator.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
         assert seen_first == "CREATE_COMPLETE"
+        emulator.client("cloudformation").delete_stack(StackName=name)
+        assert emulator.client("cloudformation").describe_stacks()["Stacks"] == []
     finally:
         emulator.stop()

@@ -290,9 +290,10 @@ def _operations(events: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 # --- Responses that wait for the stack ---
 # The CDK command line reads the stack once after the response, and then every five seconds. A stack that settles within
-# the wait saves that pause.
+# the wait saves that pause: the settings' default has room for an endpoint with its Triton and its verification.
 
 _STARTING = frozenset({"CreateStack", "UpdateStack", "DeleteStack", "ExecuteChangeSet", "ContinueUpdateRollback"})
+_STACK_NAME = re.compile(rb"(?:^|&)StackName=([^&]+)")
 _STEP_SECONDS = 0.01
 
 
@@ -302,23 +303,30 @@ def install_patience(*, seconds: float) -> None:
 
     async def patient(method: str, path: str, headers: dict[str, str], body: bytes, query: Any) -> Any:
         answer = await handle(method, path, headers, body, query)
-        if _action(body) in _STARTING:
-            await _settled(seconds)
+        named = _STACK_NAME.search(body)
+        if _action(body) in _STARTING and named is not None:
+            await _settled(urllib.parse.unquote_plus(named[1].decode()), seconds)
         return answer
 
     ministack.app.SERVICE_HANDLERS["cloudformation"] = patient
 
 
-async def _settled(seconds: float) -> None:
-    """Until no stack of the request's account and region is in progress."""
+async def _settled(stack: str, seconds: float) -> None:
+    """Until the stack of this name or ARN is not in progress; MiniStack announces no change of one."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
-    while loop.time() < until and _in_progress():  # noqa: ASYNC110  MiniStack announces no change of a stack
-        await asyncio.sleep(_STEP_SECONDS)
+    while loop.time() < until:
+        await asyncio.sleep(_STEP_SECONDS)  # first of all: a deletion begins after the response is made
+        if not _in_progress(stack):
+            return
 
 
-def _in_progress() -> bool:
-    return any(stack["StackStatus"].endswith("_IN_PROGRESS") for stack in _stacks.values())
+def _in_progress(stack: str) -> bool:
+    return any(
+        each["StackStatus"].endswith("_IN_PROGRESS")
+        for each in _stacks.values()
+        if stack in (each["StackName"], each["StackId"])
+    )
 
 
 def _action(body: bytes) -> str:
