@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.conftest import endpoint
-from tests.e2e.deployments import aws_fails, faults_left
+from tests.e2e.deployments import advance, aws_fails, faults_left
 from tests.e2e.project import Project, environment_yaml
 from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
 from tritonstack_local.aws import LocalAws
@@ -27,8 +27,8 @@ CANARY = (
 )
 BUSY = "scaling: {minimum: 1, maximum: 6, requests_per_second: 0.2, scale_out_cooldown_seconds: 30}"
 """Six calls a minute and instance: a few callers are more than enough for all six."""
-LONGEST_SECONDS = 420
-"""Three whole minutes above the target, and what it takes to see them."""
+MOST_MINUTES = 10
+"""Of the emulator's clock: three whole ones above the target, and what it takes to see them."""
 
 
 @pytest.fixture(scope="module")
@@ -110,14 +110,6 @@ def test_the_scaled_count_survives_a_deployment(checked: CheckedProject) -> None
     assert (live(checked), registered(checked)) == ((T4, 3), wanted(T4))
 
 
-def test_another_type_that_does_not_start_leaves_the_old_one_scaled(checked: CheckedProject) -> None:
-    write(checked, instance_type="ml.g5.xlarge", container='additional_args: ["--log-format=none"]')
-    checked.deploy(expect=1)
-    assert checked.stack_status == "UPDATE_ROLLBACK_COMPLETE"
-    assert (live(checked), registered(checked)) == ((T4, 3), wanted(T4))
-    assert checked.answer(4.0) == 8.0
-
-
 def test_another_type_that_fails_its_verification_leaves_the_old_one_scaled(checked: CheckedProject) -> None:
     write(checked, instance_type="ml.g5.xlarge")
     checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
@@ -127,22 +119,13 @@ def test_another_type_that_fails_its_verification_leaves_the_old_one_scaled(chec
     checked.write_model("x + x")
 
 
-@pytest.mark.parametrize(
-    ("fault", "said"),
-    [
-        pytest.param({"endpoint": f"{NAME}-checked"}, f"variant/{A10G}", id="taken back in silence"),
-        pytest.param({"operation": "RegisterScalableTarget", "status": 403}, "RegisterScalableTarget", id="target"),
-        pytest.param({"operation": "PutScalingPolicy", "status": 403}, "PutScalingPolicy", id="policy"),
-        pytest.param({"operation": "PutParameter", "status": 403}, "PutParameter", id="activation"),
-    ],
-)
 def test_another_type_whose_deployment_fails_after_the_endpoint_leaves_the_old_one_scaled(
-    checked: CheckedProject, fault: dict[str, Any], said: str
+    checked: CheckedProject,
 ) -> None:
+    """Each of the other ways in which it may fail stands in ``tests/lambda/test_scaling.py``."""
     write(checked, instance_type="ml.g5.xlarge")
-    checked.write_model("2 * x")  # so that there is a record to write
-    with aws_fails(checked.aws, {**fault, "times": 1}):
-        assert said in checked.deploy(expect=1).stderr
+    with aws_fails(checked.aws, {"operation": "PutScalingPolicy", "status": 403, "times": 1}):
+        assert "PutScalingPolicy" in checked.deploy(expect=1).stderr
         assert faults_left(checked.aws) == 0
     assert checked.stack_status == "UPDATE_ROLLBACK_COMPLETE"
     assert (live(checked), registered(checked)) == ((T4, 3), wanted(T4))
@@ -161,11 +144,18 @@ def test_calls_that_go_on_scale_out_to_the_maximum_whose_event_makes_the_alarm(c
     write(checked, instance_type="ml.g5.xlarge", scaling=BUSY, header="alarms: {}\n")
     checked.deploy()
     alarm, cloudwatch = f"{NAME}-checked-at-maximum-instances", checked.aws.client("cloudwatch")
-    until = time.monotonic() + LONGEST_SECONDS
-    while cloudwatch.describe_alarms(AlarmNames=[alarm])["MetricAlarms"][0]["StateValue"] != "ALARM":
-        assert time.monotonic() < until, f"{alarm} is not on; {live(checked)}"
-        assert checked.answer(4.0) == 8.0
-        time.sleep(0.5)
+
+    def is_on() -> bool:
+        return bool(cloudwatch.describe_alarms(AlarmNames=[alarm])["MetricAlarms"][0]["StateValue"] == "ALARM")
+
+    for _ in range(MOST_MINUTES):
+        for _ in range(30):
+            assert checked.answer(4.0) == 8.0
+        time.sleep(1.0)  # what the runtime reports, and what evaluates it
+        if is_on():
+            break
+        advance(checked.aws, 60)
+    assert is_on(), live(checked)
     assert live(checked) == (A10G, 6)
     [composite] = cloudwatch.describe_alarms(AlarmNames=[f"{NAME}-warning"], AlarmTypes=["CompositeAlarm"])[
         "CompositeAlarms"

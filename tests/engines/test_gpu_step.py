@@ -16,7 +16,6 @@ from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tritonstack.engines.gpu_step import (
     EngineFailedError,
-    PlannedMachine,
     build_engine,
     fetch_timing_cache,
     file_of,
@@ -29,7 +28,7 @@ from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report
 
-PLANNED = PlannedMachine(release="24.09", tensorrt=("10.4",), gpu="A10G", compute_capability="8.6")
+PLANNED = {"release": "24.09", "tensorrt": ["10.4"], "gpu": {"name": "A10G", "compute_capability": "8.6"}}
 RECORD = {"name": "model.plan", "bytes": 4, "sha256": "0" * 64}
 GOOD: dict[str, Any] = {
     "outcome": "built",

@@ -179,13 +179,13 @@ def document(**changes: Any) -> str:
         ({"region": "gone"}, ["region", "nothing"]),
         ({"more": 1}, ["more", "no such field"]),
         ({"schema": 2}, ["schema", "found:   2"]),
-        ({"engine_builder": "ec2"}, ["engine_builder", '"ec2"', "codebuild, processing, or null"]),
+        ({"engine_builder": "ec2"}, ["engine_builder", '"ec2"', "'codebuild' or 'processing'"]),
         ({"archives": [{"model": "bert", "digest": "x"}]}, ["archives[0].digest", '"x"']),
         ({"archives": [{"model": "Bert", "digest": "0" * 16}]}, ["archives[0].model"]),
         ({"archives": [{"model": "a", "digest": "0" * 16}] * 2}, ["archives", "each archive once, not a twice"]),
         ({"platform": {"release": "24.09"}}, ["platform.gpu"]),
         ({"network": {"subnet_ids": []}}, ["network.subnet_ids", "network.security_group_ids"]),
-        ({"parallel_engines": 0, "size": "huge"}, ["parallel_engines", "size", "full, tiny"]),
+        ({"parallel_engines": 0, "size": "huge"}, ["parallel_engines", "size", "'full' or 'tiny'"]),
     ],
 )
 def test_a_wrong_document_is_refused_with_its_fields(changes: dict[str, Any], said: list[str]) -> None:

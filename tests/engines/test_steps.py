@@ -295,7 +295,7 @@ def test_an_engine_of_a_used_folder_is_built_from_its_recipe_and_proven_with_see
     assert fresh.phase_two(jobs[0])[0] == 0
     manifest = fresh.pack_step(works[0])
     assert manifest.engines["tiny-engine"].proof == "random"
-    assert "tiny-engine/1/model.plan" in _members(fresh.places.archive(works[0].task.name, "24.09-a10g"))
+    assert "tiny-engine/1/model.plan" in _members(fresh.places.archive(works[0].staged.task.name, "24.09-a10g"))
 
 
 def _write_user(project: TinyProject) -> None:
@@ -340,7 +340,7 @@ def test_weights_in_a_file_of_their_own_go_with_the_graph_and_make_room_for_the_
     assert set(_job(work).parts) == {"model.onnx", "weights.bin"}
     write_real_output(_job(work))
     fresh.pack_step(work)
-    assert set(_members(fresh.places.archive(work.task.name, "24.09-a10g"))) == PACKED
+    assert set(_members(fresh.places.archive(work.staged.task.name, "24.09-a10g"))) == PACKED
 
 
 DOUBLING = """name: "doubling"

@@ -182,8 +182,6 @@ def _random(tensor: GraphTensor, shape: Shape, seed: int) -> NDArray[Any]:
 # output.
 GRAPH = "model.onnx"
 
-PLAN = "model.plan"
-
 STEP = Path(__file__).with_name("engine_step.py")
 
 TIMING_CACHE = "timing.cache"
@@ -236,16 +234,6 @@ class EngineWork:
 
     staged: Staged
     jobs: tuple[PlannedEngine, ...]
-
-    @property
-    def task(self) -> Task:
-        """What is built."""
-        return self.staged.task
-
-    @property
-    def work(self) -> Path:
-        """The build's own folder."""
-        return self.staged.work
 
 
 def prepare_engines(
@@ -318,7 +306,9 @@ def _plan(
         raise AssertionError("refused before")
     recipe = source.folder / RECIPE
     graph = read_onnx(exported)
-    engine = _of_graph(engine, graph)
+    names = {tensor.name for tensor in graph.inputs}  # a folder may hold several models
+    shapes = {name: shape for name, shape in engine.shapes.items() if name in names}
+    engine = engine.model_copy(update={"shapes": shapes})
     is_sampled = model.name == staged.task.source.model
     inputs = proof_inputs(
         engine,
@@ -347,7 +337,7 @@ def _plan(
         timing_cache=TIMING_CACHE,
         timeout_seconds=timeout_seconds,
     )
-    write_job(job, folder, plan=PLAN, output="../output")
+    write_job(job, folder, output="../output")
     tolerance = source.recipe.sample.tolerance if engine.tolerance is None else engine.tolerance
     return PlannedEngine(
         model=model.name,
@@ -363,15 +353,6 @@ def _plan(
         reference=reference,
         tolerance=tolerance,
     )
-
-
-def _of_graph(engine: Engine, graph: OnnxGraph) -> Engine:
-    """A recipe's engine with the shapes of one graph's inputs: a folder may hold several models."""
-    names = {tensor.name for tensor in graph.inputs}
-    return engine.model_copy(update={"shapes": {name: s for name, s in engine.shapes.items() if name in names}})
-
-
-# ONNX Runtime's outputs for the proof.
 
 
 def outputs_of_graph(path: Path, graph: OnnxGraph, inputs: Arrays, *, work: Path, what: str, report: Report) -> Arrays:
@@ -400,7 +381,10 @@ def outputs_of_graph(path: Path, graph: OnnxGraph, inputs: Arrays, *, work: Path
     result = json.loads(result_file.read_text())
     if "failure" in result:
         raise WorkFailedError(f"{what}: ONNX Runtime does not run {path.name}: {result['failure']}")
-    outputs = {tensor["name"]: _array(tensor) for tensor in result["outputs"]}
+    outputs = {
+        tensor["name"]: np.array(tensor["data"], triton_to_np_dtype(tensor["datatype"])).reshape(tensor["shape"])
+        for tensor in result["outputs"]
+    }
     for name, array in outputs.items():
         if array.dtype.kind == "f" and np.isnan(array).any():
             raise WorkFailedError(f"{what}: {name} of {path.name} is not a number for the proof's inputs")
@@ -414,7 +398,3 @@ def _tensors(tensors: Sequence[GraphTensor]) -> list[dict[str, Any]]:
         {"name": each.name, "datatype": each.datatype, "shape": shape, "backend_shape": shape, "optional": False}
         for each, shape in zip(tensors, shapes, strict=True)
     ]
-
-
-def _array(tensor: Mapping[str, Any]) -> NDArray[Any]:
-    return np.array(tensor["data"], triton_to_np_dtype(tensor["datatype"])).reshape(tensor["shape"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import re
@@ -11,7 +10,6 @@ import shutil
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self
@@ -71,36 +69,8 @@ class StepResult(_Part):
     files: dict[str, FileRecord]
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlannedMachine:
-    """The machine that a job was planned for.
-
-    Attributes:
-        release: the Triton release.
-        tensorrt: the versions that its image may have, each as far as it is known.
-        gpu: the GPU's name.
-        compute_capability: its compute capability.
-    """
-
-    release: str
-    tensorrt: tuple[str, ...]
-    gpu: str
-    compute_capability: str
-
-    @classmethod
-    def of_job(cls, path: Path) -> PlannedMachine:
-        """From ``job.json``."""
-        job = json.loads(path.read_text())
-        return cls(
-            release=job["release"],
-            tensorrt=tuple(job["tensorrt"]),
-            gpu=job["gpu"]["name"],
-            compute_capability=job["gpu"]["compute_capability"],
-        )
-
-
-def read_result(output: Path, *, planned: PlannedMachine, what: str) -> StepResult:
-    """The result of a step that built what was planned.
+def read_result(output: Path, *, planned: Mapping[str, Any], what: str) -> StepResult:
+    """The result of a step that built what its job, ``planned``, was written for.
 
     Its files exist as it names them; a reader of one checks its digest.
 
@@ -164,17 +134,18 @@ def _failure(content: Mapping[str, Any], what: str) -> str:
     return f"{what} failed in its phase {content.get('phase', 'unknown')}: {content.get('reason', 'no reason')}{shown}"
 
 
-def _refuse_other_machine(result: StepResult, planned: PlannedMachine, what: str) -> None:
-    if result.release != planned.release:
-        raise WorkFailedError(f"{what}: built with Triton {result.release}, planned for {planned.release}")
+def _refuse_other_machine(result: StepResult, planned: Mapping[str, Any], what: str) -> None:
+    if result.release != planned["release"]:
+        raise WorkFailedError(f"{what}: built with Triton {result.release}, planned for {planned['release']}")
     version = result.trtexec.tensorrt
-    if not any(f"{version}.".startswith(f"{known}.") for known in planned.tensorrt):
-        raise WorkFailedError(f"{what}: built with TensorRT {version}, planned for {' or '.join(planned.tensorrt)}")
-    gpu = result.gpu
-    same_name = _words(planned.gpu) <= _words(gpu.name)
-    if not same_name or gpu.compute_capability not in (None, planned.compute_capability):
+    if not any(f"{version}.".startswith(f"{known}.") for known in planned["tensorrt"]):
+        raise WorkFailedError(f"{what}: built with TensorRT {version}, planned for {' or '.join(planned['tensorrt'])}")
+    gpu, wanted = result.gpu, planned["gpu"]
+    same_name = _words(wanted["name"]) <= _words(gpu.name)
+    if not same_name or gpu.compute_capability not in (None, wanted["compute_capability"]):
         found = f"{gpu.name} (compute capability {gpu.compute_capability})"
-        raise WorkFailedError(f"{what}: built on {found}, planned for {planned.gpu} ({planned.compute_capability})")
+        planned_for = f"{wanted['name']} ({wanted['compute_capability']})"
+        raise WorkFailedError(f"{what}: built on {found}, planned for {planned_for}")
 
 
 def _words(name: str) -> set[str]:
@@ -356,13 +327,6 @@ def keep_timing_cache(bucket: ArtifactBucket, output: Path, *, gpu: str, before:
         report(f"the timing cache is not kept: {error}")
 
 
-def drop_timing_cache(job: Path) -> None:
-    """Remove the cache from a job's folder."""
-    described = json.loads((job / "job.json").read_text())
-    with contextlib.suppress(FileNotFoundError):
-        (job / described["timing_cache"]).unlink()
-
-
 def _newest(bucket: ArtifactBucket, *, gpu: str, tensorrt: list[str]) -> str | None:
     """The key of the cache of one of the TensorRT versions that the image may have, the one written last."""
     name = timing_cache_key(gpu=gpu, tensorrt="").split("//")[0] + "/"
@@ -401,7 +365,7 @@ def build_engine(
         if before is None or not _is_about_the_cache(error):
             raise
         report("TensorRT does not read the timing cache; once more without it")
-        drop_timing_cache(job)
+        (job / json.loads((job / "job.json").read_text())["timing_cache"]).unlink(missing_ok=True)
         before = None
         shutil.rmtree(output, ignore_errors=True)
         runner.run(name=run_name(environment=environment, model=model), job=job, output=output, report=report)
@@ -414,8 +378,8 @@ def _is_about_the_cache(error: EngineFailedError) -> bool:
     return any("timingcache" in line.lower().replace(" ", "") for line in lines)
 
 
-Run = Callable[[Path], None]
-"""Builds an engine into the output folder that it is given."""
+Run = Callable[[Path], Path]
+"""Builds an engine into the output folder that it is given, and returns it."""
 
 
 class EnginePool:
@@ -446,8 +410,7 @@ class EnginePool:
         An engine of the same ``key`` is built once: its copies get the same future.
         """
         if key not in self._engines:
-            output = self._outputs / key
-            self._engines[key] = self._executor.submit(_into, output, run)
+            self._engines[key] = self._executor.submit(run, self._outputs / key)
         return self._engines[key]
 
     def stop(self) -> None:
@@ -455,11 +418,6 @@ class EnginePool:
         self._stop.set()
         for future in self._engines.values():
             future.cancel()
-
-
-def _into(output: Path, run: Run) -> Path:
-    run(output)
-    return output
 
 
 def await_one(futures: Iterable[Future[Path]]) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -264,12 +264,6 @@ def read_order(content: str | bytes, *, file: str) -> Order:
         raise InputError([_problem(dict(found), file) for found in error.errors(include_url=False)]) from error
 
 
-_ALLOWED = {
-    "engine_builder": f"{', '.join(get_args(BuilderKind))}, or null",
-    "size": ", ".join(get_args(Size)),
-    "weights": ", ".join(get_args(Weights)),
-    "dependency": f"{', '.join(get_args(Dependency))}, or null",
-}
 _SHOWN = 100
 """Characters of a wrong value that a message quotes."""
 
@@ -282,8 +276,7 @@ def _problem(error: dict[str, Any], file: str) -> Problem:
     found = "nothing" if error["type"] == "missing" else json.dumps(error.get("input"), default=str)[:_SHOWN]
     if error["type"] == "json_invalid":
         found = error["msg"]
-    name = str(error["loc"][-1]) if error["loc"] else ""
-    allowed = "no such field" if error["type"] == "extra_forbidden" else _ALLOWED.get(name) or error["msg"]
+    allowed = "no such field" if error["type"] == "extra_forbidden" else error["msg"]
     if error["type"] == "json_invalid":
         allowed = "a JSON document of a build set or an order"
     return Problem(file=file, field=place, found=found, allowed=allowed)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tritonstack.catalogue.releases import minor_version
 from tritonstack.engines.export_step import EngineWork, PlannedEngine
-from tritonstack.engines.gpu_step import PlannedMachine, StepResult, file_of, read_result, refuse_changed
+from tritonstack.engines.gpu_step import StepResult, file_of, read_result, refuse_changed
 from tritonstack.engines.trtexec import INT64_TENSORS_SINCE
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.lint.onnx_graph import GraphTensor
@@ -130,7 +130,7 @@ def finish_archive(work: EngineWork, outputs: Mapping[str, Path], places: Places
     """
     missing = [job.model for job in work.jobs if job.model not in outputs]
     if missing:
-        raise WorkFailedError(f"{work.task.source.name}: no engine was built for {', '.join(missing)}")
+        raise WorkFailedError(f"{work.staged.task.source.name}: no engine was built for {', '.join(missing)}")
     proven = [_prove(job, outputs[job.model], report) for job in work.jobs]
     for plan in proven:
         for part in plan.job.parts:
@@ -147,7 +147,7 @@ def _prove(job: PlannedEngine, output: Path, report: Report) -> _ProvenPlan:
     what = f"engine of {job.model}"
     report(f"{what}: comparing its answer")
     described = json.loads(job.job.read_text())
-    result = read_result(output, planned=PlannedMachine.of_job(job.job), what=what)
+    result = read_result(output, planned=described, what=what)
     answer = job.folder.with_name("outputs.json")
     plan = job.folder.with_name("built.plan")
     for key, copy in (("outputs", answer), ("plan", plan)):  # check and use own copies

@@ -285,7 +285,7 @@ class Preparation:
             raise AssertionError("an archive without engines has no jobs")
         runner, report = self._runner(builder, build.order), self._report(build.name.model)
 
-        def run(output: Path) -> None:
+        def run(output: Path) -> Path:
             build_engine(
                 job.folder,
                 output,
@@ -296,6 +296,7 @@ class Preparation:
                 bucket=self.bucket,
                 report=report,
             )
+            return output
 
         return pool.submit(job_key(job.folder, builder=f"{builder.machine.name} {builder.image}"), run)
 

@@ -44,8 +44,6 @@ from tritonstack.models.programs import Report
 from tritonstack.models.source import files_below
 from tritonstack.naming import artifact_parameter, builds_parameter
 
-# A job of a service, staged in the bucket.
-
 
 class _Job(RemoteJob, Protocol):
     """A remote job that can explain its end."""
@@ -364,20 +362,8 @@ class _ProcessingJob:
 # The runner of a builder.
 
 
-def builds_value(session: Session, *, environment: str, value: str) -> str:
-    """A value of the builds stack (``engine-project-name``).
-
-    Raises :class:`InputError` where that stack is not deployed, :class:`WorkFailedError` where SSM refuses.
-    """
-    return _read(session, builds_parameter(environment=environment, value=value), f"{environment}/builds")
-
-
-def artifacts_value(session: Session, *, environment: str, value: str) -> str:
-    """A value of the artifacts stack (``key-arn``). Raises as :func:`builds_value`."""
-    return _read(session, artifact_parameter(environment=environment, value=value), f"{environment}/artifacts")
-
-
 def _read(session: Session, name: str, stack: str) -> str:
+    """A parameter of a stack."""
     try:
         return str(session.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
     except (BotoCoreError, ClientError) as error:
@@ -402,16 +388,19 @@ def runner_for(
 
     Raises :class:`InputError` where the environment has no builds stack, :class:`WorkFailedError` where SSM refuses.
     """
-    stop = stop or threading.Event()
+    stop, builds = stop or threading.Event(), f"{environment}/builds"
     if builder.kind == "codebuild":
-        project = builds_value(session, environment=environment, value="engine-project-name")
+        name = builds_parameter(environment=environment, value="engine-project-name")
+        project = _read(session, name, builds)
         return CodeBuildRunner(builder=builder, session=session, bucket=bucket, project=project, stop=stop)
     return ProcessingRunner(
         builder=builder,
         session=session,
         bucket=bucket,
-        role_arn=builds_value(session, environment=environment, value="processing-role-arn"),
-        key_arn=artifacts_value(session, environment=environment, value="key-arn"),
+        role_arn=_read(session, builds_parameter(environment=environment, value="processing-role-arn"), builds),
+        key_arn=_read(
+            session, artifact_parameter(environment=environment, value="key-arn"), f"{environment}/artifacts"
+        ),
         network=network,
         tags=tags or {},
         stop=stop,

@@ -7,7 +7,7 @@ import itertools
 import math
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -230,7 +230,9 @@ def copy_archive(
         _copy(bucket, source.client_file(name, file), target.client_file(name, file))
     bucket.put_once(target.manifest(name), manifest.to_json().encode())
     first = _copy(bucket, source.archive(name), target.archive(name))
-    _mend(bucket, name, manifest, target=target)
+    stored = bucket.look(target.archive(name))
+    if stored is not None and belongs(manifest, stored) and stored_manifest(bucket, name, target) is None:
+        bucket.put(target.manifest(name), manifest.to_json().encode())  # whichever run wrote either first
     return first
 
 
@@ -259,47 +261,25 @@ def _in_parts(bucket: ArtifactBucket, source: str, target: str, stored: StoredOb
     place = {"Bucket": bucket.name, "Key": target}
     part_bytes = max(PART_BYTES, math.ceil(stored.bytes / _MOST_PARTS))
     upload = bucket.s3.create_multipart_upload(**place, Metadata=dict(stored.metadata))["UploadId"]
+
+    def copied(index: int) -> dict[str, Any]:
+        first, last = index * part_bytes, min((index + 1) * part_bytes, stored.bytes) - 1
+        copy = bucket.s3.upload_part_copy(
+            **place,
+            UploadId=upload,
+            PartNumber=index + 1,
+            CopySource={"Bucket": bucket.name, "Key": source},
+            CopySourceRange=f"bytes={first}-{last}",
+        )
+        return {"PartNumber": index + 1, "ETag": copy["CopyPartResult"]["ETag"]}
+
     try:
         with ThreadPoolExecutor(_COPIES) as pool:
-            copied = _part_copier(bucket, source, target, upload)
-            ranges = [
-                (number, start, min(start + part_bytes, stored.bytes) - 1)
-                for number, start in enumerate(range(0, stored.bytes, part_bytes), start=1)
-            ]
-            parts = list(pool.map(lambda part: copied(*part), ranges))
+            parts = list(pool.map(copied, range(math.ceil(stored.bytes / part_bytes))))
         bucket.s3.complete_multipart_upload(**place, UploadId=upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*")
     except BaseException:
         bucket.s3.abort_multipart_upload(**place, UploadId=upload)
         raise
-
-
-def _part_copier(
-    bucket: ArtifactBucket, source: str, target: str, upload: str
-) -> Callable[[int, int, int], dict[str, Any]]:
-    def copied(number: int, first: int, last: int) -> dict[str, Any]:
-        copy = bucket.s3.upload_part_copy(
-            Bucket=bucket.name,
-            Key=target,
-            UploadId=upload,
-            PartNumber=number,
-            CopySource={"Bucket": bucket.name, "Key": source},
-            CopySourceRange=f"bytes={first}-{last}",
-        )
-        return {"PartNumber": number, "ETag": copy["CopyPartResult"]["ETag"]}
-
-    return copied
-
-
-def _mend(bucket: ArtifactBucket, name: ArchiveName, manifest: Manifest, *, target: Place) -> None:
-    """Make the manifest at the target that of its archive, whichever run wrote either first."""
-    stored = bucket.look(target.archive(name))
-    content = bucket.read(target.manifest(name))
-    try:
-        kept = Manifest.model_validate_json(content) if content is not None else None
-    except ValueError:
-        kept = None
-    if stored is not None and belongs(manifest, stored) and (kept is None or not belongs(kept, stored)):
-        bucket.put(target.manifest(name), manifest.to_json().encode())
 
 
 # Orders with recorded digests.

@@ -26,6 +26,10 @@ LEVELS = {"ampere+": ("ampere+", (8, 0)), "same-compute-capability": ("sameCompu
 """Recipe's hardware compatibility → trtexec's word, and the oldest compute capability that has it (NvInfer.h)."""
 
 PRECISIONS = {"fp16": "--fp16", "bf16": "--bf16", "fp32": None, "graph": "--stronglyTyped"}
+STRONGLY_TYPED_ADVICE = {
+    "fp16": "say precision: graph and graph_precision: fp16, and the build turns the exported graph into FP16",
+    "bf16": "say precision: graph, and export the ONNX graph in BF16",
+}
 STRONGLY_TYPED_ONLY = 11
 """The first major version whose every network is strongly typed; it still takes --stronglyTyped, to no effect."""
 
@@ -106,7 +110,14 @@ def _target(*, release: str, gpu: str, own_image: bool) -> tuple[Target | None, 
         known = ", ".join(sorted({instance.gpu for instance in load_catalogue().instances.values()}))
         problems = (*problems, Problem(field="gpu", found=gpu, allowed=known))
     if row is not None and not own_image and release not in load_catalogue().image_table.regions:
-        problems = (*problems, _no_image(release))
+        images = load_catalogue().image_table.regions
+        no_image = Problem(
+            field="release",
+            found=f"{release}: AWS's lists name no region with its image",
+            allowed=", ".join(version for version in load_catalogue().releases if version in images),
+            advice="name an image of your own (image), or take another release",
+        )
+        problems = (*problems, no_image)
     if row is None or card is None or problems:
         return None, problems
     capability = tuple(int(part) for part in card.compute_capability.split("."))
@@ -135,17 +146,6 @@ def _instance_with(gpu: str) -> InstanceType | None:
     return next((row for row in load_catalogue().instances.values() if row.gpu.lower() == gpu.lower()), None)
 
 
-def _no_image(release: str) -> Problem:
-    table = load_catalogue().image_table
-    both = [version for version in load_catalogue().releases if version in table.regions]
-    return Problem(
-        field="release",
-        found=f"{release}: AWS's lists name no region with its image",
-        allowed=", ".join(both),
-        advice="name an image of your own (image), or take another release",
-    )
-
-
 def _refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
     """What the recipe wants and the release's TensorRT or the GPU has not."""
     yield from _precision_refusals(engine, target, file)
@@ -172,17 +172,10 @@ def _precision_refusals(engine: Engine, target: Target, file: str | None) -> Ite
             found=f"{precision} for {target.named}, whose trtexec {target.lacks(option)} {option}"
             + (": from TensorRT 11 on, a network has the types of its ONNX graph" if graph else ""),
             allowed=f"{here}; or release {', '.join(_releases_with(option))}",
-            advice=_graph_advice(precision) if graph else "",
+            advice=STRONGLY_TYPED_ADVICE[precision] if graph else "",
         )
     if precision == "bf16" and target.compute_capability < BF16_SINCE:
         yield Problem(file=file, field="engine.precision", found=f"bf16 on {target.gpu}, which has none", allowed=here)
-
-
-def _graph_advice(precision: str) -> str:
-    """How a strongly typed engine gets a precision."""
-    if precision == "fp16":
-        return "say precision: graph and graph_precision: fp16, and the build turns the exported graph into FP16"
-    return f"say precision: graph, and export the ONNX graph in {precision.upper()}"
 
 
 def _has_precision(precision: str, target: Target) -> bool:
@@ -257,9 +250,8 @@ def _options(engine: Engine, target: Target) -> Iterator[str]:
 
 def _shapes(engine: Engine) -> Iterator[str]:
     shapes = sorted(engine.shapes.items())
-    yield "--minShapes=" + ",".join(_spelt(name, shape.min) for name, shape in shapes)
-    yield "--optShapes=" + ",".join(_spelt(name, shape.opt) for name, shape in shapes)
-    yield "--maxShapes=" + ",".join(_spelt(name, shape.max) for name, shape in shapes)
+    for end in ("min", "opt", "max"):
+        yield f"--{end}Shapes=" + ",".join(_spelt(name, getattr(shape, end)) for name, shape in shapes)
 
 
 def _spelt(name: str, shape: Shape) -> str:
@@ -299,13 +291,12 @@ class EngineJob:
     timeout_seconds: float
 
 
-def write_job(job: EngineJob, folder: Path, *, plan: str = "model.plan", output: str = "output") -> Path:
+def write_job(job: EngineJob, folder: Path, *, output: str = "output") -> Path:
     """Write ``job.json`` and the inputs' raw files into a folder, the job last; returns the job's path.
 
     Args:
         job: what the step does.
         folder: made where it is missing.
-        plan: the plan's file name.
         output: the step's output folder, from the job's.
 
     Raises:
@@ -330,7 +321,9 @@ def write_job(job: EngineJob, folder: Path, *, plan: str = "model.plan", output:
         array.tofile(folder / f"input{index}.raw")
         inputs[name] = {"file": f"input{index}.raw", "shape": list(array.shape)}
     known = load_catalogue().release(release)
-    card = next(row for row in load_catalogue().instances.values() if row.gpu.lower() == gpu.lower())
+    card = _instance_with(gpu)
+    if card is None:
+        raise AssertionError("refused with the options")
     described = {
         "release": release,
         "tensorrt": list(versions),
@@ -338,7 +331,7 @@ def write_job(job: EngineJob, folder: Path, *, plan: str = "model.plan", output:
         "cuda": None if known is None else known.cuda,
         "options": list(options),
         "onnx": job.onnx,
-        "plan": plan,
+        "plan": "model.plan",
         "inputs": inputs,
         "outputs": list(job.outputs),
         "timing_cache": job.timing_cache if job.engine.timing_cache else None,

@@ -15,11 +15,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
 def call_at_random(aws: LocalAws, *, models: int, calls: int, threads: int, dice: random.Random) -> None:
-    """Call ``models`` of the forty models in random order from ``threads`` threads and check every answer."""
+    """Call ``models`` of the forty models, each at least once, from ``threads`` threads and check every answer."""
     client = aws.client("sagemaker-runtime")
     numbers = dice.sample(range(MANY), models)
     targets = {number: target_model(aws, endpoint="many", model=f"adds-{number:02}") for number in numbers}
-    plan = [(dice.choice(numbers), float(dice.randrange(1000))) for _ in range(calls)]
+    called = [*numbers, *dice.choices(numbers, k=calls - models)]
+    plan = [(number, float(dice.randrange(1000))) for number in called]
 
     def call(step: tuple[int, float]) -> tuple[float, float]:
         number, value = step
