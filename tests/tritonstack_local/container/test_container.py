@@ -103,18 +103,6 @@ async def _code(container: TritonContainer) -> int:
     return await asyncio.wrap_future(container.exited)
 
 
-def test_a_start_in_the_same_folder_finds_the_models_again(
-    tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files]
-) -> None:
-    with TritonContainer.start(SETTINGS, folder=tmp_path) as container:
-        container.wait_ready(60)
-        make_sagemaker(container).load("plus", python_model())
-    with TritonContainer.start(SETTINGS, folder=tmp_path) as container:
-        container.wait_ready(60)
-        body = {"model_name": "plus", "url": container.model_url("plus")}
-        assert make_sagemaker(container).call("POST", "/models", body, "plus.tar.gz").status == 200
-
-
 PARENT = """
 import sys, threading, time
 from pathlib import Path

@@ -117,6 +117,7 @@ def test_the_largest_request_fits_the_default_shared_memory(loaded: SageMaker) -
     assert len(answer(loaded, "t5", body(*[[5] * 512] * 8))) == 8 * 25
 
 
+@pytest.mark.long
 def test_nothing_is_fetched_where_a_weight_file_is_missing(loaded: SageMaker, exported: Path) -> None:
     files = archive(exported, "t5-lacking")
     weights = exported / "t5-python" / "1" / "model"

@@ -61,6 +61,7 @@ def test_tensors_named_after_arguments_reach_them(sagemaker: Any, scale: Path) -
     assert reply.outputs == {"product": [10, 20, 30]}
 
 
+@pytest.mark.long
 def test_what_is_no_torchscript_does_not_load(sagemaker: Any) -> None:
     reply = sagemaker.load("text", {"scale/config.pbtxt": SCALE, "scale/1/model.pt": "text"})
     assert reply.status == 400

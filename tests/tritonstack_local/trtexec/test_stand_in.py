@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engines.stand_ins import doubling_graph
@@ -196,6 +196,7 @@ def test_the_version_is_written_as_trtexec_writes_it(version: str, number: str) 
 NAMES = st.text(st.characters(codec="ascii", categories=["L", "N"], include_characters=":,_/."), min_size=1)
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(NAMES, st.lists(st.integers(0, 9999), min_size=1, max_size=8), min_size=1))
 def test_shapes_are_read_back_whatever_the_inputs_are_called(shapes: dict[str, list[int]]) -> None:
     text = ",".join(f"'{name}':{'x'.join(map(str, shape))}" for name, shape in shapes.items())
