@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_s3_assets as s3_assets
@@ -14,8 +12,8 @@ from constructs import Construct, IConstruct
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.endpoint import Endpoint
-from constructs_lib.handler_function import HandlerFunction
-from constructs_lib.permission import allow, allow_metrics, arn
+from constructs_lib.handler_function import HandlerFunction, text_asset
+from constructs_lib.permission import allow, allow_key_through_s3, allow_listing, allow_metrics, arn
 from constructs_lib.triton_model import MultiModelData, TritonImage
 from tritonstack import naming
 from tritonstack.config.endpoint import VerificationSettings
@@ -76,15 +74,22 @@ class Activation(Construct):
         super().__init__(scope, construct_id)
         record_path = naming.release_parameter(environment=environment, endpoint=endpoint, model="")
         platform = archive_prefix.rstrip("/").rpartition("/")[2]
-        asset = self.release_set = self._release_set_asset(
-            {"platform": platform, "models": dict(release_set), "commits": dict(commits or {})}
-        )
+        document = {
+            "schema": RELEASE_SET_SCHEMA,
+            "platform": platform,
+            "models": dict(release_set),
+            "commits": dict(commits or {}),
+        }
+        text = json.dumps(document, indent=1, sort_keys=True) + "\n"
+        asset = self.release_set = text_asset(self, "ReleaseSet", text, suffix=RELEASE_SET_SUFFIX)
         self.function = HandlerFunction(
             self, "Handler", handler="activation", description=f"Writes the release records of {environment}/{endpoint}"
         )
         self._allow_reading(asset, artifacts=artifacts, endpoint=endpoint)
         self._allow_records(record_path)
-        self._allow_looking_at_the_stack()
+        # An update and its rollback are the same event; only the stack's status distinguishes them.
+        stack_id = cdk.Stack.of(self).stack_id
+        allow(self.function.policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [stack_id])
         properties = {
             "ReleaseSetBucket": asset.s3_bucket_name,
             "ReleaseSetKey": asset.s3_object_key,
@@ -101,13 +106,6 @@ class Activation(Construct):
         around.node.add_dependency(self.archives)
         self.records.node.add_dependency(around)
 
-    def _release_set_asset(self, fields: Mapping[str, object]) -> s3_assets.Asset:
-        document = {"schema": RELEASE_SET_SCHEMA, **fields}
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, f"set{RELEASE_SET_SUFFIX}")
-            path.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
-            return s3_assets.Asset(self, "ReleaseSet", path=str(path))  # copied at once into the cloud assembly
-
     def _allow_reading(self, asset: s3_assets.Asset, *, artifacts: ArtifactBucketReference, endpoint: str) -> None:
         sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{asset.s3_bucket_name}/*{RELEASE_SET_SUFFIX}"
         allow(
@@ -119,13 +117,7 @@ class Activation(Construct):
             f"their keys are not known here. Nothing but release sets ends in {RELEASE_SET_SUFFIX}.",
         )
         # Every platform of the endpoint: when a release change is rolled back, the set before lies under another one.
-        allow(
-            self.function.policy,
-            "FindArchives",
-            ["s3:ListBucket"],
-            [artifacts.bucket_arn],
-            conditions={"StringLike": {"s3:prefix": [f"endpoints/{endpoint}/*"]}},
-        )
+        allow_listing(self.function.policy, "FindArchives", artifacts=artifacts, prefixes=[f"endpoints/{endpoint}/"])
 
     def _allow_records(self, path: str) -> None:
         head, _, endpoint = path.strip("/").rpartition("/")
@@ -144,11 +136,6 @@ class Activation(Construct):
                 reason="One parameter a model lies there: its release record, or what that held before its model left "
                 "the release set. Models come and go, and no other part of the stack has a parameter there.",
             )
-
-    def _allow_looking_at_the_stack(self) -> None:
-        """An update and its rollback are the same event; only the stack's status distinguishes them."""
-        stack = cdk.Stack.of(self)
-        allow(self.function.policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [stack.stack_id])
 
 
 VERIFIED_TYPE = "Custom::VerifiedEndpoint"
@@ -200,7 +187,9 @@ class Verification(Construct):
         )
         self._allow_asking(endpoint)
         self._allow_reading(release_set, artifacts=artifacts, manifest_prefix=manifest_prefix)
-        self._allow_going_on()
+        allow(self.function.policy, "InvokeItself", ["lambda:InvokeFunction"], [self.function.arn])
+        stack_id = cdk.Stack.of(self).stack_id
+        allow(self.function.policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [stack_id])
         data = endpoint.model.data
         warms = isinstance(data, MultiModelData) and data.cache
         self.resource = self.function.custom_resource(
@@ -236,8 +225,8 @@ class Verification(Construct):
     def _allow_reading(
         self, release_set: s3_assets.Asset, *, artifacts: ArtifactBucketReference, manifest_prefix: str
     ) -> None:
-        policy, stack = self.function.policy, cdk.Stack.of(self)
-        sets = f"arn:{stack.partition}:s3:::{release_set.s3_bucket_name}/*.release-set"
+        policy = self.function.policy
+        sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{release_set.s3_bucket_name}/*{RELEASE_SET_SUFFIX}"
         allow(
             policy,
             "ReadReleaseSets",
@@ -255,15 +244,4 @@ class Verification(Construct):
             wildcard="The manifests of this endpoint's archives for this platform, and the sample requests beside "
             "them; models come and go. Archives lie under another prefix.",
         )
-        allow(
-            policy,
-            "DecryptManifests",
-            ["kms:Decrypt"],
-            [artifacts.key_arn],
-            conditions={"StringEquals": {"kms:ViaService": f"s3.{stack.region}.amazonaws.com"}},
-        )
-
-    def _allow_going_on(self) -> None:
-        stack, policy = cdk.Stack.of(self), self.function.policy
-        allow(policy, "InvokeItself", ["lambda:InvokeFunction"], [self.function.arn])
-        allow(policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [stack.stack_id])
+        allow_key_through_s3(policy, "DecryptManifests", ["kms:Decrypt"], artifacts=artifacts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -16,25 +16,6 @@ from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.outputs import read_parameter, write_parameter
 from constructs_lib.permission import allow, arn
 from tritonstack import aws_names, naming
-
-
-class ArchiveStore(Protocol):
-    """The bucket of an endpoint's archives: its name, its key, ARNs for permissions."""
-
-    @property
-    def bucket_name(self) -> str:
-        """The bucket's name."""
-
-    @property
-    def bucket_arn(self) -> str:
-        """The bucket's ARN."""
-
-    @property
-    def key_arn(self) -> str | None:
-        """The ARN of the key that its objects are encrypted with; None: with no KMS key."""
-
-    def objects_arn(self, pattern: str) -> str:
-        """The ARN of the objects whose keys match ``pattern`` (``*`` matches slashes too)."""
 
 
 class OwnBucket(Construct):
@@ -255,7 +236,14 @@ class ArtifactBucket(Construct):
                 s3.LifecycleRule(
                     id="expire-staging", prefix=STAGING_PREFIX, expiration=cdk.Duration.days(STAGING_DAYS)
                 ),
-                *_expire_captured(captured or {}),
+                *(
+                    s3.LifecycleRule(
+                        id=f"expire-{prefix.strip('/').replace('/', '-')}",
+                        prefix=prefix,
+                        expiration=cdk.Duration.days(days),
+                    )
+                    for prefix, days in sorted((captured or {}).items())
+                ),
                 _abort_incomplete_uploads(incomplete_upload_days),
             ],
             removal_policy=policy,
@@ -395,6 +383,10 @@ class ArtifactBucketReference(Construct):
         return f"{self.bucket_arn}/{pattern}"
 
 
+ArchiveStore = OwnBucket | ArtifactBucketReference
+"""The bucket of an endpoint's archives: its name, its key, ARNs for permissions."""
+
+
 def _log_groups(environment: str, *, endpoints: bool, load_tests: bool) -> list[str]:
     """Log groups that the key encrypts: of builds and network always, the others where the environment has them."""
     names = [
@@ -403,16 +395,6 @@ def _log_groups(environment: str, *, endpoints: bool, load_tests: bool) -> list[
         if load_tests or of not in ON_REQUEST
     ]
     return [*names, endpoint_log_name(f"{environment}-*")] if endpoints else names
-
-
-def _expire_captured(captured: Mapping[str, int]) -> list[s3.LifecycleRule]:
-    """A rule a prefix; what replaces nothing is expired by age."""
-    return [
-        s3.LifecycleRule(
-            id=f"expire-{prefix.strip('/').replace('/', '-')}", prefix=prefix, expiration=cdk.Duration.days(days)
-        )
-        for prefix, days in sorted(captured.items())
-    ]
 
 
 def _abort_incomplete_uploads(days: int) -> s3.LifecycleRule:

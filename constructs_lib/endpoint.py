@@ -391,7 +391,13 @@ class Endpoint(CallableEndpoint):
             self,
             "Config",
             kms_key_id=fleet.volume_key_arn,
-            metrics_config=None if metrics is None else _metrics(metrics),
+            metrics_config=None
+            if metrics is None
+            else sagemaker.CfnEndpointConfig.MetricsConfigProperty(
+                enable_detailed_observability=metrics.detailed,
+                enable_enhanced_metrics=metrics.enhanced,
+                metric_publish_frequency_in_seconds=metrics.publish_seconds,
+            ),
             production_variants=[_variant(self.variant_name, count, model=model, fleet=fleet, timeouts=timeouts)],
         )
         self.alarms = None if rollout is None else self._alarms(rollout)
@@ -502,19 +508,7 @@ def _variant(
         volume_size_in_gb=fleet.volume_size_gb,
         model_data_download_timeout_in_seconds=timeouts.model_download_seconds,
         container_startup_health_check_timeout_in_seconds=timeouts.container_startup_seconds,
-        routing_config=_routing(fleet.routing),
-    )
-
-
-def _routing(strategy: str | None) -> sagemaker.CfnEndpointConfig.RoutingConfigProperty | None:
-    if strategy is None:
-        return None
-    return sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy=strategy)
-
-
-def _metrics(metrics: EndpointMetrics) -> sagemaker.CfnEndpointConfig.MetricsConfigProperty:
-    return sagemaker.CfnEndpointConfig.MetricsConfigProperty(
-        enable_detailed_observability=metrics.detailed,
-        enable_enhanced_metrics=metrics.enhanced,
-        metric_publish_frequency_in_seconds=metrics.publish_seconds,
+        routing_config=None
+        if fleet.routing is None
+        else sagemaker.CfnEndpointConfig.RoutingConfigProperty(routing_strategy=fleet.routing),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_stepfunctions as stepfunctions
-from constructs import Construct, IConstruct
+from constructs import Construct
 from typing_extensions import TypedDict
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
@@ -22,11 +21,13 @@ from constructs_lib.permission import (
     JoinedNetwork,
     acknowledge_nameless,
     allow,
+    allow_key_through_s3,
     allow_listing,
     allow_network,
     allow_passing,
     allow_pull,
     arn,
+    endpoint_arns,
     parameter_arn,
     service_role,
 )
@@ -50,8 +51,7 @@ def allow_load_tests(policy: iam.Policy, *, environment: str, artifacts: Artifac
     )
     # Without it S3 reports a missing object as access denied.
     allow_listing(policy, "FindTests", artifacts=artifacts, prefixes=[TESTS])
-    through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{cdk.Stack.of(policy).region}.amazonaws.com"}}
-    allow(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], [artifacts.key_arn], conditions=through_s3)
+    allow_key_through_s3(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], artifacts=artifacts)
 
 
 def allow_bench_builds(policy: iam.Policy, *, project_name: str) -> None:
@@ -69,7 +69,7 @@ def allow_recommender(
     state_machine_name: str,
 ) -> None:
     """Allow running the state machine that tests single-model endpoints. ``endpoints``: their names in settings."""
-    allow(policy, "DescribeEndpoints", ["sagemaker:DescribeEndpoint"], _endpoint_arns(policy, environment, endpoints))
+    allow(policy, "DescribeEndpoints", ["sagemaker:DescribeEndpoint"], endpoint_arns(policy, environment, endpoints))
     _allow_describing_models(policy)
     prefixes = [f"manifests/{each}/" for each in endpoints]
     allow(
@@ -88,11 +88,6 @@ def allow_recommender(
     actions = ["states:DescribeExecution", "states:StopExecution"]
     allow(policy, "FollowRecommender", actions, [executions], wildcard=why)
     allow(policy, "FollowJobs", ["sagemaker:DescribeInferenceRecommendationsJob"], [jobs], wildcard=why)
-
-
-def _endpoint_arns(scope: IConstruct, environment: str, endpoints: Sequence[str]) -> list[str]:
-    names = [naming.endpoint_name(environment=environment, endpoint=each) for each in endpoints]
-    return [arn(scope, "sagemaker", "endpoint", name) for name in names]
 
 
 def _allow_describing_models(policy: iam.Policy) -> None:
@@ -144,7 +139,7 @@ class LoadTestProject(Construct):
         )
         policy = self.policy
         actions = ["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"]
-        allow(policy, "CallEndpoints", actions, _endpoint_arns(self, environment, endpoints))
+        allow(policy, "CallEndpoints", actions, endpoint_arns(self, environment, endpoints))
         _allow_describing_models(policy)
         why = "The release records of the tested endpoints, which come and go with models; none is written."
         records = [parameter_arn(self, f"tritonstack/{environment}/{each}/*") for each in endpoints]
@@ -448,14 +443,9 @@ def definition(*, at_once: int, partition: str = "aws") -> Definition:
         at_once: jobs at a time (``MaxConcurrency`` of its Map).
         partition: of AWS, in the ARN of the integration with Lambda.
     """
-    document: Definition = json.loads(_text().replace("arn:aws:", f"arn:{partition}:"))
+    document: Definition = json.loads(FILE.read_text(encoding="utf-8").replace("arn:aws:", f"arn:{partition}:"))
     document["States"]["Measure"]["MaxConcurrency"] = at_once
     return document
-
-
-@functools.cache
-def _text() -> str:
-    return FILE.read_text(encoding="utf-8")
 
 
 class LoadTestMachine(Construct):

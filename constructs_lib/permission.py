@@ -78,6 +78,12 @@ def parameter_arn(scope: IConstruct, name: str) -> str:
     return arn(scope, "ssm", "parameter", name.removeprefix("/"))
 
 
+def endpoint_arns(scope: IConstruct, environment: str, endpoints: Sequence[str]) -> list[str]:
+    """ARNs of an environment's endpoints at SageMaker, from their names in its settings."""
+    names = [naming.endpoint_name(environment=environment, endpoint=each) for each in endpoints]
+    return [arn(scope, "sagemaker", "endpoint", name) for name in names]
+
+
 def staging_bucket_name(stack: cdk.Stack) -> str:
     """The bucket of CDK's assets in the stack's account and region, as the bootstrap template calls it."""
     qualifier = stack.synthesizer.bootstrap_qualifier or cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
@@ -141,11 +147,6 @@ def _is_generated(name: str | None) -> bool:
     return name is None or bool(cdk.Token.is_unresolved(name))
 
 
-ENVIRONMENT_TAG = naming.ENVIRONMENT_TAG
-ENDPOINT_TAG = naming.ENDPOINT_TAG
-LOCAL_MAX_LOADED_MODELS_TAG = naming.LOCAL_MAX_LOADED_MODELS_TAG
-
-
 def tag_all(scope: IConstruct, tags: Mapping[str, str]) -> None:
     """Put tags on every resource under ``scope`` that takes tags."""
     for key in sorted(tags):
@@ -185,6 +186,14 @@ def allow_listing(policy: iam.Policy, sid: str, *, artifacts: ArchiveStore, pref
     """Allow listing the objects below some key prefixes of a bucket; each ends with a slash."""
     below = {"StringLike": {"s3:prefix": [f"{prefix}*" for prefix in prefixes]}}
     allow(policy, sid, ["s3:ListBucket"], [artifacts.bucket_arn], conditions=below)
+
+
+def allow_key_through_s3(
+    policy: iam.Policy, sid: str, actions: Sequence[str], *, artifacts: ArtifactBucketReference
+) -> None:
+    """Allow using the archives' key for what S3 reads and writes, and no other service."""
+    through_s3 = {"StringEquals": {"kms:ViaService": f"s3.{cdk.Stack.of(policy).region}.amazonaws.com"}}
+    allow(policy, sid, actions, [artifacts.key_arn], conditions=through_s3)
 
 
 def allow_jobs(policy: iam.Policy, *, artifacts: ArtifactBucketReference) -> None:

@@ -15,7 +15,15 @@ from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.codebuild_project import acknowledge_role_path
 from constructs_lib.model_build import allow_engine_builds, allow_parameters
-from constructs_lib.permission import allow, allow_listing, allow_metrics, arn, staging_bucket_name
+from constructs_lib.permission import (
+    allow,
+    allow_key_through_s3,
+    allow_listing,
+    allow_metrics,
+    arn,
+    endpoint_arns,
+    staging_bucket_name,
+)
 from tritonstack import naming
 
 SESSION_HOURS = 1
@@ -87,20 +95,11 @@ def allow_verifying(
     for pattern, reason in reasons.items():
         acknowledge_wildcard(policy, resource=pattern, reason=reason)
     allow_listing(policy, "ListArchives", artifacts=artifacts, prefixes=["endpoints/", "manifests/"])
-    allow(
-        policy,
-        "DecryptManifests",
-        ["kms:Decrypt"],
-        [artifacts.key_arn],
-        conditions={"StringEquals": {"kms:ViaService": f"s3.{stack.region}.amazonaws.com"}},
-    )
+    allow_key_through_s3(policy, "DecryptManifests", ["kms:Decrypt"], artifacts=artifacts)
 
 
 def _allow_endpoints(policy: iam.Policy, *, environment: str, endpoints: Sequence[str]) -> None:
-    arns = [
-        arn(policy, "sagemaker", "endpoint", naming.endpoint_name(environment=environment, endpoint=endpoint))
-        for endpoint in endpoints
-    ]
+    arns = endpoint_arns(policy, environment, endpoints)
     stacks = [arn(policy, "cloudformation", "stack", f"{environment}-serving-{endpoint}/*") for endpoint in endpoints]
     allow(policy, "SendSampleRequests", ["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"], arns)
     allow(

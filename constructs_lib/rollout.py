@@ -204,7 +204,7 @@ def allow_alarms(role: ExecutionRole, rollout: Rollout) -> None:
             role.policy,
             "ReadRollbackAlarms",
             ["cloudwatch:DescribeAlarms"],
-            [_alarm_arn(role, name) for name in rollout.rollback_alarms],
+            [arn(role, "cloudwatch", "alarm", name) for name in rollout.rollback_alarms],
         )
 
 
@@ -245,7 +245,3 @@ def _alarms(names: Sequence[str]) -> sagemaker.CfnEndpoint.AutoRollbackConfigPro
         return None
     alarms = [sagemaker.CfnEndpoint.AlarmProperty(alarm_name=name) for name in names]
     return sagemaker.CfnEndpoint.AutoRollbackConfigProperty(alarms=alarms)
-
-
-def _alarm_arn(scope: Construct, name: str) -> str:
-    return arn(scope, "cloudwatch", "alarm", name)

@@ -14,7 +14,16 @@ from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArchiveStore
-from constructs_lib.permission import JoinedNetwork, acknowledge_nameless, allow, allow_network, arn, service_principal
+from constructs_lib.permission import (
+    JoinedNetwork,
+    acknowledge_nameless,
+    allow,
+    allow_listing,
+    allow_network,
+    allow_pull,
+    arn,
+    service_principal,
+)
 from tritonstack import aws_names, naming
 from tritonstack.catalogue import load_catalogue
 
@@ -141,9 +150,10 @@ class ExecutionRole(Construct):
         self.policy = iam.Policy(self, f"Access{generation}")
         self.role.attach_inline_policy(self.policy)  # which a role that is imported as immutable leaves undone
         self._allow_archives(artifacts, archive_prefix)
-        self._allow_image(image)
+        allow_pull(self.policy, images=[image])
         self._allow_logs(endpoint_name)
-        self._allow_metrics()
+        namespaces = {"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}}
+        allow(self.policy, "WriteMetrics", ["cloudwatch:PutMetricData"], ["*"], conditions=namespaces)
         if volume_key_arn is not None:
             self._allow_volume(volume_key_arn)
         if network is not None:
@@ -163,8 +173,9 @@ class ExecutionRole(Construct):
         return self.role.role_arn
 
     def _annotate_imported_role(self) -> None:
-        attached = cdk.Stack.of(self).resolve(_cfn_policy(self.policy).roles)
-        if not attached:
+        resource = self.policy.node.default_child
+        assert isinstance(resource, iam.CfnPolicy)  # noqa: S101 - the CDK makes it with the policy
+        if not cdk.Stack.of(self).resolve(resource.roles):
             cdk.Annotations.of(self).add_warning_v2(
                 "tritonstack:role-policy-not-written",
                 "The execution role is imported and cannot be written here (immutable, or another account's). Its "
@@ -187,24 +198,9 @@ class ExecutionRole(Construct):
             wildcard="An archive is named after its digest, and a caller may name any archive of the endpoint. All of "
             f"them lie under {prefix}, and nothing else does.",
         )
-        allow(
-            self.policy,
-            "ListArchives",
-            ["s3:ListBucket"],
-            [artifacts.bucket_arn],
-            conditions={"StringLike": {"s3:prefix": [f"{prefix}*"]}},
-        )
+        allow_listing(self.policy, "ListArchives", artifacts=artifacts, prefixes=[prefix])
         if artifacts.key_arn is not None:
             allow(self.policy, "DecryptArchives", ["kms:Decrypt"], [artifacts.key_arn])
-
-    def _allow_image(self, image: TritonImage) -> None:
-        allow(
-            self.policy,
-            "PullImage",
-            ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-            [image.repository_arn(partition=cdk.Stack.of(self).partition)],
-        )
-        allow(self.policy, "LogInToRegistry", ["ecr:GetAuthorizationToken"], ["*"])
 
     def _acknowledge_nameless(self, *, network: bool) -> None:
         """The one acknowledgement of ``*`` in the policy."""
@@ -231,15 +227,6 @@ class ExecutionRole(Construct):
             f"pattern covers the streams of the log group of {endpoint_name} alone.",
         )
 
-    def _allow_metrics(self) -> None:
-        allow(
-            self.policy,
-            "WriteMetrics",
-            ["cloudwatch:PutMetricData"],
-            ["*"],
-            conditions={"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}},
-        )
-
     def _allow_volume(self, key_arn: str) -> None:
         conditions: dict[str, dict[str, object]] = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
         head, _, name = key_arn.rpartition(":")
@@ -253,13 +240,6 @@ class ExecutionRole(Construct):
                 reason=f"The key is set by its alias; the condition on kms:ResourceAliases narrows this to {name}.",
             )
         allow(self.policy, "AttachEncryptedVolume", ["kms:CreateGrant"], [key_arn], conditions=conditions)
-
-
-def _cfn_policy(policy: iam.Policy) -> iam.CfnPolicy:
-    """The resource of a policy."""
-    child = policy.node.default_child
-    assert isinstance(child, iam.CfnPolicy)  # noqa: S101 - the CDK makes it with the policy
-    return child
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -333,8 +313,12 @@ class TritonModel(Construct):
         super().__init__(scope, construct_id)
         self.data = data
         self.role = role
-        multi_model = isinstance(data, MultiModelData)
-        location = data.prefix if isinstance(data, MultiModelData) else data.key
+        if isinstance(data, MultiModelData):
+            mode, location = "MultiModel", data.prefix
+            setting = "Enabled" if data.cache else "Disabled"
+            cache = sagemaker.CfnModel.MultiModelConfigProperty(model_cache_setting=setting)
+        else:
+            mode, location, cache = "SingleModel", data.key, None
         self.data_url = f"s3://{artifacts.bucket_name}/{location}"
         self.model = sagemaker.CfnModel(
             self,
@@ -342,9 +326,9 @@ class TritonModel(Construct):
             execution_role_arn=role.role_arn,
             primary_container=sagemaker.CfnModel.ContainerDefinitionProperty(
                 image=image.uri,
-                mode="MultiModel" if multi_model else "SingleModel",
+                mode=mode,
                 model_data_url=self.data_url,
-                multi_model_config=_cache_setting(data),
+                multi_model_config=cache,
                 environment=dict(environment),
             ),
             vpc_config=_vpc_config(network),
@@ -369,9 +353,3 @@ def _vpc_config(network: JoinedNetwork | None) -> sagemaker.CfnModel.VpcConfigPr
     return sagemaker.CfnModel.VpcConfigProperty(
         subnets=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
     )
-
-
-def _cache_setting(data: MultiModelData | SingleModelData) -> sagemaker.CfnModel.MultiModelConfigProperty | None:
-    if isinstance(data, SingleModelData):
-        return None
-    return sagemaker.CfnModel.MultiModelConfigProperty(model_cache_setting="Enabled" if data.cache else "Disabled")

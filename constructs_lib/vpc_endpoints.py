@@ -11,7 +11,7 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.permission import staging_bucket_name
+from constructs_lib.permission import arn, staging_bucket_name
 from constructs_lib.triton_model import TritonImage
 from tritonstack import aws_names, naming
 
@@ -41,31 +41,20 @@ class BuildCalls:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoadTestCalls:
-    """What a build inside the network calls that puts load on endpoints.
-
-    Attributes:
-        images: the images that its machine pulls from ECR.
-    """
-
-    images: Sequence[TritonImage] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Reach:
     """What the endpoints let through.
 
     Attributes:
         environment: name of the environment.
         builds: what builds call; None where none runs inside the network.
-        load_tests: what load tests call; None likewise.
+        load_test_images: images that a build pulls from ECR which puts load on endpoints; None likewise.
         additional: services that only other callers in the VPC need; let through for the whole account.
         buckets: names of further buckets to read.
     """
 
     environment: str
     builds: BuildCalls | None = None
-    load_tests: LoadTestCalls | None = None
+    load_test_images: Sequence[TritonImage] | None = None
     additional: Sequence[str] = field(default=())
     buckets: Sequence[str] = field(default=())
 
@@ -128,13 +117,9 @@ class VpcEndpoints(Construct):
     def _service(self, name: str) -> str:
         return f"com.amazonaws.{self._stack.region}.{name}"
 
-    def _arn(self, service: str, resource: str, name: str, *, colon: bool = False) -> str:
-        form = cdk.ArnFormat.COLON_RESOURCE_NAME if colon else cdk.ArnFormat.SLASH_RESOURCE_NAME
-        return self._stack.format_arn(service=service, resource=resource, resource_name=name, arn_format=form)
-
     def _log_group(self, name: str) -> str:
         """A log group with all its streams."""
-        return self._arn("logs", "log-group", f"{name}:*", colon=True)
+        return arn(self, "logs", "log-group", f"{name}:*")
 
     def _own(self, sid: str, actions: Sequence[str], resources: Sequence[str]) -> Statement:
         """For principals of this account alone."""
@@ -175,7 +160,7 @@ class VpcEndpoints(Construct):
                 "Resource": f"arn:{partition}:s3:::prod-{region}-starport-layer-bucket/*",
             },
         ]
-        if self._reach.builds is not None or self._reach.load_tests is not None:
+        if self._reach.builds is not None or self._reach.load_test_images is not None:
             staging = f"arn:{partition}:s3:::{staging_bucket_name(self._stack)}"
             statements.append(
                 self._own(
@@ -188,15 +173,15 @@ class VpcEndpoints(Construct):
             statements.append(self._own("Weights", ["s3:GetObject"], self._reach.builds.weights))
         if self._reach.buckets:
             arns = [f"arn:{partition}:s3:::{name}" for name in sorted(set(self._reach.buckets))]
-            both = [*arns, *(f"{arn}/*" for arn in arns)]
+            both = [*arns, *(f"{each}/*" for each in arns)]
             statements.append(self._own("AdditionalBuckets", ["s3:GetObject", "s3:ListBucket"], both))
         return statements
 
     def _interfaces(self) -> Mapping[str, list[Statement]]:
         """Service → what its endpoint lets through."""
         environment = self._reach.environment
-        endpoints = self._arn("sagemaker", "endpoint", f"{environment}-*")
-        values = self._arn("ssm", "parameter", f"tritonstack/{environment}")
+        endpoints = arn(self, "sagemaker", "endpoint", f"{environment}-*")
+        values = arn(self, "ssm", "parameter", f"tritonstack/{environment}")
         found: dict[str, list[Statement]] = {
             "sagemaker.runtime": [self._own("InvokeEndpoints", ["sagemaker:InvokeEndpoint"], [endpoints])],
             "ssm": [
@@ -210,7 +195,7 @@ class VpcEndpoints(Construct):
         parts = [self._pulls()]
         if self._reach.builds is not None:
             parts.append(self._of_builds(self._reach.builds))
-        if self._reach.load_tests is not None:
+        if self._reach.load_test_images is not None:
             parts.append(self._of_load_tests())
         for service in self._reach.additional:
             whole = self._own("WholeService", [f"{PREFIXES.get(service, service)}:*"], ["*"])
@@ -222,7 +207,8 @@ class VpcEndpoints(Construct):
 
     def _pulls(self) -> dict[str, list[Statement]]:
         """The images that machines of builds and of load tests pull from ECR."""
-        images = [image for calls in (self._reach.builds, self._reach.load_tests) if calls for image in calls.images]
+        builds = self._reach.builds.images if self._reach.builds is not None else ()
+        images = [*builds, *(self._reach.load_test_images or ())]
         if not images:
             return {}
         repositories = sorted({each.repository_arn(partition=self._stack.partition) for each in images})
@@ -234,9 +220,9 @@ class VpcEndpoints(Construct):
         """What is tested is described, its figures are read, and the machine writes its log."""
         environment = self._reach.environment
         described = {
-            "DescribeEndpoint": self._arn("sagemaker", "endpoint", f"{environment}-*"),
-            "DescribeEndpointConfig": self._arn("sagemaker", "endpoint-config", "*"),
-            "DescribeModel": self._arn("sagemaker", "model", "*"),
+            "DescribeEndpoint": arn(self, "sagemaker", "endpoint", f"{environment}-*"),
+            "DescribeEndpointConfig": arn(self, "sagemaker", "endpoint-config", "*"),
+            "DescribeModel": arn(self, "sagemaker", "model", "*"),
         }
         return {
             "sagemaker.api": [
@@ -258,11 +244,11 @@ class VpcEndpoints(Construct):
         if builds.parameters:
             found["ssm"] = [self._own("ReadBuildVariables", ["ssm:GetParameters"], list(builds.parameters))]
         if builds.engines:
-            projects = self._arn("codebuild", "project", "*")
+            projects = arn(self, "codebuild", "project", "*")
             actions = ["codebuild:BatchGetBuilds", "codebuild:StartBuild", "codebuild:StopBuild"]
             found["codebuild"] = [self._own("BuildEngines", actions, [projects])]
         if builds.processing:
-            jobs = self._arn("sagemaker", "processing-job", f"{environment}-engine-*")
+            jobs = arn(self, "sagemaker", "processing-job", f"{environment}-engine-*")
             actions = [
                 "sagemaker:AddTags",
                 "sagemaker:CreateProcessingJob",

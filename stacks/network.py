@@ -12,7 +12,7 @@ from constructs_lib.network import Network
 from constructs_lib.outputs import publish_outputs
 from constructs_lib.permission import parameter_arn
 from constructs_lib.triton_model import TritonImage
-from constructs_lib.vpc_endpoints import BuildCalls, LoadTestCalls, Reach
+from constructs_lib.vpc_endpoints import BuildCalls, Reach
 from tritonstack.config import Environment, NetworkSettings
 from tritonstack.engines.order import DeployedBuilds
 
@@ -51,7 +51,7 @@ class NetworkStack(cdk.Stack):
             reach=Reach(
                 environment=environment.environment,
                 builds=_calls(self, environment, builds) if builds_are_inside(environment) else None,
-                load_tests=_load_test_calls(environment),
+                load_test_images=_load_test_images(environment),
                 additional=settings.additional_endpoints,
                 buckets=settings.additional_buckets,
             ),
@@ -85,8 +85,8 @@ def _calls(stack: cdk.Stack, environment: Environment, builds: DeployedBuilds | 
     )
 
 
-def _load_test_calls(environment: Environment) -> LoadTestCalls | None:
+def _load_test_images(environment: Environment) -> list[TritonImage] | None:
     if environment.load_test is None or not environment.benched_in_network:
         return None
     image = TritonImage.of_machine(environment.load_test.bench.image)
-    return LoadTestCalls(images=[] if image is None else [image])
+    return [] if image is None else [image]

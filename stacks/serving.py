@@ -13,7 +13,7 @@ from constructs_lib.artifact_bucket import ArtifactBucket, endpoint_log_name
 from constructs_lib.endpoint import Endpoint, Fleet
 from constructs_lib.monitoring import EndpointLog, capture_data
 from constructs_lib.outputs import publish_outputs
-from constructs_lib.permission import ENDPOINT_TAG, ENVIRONMENT_TAG, LOCAL_MAX_LOADED_MODELS_TAG, JoinedNetwork, tag_all
+from constructs_lib.permission import JoinedNetwork, tag_all
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
 from tritonstack import naming
 from tritonstack.config import Endpoint as EndpointSettings
@@ -55,7 +55,7 @@ class ServingStack(cdk.Stack):
             stack_name=f"{environment.environment}-serving-{endpoint.name}",
             description=f"Triton endpoint {endpoint.sagemaker_name(environment.environment)}",
         )
-        tag_all(self, {ENDPOINT_TAG: endpoint.name})
+        tag_all(self, {naming.ENDPOINT_TAG: endpoint.name})
         name = endpoint.sagemaker_name(environment.environment)
         prefix = naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform)
         image = TritonImage.from_uri(endpoint.image_uri(environment.region))
@@ -117,7 +117,7 @@ class ServingStack(cdk.Stack):
                 artifacts=self.artifacts,
             )
         # For what functions make: CloudFormation passes its own tags to what it makes itself.
-        tags = {**environment.tags, ENVIRONMENT_TAG: environment.environment, ENDPOINT_TAG: endpoint.name}
+        tags = {**environment.tags, naming.ENVIRONMENT_TAG: environment.environment, naming.ENDPOINT_TAG: endpoint.name}
         if environment.logs.endpoint_days is not None:
             self._own_log(environment, tags=tags, days=environment.logs.endpoint_days)
         self.activation = Activation(
@@ -229,5 +229,5 @@ def model_data(endpoint: EndpointSettings, *, release_set: Mapping[str, str]) ->
 
 def endpoint_tags(endpoint: EndpointSettings) -> dict[str, str]:
     """Tags of the endpoint alone: its description, and the limit that only the local runtime reads."""
-    tags = {"description": endpoint.description, LOCAL_MAX_LOADED_MODELS_TAG: endpoint.local.max_loaded_models}
+    tags = {"description": endpoint.description, naming.LOCAL_MAX_LOADED_MODELS_TAG: endpoint.local.max_loaded_models}
     return {key: str(value) for key, value in tags.items() if value is not None}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from constructs import Construct
 
-from constructs_lib.permission import ENVIRONMENT_TAG, apply_house_rules, tag_all
+from constructs_lib.permission import apply_house_rules, tag_all
+from tritonstack import naming
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
 
 from .artifacts import ArtifactsStack
@@ -61,7 +62,7 @@ class EnvironmentStage(cdk.Stage):
         super().__init__(
             scope, environment.environment, env=cdk.Environment(account=environment.account, region=environment.region)
         )
-        tag_all(self, {**environment.tags, ENVIRONMENT_TAG: environment.environment})
+        tag_all(self, {**environment.tags, naming.ENVIRONMENT_TAG: environment.environment})
         self.artifacts = ArtifactsStack(self, "artifacts", environment=environment)
         apply_house_rules(
             self,

@@ -57,12 +57,9 @@ def test_tensorflow_is_refused_from_25_03_on(named: str, tmp_path: Path) -> None
     assert "25.02 or older" in problem.advice
 
 
-def test_a_backend_that_came_and_went_is_explained_from_both_sides(tmp_path: Path) -> None:
+def test_a_backend_that_went_and_a_misspelt_one_are_refused_with_release_and_nearest(tmp_path: Path) -> None:
     [late] = check_backends(environment(tmp_path), {"digits-onnx": ["fastertransformer"]})
     assert "went after release 23.05" in late.found
-
-
-def test_a_misspelt_backend_is_refused_with_the_nearest(tmp_path: Path) -> None:
     [problem] = check_backends(environment(tmp_path), {"digits-onnx": ["onnxruntim"]})
     assert "which no release has" in problem.found
     assert "Did you mean onnxruntime?" in problem.advice
@@ -88,11 +85,8 @@ def test_dali_in_multi_model_mode_needs_the_argument_that_gives_its_memory_back(
     assert "digits-onnx" in problem.found
     assert check_backends(environment(tmp_path, f"container: {{additional_args: ['{DALI}']}}"), dali) == []
     assert check_backends(environment(tmp_path, "mode: single-model"), dali) == []
-
-
-def test_dali_before_additional_arguments_were_read_is_told_the_release_that_reads_them(tmp_path: Path) -> None:
-    [problem] = check_backends(environment(tmp_path, 'release: "23.05"'), {"digits-onnx": ["dali"]})
-    assert "23.07 or newer" in problem.advice
+    [old] = check_backends(environment(tmp_path, 'release: "23.05"'), dali)
+    assert "23.07 or newer" in old.advice, "which reads additional arguments"
 
 
 def test_the_only_ensemble_of_a_single_model_endpoint_is_its_default_model(tmp_path: Path) -> None:

@@ -50,10 +50,6 @@ def phase(users: int, per_minute: int, seconds: int) -> str:
     return f"{{initial_users: {users}, users_per_minute: {per_minute}, seconds: {seconds}}}"
 
 
-def test_no_environment_has_load_tests_unless_its_file_says_so(tmp_path: Path) -> None:
-    assert load_environment(write_environment(tmp_path)).load_test is None
-
-
 def test_the_published_test_is_the_default(tmp_path: Path) -> None:
     recommender = loaded(tmp_path, "{}").recommender
     [phase] = recommender.phases
@@ -61,46 +57,10 @@ def test_the_published_test_is_the_default(tmp_path: Path) -> None:
     assert (recommender.max_invocations, recommender.latency.milliseconds) == (30_000, 500)
 
 
-@pytest.mark.parametrize(
-    ("given", "field"),
-    [
-        ("{initial_users: 0, users_per_minute: 1, seconds: 120}", "initial_users"),
-        ("{initial_users: 4, users_per_minute: 1, seconds: 120}", "initial_users"),
-        ("{initial_users: 1, users_per_minute: 4, seconds: 120}", "users_per_minute"),
-        ("{initial_users: 1, users_per_minute: -1, seconds: 120}", "users_per_minute"),
-        ("{initial_users: 1, users_per_minute: 0, seconds: 119}", "seconds"),
-        ("{initial_users: 1, users_per_minute: 0, seconds: 3601}", "seconds"),
-    ],
-)
-def test_a_phase_outside_the_service_s_limits_is_refused_by_its_field(tmp_path: Path, given: str, field: str) -> None:
-    [problem] = problems(tmp_path, f"{{recommender: {{phases: [{given}]}}}}")
-    assert problem.field == f"load_test.recommender.phases[0].{field}"
-
-
 def test_the_limits_themselves_are_taken(tmp_path: Path) -> None:
     least, most = (1, 0, 120), (3, 3, 3600)
     phases = f"[{phase(*least)}, {phase(*most)}]"
     assert len(loaded(tmp_path, f"{{recommender: {{phases: {phases}}}}}").recommender.phases) == 2
-
-
-def test_phases_longer_than_their_job_are_refused(tmp_path: Path) -> None:
-    phases = (
-        "[{initial_users: 1, users_per_minute: 1, seconds: 400}, {initial_users: 1, users_per_minute: 1, seconds: 400}]"
-    )
-    [problem] = problems(tmp_path, f"{{recommender: {{duration_seconds: 600, phases: {phases}}}}}")
-    assert (problem.field, problem.found) == ("load_test.recommender.phases", "800 seconds together")
-
-
-def test_more_than_ten_instance_types_are_refused(tmp_path: Path) -> None:
-    types = ", ".join(["ml.g4dn.xlarge"] * 11)
-    [problem] = problems(tmp_path, f"{{recommender: {{instance_types: [{types}]}}}}")
-    assert problem.field == "load_test.recommender.instance_types"
-
-
-def test_an_instance_type_with_another_gpu_is_refused_for_archives_are_of_one(tmp_path: Path) -> None:
-    [problem] = problems(tmp_path, "{recommender: {instance_types: [ml.g4dn.2xlarge, ml.g5.xlarge]}}")
-    assert problem.field == "load_test.recommender.instance_types[1]"
-    assert "digits" in problem.found
 
 
 def test_of_multi_model_endpoints_no_instance_type_is_compared(tmp_path: Path) -> None:
@@ -115,13 +75,6 @@ def test_an_unknown_type_a_repeated_one_and_an_unknown_endpoint_are_all_told(tmp
         "load_test.recommender.instance_types[1]",
         "load_test.recommender.instance_types[2]",
     ]
-
-
-@pytest.mark.parametrize(
-    ("gate", "field"), [("{}", "load_test.gate"), ("{usd_per_million: 1, per_minute: 5}", "load_test.gate.per_minute")]
-)
-def test_a_gate_that_holds_nothing_is_refused(tmp_path: Path, gate: str, field: str) -> None:
-    assert [each.field for each in problems(tmp_path, f"{{gate: {gate}}}")] == [field]
 
 
 def test_more_jobs_than_one_test_has_names_for_are_refused_before_anything_is_deployed(tmp_path: Path) -> None:
@@ -272,22 +225,3 @@ def test_the_defaults_take_the_published_variants_on_three_instance_types_and_re
     assert list(told(MOST_JOBS)) == ["poll_seconds", "at_once"]
     assert told(MOST_JOBS, poll_seconds=375, at_once=6) == {}
     assert told(0, poll_seconds=1) == {}
-
-
-def test_both_are_told_with_what_would_do_before_anything_is_deployed(tmp_path: Path) -> None:
-    endpoint = 'mode: single-model, release: "24.09", instance_type: ml.g4dn.xlarge, models: [m]'
-    text = environment_yaml(name="many", endpoints=[f"{{name: e{number}, {endpoint}}}" for number in range(40)])
-    file = tmp_path / "many.yaml"
-    file.write_text(f"{text}load_test: {{recommender: {{poll_seconds: 60, at_once: 1}}}}\n")
-
-    with pytest.raises(InputError) as caught:
-        load_environment(file)
-
-    poll, at_once = sorted(caught.value.problems, key=lambda each: each.found)[::-1]
-    assert poll.field == "load_test.recommender.poll_seconds"
-    assert poll.found.startswith("60, which makes up to 54,385 events")
-    assert poll.allowed.startswith("22,500 events")
-    assert at_once.field == "load_test.recommender.at_once"
-    assert at_once.found.startswith("1, which takes up to 101.7 hours")
-    assert at_once.advice == poll.advice
-    assert "poll_seconds: 148 and at_once: 3" in poll.advice

@@ -20,12 +20,6 @@ def loaded(folder: Path, network: str, *, more: str = "", endpoint: str = "") ->
     return load_environment(write_environment(folder, header=f"network: {network}\n{more}", endpoint=endpoint))
 
 
-def test_an_environment_has_no_network_unless_it_says_so(tmp_path: Path) -> None:
-    environment = load_environment(write_environment(tmp_path))
-    assert environment.network is None
-    assert environment.endpoints[0].network_isolation is False
-
-
 def test_a_created_network_has_its_zones_in_the_order_of_their_names(tmp_path: Path) -> None:
     network = loaded(tmp_path, CREATED).network
     assert network is not None
@@ -52,54 +46,8 @@ def created(inner: str, *, more: str = PREFIX_LIST) -> str:
 
 
 ZONES = "zones: [us-east-1a, us-east-1b]"
-TWICE = IMPORTED.replace("subnet-2", "subnet-1")
 BOTH = f"{IMPORTED[:-1]}, {PREFIX_LIST}, created: {{cidr: 10.0.0.0/16, {ZONES}, nat: one}}}}"
 MORE = "zones: [us-east-1a, us-east-1b, us-east-1c]"
-
-
-@pytest.mark.parametrize(
-    ("network", "field", "words"),
-    [
-        (f"{{{PREFIX_LIST}}}", "network", ("neither", "imported names a VPC")),
-        (BOTH, "network.join", ("both", "created or imported", "later deployment")),
-        (IMPORTED.replace("imported:", "join: created, imported:"), "network.join", ("no network.created",)),
-        (created(f"cidr: 10.20.0.0/16, {ZONES}, nat: one, leave_zones: [us-east-1c]"), "network.created.leave_zones",
-         ("us-east-1c", "network.created.zones")),
-        (created(f"cidr: 10.20.0.0/16, {ZONES}, nat: one, leave_zones: [us-east-1b]"), "network.created.leave_zones",
-         ("leaves us-east-1a", "two zones")),
-        (created(f"cidr: 10.20.0.0/16, {ZONES}, nat: two"), "network.created.nat", ("each",)),
-        (created(f"cidr: 10.20.1.0/16, {ZONES}, nat: one"), "network.created.cidr", ("host bits", "10.20.0.0/16")),
-        (created(f"cidr: 10.20.0.0/25, {ZONES}, nat: one"), "network.created.cidr", ("/16 to /24",)),
-        (created(f"cidr: 10.0.0.0/8, {ZONES}, nat: one"), "network.created.cidr", ("/16 to /24",)),
-        (created(f"cidr: 8.8.0.0/16, {ZONES}, nat: one"), "network.created.cidr", ("192.168.0.0/16",)),
-        (created("cidr: 10.20.0.0/16, zones: [us-east-1a], nat: one"), "network.created.zones", ("at least 2",)),
-        (created("cidr: 10.20.0.0/16, zones: [us-east-1a, us-east-1a], nat: one"), "network.created.zones",
-         ("2 times",)),
-        (created("cidr: 10.20.0.0/16, zones: [us-east-1a, eu-west-1a], nat: one"), "network.created.zones",
-         ("eu-west-1a", "us-east-1")),
-        (created(f"cidr: 10.20.0.0/16, {ZONES}, nat: one", more="additional_buckets: []"),
-         "network.s3_prefix_list_id", ("describe-managed-prefix-lists", "us-east-1")),
-        (created(f"cidr: 10.20.0.0/16, {ZONES}"), "network.created.nat", ("standard:7.0", "outside_network")),
-        (f"{{imported: {{vpc_id: vpc-1, {SUBNETS}, endpoints: true}}, {PREFIX_LIST}}}",
-         "network.imported.route_table_ids", ("route",)),
-        (f"{{imported: {{vpc_id: vpc-1, {SUBNETS}}}}}", "network.s3_prefix_list_id", ("pl-",)),
-        (IMPORTED.replace("vpc_id", 'endpoints: true, route_table_ids: [rtb-1], owner_account: "222222222222", vpc_id'),
-         "network.imported.endpoints", ("222222222222", "only the owner of a shared VPC")),
-        (TWICE, "network.imported.subnets", ("2 zones",)),
-        ("{imported: {vpc_id: vpc-1, subnets: {us-east-1a: subnet-1}, security_group_ids: [sg-1]}}",
-         "network.imported.subnets", ("at least 2",)),
-        ("{imported: {vpc_id: v, " + SUBNETS + "}}", "network.imported.vpc_id", ("vpc-",)),
-        ("{colour: red}", "network.colour", ("the field colour",)),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_is_refused_by_its_field_and_says_why(
-    tmp_path: Path, network: str, field: str, words: tuple[str, ...]
-) -> None:
-    with pytest.raises(InputError) as caught:
-        loaded(tmp_path, network)
-    [problem] = caught.value.problems
-    assert problem.field == field
-    assert [word for word in words if word not in str(problem)] == []
 
 
 def joining(text: str, which: str) -> str:
@@ -143,21 +91,6 @@ def test_a_network_without_a_way_out_is_taken_where_no_build_fetches_packages(tm
     network = loaded(tmp_path, created(f"cidr: 10.20.0.0/16, {ZONES}"), more=f"builds: {builds}").network
     assert network is not None
     assert network.has_nat is False
-
-
-def test_builds_have_a_network_of_their_own_or_none(tmp_path: Path) -> None:
-    both = (
-        "builds: {outside_network: true, network: {vpc_id: vpc-1, subnet_ids: [subnet-1], security_group_ids: [sg-1]}}"
-    )
-    with pytest.raises(InputError) as caught:
-        loaded(tmp_path, CREATED, more=both)
-    assert [problem.field for problem in caught.value.problems] == ["builds.outside_network"]
-
-
-def test_endpoints_are_not_made_in_china_where_their_names_differ(tmp_path: Path) -> None:
-    network = CREATED.replace("us-east-1", "cn-north-1")
-    with pytest.raises(InputError, match="not verified"):
-        loaded(tmp_path, network, more="region: cn-north-1")
 
 
 def test_an_isolated_container_serves_in_both_modes(tmp_path: Path) -> None:

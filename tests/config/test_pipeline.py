@@ -136,16 +136,36 @@ def test_every_mistake_is_told_at_once(folder: Path) -> None:
     assert "Did you mean branch?" in found["source.brnach"]
 
 
-def test_a_gate_is_commands_or_a_function_and_not_both(folder: Path) -> None:
-    both = {"name": "a", "commands": ["true"], "function": "f"}
-    found = refused(document(stages=[{"environment": "first", "gates": [both]}]), folder)
-    assert "either commands or function" in found["stages[0].gates[0]"]
-
-
 def test_a_gate_that_measures_needs_limits_in_its_environment(folder: Path) -> None:
     gates = [{"name": "load-test", "load_test": {}}]
     found = refused(document(stages=[{"environment": "first", "gates": gates}]), folder)
     assert "no load_test.gate in environments/first.yaml" in found["stages[0].gates[0].load_test"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        (
+            {"stages": [{"environment": "first", "gates": [{"name": "a", "commands": ["true"], "function": "f"}]}]},
+            "stages[0].gates[0]",
+            "either commands or function",
+        ),
+        ({"stages": [{"environment": "beijing"}]}, "stages[0].environment", "beijing is in cn-north-1"),
+        (
+            {"stages": [{"environment": "first", "approval_text": "Is it good?"}]},
+            "stages[0].approval_text",
+            "approval: true",
+        ),
+        (
+            {"source": {"connection": CONNECTION.replace("arn:aws:", "arn:aws-cn:"), "repository": "a/b"}},
+            "source.connection",
+            "aws-cn",
+        ),
+    ],
+    ids=["gate of commands and a function", "another region", "approval's text alone", "another partition"],
+)
+def test_what_cannot_be_is_refused(folder: Path, changes: dict[str, Any], field: str, words: str) -> None:
+    assert words in refused(document(**changes), folder)[field]
 
 
 @pytest.fixture
@@ -188,22 +208,6 @@ def test_the_errors_of_an_environment_are_told_with_those_of_the_pipeline(folder
     (tmp_path / "environments" / "first.yaml").write_text("environment: first\n")
     found = refused(document(stages=[{"environment": "first", "approval_text": "why"}]), tmp_path / "environments")
     assert {"account", "region", "endpoints"} <= set(found)
-
-
-def test_an_approvals_text_without_an_approval_is_refused(folder: Path) -> None:
-    found = refused(document(stages=[{"environment": "first", "approval_text": "Is it good?"}]), folder)
-    assert "approval: true" in found["stages[0].approval_text"]
-
-
-def test_an_environment_in_another_region_is_refused(folder: Path) -> None:
-    found = refused(document(stages=[{"environment": "beijing"}]), folder)
-    assert "beijing is in cn-north-1" in found["stages[0].environment"]
-
-
-def test_a_connection_of_another_partition_is_refused(folder: Path) -> None:
-    source = {"connection": CONNECTION.replace("arn:aws:", "arn:aws-cn:"), "repository": "a/b"}
-    found = refused(document(source=source), folder)
-    assert "aws-cn" in found["source.connection"]
 
 
 def test_a_role_name_that_iam_would_refuse_is_refused(folder: Path) -> None:

@@ -43,10 +43,6 @@ def problems_of(folder: Path, scaling: str, *, more: str = "", header: str = "")
     return list(caught.value.problems)
 
 
-def test_without_scaling_there_is_none(tmp_path: Path) -> None:
-    assert load_environment(write_environment(tmp_path)).endpoints[0].scaling is None
-
-
 def test_both_targets_together_are_read(tmp_path: Path) -> None:
     found = scaling_of(tmp_path, GOOD + ", invocations_per_instance: 600")
     assert found.targets == {"invocations_per_instance": 600, "gpu_utilization": 60}
@@ -94,88 +90,10 @@ def scheduled(**changes: str) -> str:
     return f"minimum: 2, maximum: 6, schedules: [{{{inner}}}]"
 
 
-REFUSED = {
-    "unknown field": (GOOD + ", colour: red", "colour", ("Remove it",)),
-    "no maximum": ("minimum: 1, gpu_utilization: 60", "maximum", ("a value",)),
-    "minimum of none": ("minimum: 0, maximum: 1, gpu_utilization: 60", "minimum", ("1 or more",)),
-    "maximum below minimum": (
-        GOOD.replace("6", "1", 1),
-        "maximum",
-        ("1, less than the minimum of 2",),
-    ),
-    "utilization above a GPU": (GOOD.replace("60", "101"), "gpu_utilization", ("100 or less", "each GPU")),
-    "no target": ("minimum: 1, maximum: 2", "", ("nothing that changes the number", "gpu_utilization")),
-    "both forms of one target": (
-        GOOD + ", invocations_per_instance: 600, requests_per_second: 20",
-        "requests_per_second",
-        ("one of the two", "20 x 60 x 0.5 would be 600"),
-    ),
-    "a factor of nothing": (GOOD + ", safety_factor: 0.5", "safety_factor", ("without requests_per_second",)),
-    "a factor above what was measured": (
-        GOOD + ", requests_per_second: 20, safety_factor: 1.2",
-        "safety_factor",
-        ("1 or less",),
-    ),
-    "gpu memory in multi-model mode": (GOOD + ", gpu_memory: 80", "gpu_memory", ("fills by design",)),
-    "in as fast as out": (
-        GOOD + ", scale_in_cooldown_seconds: 60",
-        "scale_in_cooldown_seconds",
-        ("60 s with scale_out_cooldown_seconds of 60 s", "more than 60", "accept_fast_scale_in"),
-    ),
-    "cooldown over an hour": (GOOD + ", scale_in_cooldown_seconds: 3601", "scale_in_cooldown_seconds", ("3600",)),
-    "a rate": (scheduled(when="rate(5 minutes)"), "schedules[0].when", ("neither cron(…) nor at(…)",)),
-    "five fields": (scheduled(when="'cron(0 7 ? * MON)'"), "schedules[0].when", ("5 fields; it has 6",)),
-    "minute 60": (scheduled(when="'cron(60 7 ? * MON *)'"), "schedules[0].when", ("'60' as the minutes",)),
-    "both days": (scheduled(when="'cron(0 7 1 * MON *)'"), "schedules[0].when", ("exactly one of the two must be ?",)),
-    "no time": (scheduled(when="'at(tomorrow)'"), "schedules[0].when", ("yyyy-mm-ddThh:mm:ss",)),
-    "no such zone": (scheduled(time_zone="Europe/Bielefeld"), "schedules[0].time_zone", ("IANA",)),
-    "a schedule of nothing": (scheduled(minimum=""), "schedules[0]", ("neither minimum nor maximum",)),
-    "a schedule above the maximum": (
-        scheduled(minimum="7"),
-        "schedules[0]",
-        ("a maximum of 6 with a minimum of 7", "2 to 6"),
-    ),
-}
-
-
-@pytest.mark.parametrize(("scaling", "field", "words"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_be_is_refused_with_the_arithmetic(
-    scaling: str, field: str, words: tuple[str, ...], tmp_path: Path
-) -> None:
-    problems = problems_of(tmp_path, scaling)
-    assert {problem.field for problem in problems} == {f"endpoints[0].scaling.{field}".removesuffix(".")}
-    for word in words:
-        assert word in "\n".join(map(str, problems))
-
-
-def test_the_first_count_lies_within_the_limits(tmp_path: Path) -> None:
-    [problem] = problems_of(tmp_path, GOOD, more="initial_instance_count: 7")
-    assert "7, above scaling.maximum" in str(problem)
-    [problem] = problems_of(tmp_path, GOOD, more="initial_instance_count: 1")
-    assert "1, below scaling.minimum" in str(problem)
-    assert "2 to 6" in str(problem)
-
-
 def test_a_production_multi_model_endpoint_keeps_two_instances_by_night_too(tmp_path: Path) -> None:
     scaling = scheduled(minimum="1").replace("minimum: 2", "minimum: 1")
     found = {problem.field for problem in problems_of(tmp_path, scaling, header="production: true")}
     assert found == {"endpoints[0].scaling.minimum", "endpoints[0].scaling.schedules[0].minimum"}
-
-
-def test_a_schedules_name_is_its_own(tmp_path: Path) -> None:
-    one = "{name: day, when: 'cron(0 7 ? * * *)', minimum: 3}"
-    [problem] = problems_of(tmp_path, f"minimum: 2, maximum: 6, schedules: [{one}, {one}]")
-    assert "day 2 times" in str(problem)
-
-
-def test_every_problem_of_scaling_is_told_at_once(tmp_path: Path) -> None:
-    wrong = "minimum: 3, maximum: 2, safety_factor: 0.5, gpu_memory: 80, scale_in_cooldown_seconds: 10"
-    assert {(problem.field or "").rpartition(".")[2] for problem in problems_of(tmp_path, wrong)} == {
-        "maximum",
-        "safety_factor",
-        "gpu_memory",
-        "scale_in_cooldown_seconds",
-    }
 
 
 def test_a_canary_must_fit_the_smallest_and_the_largest_fleet(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Activation: what the custom resource is told, when it runs, and what its function may do."""
+"""Activation and verification: their places around the endpoint, and what their functions are given."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 
 from constructs_lib.activation import Activation
 from constructs_lib.artifact_bucket import ArtifactBucket
-from tests.constructs_lib.templates import ACCOUNT, PREFIX, REGION, flat, listed, new_app, only, properties, statements
+from constructs_lib.handler_function import entry_point
+from tests.constructs_lib.templates import ACCOUNT, PREFIX, REGION, flat, new_app, of_type, only, properties, statements
+from tests.stacks.environments import DIGITS, SINGLE, serving_template
 
 SET = {"bert": "0123456789abcdef", "resnet": "fedcba9876543210"}
 COMMITS = {"bert": "1" * 40, "resnet": "uncommitted"}
@@ -90,15 +92,6 @@ def test_cloudformation_waits_longer_than_the_function_may_run(template: dict[st
     assert properties(template, "AWS::Lambda::Function")["Timeout"] < waits <= 3600
 
 
-def test_the_function_may_write_records_of_its_endpoint_alone(template: dict[str, Any]) -> None:
-    access = statements(properties(template, "AWS::IAM::Policy"))
-    root = "arn:aws:ssm:us-east-1:123456789012:parameter/tritonstack/local"
-    folders = [f"{root}/digits", f"{root}/_removed/digits"]
-    records = [f"{folder}/*" for folder in folders]
-    assert access["MoveRecords"]["Resource"] == records
-    assert set(access["FindRecords"]["Resource"]) == {*folders, *records}
-
-
 def test_what_the_function_keeps_of_removed_models_lies_where_it_may_write(template: dict[str, Any]) -> None:
     release_set: Any = importlib.import_module("lambda.activation.release_set")  # `lambda` is a word of the language
     told = properties(template, "Custom::ReleaseRecords")
@@ -107,37 +100,63 @@ def test_what_the_function_keeps_of_removed_models_lies_where_it_may_write(templ
     assert f"arn:aws:ssm:us-east-1:123456789012:parameter{kept}*" in access["MoveRecords"]["Resource"]
 
 
-def test_the_function_may_look_at_its_own_stack_and_change_none(template: dict[str, Any]) -> None:
-    access = statements(properties(template, "AWS::IAM::Policy"))
-    assert access["SeeRollbacks"]["Resource"] == {"Ref": "AWS::StackId"}
-    asked = [action for each in access.values() for action in listed(each["Action"]) if "cloudformation" in action]
-    assert asked == ["cloudformation:DescribeStacks"]
+VERIFIED = "Custom::VerifiedEndpoint"
 
 
-def test_the_function_may_do_nothing_else(template: dict[str, Any]) -> None:
-    policy = properties(template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
-    allowed = {action for each in policy for action in listed(each["Action"])}
-    assert allowed == {
-        "cloudformation:DescribeStacks",
-        "logs:CreateLogStream",
-        "logs:PutLogEvents",
-        "s3:GetObject",
-        "s3:ListBucket",
-        "ssm:AddTagsToResource",
-        "ssm:DeleteParameters",
-        "ssm:GetParameterHistory",
-        "ssm:GetParameters",
-        "ssm:GetParametersByPath",
-        "ssm:PutParameter",
-        "ssm:RemoveTagsFromResource",
+@pytest.fixture(scope="module")
+def serving() -> dict[str, Any]:
+    return serving_template(DIGITS)
+
+
+def test_it_stands_between_the_endpoint_and_the_records(serving: dict[str, Any]) -> None:
+    verified_id, verified = only(serving, VERIFIED)
+    endpoint_id, _ = only(serving, "AWS::SageMaker::Endpoint")
+    assert endpoint_id in verified["DependsOn"]
+    assert verified_id in only(serving, "Custom::ReleaseRecords")[1]["DependsOn"]
+    assert verified_id not in only(serving, "Custom::PublishedArchives")[1].get("DependsOn", [])
+
+
+def test_it_runs_again_when_the_config_or_the_release_set_changes(serving: dict[str, Any]) -> None:
+    told = properties(serving, VERIFIED)
+    config, _ = only(serving, "AWS::SageMaker::EndpointConfig")
+    assert told["EndpointConfigName"] == {"Fn::GetAtt": [config, "EndpointConfigName"]}
+    assert told["ReleaseSetKey"] == properties(serving, "Custom::ReleaseRecords")["ReleaseSetKey"]
+
+
+def test_it_knows_what_the_function_reads(serving: dict[str, Any]) -> None:
+    work: Any = importlib.import_module("lambda.verification.work")  # `lambda` is a word of the language
+    told = {name: str(value) for name, value in properties(serving, VERIFIED).items()}
+    known = work.Properties.of(told)
+    assert (known.endpoint_name, known.variant_name) == ("dev-digits", "g4dn-xlarge")
+    assert (known.multi_model, known.stops_at_unload, known.models, known.minutes) == ("true", "true", "20", "50")
+    assert known.manifest_prefix == "manifests/digits/24.09-t4/"
+    assert set(told) - {"ServiceToken", "ServiceTimeout"} == {
+        "".join(part.title() for part in name.split("_")) for name in work.Properties.__dataclass_fields__
     }
-    assert {each["Effect"] for each in policy} == {"Allow"}
 
 
-def test_the_function_may_read_release_sets_and_list_archives_but_read_none(template: dict[str, Any]) -> None:
-    access = statements(properties(template, "AWS::IAM::Policy"))
-    assert access["ReadReleaseSets"]["Resource"].endswith("/*.release-set")
-    assert access["FindArchives"]["Action"] == "s3:ListBucket"
-    assert access["FindArchives"]["Condition"] == {"StringLike": {"s3:prefix": ["endpoints/digits/*"]}}
-    reading = [each["Sid"] for each in access.values() if "s3:GetObject" in listed(each["Action"])]
-    assert reading == ["ReadReleaseSets"]
+@pytest.mark.parametrize(
+    ("endpoint", "multi_model", "stops"),
+    [(SINGLE, "false", "false"), ({**DIGITS, "model_cache": "disabled"}, "true", "false")],
+)
+def test_an_unload_counts_only_where_models_are_kept_loaded(
+    endpoint: dict[str, Any], multi_model: str, stops: str
+) -> None:
+    told = properties(serving_template(endpoint), VERIFIED)
+    assert (told["MultiModel"], told["StopsAtUnload"]) == (multi_model, stops)
+
+
+def test_the_setting_reaches_the_function() -> None:
+    told = properties(serving_template({**DIGITS, "verification": {"models": 3, "minutes": 7}}), VERIFIED)
+    assert (told["Models"], told["Minutes"]) == ("3", "7")
+
+
+def test_cloudformation_waits_as_long_as_it_can(serving: dict[str, Any]) -> None:
+    told = properties(serving, VERIFIED)
+    assert int(told["ServiceTimeout"]) == 3600 > 60 * int(told["Minutes"])
+
+
+def test_its_files_lie_in_a_package_so_that_they_find_one_another(serving: dict[str, Any]) -> None:
+    functions = of_type(serving, "AWS::Lambda::Function").values()
+    handlers = {each["Properties"]["Description"].split()[0]: each["Properties"]["Handler"] for each in functions}
+    assert handlers == {"Writes": entry_point("activation"), "Verifies": entry_point("verification")}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from constructs_lib.artifact_bucket import ArtifactBucket
-from tests.constructs_lib.templates import built, flat, of_type, properties, some, statements
+from tests.constructs_lib.templates import built, flat, of_type, some
 
 emptying: Any = importlib.import_module("lambda.bucket_emptying.handler")  # `lambda` is a word of the language
 
@@ -52,10 +52,6 @@ def test_archives_lie_under_a_customer_key_that_rotates(template: dict[str, Any]
     assert flat(rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"]) == f"${{{key_id}.Arn}}"
 
 
-def test_archives_are_versioned(archives: dict[str, Any]) -> None:
-    assert archives["VersioningConfiguration"] == {"Status": "Enabled"}
-
-
 def test_access_logs_go_to_a_bucket_with_sse_s3(template: dict[str, Any], archives: dict[str, Any]) -> None:
     target = archives["LoggingConfiguration"]["DestinationBucketName"]["Ref"]
     logs = template["Resources"][target]["Properties"]
@@ -87,21 +83,6 @@ def test_no_bucket_takes_public_access(template: dict[str, Any]) -> None:
         }
 
 
-def test_every_bucket_refuses_calls_without_tls(template: dict[str, Any]) -> None:
-    policies = of_type(template, "AWS::S3::BucketPolicy").values()
-    refusing = {
-        policy["Properties"]["Bucket"]["Ref"]
-        for policy in policies
-        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
-        if statement["Effect"] == "Deny"
-        and statement["Action"] == "s3:*"
-        and statement["Principal"] == {"AWS": "*"}
-        and statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-        and len(statement["Resource"]) == 2
-    }
-    assert refusing == set(of_type(template, "AWS::S3::Bucket"))
-
-
 def test_archives_never_expire_while_they_are_current(archives: dict[str, Any]) -> None:
     rules = [rule for rule in archives["LifecycleConfiguration"]["Rules"] if rule["Id"] != "expire-staging"]
     effects = {key for rule in rules for key in rule} - {"Id", "Status"}
@@ -111,22 +92,6 @@ def test_archives_never_expire_while_they_are_current(archives: dict[str, Any]) 
 def test_what_builds_left_in_staging_expires_after_a_week_and_nothing_else(archives: dict[str, Any]) -> None:
     [rule] = [rule for rule in archives["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in rule]
     assert rule == {"Id": "expire-staging", "Prefix": "staging/", "ExpirationInDays": 7, "Status": "Enabled"}
-
-
-def test_cloudwatch_logs_may_use_the_key_for_the_logs_of_builds_and_network_alone(template: dict[str, Any]) -> None:
-    found = properties(template, "AWS::KMS::Key")["KeyPolicy"]["Statement"]
-    [statement] = [each for each in found if each.get("Sid") == "EncryptBuildLogs"]
-    assert statement["Principal"] == {"Service": "logs.us-east-1.amazonaws.com"}
-    assert statement["Condition"] == {
-        "ArnEquals": {
-            "kms:EncryptionContext:aws:logs:arn": [
-                "arn:aws:logs:us-east-1:123456789012:log-group:/tritonstack/dev/builds",
-                "arn:aws:logs:us-east-1:123456789012:log-group:/tritonstack/dev/engines",
-                "arn:aws:logs:us-east-1:123456789012:log-group:/tritonstack/dev/network",
-            ]
-        }
-    }
-    assert not [action for action in statement["Action"] if "*" in action]
 
 
 def test_noncurrent_versions_and_uncompleted_uploads_expire_as_set(archives: dict[str, Any]) -> None:
@@ -204,23 +169,6 @@ def test_archives_are_emptied_before_the_logs_that_this_writes(passing: dict[str
     assert logs in archives["DependsOn"]
 
 
-def test_the_emptying_function_reads_no_object_and_touches_these_buckets_alone(passing: dict[str, Any]) -> None:
-    access = statements(properties(passing, "AWS::IAM::Policy"))
-    s3 = [each for sid, each in access.items() if sid != "WriteLog"]
-    actions = {action for each in s3 for action in each["Action"]}
-    assert actions == {
-        "s3:DeleteBucket",
-        "s3:GetBucketTagging",
-        "s3:ListBucketVersions",
-        "s3:ListBucketMultipartUploads",
-        "s3:DeleteObject",
-        "s3:DeleteObjectVersion",
-        "s3:AbortMultipartUpload",
-    }
-    named = {flat(each["Resource"]).split("}")[0] for each in s3}
-    assert named == {f"${{{bucket}.Arn" for bucket in of_type(passing, "AWS::S3::Bucket")}
-
-
 def test_other_stacks_find_bucket_and_key_by_parameters(template: dict[str, Any]) -> None:
     parameters = {
         each["Properties"]["Name"]: flat(each["Properties"]["Value"])
@@ -242,9 +190,3 @@ def test_a_reference_reads_the_parameters_at_deployment_and_imports_nothing() ->
     [output] = template["Outputs"].values()
     assert flat(output["Value"]).startswith("arn:aws:s3:::${")
     assert flat(output["Value"]).endswith("}/a/*")
-
-
-def test_the_key_policy_names_no_role(template: dict[str, Any]) -> None:
-    policy = properties(template, "AWS::KMS::Key")["KeyPolicy"]
-    principals = [flat(each["Principal"]["AWS"]) for each in policy["Statement"] if "AWS" in each["Principal"]]
-    assert principals == ["arn:aws:iam::123456789012:root"]

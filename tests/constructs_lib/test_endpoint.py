@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import aws_cdk as cdk
-import pytest
-from aws_cdk import aws_iam as iam
 
 from constructs_lib.endpoint import Endpoint, Fleet
 from constructs_lib.triton_model import MultiModelData, SingleModelData
-from tests.constructs_lib.templates import new_model, new_stack, of_type, only, properties, template_of
+from tests.constructs_lib.templates import new_model, new_stack, only, properties, template_of
 from tritonstack.config import EndpointMetrics, Timeouts
 
 G4DN = Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
@@ -56,12 +54,6 @@ def test_the_endpoints_name_is_fixed_and_its_configs_generated() -> None:
     assert "EndpointConfigName" not in config["Properties"]
 
 
-def test_the_variants_name_carries_the_instance_type() -> None:
-    assert variant()["VariantName"] == "g4dn-xlarge"
-    assert variant()["InstanceType"] == "ml.g4dn.xlarge"
-    assert variant()["InitialInstanceCount"] == 2
-
-
 def test_the_time_limits_are_rendered() -> None:
     assert variant()["ModelDataDownloadTimeoutInSeconds"] == 700
     assert variant()["ContainerStartupHealthCheckTimeoutInSeconds"] == 800
@@ -105,23 +97,3 @@ def test_endpoint_tags_stand_on_the_endpoint_alone() -> None:
     template = endpoint_template(endpoint_tags={"only": "here"})
     tagged = [each["Type"] for each in template["Resources"].values() if "only" in str(each["Properties"].get("Tags"))]
     assert tagged == ["AWS::SageMaker::Endpoint"]
-
-
-def granted(*, data: MultiModelData | SingleModelData | None = None, **given: Any) -> dict[str, Any]:
-    stack = new_stack()
-    caller = iam.Role(stack, "Caller", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
-    new_endpoint(stack, data=data).grant_invoke(caller, **given)
-    [policy] = [
-        each["Properties"]
-        for name, each in of_type(template_of(stack), "AWS::IAM::Policy").items()
-        if name.startswith("Caller")
-    ]
-    [statement] = policy["PolicyDocument"]["Statement"]
-    return dict(statement)
-
-
-def test_a_grant_for_models_of_a_single_model_endpoint_is_refused() -> None:
-    data = SingleModelData(key="endpoints/digits/24.09-t4/bert.0123456789abcdef.tar.gz")
-    with pytest.raises(ValueError, match="single model"):
-        granted(data=data, models=["bert"])
-    assert "Condition" not in granted(data=data)

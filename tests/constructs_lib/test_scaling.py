@@ -10,7 +10,6 @@ from aws_cdk import assertions
 
 from tests.constructs_lib.templates import of_type, only, properties
 from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
-from tests.stacks.policy import Policy
 
 SCALED = {
     **DIGITS,
@@ -24,7 +23,6 @@ CANARY = {
     "rollback_alarms": ("a",),
     "accept_multi_model": True,
 }
-REGION = "us-east-1:123456789012"
 
 
 @pytest.fixture(scope="module")
@@ -247,76 +245,3 @@ def test_without_steps_there_is_no_note() -> None:
 
 
 # What the function may do.
-
-
-@pytest.fixture(scope="module")
-def policy(template: dict[str, Any]) -> Policy:
-    """The policy of the function's role."""
-    return Policy(template, begins="EndpointScaling")
-
-
-NAMESPACE = "application-autoscaling:service-namespace"
-DIMENSION = "application-autoscaling:scalable-dimension"
-VARIANT = "sagemaker:variant:DesiredInstanceCount"
-TARGET = f"arn:aws:application-autoscaling:{REGION}:scalable-target/0123"
-ALARMS = f"arn:aws:cloudwatch:{REGION}:alarm:TargetTracking-endpoint"
-
-
-@pytest.mark.parametrize(
-    "action",
-    [
-        "RegisterScalableTarget",
-        "DeregisterScalableTarget",
-        "PutScalingPolicy",
-        "DeleteScalingPolicy",
-        "PutScheduledAction",
-    ],
-)
-def test_it_scales_variants_of_sagemaker_and_nothing_else(policy: Policy, action: str) -> None:
-    name = f"application-autoscaling:{action}"
-    assert policy.allows(name, TARGET, **{NAMESPACE: "sagemaker", DIMENSION: VARIANT})
-    assert not policy.allows(name, TARGET, **{NAMESPACE: "dynamodb", DIMENSION: VARIANT})
-    copies = "sagemaker:inference-component:DesiredCopyCount"
-    assert not policy.allows(name, TARGET, **{NAMESPACE: "sagemaker", DIMENSION: copies})
-    assert not policy.allows(name, TARGET)
-    other = TARGET.replace("us-east-1", "eu-west-1")
-    assert not policy.allows(name, other, **{NAMESPACE: "sagemaker", DIMENSION: VARIANT})
-
-
-@pytest.mark.parametrize("action", ["DescribeEndpoint", "UpdateEndpointWeightsAndCapacities", "ListTags", "AddTags"])
-def test_it_sees_and_scales_its_own_endpoint_alone(policy: Policy, action: str) -> None:
-    endpoint = f"arn:aws:sagemaker:{REGION}:endpoint/dev-digits"
-    assert policy.allows(f"sagemaker:{action}", endpoint)
-    assert not policy.allows(f"sagemaker:{action}", f"{endpoint}-two")
-    assert not policy.allows(f"sagemaker:{action}", endpoint.replace("dev", "prod"))
-
-
-def test_it_moves_no_endpoint_and_passes_no_role(policy: Policy) -> None:
-    assert policy.actions("sagemaker") == {
-        "sagemaker:DescribeEndpoint",
-        "sagemaker:DescribeEndpointConfig",
-        "sagemaker:UpdateEndpointWeightsAndCapacities",
-        "sagemaker:ListTags",
-        "sagemaker:AddTags",
-    }
-    assert policy.actions("iam") == set()
-    assert policy.actions("application-autoscaling") == {
-        f"application-autoscaling:{action}"
-        for action in (
-            "RegisterScalableTarget",
-            "DeregisterScalableTarget",
-            "PutScalingPolicy",
-            "DeleteScalingPolicy",
-            "PutScheduledAction",
-            "DescribeScalableTargets",
-            "DescribeScalingPolicies",
-        )
-    }
-
-
-@pytest.mark.parametrize("action", ["PutMetricAlarm", "DescribeAlarms", "DeleteAlarms"])
-def test_it_touches_the_alarms_of_its_endpoints_policies_alone(policy: Policy, action: str) -> None:
-    name = f"cloudwatch:{action}"
-    assert policy.allows(name, f"{ALARMS}/dev-digits/variant/g5-xlarge-AlarmHigh-0123")
-    assert not policy.allows(name, f"{ALARMS}/dev-digits-two/variant/g5-xlarge-AlarmHigh-0123")
-    assert not policy.allows(name, f"arn:aws:cloudwatch:{REGION}:alarm:dev-digits-5xx")

@@ -7,16 +7,11 @@ from typing import Any
 
 import pytest
 
-from constructs_lib.triton_model import MultiModelData, SingleModelData, TritonImage
+from constructs_lib.triton_model import TritonImage
 from tests.constructs_lib.templates import (
     IMAGE,
-    PREFIX,
     built,
-    flat,
-    listed,
-    new_model,
     new_role,
-    of_type,
     only,
     properties,
     statements,
@@ -81,56 +76,6 @@ def template() -> dict[str, Any]:
     return role_template()
 
 
-@pytest.fixture(scope="module")
-def access(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return statements(properties(template, "AWS::IAM::Policy"))
-
-
-def test_sagemaker_may_assume_it_for_this_account_alone(template: dict[str, Any]) -> None:
-    [trust] = properties(template, "AWS::IAM::Role")["AssumeRolePolicyDocument"]["Statement"]
-    assert trust["Principal"] == {"Service": "sagemaker.amazonaws.com"}
-    assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": "123456789012"}}
-
-
-def test_it_reads_archives_of_its_platform_and_nothing_else(access: dict[str, dict[str, Any]]) -> None:
-    assert access["ReadArchives"]["Action"] == "s3:GetObject"
-    assert flat(access["ReadArchives"]["Resource"]).endswith(f"}}/{PREFIX}*")
-    assert access["ListArchives"]["Condition"] == {"StringLike": {"s3:prefix": [f"{PREFIX}*"]}}
-    s3_actions = [action for each in access.values() for action in listed(each["Action"]) if action.startswith("s3:")]
-    assert sorted(s3_actions) == ["s3:GetObject", "s3:ListBucket"]
-
-
-def test_it_decrypts_with_the_key_of_the_archives_alone(access: dict[str, dict[str, Any]]) -> None:
-    kms = [each for each in access.values() if any(action.startswith("kms:") for action in listed(each["Action"]))]
-    [statement] = kms
-    assert statement["Action"] == "kms:Decrypt"
-    assert "KeyArn" in flat(statement["Resource"])
-
-
-def test_it_pulls_one_repository(access: dict[str, dict[str, Any]]) -> None:
-    assert access["PullImage"]["Resource"] == "arn:aws:ecr:us-east-1:763104351884:repository/sagemaker-tritonserver"
-    assert access["LogInToRegistry"]["Action"] == "ecr:GetAuthorizationToken"
-
-
-def test_it_writes_the_logs_of_its_endpoint_alone(access: dict[str, dict[str, Any]]) -> None:
-    group = "arn:aws:logs:us-east-1:123456789012:log-group:/aws/sagemaker/Endpoints/local-digits"
-    assert access["WriteLogs"]["Resource"] == [group, f"{group}:log-stream:*"]
-    logs = [sid for sid, each in access.items() if any(action.startswith("logs:") for action in listed(each["Action"]))]
-    assert logs == ["WriteLogs"]
-
-
-def test_it_writes_metrics_in_the_namespaces_of_endpoints_alone(access: dict[str, dict[str, Any]]) -> None:
-    assert access["WriteMetrics"]["Condition"] == {
-        "StringEquals": {"cloudwatch:namespace": ["AWS/SageMaker", "/aws/sagemaker/Endpoints"]}
-    }
-
-
-def test_no_managed_policy_and_no_inline_policy_widens_it(template: dict[str, Any]) -> None:
-    role = properties(template, "AWS::IAM::Role")
-    assert "ManagedPolicyArns" not in role
-    assert "Policies" not in role
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -161,50 +106,3 @@ def test_a_volume_key_named_by_alias_is_narrowed_to_that_alias() -> None:
     statement = statements(properties(role_template(volume_key_arn=alias), "AWS::IAM::Policy"))["AttachEncryptedVolume"]
     assert statement["Resource"] == "arn:aws:kms:us-east-1:123456789012:key/*"
     assert statement["Condition"]["ForAnyValue:StringEquals"] == {"kms:ResourceAliases": "alias/volumes"}
-
-
-def test_the_role_has_one_policy(template: dict[str, Any]) -> None:
-    role_id, _ = only(template, "AWS::IAM::Role")
-    [policy] = of_type(template, "AWS::IAM::Policy").values()
-    assert policy["Properties"]["Roles"] == [{"Ref": role_id}]
-
-
-def container(data: MultiModelData | SingleModelData) -> dict[str, Any]:
-    template = built(lambda stack: new_model(stack, data))
-    return dict(properties(template, "AWS::SageMaker::Model")["PrimaryContainer"])
-
-
-def test_the_roles_policy_is_attached_before_the_model_is_made() -> None:
-    template = built(new_model)
-    policy, _ = only(template, "AWS::IAM::Policy")
-    assert policy in only(template, "AWS::SageMaker::Model")[1]["DependsOn"]
-
-
-def test_its_name_is_generated() -> None:
-    assert "ModelName" not in properties(built(new_model), "AWS::SageMaker::Model")
-
-
-def test_many_models_lie_under_a_prefix() -> None:
-    rendered = container(MultiModelData(prefix=PREFIX))
-    assert rendered["Mode"] == "MultiModel"
-    assert flat(rendered["ModelDataUrl"]).endswith(f"}}/{PREFIX}")
-    assert flat(rendered["ModelDataUrl"]).startswith("s3://${")
-
-
-@pytest.mark.parametrize(("cache", "setting"), [(True, "Enabled"), (False, "Disabled")])
-def test_the_model_cache_is_rendered_either_way(cache: bool, setting: str) -> None:
-    rendered = container(MultiModelData(prefix=PREFIX, cache=cache))
-    assert rendered["MultiModelConfig"] == {"ModelCacheSetting": setting}
-
-
-def test_a_single_model_is_one_archive_and_has_no_cache_setting() -> None:
-    rendered = container(SingleModelData(key=f"{PREFIX}bert.0123456789abcdef.tar.gz"))
-    assert rendered["Mode"] == "SingleModel"
-    assert flat(rendered["ModelDataUrl"]).endswith(f"}}/{PREFIX}bert.0123456789abcdef.tar.gz")
-    assert "MultiModelConfig" not in rendered
-
-
-def test_image_and_environment_are_as_given() -> None:
-    rendered = container(MultiModelData(prefix=PREFIX))
-    assert rendered["Image"] == IMAGE.uri
-    assert rendered["Environment"] == {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}

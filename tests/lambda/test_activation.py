@@ -1,17 +1,16 @@
-"""The activation function: which records it moves, when it refuses, and what CloudFormation hears."""
+"""The activation function: records moved, restored and tagged, refusals, and its response to CloudFormation."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
@@ -21,10 +20,12 @@ calling: Any = importlib.import_module("tests.lambda.calling")
 release_set: Any = importlib.import_module("lambda.activation.release_set")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
 STACK = worlds.STACK
-
 ARCHIVES_TYPE, RECORDS_TYPE, RECORDS, PREFIX = worlds.ARCHIVES_TYPE, worlds.RECORDS_TYPE, worlds.RECORDS, worlds.PREFIX
 A, B, C = worlds.A, worlds.B, worlds.C
 World = worlds.World
+OTHER = "endpoints/digits/25.04-t4/"
+OURS = {"team": "platform"}
+REMOVED = "/tritonstack/local/_removed/digits/"
 
 
 @pytest.fixture
@@ -40,45 +41,13 @@ def test_create_records_every_model(world: Any) -> None:
 
 def test_nothing_is_recorded_while_an_archive_is_missing(world: Any) -> None:
     world.publish({"bert": A})
+    world.publish({"gpt": B}, prefix=OTHER)  # another platform's does not count
     properties = world.properties({"bert": A, "gpt": B, "resnet": C})
     with pytest.raises(custom_resource.NotDoneError) as caught:
         world.send("Create", properties)
     assert "2 of 3 archives are not in s3://artifacts" in str(caught.value)
     assert f"{PREFIX}gpt.{B}.tar.gz" in str(caught.value)
     assert world.aws.writes() == []
-
-
-def test_an_archive_under_another_platform_does_not_count(world: Any) -> None:
-    world.publish({"bert": A}, prefix="endpoints/digits/25.04-t4/")
-    with pytest.raises(custom_resource.NotDoneError, match="1 of 1"):
-        world.send("Create", world.properties({"bert": A}))
-
-
-def test_update_moves_only_what_changed(world: Any) -> None:
-    world.create({"bert": A, "resnet": A})
-    world.aws.calls.clear()
-    world.update({"bert": A, "resnet": A}, {"bert": A, "resnet": B})
-    assert world.records == {"bert": A, "resnet": B}
-    assert world.aws.writes() == [f"{RECORDS}resnet"]
-
-
-def test_a_record_moved_by_hand_stays_when_its_model_did_not_change(world: Any) -> None:
-    world.create({"bert": A, "resnet": A})
-    world.aws.move_by_hand(f"{RECORDS}bert", C)
-    world.update({"bert": A, "resnet": A}, {"bert": A, "resnet": B})
-    assert world.records == {"bert": C, "resnet": B}
-
-
-def test_a_model_that_left_the_set_loses_its_record(world: Any) -> None:
-    world.create({"bert": A, "resnet": A})
-    world.update({"bert": A, "resnet": A}, {"resnet": A})
-    assert world.records == {"resnet": A}
-
-
-def test_a_model_that_joins_the_set_gets_a_record(world: Any) -> None:
-    world.create({"bert": A})
-    world.update({"bert": A}, {"bert": A, "resnet": B})
-    assert world.records == {"bert": A, "resnet": B}
 
 
 def test_an_update_that_is_refused_changes_nothing_and_its_rollback_neither(world: Any) -> None:
@@ -93,13 +62,12 @@ def test_an_update_that_is_refused_changes_nothing_and_its_rollback_neither(worl
 
 
 def test_a_new_platform_moves_no_record_but_wants_every_archive_there(world: Any) -> None:
-    other = "endpoints/digits/25.04-t4/"
     world.create({"bert": A})
     world.aws.calls.clear()
-    old, new = world.properties({"bert": A}), world.properties({"bert": A}, prefix=other)
+    old, new = world.properties({"bert": A}), world.properties({"bert": A}, prefix=OTHER)
     with pytest.raises(custom_resource.NotDoneError, match=r"25\.04-t4/bert"):
         world.send("Update", new, old)
-    world.publish({"bert": A}, prefix=other)
+    world.publish({"bert": A}, prefix=OTHER)
     world.send("Update", new, old)
     assert world.aws.writes() == []
 
@@ -108,19 +76,13 @@ def test_delete_removes_the_records_of_this_endpoint_alone(world: Any) -> None:
     world.create({f"m{number}": A for number in range(12)})
     world.aws.parameters["/tritonstack/local/digits-large/bert"] = A
     world.aws.parameters["/tritonstack/local/_artifacts/bucket-name"] = "artifacts"
-    world.send("Delete", world.properties({}))
+    properties = world.properties({})
+    world.aws.objects.clear()  # it needs neither release set nor archives
+    world.send("Delete", properties)
     assert set(world.aws.parameters) == {
         "/tritonstack/local/digits-large/bert",
         "/tritonstack/local/_artifacts/bucket-name",
     }
-
-
-def test_delete_needs_neither_release_set_nor_archives(world: Any) -> None:
-    world.create({"bert": A})
-    properties = world.properties({"bert": A})
-    world.aws.objects.clear()
-    world.send("Delete", properties)
-    assert world.records == {}
 
 
 @pytest.mark.parametrize("request_type", ["Create", "Update"])
@@ -173,24 +135,11 @@ def test_where_the_old_set_is_gone_the_records_themselves_are_compared(world: An
     old, new = world.properties({"forgotten": A}), world.properties({"bert": B, "resnet": A})
     del world.aws.objects["staging", old["ReleaseSetKey"]]
     if code == "AccessDenied":
-        refuse_missing(world)
+        world.aws.missing_object = "AccessDenied"
     world.aws.calls.clear()
     world.send("Update", new, old)
     assert world.records == {"bert": B, "resnet": A}
     assert world.aws.writes() == [f"{RECORDS}bert", f"{RECORDS}gone"]
-
-
-def refuse_missing(world: Any) -> None:
-    """Make S3 answer as it does to those who may read objects but not list the bucket."""
-    world.aws.missing_object = "AccessDenied"
-
-
-def test_another_error_on_the_old_set_is_not_taken_for_a_missing_set(world: Any) -> None:
-    world.create({"bert": A})
-    old = world.properties({"bert": A})
-    world.aws.refused["GetObject"] = "SlowDown"
-    with pytest.raises(ClientError, match="SlowDown"):
-        release_set.old_release_set(world.clients, release_set.Properties.of(old))
 
 
 @pytest.mark.parametrize(
@@ -219,133 +168,330 @@ def test_every_missing_property_is_named(world: Any) -> None:
         world.send("Create", {"ReleaseSetBucket": "b", "ArchiveBucket": "a", "ArchivePrefix": "p"})
 
 
-def test_a_long_list_of_models_is_cut_in_messages() -> None:
-    assert custom_resource.name_list(f"m{number}" for number in range(12)).endswith("m9 and 2 more")
+def test_a_record_that_was_there_before_its_model_joined_comes_back(world: Any) -> None:
+    world.create({"bert": A})
+    world.aws.move_by_hand(f"{RECORDS}joined", C)
+    world.update({"bert": A}, {"bert": A, "joined": B})
+    world.undo({"bert": A, "joined": B}, {"bert": A})
+    assert world.records == {"bert": A, "joined": C}
 
 
-DIGESTS = st.sampled_from([A, B, C])
-SETS = st.dictionaries(st.sampled_from(["bert", "bert-large", "resnet", "t5"]), DIGESTS)
+def test_failed_updates_that_were_kept_are_undone_together(world: Any) -> None:
+    """``cdk deploy --no-rollback`` twice, then ``cdk rollback``."""
+    world.create({"bert": A, "resnet": A})
+    world.roll_back_by_command("bert", C)
+    world.update({"bert": A, "resnet": A}, {"bert": B, "resnet": A})
+    world.update({"bert": B, "resnet": A}, {"bert": "d" * 16, "resnet": B})
+    world.undo({"bert": "d" * 16, "resnet": B}, {"bert": A, "resnet": A})
+    assert world.records == {"bert": C, "resnet": A}
 
 
-@given(old=SETS, new=SETS, moved=SETS)
-def test_after_any_update_changed_models_are_new_and_the_others_as_they_were(
-    old: dict[str, str], new: dict[str, str], moved: dict[str, str]
-) -> None:
-    world = World()
+def test_a_model_that_left_and_came_again_in_failed_updates_has_its_record_of_before(world: Any) -> None:
+    world.create({"bert": A, "resnet": A})
+    world.update({"bert": A, "resnet": A}, {"resnet": A})
+    world.update({"resnet": A}, {"bert": B, "resnet": A})
+    world.undo({"bert": B, "resnet": A}, {"bert": A, "resnet": A})
+    assert world.records == {"bert": A, "resnet": A}
+
+
+def test_every_event_writes_a_record_once_at_most(world: Any) -> None:
+    old, new = {f"m{n}": A for n in range(12)}, {f"m{n}": B for n in range(4, 16)}
     world.create(old)
-    by_hand = {model: digest for model, digest in moved.items() if model in old}
-    for model, digest in by_hand.items():
-        world.aws.move_by_hand(RECORDS + model, digest)
-    before = world.records
+    world.roll_back_by_command("m1", C)
+    world.roll_back_by_command("m5", C)
+    for act, sets in ((world.update, (old, new)), (world.undo, (new, old))):
+        world.aws.calls.clear()
+        act(*sets)
+        written = [name for name in world.aws.writes() if name.startswith(RECORDS)]
+        assert len(written) == len(set(written)) == 16
+
+
+def test_a_rollback_of_a_release_change_is_not_held_up_by_a_missing_archive(world: Any) -> None:
+    world.create({"bert": A})
+    world.aws.objects.pop(("artifacts", f"{PREFIX}bert.{A}.tar.gz"))
+    old, new = world.properties({"bert": A}), world.properties({"bert": A}, prefix=OTHER)
+    world.aws.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    world.send("Update", old, new, resource_type=worlds.ARCHIVES_TYPE)
+    world.send("Update", old, new)
+    assert world.records == {"bert": A}
+
+
+def test_a_new_platform_waits_for_the_archives_of_moved_records_too(world: Any) -> None:
+    world.create({"bert": A, "resnet": A})
+    world.roll_back_by_command("bert", C)
+    world.roll_back_by_command("resnet", C)
+    new = {"bert": A, "resnet": B}
+    world.publish(new, prefix=OTHER)
+    events = world.properties(new, prefix=OTHER), world.properties({"bert": A, "resnet": A})
+    with pytest.raises(custom_resource.NotDoneError, match=f"1 of 3 archives .*{OTHER}bert.{C}.tar.gz"):
+        world.send("Update", *events, resource_type=worlds.ARCHIVES_TYPE)
+    world.publish({"bert": C}, prefix=OTHER)
+    world.send("Update", *events, resource_type=worlds.ARCHIVES_TYPE)
+
+
+def test_where_a_set_is_gone_the_notes_alone_tell_what_to_restore(world: Any) -> None:
+    old, new = {"bert": A, "resnet": A}, {"bert": B, "resnet": A, "joined": B}
+    world.create(old)
+    world.roll_back_by_command("bert", C)
     world.update(old, new)
-    assert world.records == {model: before[model] if old.get(model) == new[model] else new[model] for model in new}
+    events = world.properties(old), world.properties(new)
+    world.aws.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    del world.aws.objects["staging", events[0]["ReleaseSetKey"]]
+    world.send("Update", *events)
+    assert world.records == {"bert": C, "resnet": A}
 
 
-class CloudFormation:
-    """A server that takes answers on a presigned URL."""
-
-    def __init__(self) -> None:
-        self.answers: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        outer = self
-
-        class Take(BaseHTTPRequestHandler):
-            def do_PUT(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                outer.answers.append(json.loads(body))
-                outer.headers.append(dict(self.headers))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                """Say nothing."""
-
-        self.server = HTTPServer(("127.0.0.1", 0), Take)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/answer?signature=x"
-
-
-@pytest.fixture
-def cloudformation() -> Iterator[CloudFormation]:
-    running = CloudFormation()
-    thread = threading.Thread(target=running.server.serve_forever)
-    thread.start()
-    yield running
-    running.server.shutdown()
-    thread.join()
-    running.server.server_close()
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, world: Any, cloudformation: CloudFormation) -> Any:
-    """Calls the function as Lambda does, with the world's clients behind boto3."""
-    monkeypatch.setattr(worlds.clients, "connect", world.aws.client)
-
-    def call_handler(request: str, properties: dict[str, str]) -> dict[str, Any]:
-        event = {
-            "RequestType": request,
-            "ResourceType": RECORDS_TYPE,
-            "ResponseURL": cloudformation.url,
-            "StackId": STACK,
-            "RequestId": "request",
-            "LogicalResourceId": "Records",
-            "ResourceProperties": properties,
-            "OldResourceProperties": properties,
-        }
-        handler.handler(event, calling.context())
-        return cloudformation.answers[-1]
-
-    return call_handler
-
-
-def test_cloudformation_hears_of_success(call: Any, world: Any) -> None:
+def test_a_record_tells_who_wrote_it_over_what_with_which_commit_and_for_which_platform(world: Any) -> None:
     world.publish({"bert": A})
-    answer = call("Create", world.properties({"bert": A}))
-    assert answer["Status"] == "SUCCESS"
-    assert answer["Data"] == {"Written": "bert", "Deleted": ""}
-    assert {name: answer[name] for name in ("StackId", "RequestId", "LogicalResourceId")} == {
-        "StackId": STACK,
-        "RequestId": "request",
-        "LogicalResourceId": "Records",
-    }
+    world.publish({"bert": B})
+    first = world.properties({"bert": A}, commits={"bert": "1" * 40})
+    second = world.properties({"bert": B}, commits={"bert": "2" * 40})
+    world.send("Create", first)
+    told = {"writer": "deployment", "platform": "24.09-t4"}
+    assert world.note("bert").items() >= {**told, "before": None, "commit": "1" * 40}.items()
+    world.send("Update", second, first)
+    assert world.note("bert").items() >= {**told, "before": A, "commit": "2" * 40}.items()
+    world.aws.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    world.send("Update", first, second)
+    back = {"writer": "restored", "platform": "24.09-t4", "digest": A, "before": B, "commit": "1" * 40}
+    assert world.note("bert") == back
 
 
-def test_the_answer_has_no_content_type_for_it_would_break_the_signature(
-    call: Any, world: Any, cloudformation: CloudFormation
+def test_delete_removes_what_was_kept_of_removed_models(world: Any) -> None:
+    world.create({"bert": A, "gone": A})
+    world.roll_back_by_command("gone", C)
+    world.update({"bert": A, "gone": A}, {"bert": A})
+    assert world.others
+    world.update({"bert": A}, {"bert": B})
+    assert world.others == {}, "nothing rolls back to it any more"
+    world.roll_back_by_command("bert", C)
+    world.update({"bert": B}, {"resnet": A})
+    assert world.others
+    world.send("Delete", world.properties({"resnet": A}))
+    assert world.aws.parameters == {}
+
+
+@dataclass
+class Design:
+    """What the records are to be, said as shortly as the design says it."""
+
+    deployed: Mapping[str, str] = field(default_factory=dict)
+    records: dict[str, str] = field(default_factory=dict)
+
+    def deploy(self, new: Mapping[str, str]) -> None:
+        """Changed models move, the others stay, those that left are gone."""
+        moved = {model: digest for model, digest in new.items() if self.deployed.get(model) != digest}
+        stayed = {model: digest for model, digest in self.records.items() if model in new}
+        self.deployed, self.records = new, {**stayed, **moved}
+
+    def move(self, model: str, digest: str) -> None:
+        """``tritonstack rollback``, or a hand: a model that there is."""
+        if model in self.records:
+            self.records[model] = digest
+
+
+MODELS = ("bert", "bert-large", "resnet", "t5")
+DIGESTS = st.sampled_from([A, B, C])
+SETS = st.dictionaries(st.sampled_from(MODELS), DIGESTS, min_size=1)
+MOVES = st.tuples(st.sampled_from(["command", "hand"]), st.sampled_from(MODELS), DIGESTS)
+DEPLOYMENTS = st.tuples(st.sampled_from(["completes", "undone", "refused", "breaks off"]), SETS, st.integers(0, 3))
+
+
+def _deploy(world: Any, design: Design, *, outcome: str, new: Mapping[str, str], repeated: int) -> None:
+    """One deployment with every event delivered ``1 + repeated`` times; "breaks off" after as many writes."""
+    old = design.deployed
+    if old == new:
+        return  # CloudFormation sends no event where nothing changed
+    for _ in range(1 + repeated):
+        if outcome == "refused":  # it fails before anything is written
+            world.aws.refused["ListObjectsV2"] = "SlowDown"
+            with pytest.raises(ClientError, match="SlowDown"):
+                world.update(old, new)
+            world.aws.refused.clear()
+        elif outcome == "breaks off":
+            world.aws.puts_left = repeated
+            with contextlib.suppress(ClientError):
+                world.update(old, new)
+            world.aws.puts_left = None
+        else:
+            world.update(old, new)
+    if outcome == "completes":
+        design.deploy(new)
+        return
+    for _ in range(1 + repeated):
+        world.undo(new, old)
+
+
+def retag(world: Any, models: dict[str, str], tags: dict[str, str] | None) -> None:
+    """A deployment that changes nothing but the tags."""
+    before, world.tags = world.properties(models), tags
+    world.send("Update", world.properties(models), before)
+
+
+def test_every_new_record_is_tagged(world: Any) -> None:
+    world.create({f"m{number}": A for number in range(12)})
+    assert world.aws.tags == {f"{RECORDS}m{number}": OURS for number in range(12)}
+
+
+def test_a_record_that_moves_keeps_tags_made_by_hand(world: Any) -> None:
+    world.create({"bert": A})
+    world.aws.tags[f"{RECORDS}bert"]["by hand"] = "stays"
+    world.update({"bert": A}, {"bert": B})
+    world.roll_back_by_command("bert", A)
+    assert world.aws.tags == {f"{RECORDS}bert": {**OURS, "by hand": "stays"}}
+
+
+def test_new_tags_reach_records_that_do_not_move_and_dropped_ones_go(world: Any) -> None:
+    models = {"bert": A, "resnet": A}
+    world.create(models)
+    world.aws.tags[f"{RECORDS}bert"]["by hand"] = "stays"
+    world.aws.calls.clear()
+    retag(world, models, {"cost": "1"})
+    assert world.aws.tags == {f"{RECORDS}bert": {"cost": "1", "by hand": "stays"}, f"{RECORDS}resnet": {"cost": "1"}}
+    assert world.aws.writes() == []
+
+
+def test_a_record_that_somebody_deleted_hinders_no_new_tags(world: Any) -> None:
+    models = {"bert": A, "resnet": A}
+    world.create(models)
+    world.aws.client("ssm").delete_parameters(Names=[f"{RECORDS}bert"])
+    retag(world, models, {"cost": "1"})
+    assert world.aws.tags == {f"{RECORDS}resnet": {"cost": "1"}}
+
+
+def test_records_of_a_version_without_tags_are_tagged_and_such_a_version_leaves_them(world: Any) -> None:
+    world.tags = None
+    world.create({"bert": A})
+    assert world.aws.tags == {}
+    retag(world, {"bert": A}, OURS)
+    assert world.aws.tags == {f"{RECORDS}bert": OURS}
+    retag(world, {"bert": A}, None)
+    assert world.aws.tags == {f"{RECORDS}bert": OURS}
+
+
+def test_records_that_stay_cost_no_call_while_the_tags_are_the_same(world: Any) -> None:
+    world.create({"bert": A, "resnet": A})
+    world.aws.calls.clear()
+    world.update({"bert": A, "resnet": A}, {"bert": A, "resnet": B})
+    tagged = [given["ResourceId"] for name, given in world.aws.calls if name == "AddTagsToResource"]
+    assert tagged == [f"{RECORDS}resnet"]
+
+
+def test_an_event_that_ended_before_its_tags_makes_up_for_them(world: Any) -> None:
+    world.create({"bert": A})
+    world.aws.move_by_hand(f"{RECORDS}bert", C)
+    world.publish({"resnet": A})
+    world.aws.refused["AddTagsToResource"] = "InternalServerError"
+    with pytest.raises(Exception, match="InternalServerError"):
+        world.update({"bert": A}, {"resnet": A})
+    del world.aws.refused["AddTagsToResource"]
+    world.update({"bert": A}, {"resnet": A})
+    assert world.aws.tags == {f"{RECORDS}resnet": OURS, f"{REMOVED}bert": OURS}
+
+
+def test_an_undone_deployment_brings_records_and_tags_back(world: Any) -> None:
+    old, new = {"bert": A, "resnet": A}, {"resnet": B, "gpt": A}
+    world.create(old)
+    before, world.tags = world.properties(old), {"cost": "1"}
+    after = world.properties(new)
+    world.publish(new)
+    world.send("Update", after, before)
+    assert world.aws.tags == {f"{RECORDS}resnet": {"cost": "1"}, f"{RECORDS}gpt": {"cost": "1"}}
+    world.aws.status = "UPDATE_ROLLBACK_IN_PROGRESS"
+    world.send("Update", before, after)
+    assert world.records == old
+    assert world.aws.tags == {f"{RECORDS}bert": OURS, f"{RECORDS}resnet": OURS}
+
+
+SCENARIOS: dict[str, tuple[dict[str, str], list[tuple[str, Any, Any]]]] = {
+    "an update moves what changed, adds and removes": (
+        {"bert": A, "resnet": A, "gone": A},
+        [("hand", "bert", C), ("completes", {"bert": A, "resnet": B, "joined": B}, 0)],
+    ),
+    "undone to where a record was moved": ({"bert": A}, [("command", "bert", C), ("undone", {"bert": B}, 0)]),
+    "undone to joined and removed models": ({"bert": A, "gone": A}, [("undone", {"bert": B, "joined": B}, 0)]),
+    "a removed model comes back to where it was moved": (
+        {"bert": A, "gone": A},
+        [("command", "gone", C), ("undone", {"bert": A}, 0), ("completes", {"bert": B, "gone": A}, 0)],
+    ),
+    "what an earlier rollback brought back is not brought back again": (
+        {"bert": A, "gone": A},
+        [("command", "gone", C), ("undone", {"bert": A}, 0), ("command", "gone", A), ("undone", {"bert": A}, 0)],
+    ),
+    "moved to the new digest before": ({"bert": A}, [("command", "bert", B), ("undone", {"bert": B}, 0)]),
+    "a reverted commit is no rollback": (
+        {"bert": A},
+        [("command", "bert", C), ("completes", {"bert": B}, 0), ("completes", {"bert": A}, 0)],
+    ),
+    "a second attempt is undone too": (
+        {"bert": A},
+        [step for digest in (C, B, A) for step in (("command", "bert", digest), ("undone", {"bert": B}, 0))],
+    ),
+    "events delivered twice": (
+        {"bert": A, "gone": A},
+        [("command", "bert", C), ("command", "gone", C), ("undone", {"bert": B, "joined": B}, 1)],
+    ),
+}
+
+
+def play(first: Mapping[str, str], steps: Sequence[tuple[str, Any, Any]]) -> None:
+    """Compare the records with the design after every step, a move or a deployment."""
+    world, design = World(), Design()
+    world.create(first)
+    design.deploy(first)
+    for kind, what, more in steps:
+        if kind in ("command", "hand"):
+            design.move(what, more)
+            if what in world.records:
+                world.roll_back_by_command(what, more) if kind == "command" else world.aws.move_by_hand(
+                    RECORDS + what, more
+                )
+        else:
+            _deploy(world, design, outcome=kind, new=what, repeated=more)
+        assert world.records == design.records, (kind, what, more)
+
+
+@pytest.mark.parametrize(("first", "steps"), SCENARIOS.values(), ids=SCENARIOS)
+def test_records_after_deployments_rollbacks_and_moves(first: Any, steps: Any) -> None:
+    play(first, steps)
+
+
+@settings(max_examples=60)
+@given(first=SETS, steps=st.lists(st.one_of(MOVES, DEPLOYMENTS), max_size=8))
+def test_records_after_any_deployments_rollbacks_and_moves(first: Any, steps: Any) -> None:
+    play(first, steps)
+
+
+@pytest.mark.parametrize("how", ["command", "hand"])
+def test_a_record_moved_while_the_deployment_fails_stays_where_it_was_moved(world: Any, how: str) -> None:
+    """Systems Manager keeps the description of a parameter that is written without one."""
+    old, new = {"bert": A, "resnet": A}, {"bert": B, "resnet": B}
+    world.create(old)
+    world.update(old, new)
+    world.roll_back_by_command("bert", C) if how == "command" else world.aws.move_by_hand(f"{RECORDS}bert", C)
+    world.undo(new, old)
+    assert world.records == {"bert": C, "resnet": A}
+
+
+def test_each_event_gets_one_response_with_an_id_that_never_changes(
+    world: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call("Delete", world.properties({}))
-    assert cloudformation.headers[-1].get("Content-Type", "") == ""
-
-
-def test_cloudformation_hears_the_reason_of_a_failure(call: Any, world: Any) -> None:
-    answer = call("Create", world.properties({"bert": A}))
-    assert answer["Status"] == "FAILED"
-    assert "Build and publish the environment" in answer["Reason"]
-    assert "log stream" in answer["Reason"]
-
-
-def test_cloudformation_hears_of_an_error_of_the_service_too(call: Any, world: Any) -> None:
+    """CloudFormation deletes what it failed to create, so a Delete may come with properties missing."""
+    monkeypatch.setattr(worlds.clients, "connect", world.aws.client)
+    heard = calling.hear(monkeypatch)
     world.publish({"bert": A})
-    world.aws.refused["PutParameter"] = "AccessDeniedException"
-    answer = call("Create", world.properties({"bert": A}))
-    assert answer["Status"] == "FAILED"
-    assert "AccessDeniedException" in answer["Reason"]
-
-
-def test_an_answer_stays_below_what_cloudformation_takes(call: Any, world: Any) -> None:
-    models = {f"{'long' * 50}-{number}": A for number in range(40)}
-    answer = call("Create", world.properties(models))
-    assert answer["Status"] == "FAILED"
-    assert len(json.dumps(answer)) < 4096
-
-
-def test_the_physical_id_never_changes_or_cloudformation_would_delete_the_records(call: Any, world: Any) -> None:
-    world.publish({"bert": A})
-    events = [("Create", {"bert": B}), ("Create", {"bert": A}), ("Update", {"bert": A}), ("Delete", {})]
-    ids = {call(request, world.properties(models))["PhysicalResourceId"] for request, models in events}
-    assert ids == {f"Custom::ReleaseRecords:{RECORDS}"}
-
-
-def test_a_deletion_of_what_never_had_its_properties_is_no_failure(call: Any, world: Any) -> None:
-    """CloudFormation deletes what it failed to create."""
-    answer = call("Delete", {**world.properties({}), "ReleaseSetKey": ""})
-    assert answer["Status"] == "SUCCESS"
+    properties = world.properties({"bert": A})
+    events = [
+        ("Create", world.properties({"bert": B})),
+        ("Create", properties),
+        ("Update", properties),
+        ("Delete", {**properties, "ReleaseSetKey": ""}),
+    ]
+    for request, given_properties in events:
+        event = {"RequestType": request, "ResourceType": RECORDS_TYPE, **calling.IDS, "StackId": STACK}
+        both = {"ResourceProperties": given_properties, "OldResourceProperties": properties}
+        handler.handler({**event, **both}, calling.context())
+    assert {each["PhysicalResourceId"] for each in heard} == {f"Custom::ReleaseRecords:{RECORDS}"}
+    assert [each["Status"] for each in heard] == ["FAILED", "SUCCESS", "SUCCESS", "SUCCESS"]
+    assert "Build and publish the environment" in heard[0]["Reason"]
+    assert heard[1]["Data"] == {"Written": "bert", "Deleted": ""}

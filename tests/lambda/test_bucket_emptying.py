@@ -52,12 +52,6 @@ def test_what_s3_never_has_time_for_fails_with_its_refusal(aws: Any, monkeypatch
         handler.empty(aws.client("s3"), "archives")
 
 
-def test_an_empty_bucket_is_no_error(aws: Any) -> None:
-    client = aws.client("s3")
-    handler.empty(client, "archives")
-    assert handler.empty(client, "archives") == 0
-
-
 def test_a_bucket_that_is_gone_is_empty(aws: Any) -> None:
     aws.refused["ListObjectVersions"] = "NoSuchBucket"
     assert handler.empty(aws.client("s3"), "archives") == 0
@@ -120,10 +114,3 @@ def test_nothing_is_deleted_but_on_delete(aws: Any, request_type: str, monkeypat
     assert len(aws.objects) == 8
     assert outcomes(aws, "Delete", monkeypatch)["Status"] == "SUCCESS"
     assert len(aws.objects) == 1
-
-
-def test_a_failure_is_told_with_its_reason(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    aws.undeletable = frozenset({"key-3"})
-    told = outcomes(aws, "Delete", monkeypatch)
-    assert told["Status"] == "FAILED"
-    assert "key-3" in told["Reason"]

@@ -1,4 +1,4 @@
-"""What a deployment's request starts, and what CloudFormation hears of it."""
+"""Builds of a deployment: what a request starts, the signal when a build has ended, and engine jobs left running."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tritonstack.engines import remote_job
+
 # `lambda` is a word of the language, so neither folder of that name can stand in an import statement.
 worlds: Any = importlib.import_module("tests.lambda.builds_world")
 handler: Any = importlib.import_module("lambda.model_builds.handler")
@@ -17,7 +19,7 @@ order: Any = importlib.import_module("lambda.model_builds.order")
 clients: Any = importlib.import_module("lambda.shared.clients")
 calling: Any = importlib.import_module("tests.lambda.calling")
 custom_resource: Any = importlib.import_module("lambda.shared.custom_resource")
-
+ended_build: Any = importlib.import_module("lambda.model_builds.ended_build")
 RECORDS, A, B, C = worlds.RECORDS, worlds.A, worlds.B, worlds.C
 ROLLBACKS = ("UPDATE_ROLLBACK_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS")
 
@@ -52,33 +54,20 @@ def test_one_build_gets_one_order_of_all_that_is_missing_and_the_wait_goes_on(wo
     assert world.signals == []
 
 
-def test_the_same_archive_on_another_platform_or_endpoint_is_missing_here(world: Any) -> None:
-    for prefix in ("endpoints/digits/25.04-t4/", "endpoints/digits-large/24.09-t4/"):
-        world.aws.objects["artifacts", f"{prefix}bert.{A}.tar.gz"] = b"archive"
-    assert world.request("Create", {"bert": A})["Missing"] == f"bert.{A}"
-
-
 def test_what_records_name_is_built_for_the_new_platform_too(world: Any) -> None:
     """After a rollback by hand a record names what the set does not, and callers still ask for it."""
     world.publish(f"bert.{A}")
-    world.aws.parameters |= {f"{RECORDS}bert": C, f"{RECORDS}gone": B, "/tritonstack/local/digits-large/bert": B}
-    world.request("Update", {"bert": A})
+    for prefix in ("endpoints/digits/25.04-t4/", "endpoints/digits-large/24.09-t4/"):  # another platform, or endpoint
+        world.aws.objects["artifacts", f"{prefix}bert.{C}.tar.gz"] = b"archive"
+    values = {"bert": C, "gone": B, "t5": A, "notes": "written by hand"}
+    world.aws.parameters |= {f"{RECORDS}{name}": value for name, value in values.items()}
+    world.aws.parameters["/tritonstack/local/digits-large/bert"] = B
+    world.request("Update", {"bert": A, "t5": A})
     assert world.order()["archives"] == [
         {"model": "bert", "digest": C, "dependency": None},
         {"model": "gone", "digest": B, "dependency": None},
+        {"model": "t5", "digest": A, "dependency": "engine"},
     ]
-
-
-def test_a_record_that_names_no_digest_is_ordered_nowhere(world: Any) -> None:
-    world.publish(f"bert.{A}")
-    world.aws.parameters |= {f"{RECORDS}bert": "latest", f"{RECORDS}notes": "written by hand"}
-    assert world.request("Update", {"bert": A}) == {"Missing": "", "Build": ""}
-
-
-def test_a_recorded_digest_of_the_set_is_ordered_once(world: Any) -> None:
-    world.aws.parameters[f"{RECORDS}bert"] = A
-    world.request("Update", {"bert": A})
-    assert world.order()["archives"] == [{"model": "bert", "digest": A, "dependency": "engine"}]
 
 
 def test_the_order_is_there_before_the_build_and_the_wait_where_the_build_names_it(world: Any) -> None:
@@ -100,11 +89,7 @@ def test_a_request_that_is_delivered_twice_starts_one_build(world: Any) -> None:
     assert first["Build"] == second["Build"]
     assert world.builds == ["project:0"]
     assert world.order() == before
-
-
-def test_a_retry_after_a_failure_starts_another_build(world: Any) -> None:
-    world.request("Create", {"bert": A}, request_id="first")
-    world.request("Create", {"bert": A}, request_id="second")
+    world.request("Create", {"bert": B}, request_id="a retry after a failure")
     assert world.builds == ["project:0", "project:1"]
 
 
@@ -113,13 +98,6 @@ def test_an_update_that_is_taken_back_starts_nothing(world: Any, status: str) ->
     world.aws.stack_status = status
     assert world.request("Update", {"bert": A}) == {"Missing": "", "Build": ""}
     assert (world.builds, world.signals) == ([], [])
-
-
-def test_delete_touches_nothing_at_all(world: Any) -> None:
-    event = world.event("Delete", {"bert": A})
-    world.aws.objects.clear()
-    assert order.requested(event, aws=world.clients, place=world.place) == {"Missing": "", "Build": ""}
-    assert (world.aws.calls, world.signals) == ([], [])
 
 
 def test_a_build_that_cannot_be_started_fails_the_resource_and_says_what_is_missing(world: Any) -> None:
@@ -137,15 +115,6 @@ def test_what_is_no_build_set_is_refused(world: Any, document: bytes) -> None:
         order.requested(event, aws=world.clients, place=world.place)
 
 
-def test_a_handle_whose_time_is_over_does_not_fail_the_request(world: Any) -> None:
-    world.listener.answers["/handle"] = 403
-    world.publish(f"bert.{A}")
-    assert world.request("Update", {"bert": A}) == {"Missing": "", "Build": ""}
-
-
-# The entry point.
-
-
 @pytest.fixture
 def entry(world: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     variables = {"ARTIFACT_BUCKET": "artifacts", "PROJECT": "project", "RECORDS": "/tritonstack/local/"}
@@ -155,34 +124,19 @@ def entry(world: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return world
 
 
+def test_every_request_gets_a_response_with_an_id_that_never_changes(entry: Any) -> None:
+    events = [entry.event(request, {"bert": A}) for request in ("Create", "Update", "Delete")]
+    for event in events:
+        invoke(event)
+    heard = entry.listener.heard["/answer"]
+    assert {each["PhysicalResourceId"] for each in heard} == {"Custom::ModelBuilds:local/digits"}
+    assert {each["Status"] for each in heard} == {"SUCCESS"}
+    assert heard[0]["Data"] == {"Missing": f"bert.{A}", "Build": "project:0"}
+    assert heard[2]["Data"] == {}
+
+
 def invoke(event: dict[str, Any]) -> None:
     handler.handler(event, calling.context())
-
-
-def test_cloudformation_is_answered_at_once_with_what_was_started(entry: Any) -> None:
-    invoke(entry.event("Create", {"bert": A}))
-    [heard] = entry.listener.heard["/answer"]
-    assert heard["Status"] == "SUCCESS"
-    assert heard["Data"] == {"Missing": f"bert.{A}", "Build": "project:0"}
-    assert heard["PhysicalResourceId"] == "Custom::ModelBuilds:local/digits"
-    assert (heard["StackId"], heard["RequestId"]) == (entry.event("Create", {})["StackId"], "request")
-
-
-def test_the_physical_id_never_changes(entry: Any) -> None:
-    for request in ("Create", "Update", "Delete"):
-        invoke(entry.event(request, {"bert": A}))
-    assert {each["PhysicalResourceId"] for each in entry.listener.heard["/answer"]} == {
-        "Custom::ModelBuilds:local/digits"
-    }
-
-
-def test_whatever_fails_cloudformation_is_told(entry: Any) -> None:
-    entry.aws.refused["ListObjectsV2"] = "AccessDenied"
-    invoke(entry.event("Create", {"bert": A}))
-    [heard] = entry.listener.heard["/answer"]
-    assert heard["Status"] == "FAILED"
-    assert "AccessDenied" in heard["Reason"]
-    assert "(log stream stream)" in heard["Reason"]
 
 
 def test_an_event_of_codebuild_is_no_request_of_cloudformation(entry: Any) -> None:
@@ -199,20 +153,257 @@ def test_an_event_that_fails_is_lambda_s_to_repeat(entry: Any) -> None:
         invoke({"source": "aws.codebuild", "detail": {"build-id": "arn:aws:codebuild:r:a:build/project:0"}})
 
 
-@pytest.mark.parametrize("conflicts", [1, len(order.CONFLICT_PAUSES)])
+@pytest.mark.parametrize("conflicts", [1, len(order.CONFLICT_PAUSES), len(order.CONFLICT_PAUSES) + 1])
 def test_a_write_that_another_is_in_the_way_of_is_made_again(conflicts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """S3 answers 409 ConditionalRequestConflict, which boto3 does not try again."""
     pauses: list[float] = []
     monkeypatch.setattr(order.time, "sleep", pauses.append)
     aws = worlds.FakeBuilds(conflicts=conflicts)
+    if conflicts > len(order.CONFLICT_PAUSES):
+        with pytest.raises(ClientError, match="ConditionalRequestConflict"):
+            order.put_once(aws.client("s3"), bucket="bucket", key="key", body="first")
+        return
     order.put_once(aws.client("s3"), bucket="bucket", key="key", body="first")
     order.put_once(aws.client("s3"), bucket="bucket", key="key", body="second")
     assert aws.objects["bucket", "key"] == b"first"
     assert pauses == list(order.CONFLICT_PAUSES[:conflicts])
 
 
-def test_a_write_that_others_are_always_in_the_way_of_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order.time, "sleep", lambda _seconds: None)
-    aws = worlds.FakeBuilds(conflicts=len(order.CONFLICT_PAUSES) + 1)
-    with pytest.raises(ClientError, match="ConditionalRequestConflict"):
-        order.put_once(aws.client("s3"), bucket="bucket", key="key", body="first")
+def test_a_build_that_succeeded_ends_the_wait(world: Any) -> None:
+    world.request("Create", {"bert": A})
+    world.ended("SUCCEEDED")
+    [signal] = world.signals
+    assert (signal["Status"], signal["UniqueId"], signal["type"]) == ("SUCCESS", "0", "")
+
+
+ENGINE, EXPORT, PROOF = (f"FAILED in phase {phase} of bert.{A}: " for phase in ("engine", "export", "proof"))
+LINK = "https://console/project:0"
+NOISE = [f"[Container] 2026/01/01 00:00:0{number} Phase complete" for number in range(9)]
+LOGS: dict[str, tuple[list[str], str]] = {
+    "last lines, without empty ones": (
+        ["exporting", "", "building", f"{ENGINE}no"],
+        f"{ENGINE}no\n| exporting\n| building\n{LINK}",
+    ),
+    "CodeBuild's own lines and repetitions left out": (
+        ["own words", f"   0 s  bert  {EXPORT}code 1", f"{EXPORT}code 1", *NOISE],
+        f"{EXPORT}code 1\n| own words\n{LINK}",
+    ),
+    "every archive that failed": ([f"{ENGINE}no", f"{PROOF}off by 1"], f"{ENGINE}no\n{PROOF}off by 1\n{LINK}"),
+    "as many of the latest lines as fit": (
+        [*(f"line {number} {'y' * 100}" for number in range(30)), f"{PROOF}{'x' * 300}"],
+        f"{PROOF}{'x' * 300}\n" + "".join(f"| line {number} {'y' * 100}\n" for number in range(25, 30)) + LINK,
+    ),
+    "a reason cut before the link": (
+        [f"{PROOF}{'x' * 3000}"],
+        f"{(PROOF + 'x' * 3000)[: 998 - 1 - len(LINK)]} …\n{LINK}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("log", "reason"), LOGS.values(), ids=LOGS)
+def test_a_build_that_failed_says_why(world: Any, log: list[str], reason: str) -> None:
+    world.request("Create", {"bert": A, "resnet": B})
+    world.aws.log = log
+    world.ended("FAILED")
+    [signal] = world.signals
+    assert (signal["Status"], signal["Reason"]) == ("FAILURE", reason)
+
+
+@pytest.mark.parametrize("log", [["[Container] 2026/01/01 00:00:00 no space left on device"], None])
+def test_a_failure_is_signalled_by_codebuilds_lines_alone_and_without_a_log(world: Any, log: list[str] | None) -> None:
+    world.request("Create", {"bert": A})
+    world.aws.log = log or []
+    if log is None:
+        world.aws.refused["GetLogEvents"] = "ResourceNotFoundException"
+    world.ended("FAULT")
+    [signal] = world.signals
+    assert signal["Status"] == "FAILURE"
+    assert (log is None) or "no space left on device" in signal["Reason"]
+
+
+@pytest.mark.parametrize("why", ["a build of nobody's", "forgotten by CodeBuild", "an expired handle"])
+def test_where_nothing_waits_nothing_is_signalled(world: Any, why: str) -> None:
+    world.request("Create", {"bert": A})
+    if why == "a build of nobody's":
+        world.aws.builds["project:0"]["environment"] = {"environmentVariables": []}
+    elif why == "an expired handle":
+        world.listener.answers["/handle"] = 403
+    world.ended("SUCCEEDED", identity="project:99" if why == "forgotten by CodeBuild" else "project:0")
+    assert world.signals == []
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("FAILED", ("FAILED", "INSTALL", "exit status 1")),
+        ("FAULT", ("FAULT", "INSTALL")),
+        ("TIMED_OUT", ("took longer than it may", "INSTALL")),
+        ("STOPPED", ("stopped by hand", "INSTALL")),
+    ],
+)
+def test_a_build_without_such_lines_is_told_by_codebuild_s_own_phase(
+    world: Any, status: str, words: tuple[str, ...]
+) -> None:
+    world.request("Create", {"bert": A})
+    world.aws.log = ["fetching numpy"]
+    phases: list[dict[str, Any]] = [
+        {"phaseType": "PROVISIONING", "phaseStatus": "SUCCEEDED"},
+        {"phaseType": "INSTALL", "phaseStatus": status, "contexts": [{"message": "exit status 1"}]},
+    ]
+    world.ended(status, phases=phases)
+    [signal] = world.signals
+    assert signal["Status"] == "FAILURE"
+    assert [
+        word for word in (*words, "project:0", "| fetching numpy", "https://") if word not in signal["Reason"]
+    ] == []
+
+
+@pytest.mark.parametrize("code", ["NoSuchKey", "AccessDenied"])
+def test_a_build_whose_wait_is_gone_is_left_alone(world: Any, code: str) -> None:
+    world.request("Create", {"bert": A})
+    world.aws.objects = {place: body for place, body in world.aws.objects.items() if "/waits/" not in place[1]}
+    world.aws.missing_object = code
+    world.ended("FAILED")
+    assert world.signals == []
+
+
+def test_a_build_cannot_have_anything_but_a_wait_read(world: Any) -> None:
+    world.request("Create", {"bert": A})
+    world.aws.objects["artifacts", "staging/jobs/run/job/job.json"] = json.dumps(
+        {"handle": "http://127.0.0.1"}
+    ).encode()
+    variables = [{"name": "TRITONSTACK_WAIT", "value": "staging/jobs/run/job/job.json"}]
+    world.aws.builds["project:0"]["environment"] = {"environmentVariables": variables}
+    world.aws.calls.clear()
+    world.ended("SUCCEEDED")
+    assert world.aws.operations == ["BatchGetBuilds"]
+
+
+def test_a_signal_that_did_not_get_through_is_lambda_s_to_repeat(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(custom_resource, "PAUSES", (0,))
+    world.request("Create", {"bert": A})
+    world.listener.answers["/handle"] = 503
+    with pytest.raises(OSError, match="503"):
+        world.ended("SUCCEEDED")
+    world.listener.answers.clear()
+    world.ended("SUCCEEDED")
+    assert [each["Status"] for each in world.signals] == ["SUCCESS"]
+
+
+OURS, OTHER = "builds:ours", "builds:other"
+ENDS = ("FAILED", "FAULT", "STOPPED", "TIMED_OUT")
+
+
+class EngineWorld:
+    """An account where the build ``OURS`` has ended, and others run."""
+
+    def __init__(self, status: str = "STOPPED") -> None:
+        self.aws = worlds.FakeEngines()
+        self.aws.begin(OURS)
+        self.aws.begin(OTHER, minutes=-10)
+        self.aws.builds[OURS]["buildStatus"] = status
+
+    def send(self, *, engine_project: str = "engines", engine_jobs: str = "local-engine-") -> None:
+        place = worlds.wait.Place(
+            "artifacts", "builds", "/tritonstack/local/", engine_project=engine_project, engine_jobs=engine_jobs
+        )
+        arn = f"arn:aws:codebuild:us-east-1:123456789012:build/{OURS}"
+        event = {"source": "aws.codebuild", "detail": {"build-id": arn, "build-status": "STOPPED"}}
+        ended_build.build_ended(event, aws=worlds.clients.Aws(self.aws.client), place=place)
+
+
+def test_the_variable_is_the_one_that_the_build_sets() -> None:
+    assert ended_build.STARTED_BY == remote_job.VARIABLE == worlds.STARTED_BY
+
+
+@pytest.mark.parametrize("status", ENDS)
+def test_the_jobs_that_it_started_and_no_others_are_stopped(status: str) -> None:
+    world = EngineWorld(status)
+    for number in range(3):
+        world.aws.begin_job(f"local-engine-bert-{number}", of=OURS)
+        world.aws.begin_engine_build(f"engines:{number}", of=OURS, minutes=number + 1)
+    world.aws.begin_job("local-engine-bert-other", of=OTHER)
+    world.aws.begin_job("local-engine-bert-by-hand", of=None)
+    world.aws.begin_job("prod-local-engine-bert-0", of=OURS)
+    world.aws.begin_job("local-engine-bert-done", of=OURS, status="Completed")
+    world.aws.begin_engine_build("engines:other", of=OTHER, minutes=9)
+    world.aws.begin_engine_build("engines:by-hand", of=None, minutes=9)
+    world.aws.begin_engine_build("engines:done", of=OURS, minutes=9, status="SUCCEEDED")
+    world.aws.begin_engine_build("another:0", of=OURS, minutes=9)
+    world.send()
+    world.send()  # each is stopped once
+    assert sorted(world.aws.stopped) == [
+        "engines:0",
+        "engines:1",
+        "engines:2",
+        "local-engine-bert-0",
+        "local-engine-bert-1",
+        "local-engine-bert-2",
+    ]
+
+
+def test_a_build_that_succeeded_stops_nothing_and_looks_for_nothing() -> None:
+    world = EngineWorld("SUCCEEDED")
+    world.aws.begin_job("local-engine-bert-0", of=OURS)
+    world.send()
+    assert world.aws.stopped == []
+    assert world.aws.operations == ["BatchGetBuilds"]
+
+
+def test_a_job_that_ends_when_it_is_stopped_is_no_error() -> None:
+    world = EngineWorld()
+    world.aws.begin_job("local-engine-bert-0", of=OURS)
+    world.aws.ends.add("local-engine-bert-0")
+    world.send()
+    assert world.aws.jobs["local-engine-bert-0"]["status"] == "Completed"
+
+
+@pytest.mark.parametrize("name", ["local-engine-bert-0", "engines:0"])
+def test_one_that_cannot_be_stopped_keeps_no_other_running_and_is_tried_again(name: str) -> None:
+    world = EngineWorld()
+    for number in range(3):
+        world.aws.begin_job(f"local-engine-bert-{number}", of=OURS)
+        world.aws.begin_engine_build(f"engines:{number}", of=OURS, minutes=1)
+    world.aws.unstoppable.add(name)
+    with pytest.raises(ClientError):
+        world.send()
+    assert len(world.aws.stopped) == 5
+    world.aws.unstoppable.clear()
+    world.send()
+    assert world.aws.stopped[-1] == name
+
+
+def test_builds_from_before_are_not_looked_through() -> None:
+    world = EngineWorld()
+    world.aws.begin_engine_build("engines:new", of=OURS, minutes=1)
+    for number in range(40):
+        world.aws.begin_engine_build(f"engines:{number}", of="builds:old", minutes=-number - 1, status="SUCCEEDED")
+    world.send()
+    assert world.aws.stopped == ["engines:new"]
+    assert world.aws.operations.count("ListBuildsForProject") == 2
+
+
+@pytest.mark.parametrize(
+    ("places", "asked"),
+    [
+        ({"engine_project": ""}, {"ListProcessingJobs"}),
+        ({"engine_jobs": ""}, {"ListBuildsForProject"}),
+        ({"engine_project": "", "engine_jobs": ""}, set()),
+    ],
+)
+def test_what_the_environment_does_not_have_is_not_asked_for(places: dict[str, str], asked: set[str]) -> None:
+    world = EngineWorld()
+    world.send(**places)
+    assert {each for each in world.aws.operations if each.startswith("List")} == asked
+
+
+def test_a_deployment_that_cannot_be_told_keeps_no_job_running(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError("nobody answers")
+
+    world = EngineWorld()
+    world.aws.begin_job("local-engine-bert-0", of=OURS)
+    monkeypatch.setattr(ended_build, "signal_outcome", refuse)
+    with pytest.raises(OSError, match="nobody answers"):
+        world.send()
+    assert world.aws.stopped == ["local-engine-bert-0"]

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import app
 from tests.stacks.app_process import NO_NETWORK_IN_NODE, NO_NETWORK_IN_PYTHON, ROOT, files_under, run_app
+from tritonstack.errors import InputError
 
 COMMITTED = sorted(path.stem for path in (ROOT / "environments").glob("*.yaml"))
 
@@ -56,20 +58,6 @@ def test_the_guard_against_the_network_does_refuse(tmp_path: Path) -> None:
         assert "synthesis reached for the network" in ran.stderr
 
 
-def test_the_context_narrows_to_the_environments_that_it_names(tmp_path: Path) -> None:
-    ran = run_app(tmp_path / "out", context={"environments": "local,dev"})
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert stages_in(tmp_path / "out") == ["assembly-dev", "assembly-local"]
-
-
-def test_an_environment_that_was_not_chosen_may_be_wrong(tmp_path: Path) -> None:
-    folder = edited(tmp_path / "environments", name="good")
-    edited(folder, name="bad", **{"production: false": "production: perhaps"})
-    context = {"environments-folder": str(folder)}
-    assert run_app(tmp_path / "one", context={**context, "environments": "good"}).returncode == 0
-    assert run_app(tmp_path / "all", context=context).returncode == 2
-
-
 def test_wrong_settings_say_every_error_at_once_and_synthesise_nothing(tmp_path: Path) -> None:
     folder = edited(
         tmp_path / "environments",
@@ -77,21 +65,22 @@ def test_wrong_settings_say_every_error_at_once_and_synthesise_nothing(tmp_path:
         **{"ml.g4dn.xlarge": "ml.g4dn.12xlarge", "production: false": "production: perhaps"},
     )
     edited(folder, name="worse", **{'"25.09"': '"24.02"'})
+    edited(folder, name="unchosen", **{"production: false": "production: perhaps"})
     ran = run_app(tmp_path / "out", context={"environments-folder": str(folder), "environments": "bad,worse"})
     assert ran.returncode == 2
     assert files_under(tmp_path / "out") == {}
     for expected in ("bad.yaml", "worse.yaml", "production", "ml.g4dn.12xlarge", "24.02", "found:", "allowed:"):
         assert expected in ran.stderr
     assert "Traceback" not in ran.stderr
+    assert "unchosen.yaml" not in ran.stderr
 
 
 @pytest.mark.parametrize("names", ["prdo", "local,prdo", ","])
-def test_an_environment_without_a_file_is_refused_with_those_there_are(tmp_path: Path, names: str) -> None:
-    ran = run_app(tmp_path / "out", context={"environments": names})
-    assert ran.returncode == 2
-    assert "-c environments" in ran.stderr
-    assert ", ".join(COMMITTED) in ran.stderr
-    assert files_under(tmp_path / "out") == {}
+def test_an_environment_without_a_file_is_refused_with_those_there_are(names: str) -> None:
+    with pytest.raises(InputError) as refused:
+        app.chosen_environments(folder=ROOT / "environments", names=names)
+    assert {problem.field for problem in refused.value.problems} == {"-c environments"}
+    assert ", ".join(COMMITTED) in str(refused.value)
 
 
 def test_a_model_without_a_folder_is_refused(tmp_path: Path) -> None:
@@ -101,23 +90,6 @@ def test_a_model_without_a_folder_is_refused(tmp_path: Path) -> None:
     assert "bad.yaml:27: endpoints[0].models[1]\n  found:   digits-ensembel" in ran.stderr
     assert "Did you mean digits-ensemble?" in ran.stderr
     assert "Traceback" not in ran.stderr
-    assert files_under(tmp_path / "out") == {}
-
-
-def test_a_backend_that_the_release_does_not_have_is_refused(tmp_path: Path) -> None:
-    repositories = tmp_path / "repositories"
-    model = repositories / "old" / "old"
-    (model / "1").mkdir(parents=True)
-    (model / "config.pbtxt").write_text('backend: "tensorflow"\nmax_batch_size: 0\n')
-    recipe = "description: An old model.\nkind: python\ndependency: none\nsample: {request: r.json, answer: a.json}\n"
-    (repositories / "old" / "recipe.yaml").write_text(recipe)
-    folder = edited(
-        tmp_path / "environments", name="bad", **{"[digits-onnx, digits-ensemble]": "[old]", '"25.09"': '"25.04"'}
-    )
-    context = {"environments-folder": str(folder), "model-repositories": str(repositories)}
-    ran = run_app(tmp_path / "out", context=context)
-    assert ran.returncode == 2
-    assert "tensorflow" in ran.stderr
     assert files_under(tmp_path / "out") == {}
 
 

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from stacks.stage import EnvironmentStage
-from tests.constructs_lib.templates import flat, of_type, only, properties, template_of
+from tests.constructs_lib.templates import allowed, flat, listed, of_type, only, properties, template_of
 from tests.engines.engine_environments import A10G, L4, T4, served_engines, write_models
 from tests.models.folders import write_double
 from tests.stacks.engine_stages import engine_stage, stage_of
 from tests.stacks.environments import DIGITS, environment, stage
-from tests.stacks.policy import Policy
 from tritonstack.engines.order import deployed_builds
 
 
@@ -110,10 +109,6 @@ def test_without_an_engine_there_is_no_stack_of_builds_and_nothing_waits() -> No
     assert waits(template_of(made.serving["digits"])) == set()
 
 
-def test_archives_that_need_no_engine_are_published_as_before(tmp_path: Path) -> None:
-    assert engine_stage(tmp_path, T4, models="[double]").builds is None
-
-
 def test_an_environment_may_build_before_its_deployment_instead(tmp_path: Path) -> None:
     made = engine_stage(tmp_path, T4, header="builds: {on_deploy: false}")
     assert made.builds is None
@@ -188,12 +183,12 @@ def test_builds_are_told_how_to_reach_the_hub_and_may_read_its_token_alone(
         "HF_TOKEN": ("PARAMETER_STORE", "/team/hub-token"),
         "TRITONSTACK_HUB_FOLDER": ("PLAINTEXT", "/opt/hub"),
     }
-    policy = Policy(made, begins="ModelBuildAccess")
-    named = "arn:aws:ssm:us-east-1:123456789012:parameter/team"
-    assert policy.allows("ssm:GetParameters", f"{named}/hub-token")
-    assert not policy.allows("ssm:GetParameters", f"{named}/other")
+    hub_token = "arn:aws:ssm:us-east-1:123456789012:parameter/team/hub-token"
+    reading = [each for each in allowed(made) if "ssm:GetParameters" in each["Action"]]
+    named = {flat(arn) for each in reading for arn in listed(each["Resource"])}
+    assert {arn for arn in named if ":parameter/tritonstack/" not in arn} == {hub_token}
     assert "EnvironmentVariables" not in project(template, CPU)["Environment"]
-    assert not Policy(template, begins="ModelBuildAccess").allows("ssm:GetParameters", f"{named}/hub-token")
+    assert "hub-token" not in json.dumps(template)
 
 
 def test_logs_and_builds_are_encrypted_with_the_artifacts_key(template: dict[str, Any]) -> None:
@@ -221,11 +216,6 @@ def test_a_network_is_every_builder_s(tmp_path: Path) -> None:
     assert len(lending) == 3
     subnets = [f"arn:aws:ec2:us-east-1:123456789012:subnet/subnet-{number}" for number in (1, 2)]
     assert all(each["ArnEquals"] == {"ec2:Subnet": subnets} for each in lending)
-
-
-def test_without_a_network_no_builder_touches_ec2(template: dict[str, Any]) -> None:
-    assert "ec2:" not in json.dumps(template)
-    assert "VpcConfig" not in json.dumps(template)
 
 
 # The wait in front of an endpoint.
@@ -286,13 +276,39 @@ def test_a_changed_recipe_is_a_new_wait_for_the_endpoints_that_serve_it_alone(tm
     assert json.dumps(before[1]) == json.dumps(after[1])
 
 
-def test_another_release_is_a_new_wait(tmp_path: Path) -> None:
-    before = template_of(engine_stage(tmp_path, T4).serving["e0"])
-    after = template_of(engine_stage(tmp_path, f'{T4}\nrelease: "24.05"').serving["e0"])
-    assert waits(before).isdisjoint(waits(after))
-
-
 def test_what_a_build_starts_from_changes_no_wait(tmp_path: Path) -> None:
     before = template_of(engine_stage(tmp_path, T4).serving["e0"])
     write_double(tmp_path, name="unused")
     assert json.dumps(template_of(engine_stage(tmp_path, T4).serving["e0"])) == json.dumps(before)
+
+
+# The function that hears of ended builds.
+
+
+def test_only_the_rule_of_this_project_may_call_the_function_and_leave_what_it_cannot_deliver(
+    template: dict[str, Any],
+) -> None:
+    [(rule, found)] = of_type(template, "AWS::Events::Rule").items()
+    [permission] = of_type(template, "AWS::Lambda::Permission").values()
+    [queue_policy] = of_type(template, "AWS::SQS::QueuePolicy").values()
+    [(queue, _)] = of_type(template, "AWS::SQS::Queue").items()
+    [project] = [name for name in of_type(template, "AWS::CodeBuild::Project") if name.startswith("ModelBuild")]
+    pattern = found["Properties"]["EventPattern"]
+    assert pattern["source"] == ["aws.codebuild"]
+    assert pattern["detail"]["project-name"] == [{"Ref": project}]
+    assert set(pattern["detail"]["build-status"]) == {"SUCCEEDED", "FAILED", "FAULT", "STOPPED", "TIMED_OUT"}
+    assert permission["Properties"]["SourceArn"] == {"Fn::GetAtt": [rule, "Arn"]}
+    keeping, refusing = queue_policy["Properties"]["PolicyDocument"]["Statement"]
+    assert keeping["Condition"] == {"ArnEquals": {"aws:SourceArn": {"Fn::GetAtt": [rule, "Arn"]}}}
+    assert refusing["Effect"] == "Deny"
+    [target] = found["Properties"]["Targets"]
+    assert target["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": [queue, "Arn"]}}
+    assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 43200, "MaximumRetryAttempts": 185}
+
+
+def test_an_event_that_the_function_fails_on_is_kept(template: dict[str, Any]) -> None:
+    [(queue, _)] = of_type(template, "AWS::SQS::Queue").items()
+    [config] = of_type(template, "AWS::Lambda::EventInvokeConfig").values()
+    arn = {"Fn::GetAtt": [queue, "Arn"]}
+    assert config["Properties"]["DestinationConfig"] == {"OnFailure": {"Destination": arn}}
+    assert any(name.startswith("SignalsHandlerAccess") for name in config["DependsOn"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,10 +21,12 @@ from constructs import IConstruct
 import app
 from constructs_lib import acknowledgement
 from constructs_lib.acknowledgement import acknowledge
+from stacks.stage import EnvironmentStage
 from tests.config.environment_file import environment_text
 from tests.constructs_lib.templates import new_app
 from tests.engines.engine_environments import A10G, T4
 from tests.stacks.app_process import ROOT, run_app
+from tests.stacks.environments import SINGLE, digests, environment
 from tests.stacks.everything import everything, everything_served
 
 CONTEXT: dict[str, Any] = {"@aws-cdk/core:validateAgainstDefaultRules": True}
@@ -103,6 +106,30 @@ def test_every_finding_of_nist_that_is_accepted_is_one(tmp_path: Path, monkeypat
         if violation["ruleName"].startswith("NIST")
     }
     assert heard.accepted == found
+
+
+def test_every_finding_of_aws_solutions_that_is_accepted_is_one_and_has_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no acknowledgement heeded the synthesis fails, and cdk-nag finds each."""
+    accepted: dict[str, str] = {}
+    acknowledgment = cdk.Acknowledgment
+
+    def note(*, id: str, reason: str) -> cdk.Acknowledgment:  # noqa: A002 - as the CDK spells it
+        if id.startswith("AwsSolutions-"):  # others are of CDK's validator and of NIST
+            accepted[id] = reason
+        return acknowledgment(id="AwsSolutions-NONE", reason=reason)
+
+    monkeypatch.setattr(cdk, "Acknowledgment", note)
+    whole = new_app()
+    cdk.Validations.of(whole).add_plugins(cdk_nag.AwsSolutionsChecks(whole))
+    volumes = environment({**SINGLE, "volume_key_arn": "arn:aws:kms:us-east-1:123456789012:alias/volumes"})
+    EnvironmentStage(whole, environment=volumes, release_sets=digests(volumes))
+    everything(tmp_path, scope=whole)
+    with pytest.raises(RuntimeError) as caught:
+        whole.synth()
+    assert set(re.findall(r"Acknowledge with 'AwsSolutions::(.+)'", str(caught.value))) == set(accepted)
+    assert [finding for finding, why in accepted.items() if not why.endswith(".") or len(why.split()) <= 12] == []
 
 
 @pytest.mark.parametrize(("instance_type", "has_none"), [("ml.g4dn.xlarge", True), ("ml.p3.8xlarge", False)])

@@ -126,15 +126,6 @@ def key_statements(**changes: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_the_key_lets_two_services_in_and_nobody_else() -> None:
-    found = key_statements()
-    assert {sid: each["Principal"] for sid, each in found.items()} == {
-        "EncryptBuildLogs": {"Service": "logs.us-east-1.amazonaws.com"},
-        "PublishAlarms": {"Service": "cloudwatch.amazonaws.com"},
-    }
-    assert all(each["Condition"] and each["Effect"] == "Allow" for each in found.values())
-
-
 def test_the_key_is_for_logs_of_endpoints_only_where_their_groups_are_the_stacks() -> None:
     def groups(**changes: Any) -> set[str]:
         condition = key_statements(**changes)["EncryptBuildLogs"]["Condition"]["ArnEquals"]
@@ -185,7 +176,3 @@ def test_captured_data_lies_under_the_key_in_a_folder_of_its_own_and_goes() -> N
     rules = json.dumps(template_of(made.artifacts))
     assert '"Prefix": "captured/single/"' in rules
     assert '"ExpirationInDays": 5' in rules
-
-
-def test_without_data_capture_the_role_writes_no_object() -> None:
-    assert "s3:PutObject" not in json.dumps(serving_template(SINGLE))

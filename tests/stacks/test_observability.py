@@ -55,10 +55,6 @@ def test_a_dashboard_alone_needs_no_key_no_topic_and_no_alarm() -> None:
     assert not [each for each in made["Parameters"] if each != "BootstrapVersion"]
 
 
-def test_alarms_alone_make_no_dashboard() -> None:
-    assert not of_type(observability(alarms={}), "AWS::CloudWatch::Dashboard")
-
-
 def test_it_is_deployed_after_all_that_it_watches(tmp_path: Path) -> None:
     header = "builds: {on_deploy: true}\ndashboard: true"
     made = engine_stage(tmp_path, A10G, header=header)
@@ -147,19 +143,6 @@ def test_only_this_environment_s_alarms_write_into_the_topic_and_only_encrypted(
     assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
-def test_the_topic_is_under_the_artifacts_key_whose_policy_lets_the_alarms_use_it() -> None:
-    made = stage(environment(alarms={}))
-    assert made.observability is not None
-    key = properties(template_of(made.observability), "AWS::SNS::Topic")["KmsMasterKeyId"]
-    assert key == {"Ref": "ArtifactsKeyArn"}
-    policy = properties(template_of(made.artifacts), "AWS::KMS::Key")["KeyPolicy"]["Statement"]
-    [told] = [each for each in policy if each.get("Sid") == "PublishAlarms"]
-    assert told["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
-    assert told["Action"] == ["kms:Decrypt", "kms:GenerateDataKey"]
-    assert set(told["Condition"]) == {"StringEquals", "ArnLike"}
-    assert flat(told["Condition"]["ArnLike"]["aws:SourceArn"]).endswith(":alarm:dev-*")
-
-
 def test_addresses_are_subscribed(template: dict[str, Any]) -> None:
     subscribed = properties(template, "AWS::SNS::Subscription")
     assert (subscribed["Protocol"], subscribed["Endpoint"]) == ("email", "night@example.com")
@@ -242,16 +225,6 @@ def test_load_tests_that_nobody_could_clean_up_after_are_looked_for_in_the_queue
     assert read in {
         each["Properties"]["Name"] for each in of_type(template_of(made.load_test), "AWS::SSM::Parameter").values()
     }
-
-
-def test_load_tests_of_multi_model_endpoints_alone_leave_nothing_and_have_no_alarm() -> None:
-    assert "dev-load-test-not-cleaned-up" not in alarms(observability(DIGITS, alarms={}, load_test={}))
-
-
-def test_without_scaling_there_is_no_rule_and_no_queue() -> None:
-    made = observability(alarms={})
-    assert not of_type(made, "AWS::Events::Rule")
-    assert not of_type(made, "AWS::SQS::Queue")
 
 
 def test_an_endpoint_s_own_thresholds_stand_in_the_place_of_the_environment_s() -> None:

@@ -181,24 +181,6 @@ def test_the_connection_may_be_used_under_both_names_of_its_service(committed: S
     assert all(each == both for each in readers)
 
 
-def test_who_verifies_writes_nothing_and_who_prepares_calls_no_endpoint(committed: Synthesised) -> None:
-    access = committed.access("prod")
-    by_role: dict[str, list[str]] = {}
-    for policy in of_type(access, "AWS::IAM::Policy"):
-        [role] = policy["Properties"]["Roles"]
-        name = access["Resources"][role["Ref"]]["Properties"]["RoleName"]
-        by_role[name] = [
-            action
-            for statement in policy["Properties"]["PolicyDocument"]["Statement"]
-            for action in listed(statement["Action"])
-        ]
-    prepare, verify = by_role["tritonstack-prod-prepare"], by_role["tritonstack-prod-verify"]
-    writing = ("*:Put*", "*:Delete*", "*:Create*", "*:Update*", "*:Start*", "*:Stop*", "*:Pass*")
-    assert not [action for action in verify for pattern in writing if fnmatch.fnmatchcase(action, pattern)]
-    assert not [action for action in prepare if "InvokeEndpoint" in action]
-    assert not [action for action in prepare + verify if "*" in action]
-
-
 def test_execution_policies_cover_every_role_that_the_stacks_have(committed: Synthesised) -> None:
     """What ``tritonstack pipeline bootstrap`` writes; the types are held by tests/policies/test_every_template.py."""
     loaded = load_pipeline(ROOT / "pipeline.yaml", environments=ROOT / "environments")
@@ -219,15 +201,6 @@ def test_execution_policies_cover_every_role_that_the_stacks_have(committed: Syn
                     account = roles[0].split(":")[4]
                     arn = f"arn:aws:iam::{account}:role/{made_name}"
                     assert any(fnmatch.fnmatchcase(arn, pattern) for pattern in roles), f"{file.name}: {made_name}"
-
-
-def test_every_role_has_the_boundary_and_the_path(other: Synthesised) -> None:
-    roles = of_type(other.pipeline, "AWS::IAM::Role")
-    assert len(roles) > 8
-    assert {role["Properties"].get("Path") for role in roles} == {"/team/"}
-    assert {role["Properties"].get("PermissionsBoundary") for role in roles} == {
-        "arn:aws:iam::444444444444:policy/boundary"
-    }
 
 
 def policy_of(access: dict[str, Any], work: str) -> list[dict[str, Any]]:

@@ -27,11 +27,6 @@ def variant(template: dict[str, Any]) -> dict[str, Any]:
     return dict(found)
 
 
-def test_the_container_is_told_what_the_settings_render(digits: dict[str, Any]) -> None:
-    settings = environment(DIGITS).endpoints[0]
-    assert container(digits)["Environment"] == settings.container_environment()
-
-
 def test_the_image_is_that_of_the_release_and_the_role_may_pull_it(digits: dict[str, Any]) -> None:
     uri = container(digits)["Image"]
     assert uri.endswith(":24.09-py3")
