@@ -63,19 +63,11 @@ def targets(
     headers = {"Content-Type": "application/json", TARGET_MODEL: str(release.archive)}
     name = endpoint_name(environment=ENVIRONMENT, endpoint=ENDPOINT)
     right = partial(has_label, label=label)
+    inside = http_request(f"/models/{release.digest}/invoke", body, headers)
+    outside = http_request(f"/endpoints/{name}/invocations", body, headers)
     return (
-        Target(
-            name="the container",
-            connect=container.connect,
-            request=http_request(f"/models/{release.digest}/invoke", body, headers),
-            right=right,
-        ),
-        Target(
-            name="the runtime",
-            connect=lambda: connect_loopback(runtime_port),
-            request=http_request(f"/endpoints/{name}/invocations", body, headers),
-            right=right,
-        ),
+        Target(name="the container", connect=container.connect, request=inside, right=right),
+        Target(name="the runtime", connect=partial(connect_loopback, runtime_port), request=outside, right=right),
     )
 
 

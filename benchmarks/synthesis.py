@@ -85,18 +85,8 @@ def synthesise(script: Path, target: Path, *, context: dict[str, object], cli: b
     command = [sys.executable, str(script)]
     if cli:
         options = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
-        app = " ".join(command)
-        command = [
-            str(cdk_program()),
-            "synth",
-            "--quiet",
-            "--no-notices",
-            "--app",
-            app,
-            "--output",
-            str(target),
-            *options,
-        ]
+        app = ["--app", " ".join(command), "--output", str(target)]
+        command = [str(cdk_program()), "synth", "--quiet", "--no-notices", *app, *options]
     started = time.perf_counter()
     done = subprocess.run(command, env=environment, cwd=script.parent, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - started

@@ -170,9 +170,8 @@ def check_machine(names: list[str]) -> None:
     if "node" in names:
         problems += node_problems()
     if not uv_program().is_file() and not has_installer():
-        problems.append(
-            f"{sys.executable} brings neither venv's pip nor pip: sudo apt-get install python{own_minor()}-venv"
-        )
+        needed = f"sudo apt-get install python{own_minor()}-venv"
+        problems.append(f"{sys.executable} brings neither venv's pip nor pip: {needed}")
     if problems:
         raise SetupError("\nsetup: ".join(problems))
 
@@ -218,8 +217,8 @@ def make_all(names: list[str]) -> None:
                     each.result()
                     print(f"setup: {name} stands after {time.monotonic() - started:.0f} s", flush=True)
                 if not ended:
-                    names_left = ", ".join(at_work.values())
-                    print(f"setup: still making {names_left} after {time.monotonic() - started:.0f} s", flush=True)
+                    left = ", ".join(at_work.values())
+                    print(f"setup: still making {left} after {time.monotonic() - started:.0f} s", flush=True)
         except BaseException:  # an interrupted run too leaves no program at work
             programs.stop()
             raise
@@ -292,16 +291,14 @@ def server_python() -> Interpreter:
 
     Raises SetupError: none of them will do, and none could be fetched.
     """
-    for python in candidates():
-        if python.serves:
-            return python
+    if found := next((python for python in candidates() if python.serves), None):
+        return found
     print(f"setup: fetching Python {SERVER_MINORS[0]} into .envs, for Triton's Python backend …", flush=True)
     command = [str(uv()), "python", "install", "--no-bin", SERVER_MINORS[0]]
     variables = {"UV_HTTP_RETRIES": "1", **uv_variables()}  # where there is no way to it, say so soon
     subprocess.run(command, env=variables, check=False)  # what it could not do, it has said
-    for python in fetched_pythons():
-        if python.serves:
-            return python
+    if found := next((python for python in fetched_pythons() if python.serves), None):
+        return found
     if own_minor() in SERVER_MINORS:
         raise SetupError(
             f"Triton's Python backend needs Python's shared library, which is not here: "
@@ -363,17 +360,9 @@ def compile_cdk(folder: Path) -> None:
 
 def install(name: str, folder: Path, *options: str) -> None:
     """Install what a virtual environment's lock file names, and nothing else."""
-    uv_pip(
-        "install",
-        "--python",
-        str(folder / "bin" / "python"),
-        "--no-deps",
-        "--no-build",
-        *(["--require-hashes"] if name != "torch" else torch_build()),
-        *options,
-        "-r",
-        str(REQUIREMENTS / f"{name}.txt"),
-    )
+    build = ["--require-hashes"] if name != "torch" else torch_build()
+    target = ["--python", str(folder / "bin" / "python"), "--no-deps", "--no-build", *build, *options]
+    uv_pip("install", *target, "-r", str(REQUIREMENTS / f"{name}.txt"))
 
 
 def torch_build() -> list[str]:
@@ -395,9 +384,8 @@ def add_project(folder: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     information = site / f"{project['name']}-{project['version']}.dist-info"
     information.mkdir(exist_ok=True)
-    (information / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    )
+    metadata = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    (information / "METADATA").write_text(metadata)
     groups = {"console_scripts": project["scripts"], **project["entry-points"]}
     lines = [line for group, points in groups.items() for line in (f"[{group}]", *map(" = ".join, points.items()))]
     (information / "entry_points.txt").write_text("\n".join(lines) + "\n")
@@ -478,24 +466,13 @@ def lock() -> None:
     """Resolve every requirements/*.in into a pinned and hashed *.txt, without any address in it."""
     # main first, as development takes its versions
     for source in sorted(REQUIREMENTS.glob("*.in"), key=lambda source: (source.stem != "main", source.stem)):
-        if source.stem in ("torch",):
+        if source.stem == "torch":
             continue  # pinned by hand: the CPU build and the registry's build of one version differ in their hash
         extra = ["--no-deps"] if source.stem in PROGRAMS else ["--universal", "--python-version", "3.11"]
         target = source.with_suffix(".txt")
         print(f"lock: {target.relative_to(ROOT)}")
-        uv_pip(
-            "compile",
-            *extra,
-            "--generate-hashes",
-            "--no-emit-index-url",
-            "--no-emit-find-links",
-            "--no-header",
-            "--no-annotate",
-            "--upgrade",
-            str(source.relative_to(ROOT)),
-            "-o",
-            str(target.relative_to(ROOT)),
-        )
+        extra += ["--generate-hashes", "--no-emit-index-url", "--no-emit-find-links", "--no-header", "--no-annotate"]
+        uv_pip("compile", *extra, "--upgrade", str(source.relative_to(ROOT)), "-o", str(target.relative_to(ROOT)))
 
 
 def leave_own_environment() -> None:

@@ -43,7 +43,7 @@ class Comparison:
     gone: tuple[str, ...]  # what the catalogue has and the package has not
 
     @classmethod
-    def of(cls, fact: str, package: str, *, ours: Iterable[str], theirs: Iterable[str]) -> Comparison:
+    def of(cls, fact: str, package: str, ours: Iterable[str], theirs: Iterable[str]) -> Comparison:
         """The two sides as names."""
         mine, other = set(ours), set(theirs)
         return cls(fact=fact, package=package, missing=tuple(sorted(other - mine)), gone=tuple(sorted(mine - other)))
@@ -62,58 +62,30 @@ class Comparison:
 
 def comparisons(sdk: Path | None) -> Iterator[Comparison]:
     """Every comparison that the installed packages allow; ``sdk``: the SDK's list of images, where there is one."""
-    catalogue, session = load_catalogue(), botocore.session.get_session()
+    catalogue, session, of = load_catalogue(), botocore.session.get_session(), Comparison.of
     boto, lint = _named("botocore"), _named("cfn-lint")
-    sagemaker = session.get_service_model("sagemaker")
-    amis = _enumeration(sagemaker, "ProductionVariantInferenceAmiVersion")
-    yield Comparison.of(
-        "host AMIs (host_amis.json)",
-        boto,
-        ours=(ami.name for ami in catalogue.host_amis),
-        theirs=(name for name in amis if "-gpu-" in name),
-    )
-    regions = {
-        name
-        for partition in PARTITIONS
-        for name in session.get_available_regions("sagemaker", partition_name=partition)
-    }
-    yield Comparison.of("regions (hosting_regions.json)", boto, ours=catalogue.regions, theirs=regions)
-    hosted = _types_by_region("hosting")
-    yield Comparison.of(
-        "hosted GPU types by region (hosting_regions.json)",
-        lint,
-        ours=_pairs(read_data("hosting_regions.json")["regions"]),
-        theirs=_pairs(hosted),
-    )
-    known = set(catalogue.instances) | set(catalogue.instance_table.omitted)
+    ours = set(catalogue.instances)
+
+    def enumerated(shape: str, service: str = "sagemaker") -> set[str]:
+        found: Any = session.get_service_model(service).shape_for(shape)
+        return set(found.enum)
+
+    amis = {name for name in enumerated("ProductionVariantInferenceAmiVersion") if "-gpu-" in name}
+    yield of("host AMIs (host_amis.json)", boto, (ami.name for ami in catalogue.host_amis), amis)
+    lists = (session.get_available_regions("sagemaker", partition_name=partition) for partition in PARTITIONS)
+    yield of("regions (hosting_regions.json)", boto, catalogue.regions, (name for names in lists for name in names))
+    hosted, regions = _types_by_region("hosting"), read_data("hosting_regions.json")["regions"]
+    yield of("hosted GPU types by region (hosting_regions.json)", lint, _pairs(regions), _pairs(hosted))
     types = {name for names in hosted.values() for name in names}
-    yield Comparison.of("GPU types (instances.json)", lint, ours=known & types, theirs=types)
-    enumerated = set(_enumeration(sagemaker, "ProductionVariantInstanceType"))
-    yield Comparison.of(
-        "GPU types (instances.json)", boto, ours=catalogue.instances, theirs=enumerated & set(catalogue.instances)
-    )
-    processing = read_data("build_machines.json")["processing"]
-    yield Comparison.of(
-        "build machines of Processing (build_machines.json)",
-        boto,
-        ours=processing["types"],
-        theirs=set(_enumeration(sagemaker, "ProcessingInstanceType")) & set(catalogue.instances),
-    )
-    codebuild = session.get_service_model("codebuild")
+    yield of("GPU types (instances.json)", lint, (ours | set(catalogue.instance_table.omitted)) & types, types)
+    yield of("GPU types (instances.json)", boto, ours, enumerated("ProductionVariantInstanceType") & ours)
+    processing = read_data("build_machines.json")["processing"]["types"]
+    offered = enumerated("ProcessingInstanceType") & ours
+    yield of("build machines of Processing (build_machines.json)", boto, processing, offered)
     machines = {each.name for each in load_build_machines().machines if each.kind == "codebuild"}
-    yield Comparison.of(
-        "build machines of CodeBuild (build_machines.json)",
-        boto,
-        ours=machines,
-        theirs=machines & set(_enumeration(codebuild, "ComputeType")),
-    )
-    accounts = catalogue.image_table.accounts["dlc"]
-    yield Comparison.of(
-        "accounts of images (triton_images.json)",
-        _named("aws-cdk-lib"),
-        ours=_shared(accounts, told := _cdk_accounts(catalogue.regions)),
-        theirs=_assigned(told),
-    )
+    offered = enumerated("ComputeType", "codebuild") & machines
+    yield of("build machines of CodeBuild (build_machines.json)", boto, machines, offered)
+    yield _accounts(_named("aws-cdk-lib"), _cdk_accounts(catalogue.regions))
     if sdk is not None:
         yield from _images(json.loads(sdk.read_text(encoding="utf-8")), package=str(sdk))
 
@@ -122,19 +94,19 @@ def _images(document: Mapping[str, Any], *, package: str) -> Iterator[Comparison
     """Which release has an image where, and in whose account, as the SageMaker SDK lists it."""
     table = load_catalogue().image_table
     listed = [release for release, kind in table.generations.items() if kind == "dlc"]
-    yield Comparison.of(
-        "images by release and region (triton_images.json)",
-        package,
-        ours=(f"{one} {at}" for one in listed if one not in table.without_region_list for at in table.regions[one]),
-        theirs=(f"{one} {at}" for one, row in document["versions"].items() for at in row["registries"]),
-    )
-    told = {at: account for row in document["versions"].values() for at, account in row["registries"].items()}
-    yield Comparison.of(
-        "accounts of images (triton_images.json)",
-        package,
-        ours=_shared(table.accounts["dlc"], told),
-        theirs=_assigned(told),
-    )
+    rows = {one: row["registries"] for one, row in document["versions"].items()}
+    ours = (f"{one} {at}" for one in listed if one not in table.without_region_list for at in table.regions[one])
+    theirs = (f"{one} {at}" for one, registries in rows.items() for at in registries)
+    yield Comparison.of("images by release and region (triton_images.json)", package, ours, theirs)
+    yield _accounts(package, {at: account for registries in rows.values() for at, account in registries.items()})
+
+
+def _accounts(package: str, told: Mapping[str, str]) -> Comparison:
+    """Accounts of images; ours in the regions that the package has too: none has all."""
+    known = load_catalogue().image_table.accounts["dlc"]
+    ours = (f"{region} {account}" for region, account in known.items() if region in told)
+    theirs = (f"{region} {account}" for region, account in told.items())
+    return Comparison.of("accounts of images (triton_images.json)", package, ours, theirs)
 
 
 def find_sdk(folder: Path | None) -> Path | None:
@@ -164,21 +136,8 @@ def _cdk_accounts(regions: Iterable[str]) -> dict[str, str]:
     return {region: account for region, account in told.items() if account}
 
 
-def _shared(accounts: Mapping[str, str], told: Mapping[str, str]) -> list[str]:
-    """Ours, of the regions that the package has too: none of them has all."""
-    return _assigned({region: account for region, account in accounts.items() if region in told})
-
-
-def _assigned(accounts: Mapping[str, str]) -> list[str]:
-    return [f"{region} {account}" for region, account in accounts.items()]
-
-
 def _pairs(names: Mapping[str, Sequence[str]]) -> set[str]:
     return {f"{region} {name}" for region, types in names.items() for name in types}
-
-
-def _enumeration(model: Any, shape: str) -> list[str]:
-    return list(model.shape_for(shape).enum)
 
 
 def _named(package: str) -> str:

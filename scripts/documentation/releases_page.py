@@ -37,26 +37,15 @@ def releases_page() -> str:
         f"{each} (CUDA {release.cuda})" for each, release in catalogue.releases.items() if release.at_least(chosen)
     ]
     newer = [each for each in newer if each[:5] != chosen and each[:5] in catalogue.image_table.regions]
-    titles = [
-        "release",
-        "server",
-        "image of AWS's",
-        "CUDA",
-        "host AMI",
-        "TensorRT",
-        "ONNX Runtime",
-        "ONNX operator set",
-        "PyTorch",
-        "DALI",
-        "Python",
-    ]
+    titles = ["release", "server", "image of AWS's", "CUDA", "host AMI", "TensorRT", "ONNX Runtime"]
+    titles += ["ONNX operator set", "PyTorch", "DALI", "Python", "known vulnerabilities"]
     fixes = sorted(
         catalogue.all_vulnerabilities, key=lambda each: (each.fixed_in, each.score or 0, each.id), reverse=True
     )
     parts = [
         head("Releases of Triton", source="the catalogue"),
         TEXT.format(chosen=chosen, waiting=", ".join(newer)),
-        table([*titles, "known vulnerabilities"], rows),
+        table(titles, rows),
         "## Known vulnerabilities\n",
         FIXES,
         table(["fixed in", "vulnerability", "CVSS", "what it is", "source"], [_fix(each) for each in fixes]),
@@ -86,20 +75,10 @@ def _row(release: TritonRelease) -> list[str]:
     host = "—" if ami is None else f"{code(ami.name)}, {'covered' if ami.covers(release) else 'by minor version'}"
     known = catalogue.vulnerabilities(release.version)
     worst = f", worst {known[0].score}" if known and known[0].score is not None else ""
-    return [
-        release.version,
-        release.server_version,
-        image,
-        release.cuda or "—",
-        host,
-        release.tensorrt or "—",
-        release.onnxruntime or "—",
-        _operator_set(release),
-        model_formats.torch_of(release) or "—",
-        model_formats.dali_of(release) or "—",
-        release.python,
-        f"{len(known)}{worst}",
-    ]
+    libraries = [release.tensorrt, release.onnxruntime, _operator_set(release)]
+    libraries += [model_formats.torch_of(release), model_formats.dali_of(release)]
+    cells = [release.version, release.server_version, image, release.cuda, host, *libraries, release.python]
+    return [*(cell or "—" for cell in cells), f"{len(known)}{worst}"]
 
 
 def _operator_set(release: TritonRelease) -> str:

@@ -323,14 +323,9 @@ def by_kind(endpoints: Sequence[Endpoint]) -> dict[str, list[Endpoint]]:
 def require_load_test(environment: Environment) -> LoadTestSettings:
     """The environment's load tests. Raises InputError where it has none."""
     if environment.load_test is None:
-        problem = Problem(
-            file=f"environments/{environment.environment}.yaml",
-            field="load_test",
-            found="no load_test: nothing is deployed that could run one",
-            allowed="load_test: {}, or with settings",
-            advice="Add it, and deploy (docs/load-tests.md).",
-        )
-        raise InputError([problem])
+        found, allowed = "no load_test: nothing is deployed that could run one", "load_test: {}, or with settings"
+        file, advice = f"environments/{environment.environment}.yaml", "Add it, and deploy (docs/load-tests.md)."
+        raise InputError([Problem(file=file, field="load_test", found=found, allowed=allowed, advice=advice)])
     return environment.load_test
 
 
@@ -338,15 +333,7 @@ def chosen_endpoints(environment: Environment, names: Sequence[str]) -> list[End
     """The endpoints that ``names`` choose, of those that may be tested. Raises InputError with every wrong name."""
     allowed = environment.tested_endpoints
     known = {each.name for each in allowed}
-    problems = [
-        Problem(
-            field="ENDPOINT",
-            found=name,
-            allowed=f"endpoints of {environment.environment} that load_test names: {', '.join(sorted(known))}",
-        )
-        for name in names
-        if name not in known
-    ]
-    if problems:
-        raise InputError(problems)
+    may = f"endpoints of {environment.environment} that load_test names: {', '.join(sorted(known))}"
+    if wrong := [name for name in names if name not in known]:
+        raise InputError([Problem(field="ENDPOINT", found=name, allowed=may) for name in wrong])
     return [each for each in allowed if not names or each.name in names]

@@ -88,17 +88,8 @@ def recommender_plan(
 
 def bench_plan(test: str, names: Sequence[str], *, environment: str, settings: BenchBuildSettings) -> dict[str, Any]:
     """The plan of a test that CodeBuild runs: the options of ``tritonstack capacity bench``."""
-    options = [
-        *names,
-        "--environment",
-        environment,
-        "--users",
-        ",".join(map(str, settings.users)),
-        "--format",
-        settings.payload_format,
-        "--max-seconds",
-        f"{settings.max_seconds:g}",
-    ]
+    options = [*names, "--environment", environment, "--users", ",".join(map(str, settings.users))]
+    options += ["--format", settings.payload_format, "--max-seconds", f"{settings.max_seconds:g}"]
     if settings.stop_latency_ms is not None:
         options += ["--stop-latency-ms", f"{settings.stop_latency_ms:g}"]
     return {"id": test, "kind": "bench", "options": options}
@@ -164,28 +155,22 @@ def _job(
 
 def _advanced(instance_type: str, settings: RecommenderSettings) -> dict[str, Any]:
     """A load test's request, less name, role and package."""
+    names = ("InitialNumberOfUsers", "SpawnRate", "DurationInSeconds")
+    phases = [(phase.initial_users, phase.users_per_minute, phase.seconds) for phase in settings.phases]
+    threshold = {"Percentile": settings.latency.percentile, "ValueInMilliseconds": settings.latency.milliseconds}
     return {
         "InputConfig": {
             "JobDurationInSeconds": settings.duration_seconds,
             "TrafficPattern": {
                 "TrafficType": "PHASES",
-                "Phases": [
-                    {
-                        "InitialNumberOfUsers": phase.initial_users,
-                        "SpawnRate": phase.users_per_minute,
-                        "DurationInSeconds": phase.seconds,
-                    }
-                    for phase in settings.phases
-                ],
+                "Phases": [dict(zip(names, phase, strict=True)) for phase in phases],
             },
             "ResourceLimit": {"MaxNumberOfTests": 1, "MaxParallelOfTests": 1},
             "EndpointConfigurations": [{"InstanceType": instance_type}],
         },
         "StoppingConditions": {
             "MaxInvocations": settings.max_invocations,
-            "ModelLatencyThresholds": [
-                {"Percentile": settings.latency.percentile, "ValueInMilliseconds": settings.latency.milliseconds}
-            ],
+            "ModelLatencyThresholds": [threshold],
             "FlatInvocations": settings.flat_invocations.title(),
         },
     }

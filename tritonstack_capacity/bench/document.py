@@ -136,23 +136,10 @@ def settings_part(settings: BenchSettings) -> dict[str, Any]:
     return found
 
 
-COLUMNS = (
-    CONFIGURATION,
-    "model_optimization",
-    "dynamic_batching",
-    "instance_group_config",
-    INSTANCE_TYPE,
-    "vcpus",
-    GPUS,
-    RATE,
-    LATENCY,
-    # not in the published table
-    "latency_percentile",
-    "load",
-    "stable",
-    "payload_format",
-    "way",
-)
+OWN_COLUMNS = ("latency_percentile", "load", "stable", "payload_format", "way")
+"""Not in the published table."""
+OPTIMISATION = ("model_optimization", "dynamic_batching", "instance_group_config")
+COLUMNS = (CONFIGURATION, *OPTIMISATION, INSTANCE_TYPE, "vcpus", GPUS, RATE, LATENCY, *OWN_COLUMNS)
 ABSENT = "NA"
 
 

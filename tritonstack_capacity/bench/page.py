@@ -54,17 +54,9 @@ def _figures(document: BenchDocument) -> Iterator[Figure]:
     if not results:
         return
     named = _Named(results)
-    curves = [
-        named.line(
-            result,
-            [
-                (point.all.per_minute, point.all.percentiles_ms[percentile])
-                for point in result.points
-                if point.all.percentiles_ms
-            ],
-        )
-        for result in results
-    ]
+    answered = [[point.all for point in result.points if point.all.percentiles_ms] for result in results]
+    measured = [[(all_.per_minute, all_.percentiles_ms[percentile]) for all_ in points] for points in answered]
+    curves = [named.line(*each) for each in zip(results, measured, strict=True)]
     yield _latency_against_throughput(curves, limit=limit, unit=f"p{percentile}, ms", across="answers a minute")
     best = [
         (result, point)

@@ -69,13 +69,7 @@ def read_results(file: Path) -> BenchDocument:
         problem = Problem(file=str(file), found=found, allowed="results of tritonstack capacity bench")
         raise InputError([problem]) from error
     except ValidationError as error:
-        problems = [
-            Problem(
-                file=str(file),
-                field=".".join(map(str, one["loc"])),
-                found=one["msg"],
-                allowed="results of tritonstack capacity bench, schema_version 1",
-            )
-            for one in error.errors()[:10]
-        ]
+        allowed = "results of tritonstack capacity bench, schema_version 1"
+        wrong = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()[:10]]
+        problems = [Problem(file=str(file), field=field, found=found, allowed=allowed) for field, found in wrong]
         raise InputError(problems) from error

@@ -186,16 +186,12 @@ def _most_users(settings: BenchSettings) -> int:
 
 def _check_container(settings: BenchSettings, reader: OptionReader, *, local: bool) -> None:
     if settings.container and not local:
-        reader.refuse(
-            "--container",
-            found=f"environment {settings.environment}, in the cloud",
-            allowed="an endpoint on the local AWS: SageMaker lets nobody into a container",
-            advice="--local, where local deploy deployed it",
-        )
+        found, advice = f"environment {settings.environment}, in the cloud", "--local, where local deploy deployed it"
+        allowed = "an endpoint on the local AWS: SageMaker lets nobody into a container"
+        reader.refuse("--container", found=found, allowed=allowed, advice=advice)
     if settings.container and settings.cold_starts:
-        reader.refuse(
-            "--cold-starts", found="with --container", allowed="without: it is the endpoint that loads a model"
-        )
+        allowed = "without: it is the endpoint that loads a model"
+        reader.refuse("--cold-starts", found="with --container", allowed=allowed)
 
 
 def _check_perf_analyzer(settings: BenchSettings, reader: OptionReader) -> None:

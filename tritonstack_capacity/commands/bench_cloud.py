@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -48,12 +49,8 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
         ResultsFolder(target / kind).make()
     session = session_of(settings, local=local)
     require_account(session, settings)
-    tests = CloudTests(
-        settings,
-        session=session,
-        local=is_local(session.client("s3")),
-        progress=lambda line: click.echo(line, err=True),
-    )
+    say = partial(click.echo, err=True)
+    tests = CloudTests(settings, session=session, local=is_local(session.client("s3")), progress=say)
     try:
         with terminated_as_interrupted():
             fetched = tests.run(endpoints, target)
@@ -111,13 +108,11 @@ def _gate_of(settings: Environment) -> GateSettings:
     """Raises InputError where there is none."""
     gate = None if settings.load_test is None else settings.load_test.gate
     if gate is None:
-        problem = Problem(
-            file=f"environments/{settings.environment}.yaml",
-            field="load_test.gate",
-            found="no gate",
-            allowed="load_test: {gate: {p95_ms: …, usd_per_million: …}}",
+        file, allowed = (
+            f"environments/{settings.environment}.yaml",
+            "load_test: {gate: {p95_ms: …, usd_per_million: …}}",
         )
-        raise InputError([problem])
+        raise InputError([Problem(file=file, field="load_test.gate", found="no gate", allowed=allowed)])
     return gate
 
 

@@ -259,47 +259,25 @@ def _environments(folder: Path, names: Sequence[str], *, needed: bool) -> tuple[
 def _refuse_other_partitions(regions: Sequence[str]) -> None:
     wrong = [region for region in regions if partition(region) != "aws"]
     if wrong:
-        raise InputError(
-            [
-                Problem(
-                    field="--region",
-                    found=f"{', '.join(wrong)}, of a partition with a Price List, credentials or a currency of its own",
-                    allowed="regions of the partition aws",
-                    advice="Set `prices:` in the environment's file.",
-                )
-            ]
-        )
+        found = f"{', '.join(wrong)}, of a partition with a Price List, credentials or a currency of its own"
+        allowed, advice = "regions of the partition aws", "Set `prices:` in the environment's file."
+        raise InputError([Problem(field="--region", found=found, allowed=allowed, advice=advice)])
 
 
 def _refuse_constructed_over_real(old: PriceFile | None, new: PriceFile) -> None:
     before = old.regions if old is not None else {}
-    wrong = [
-        name
-        for name, found in new.regions.items()
-        if found.constructed and name in before and not before[name].constructed
-    ]
+    constructed = [name for name, region in new.regions.items() if region.constructed and name in before]
+    found = "prices of AWS's, and the local AWS would put constructed ones in their place"
+    allowed, advice = "a file without them", "Try it in another project folder (TRITONSTACK_PROJECT)."
+    wrong = [f"regions.{name}" for name in constructed if not before[name].constructed]
     if wrong:
-        raise InputError(
-            [
-                Problem(
-                    file=PRICES_FILE,
-                    field=f"regions.{name}",
-                    found="prices of AWS's, and the local AWS would put constructed ones in their place",
-                    allowed="a file without them",
-                    advice="Try it in another project folder (TRITONSTACK_PROJECT).",
-                )
-                for name in wrong
-            ]
-        )
+        said = (Problem(file=PRICES_FILE, field=field, found=found, allowed=allowed, advice=advice) for field in wrong)
+        raise InputError(list(said))
 
 
 def _no_answer(error: NotKnownError) -> InputError | WorkFailedError:
     if isinstance(error.__cause__, NoCredentialsError | PartialCredentialsError):
-        problem = Problem(
-            field="AWS settings",
-            found=error.found,
-            allowed="credentials that boto3 can use, of any account",
-            advice="Choose them (AWS_PROFILE); they need the permission pricing:GetProducts.",
-        )
-        return InputError([problem])
+        allowed = "credentials that boto3 can use, of any account"
+        advice = "Choose them (AWS_PROFILE); they need the permission pricing:GetProducts."
+        return InputError([Problem(field="AWS settings", found=error.found, allowed=allowed, advice=advice)])
     return WorkFailedError(f"{error.found}\n  do: {error.advice} Nothing is written.")

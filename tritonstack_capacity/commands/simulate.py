@@ -93,13 +93,9 @@ def _sources(found: Sequence[Source]) -> Table:
 
 def target_problems(targets: Sequence[tuple[str, Path | None]]) -> list[Problem]:
     """What is wrong with the paths given as options (``--json``); None: the option was not given."""
+    allowed = "a file in a folder that is there, or can be made, and may be written"
     return [
-        Problem(
-            file=str(file),
-            field=option,
-            found=found,
-            allowed="a file in a folder that is there, or can be made, and may be written",
-        )
+        Problem(file=str(file), field=option, found=found, allowed=allowed)
         for option, file in targets
         if file is not None and (found := _obstacle(file)) is not None
     ]
@@ -197,11 +193,8 @@ def _missed(found: Answer, scenario: Path) -> Problem:
     reached = found.calls.everyone.percentiles[95]
     warm = found.calls.warm.percentiles.get(95)
     cold = warm is not None and warm <= (found.scenario.latency_limit_ms or 0)
-    busy = "Cold starts are what is late: more GPU memory, or fewer models on an endpoint." if cold else ""
-    return Problem(
-        file=str(scenario),
-        field="latency_limit_ms",
-        found=f"{found.scenario.latency_limit_ms:g} ms, and 95 % of the requests are answered within {reached:,.0f} ms",
-        allowed="a limit that this fleet keeps",
-        advice=busy or "The GPUs are what is late: more instances, a larger type, or batches.",
-    )
+    starts = "Cold starts are what is late: more GPU memory, or fewer models on an endpoint."
+    advice = starts if cold else "The GPUs are what is late: more instances, a larger type, or batches."
+    said = f"{found.scenario.latency_limit_ms:g} ms, and 95 % of the requests are answered within {reached:,.0f} ms"
+    allowed = "a limit that this fleet keeps"
+    return Problem(file=str(scenario), field="latency_limit_ms", found=said, allowed=allowed, advice=advice)

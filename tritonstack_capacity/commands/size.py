@@ -177,9 +177,7 @@ def _environment(name: str | None, file: Path | None) -> Environment | None:
 
 def _nobody(table: CapacityTable) -> Problem:
     fastest = table.fastest.measurement
-    return Problem(
-        field="--latency-ms",
-        found=f"{table.demand.latency_ms} ms, which no measured configuration keeps",
-        allowed=f"{fastest.latency_ms} ms or more, the latency of {fastest.name}",
-        advice="measure a faster configuration (a larger instance type, TensorRT, smaller batches), or raise the limit",
-    )
+    found = f"{table.demand.latency_ms} ms, which no measured configuration keeps"
+    allowed = f"{fastest.latency_ms} ms or more, the latency of {fastest.name}"
+    advice = "measure a faster configuration (a larger instance type, TensorRT, smaller batches), or raise the limit"
+    return Problem(field="--latency-ms", found=found, allowed=allowed, advice=advice)

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError, create_model
@@ -110,11 +111,8 @@ def check_instance(instance: Instance) -> Iterator[Problem]:
 def _check_type(instance: Instance) -> Iterator[Problem]:
     catalogue = load_catalogue()
     if catalogue.instance(instance.type) is None:
-        yield Problem(
-            location=("instance", "type"),
-            found=instance.type,
-            allowed=f"a GPU instance type of the catalogue: {', '.join(list(catalogue.instances)[:6])}, …",
-        )
+        allowed = f"a GPU instance type of the catalogue: {', '.join(list(catalogue.instances)[:6])}, …"
+        yield Problem(location=("instance", "type"), found=instance.type, allowed=allowed)
 
 
 def _check_region(instance: Instance) -> Iterator[Problem]:
@@ -125,22 +123,17 @@ def _check_region(instance: Instance) -> Iterator[Problem]:
 
 def _check_disk(instance: Instance) -> Iterator[Problem]:
     if disk_for_models(instance) is None and load_catalogue().instance(instance.type) is not None:
-        yield Problem(
-            location=("instance", "disk_mib"),
-            found="nothing",
-            allowed="MiB of disk for models",
-            advice=f"{instance.type} has no disk of its own: write the size of its volume.",
-        )
+        advice = f"{instance.type} has no disk of its own: write the size of its volume."
+        location = ("instance", "disk_mib")
+        yield Problem(location=location, found="nothing", allowed="MiB of disk for models", advice=advice)
 
 
 def _check_memory(instance: Instance) -> Iterator[Problem]:
     memory = memory_for_models(instance)
     if memory is not None and memory <= 0:
-        yield Problem(
-            location=("instance", "reserved_gpu_memory_mib"),
-            found=f"{instance.reserved_gpu_memory_mib:g}",
-            allowed=f"less than the GPU's memory, {memory / MIB + instance.reserved_gpu_memory_mib:g} MiB",
-        )
+        reserved, location = instance.reserved_gpu_memory_mib, ("instance", "reserved_gpu_memory_mib")
+        allowed = f"less than the GPU's memory, {memory / MIB + reserved:g} MiB"
+        yield Problem(location=location, found=f"{reserved:g}", allowed=allowed)
 
 
 def check_models(groups: Groups, *, instance: Instance | None) -> Iterator[Problem]:
@@ -178,11 +171,9 @@ def _check_names(groups: Groups) -> Iterator[Problem]:
 def _check_gpus(instance: Instance) -> Iterator[Problem]:
     found = load_catalogue().instance(instance.type)
     if found is not None and found.gpu_count > 1:
-        yield Problem(
-            location=("instance", "type"),
-            found=f"{found.name} with {found.gpu_count} GPUs, for several models",
-            allowed="a type with one GPU: multi-model endpoints take no other",
-        )
+        several = f"{found.name} with {found.gpu_count} GPUs, for several models"
+        allowed = "a type with one GPU: multi-model endpoints take no other"
+        yield Problem(location=("instance", "type"), found=several, allowed=allowed)
 
 
 def _check_service(place: int, group: ModelGroup) -> Iterator[Problem]:
@@ -192,11 +183,8 @@ def _check_service(place: int, group: ModelGroup) -> Iterator[Problem]:
 
 def _check_delay(place: int, group: ModelGroup) -> Iterator[Problem]:
     if group.max_queue_delay_ms and group.max_batch == 1:
-        yield Problem(
-            location=("models", place, "max_queue_delay_ms"),
-            found=f"{group.max_queue_delay_ms:g} with max_batch 1",
-            allowed="a delay only where requests are batched",
-        )
+        found, allowed = f"{group.max_queue_delay_ms:g} with max_batch 1", "a delay only where requests are batched"
+        yield Problem(location=("models", place, "max_queue_delay_ms"), found=found, allowed=allowed)
 
 
 def _check_files(place: int, group: ModelGroup) -> Iterator[Problem]:
@@ -208,32 +196,24 @@ def _check_files(place: int, group: ModelGroup) -> Iterator[Problem]:
 
 def _check_cold(place: int, group: ModelGroup) -> Iterator[Problem]:
     if group.cold_seconds is not None and group.load_seconds is not None:
-        yield Problem(
-            location=("models", place, "load_seconds"),
-            found=f"{group.load_seconds:g} beside {'cold_results' if group.cold_results else 'cold_seconds'}",
-            allowed="one of the two: cold_seconds is download and load together",
-        )
+        found = f"{group.load_seconds:g} beside {'cold_results' if group.cold_results else 'cold_seconds'}"
+        allowed = "one of the two: cold_seconds is download and load together"
+        yield Problem(location=("models", place, "load_seconds"), found=found, allowed=allowed)
 
 
 def _check_memory_of(place: int, group: ModelGroup, *, instance: Instance) -> Iterator[Problem]:
     memory = memory_for_models(instance)
     if memory is not None and 0 < memory < group.gpu_memory_mib * MIB:
-        yield Problem(
-            location=("models", place, "gpu_memory_mib"),
-            found=f"{group.gpu_memory_mib:g}",
-            allowed=f"at most {memory / MIB:g} MiB, the GPU memory for models of {instance.type}",
-            advice="Take a larger instance type.",
-        )
+        location, found = ("models", place, "gpu_memory_mib"), f"{group.gpu_memory_mib:g}"
+        allowed = f"at most {memory / MIB:g} MiB, the GPU memory for models of {instance.type}"
+        yield Problem(location=location, found=found, allowed=allowed, advice="Take a larger instance type.")
 
 
 def _check_disk_of(place: int, group: ModelGroup, *, instance: Instance) -> Iterator[Problem]:
     disk = disk_for_models(instance)
     if disk is not None and group.disk_mib is not None and group.disk_mib * MIB > disk:
-        yield Problem(
-            location=("models", place, "disk_mib"),
-            found=f"{group.disk_mib:g} MiB",
-            allowed=f"at most {disk / MIB:g} MiB, the disk for models of {instance.type}",
-        )
+        allowed = f"at most {disk / MIB:g} MiB, the disk for models of {instance.type}"
+        yield Problem(location=("models", place, "disk_mib"), found=f"{group.disk_mib:g} MiB", allowed=allowed)
 
 
 def check_arrivals(arrivals: Arrivals, *, traced: bool) -> Iterator[Problem]:
@@ -259,11 +239,10 @@ def _check_curve(arrivals: Arrivals) -> Iterator[Problem]:
     if minutes and minutes[0] != 0:
         location = ("arrivals", "curve", 0, "minute")
         yield Problem(location=location, found=f"{minutes[0]:g}", allowed="0: what holds at the beginning")
-    for place in range(1, len(minutes)):
-        if minutes[place] <= minutes[place - 1]:
-            allowed = f"more than {minutes[place - 1]:g}, the point before"
-            location = ("arrivals", "curve", place, "minute")
-            yield Problem(location=location, found=f"{minutes[place]:g}", allowed=allowed)
+    for place, (before, minute) in enumerate(pairwise(minutes), 1):
+        if minute <= before:
+            location, allowed = ("arrivals", "curve", place, "minute"), f"more than {before:g}, the point before"
+            yield Problem(location=location, found=f"{minute:g}", allowed=allowed)
 
 
 def _check_number(arrivals: Arrivals) -> Iterator[Problem]:
@@ -296,11 +275,8 @@ def check_scaling(scaling: Scaling, *, instance: Instance | None, arrivals: Arri
 
 def _check_beginning(scaling: Scaling, arrivals: Arrivals) -> Iterator[Problem]:
     if scaling.schedules and arrivals.starts is None:
-        yield Problem(
-            location=("arrivals", "starts"),
-            found="nothing",
-            allowed="when minute 0 is, in UTC (2026-11-23T06:00:00): scaling has schedules",
-        )
+        allowed = "when minute 0 is, in UTC (2026-11-23T06:00:00): scaling has schedules"
+        yield Problem(location=("arrivals", "starts"), found="nothing", allowed=allowed)
 
 
 def _check_count(scaling: Scaling, instance: Instance) -> Iterator[Problem]:
@@ -312,11 +288,8 @@ def _check_count(scaling: Scaling, instance: Instance) -> Iterator[Problem]:
 def check_warm_up(minutes: float, *, seconds: float) -> Iterator[Problem]:
     """A warm-up that leaves no call of those that come for so many ``seconds``."""
     if minutes * MINUTE >= seconds:
-        yield Problem(
-            location=("warm_up_minutes",),
-            found=f"{minutes:g}",
-            allowed=f"less than {seconds / MINUTE:g} minutes, how long calls come",
-        )
+        allowed = f"less than {seconds / MINUTE:g} minutes, how long calls come"
+        yield Problem(location=("warm_up_minutes",), found=f"{minutes:g}", allowed=allowed)
 
 
 def check_limit(limit_ms: float, groups: Groups) -> Iterator[Problem]:

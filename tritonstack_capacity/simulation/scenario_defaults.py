@@ -184,14 +184,10 @@ def _read(filled: Filled, folder: Path, place: int, number: int) -> tuple[list[f
         machine = "on the local AWS, whose processor is no GPU" if document.local else types
         return seconds, f"{file} of {document.started[:10]}, {machine}"
     names = sorted({_name(each) for each in document.results if each.cold is not None and each.cold.milliseconds})
-    filled.findings.append(
-        Problem(
-            location=("models", place, "cold_results", number),
-            found=f"{file}, without a cold start of {name}",
-            allowed=f"results of `tritonstack capacity bench {name} --cold-starts 3`",
-            advice=f"It has those of {', '.join(names)}: measured_as names one." if names else "",
-        )
-    )
+    location, found = ("models", place, "cold_results", number), f"{file}, without a cold start of {name}"
+    allowed = f"results of `tritonstack capacity bench {name} --cold-starts 3`"
+    advice = f"It has those of {', '.join(names)}: measured_as names one." if names else ""
+    filled.findings.append(Problem(location=location, found=found, allowed=allowed, advice=advice))
     return None
 
 
@@ -242,14 +238,9 @@ def _endpoint(filled: Filled, environment: Environment) -> Endpoint | None:
         finding = Problem(location=("endpoint",), found=str(name), allowed=f"of {environment.environment}: {names}")
         filled.findings.append(finding)
     elif not endpoint.multi_model:
-        filled.findings.append(
-            Problem(
-                location=("endpoint",),
-                found=f"{endpoint.name}, in single-model mode",
-                allowed="a multi-model endpoint",
-                advice="One model on its own instances has no cold starts: use tritonstack capacity size.",
-            )
-        )
+        found, allowed = f"{endpoint.name}, in single-model mode", "a multi-model endpoint"
+        advice = "One model on its own instances has no cold starts: use tritonstack capacity size."
+        filled.findings.append(Problem(location=("endpoint",), found=found, allowed=allowed, advice=advice))
         return None
     return endpoint
 

@@ -35,14 +35,10 @@ def environment_diff(file: Path, change: ScalingChange) -> str:
     after = _edited(before, change)
     if after is None:
         wanted = ", ".join(f"{each.path}: {plain(each.after)}" for each in change.changed)
-        problem = Problem(
-            file=str(file),
-            field=f"endpoints: {change.endpoint.name}",
-            found="values that other places share (an anchor, an alias, a merge), or YAML of an unusual form",
-            allowed="scaling that can be changed without changing anything else",
-            advice=f"write it by hand: {wanted}",
-        )
-        raise InputError([problem])
+        found = "values that other places share (an anchor, an alias, a merge), or YAML of an unusual form"
+        allowed, advice = "scaling that can be changed without changing anything else", f"write it by hand: {wanted}"
+        field = f"endpoints: {change.endpoint.name}"
+        raise InputError([Problem(file=str(file), field=field, found=found, allowed=allowed, advice=advice)])
     try:
         load_environment(file, text=after)
     except InputError as error:

@@ -291,26 +291,14 @@ def _cheapest(rows: tuple[CapacityRow, ...], *, table: CapacityTable, configurat
         return best
     limit = table.demand.latency_ms
     if any(row.meets_latency for row in rows):
-        raise InputError(
-            [
-                Problem(
-                    field="--diff",
-                    found=f"no row within {limit} ms whose price is known, so that none is the cheapest",
-                    allowed="a price for one of them: prices: {<instance type>: <USD an hour>} in the file",
-                    advice="or name the endpoint: --endpoint NAME takes the best row on its own instance type",
-                )
-            ]
-        )
+        found = f"no row within {limit} ms whose price is known, so that none is the cheapest"
+        allowed = "a price for one of them: prices: {<instance type>: <USD an hour>} in the file"
+        advice = "or name the endpoint: --endpoint NAME takes the best row on its own instance type"
+        raise InputError([Problem(field="--diff", found=found, allowed=allowed, advice=advice)])
     fastest = min(rows, key=lambda row: row.measurement.latency_ms).measurement
-    raise InputError(
-        [
-            Problem(
-                field="--configuration",
-                found=f"{configuration}, which nowhere keeps {limit} ms",
-                allowed=f"one that does; its fastest is {fastest.latency_ms} ms on {fastest.instance_type}",
-            )
-        ]
-    )
+    found = f"{configuration}, which nowhere keeps {limit} ms"
+    allowed = f"one that does; its fastest is {fastest.latency_ms} ms on {fastest.instance_type}"
+    raise InputError([Problem(field="--configuration", found=found, allowed=allowed)])
 
 
 def _by_row(row: CapacityRow, *, environment: Environment, file: str) -> tuple[Endpoint, CapacityRow]:
@@ -328,9 +316,8 @@ def _by_row(row: CapacityRow, *, environment: Environment, file: str) -> tuple[E
             f"change instance_type to {type_} first (another fleet, and other engines), or have the best that was "
             "measured on an endpoint's own type: --endpoint NAME"
         )
-    raise InputError(
-        [Problem(file=file, field="endpoints", found=found, allowed=f"one endpoint on {type_}", advice=advice)]
-    )
+    allowed = f"one endpoint on {type_}"
+    raise InputError([Problem(file=file, field="endpoints", found=found, allowed=allowed, advice=advice)])
 
 
 def _best_on(endpoint: Endpoint, rows: tuple[CapacityRow, ...], *, table: CapacityTable, file: str) -> CapacityRow:
@@ -353,23 +340,12 @@ def _best_on(endpoint: Endpoint, rows: tuple[CapacityRow, ...], *, table: Capaci
     advice = "measure it there (tritonstack capacity bench)"
     if best is not None:
         advice += f", or change instance_type to {best.measurement.instance_type}, the cheapest that keeps the limit"
-    problem = Problem(
-        file=file,
-        field=f"endpoints: {endpoint.name}: instance_type",
-        found=found,
-        allowed=f"a row within {limit} ms",
-        advice=advice,
-    )
-    raise InputError([problem])
+    field, allowed = f"endpoints: {endpoint.name}: instance_type", f"a row within {limit} ms"
+    raise InputError([Problem(file=file, field=field, found=found, allowed=allowed, advice=advice)])
 
 
 def _unknown(option: str, found: str | None, names: Iterable[str], *, file: str | None = None) -> Problem:
-    known = sorted(names)
-    near = difflib.get_close_matches(found or "", known, n=1)
-    return Problem(
-        file=file,
-        field=option,
-        found=found or "",
-        allowed=", ".join(known),
-        advice=f"did you mean {near[0]}?" if near else "",
-    )
+    known, found = sorted(names), found or ""
+    near = difflib.get_close_matches(found, known, n=1)
+    advice = f"did you mean {near[0]}?" if near else ""
+    return Problem(file=file, field=option, found=found, allowed=", ".join(known), advice=advice)
