@@ -18,10 +18,8 @@ from tritonstack.engines.gpu_step import (
     EngineFailedError,
     build_engine,
     fetch_timing_cache,
-    file_of,
     keep_timing_cache,
     read_result,
-    refuse_changed,
 )
 from tritonstack.engines.plan import builder_for
 from tritonstack.errors import WorkFailedError
@@ -76,36 +74,15 @@ def test_a_result_with_another_field_is_read_or_refused(
 
 
 @pytest.mark.parametrize(
-    ("name", "capability", "taken"),
+    "found",
     [
-        ("NVIDIA A10G", "8.6", True),
-        ("NVIDIA A10G (nvidia-smi-stand-in)", None, True),
-        ("NVIDIA A10", "8.6", False),
-        ("NVIDIA A10G", "8.9", False),
-        ("Tesla T4", "7.5", False),
+        {"gpu": {"name": "NVIDIA A10G (nvidia-smi-stand-in)", "compute_capability": None, "driver": "1"}},
+        {"trtexec": {"tensorrt": "10.4", "stand_in": False}},
     ],
 )
-def test_only_the_planned_gpu_counts(
-    tmp_path_factory: pytest.TempPathFactory, name: str, capability: str | None, taken: bool
-) -> None:
-    content = {**GOOD, "gpu": {"name": name, "compute_capability": capability, "driver": "1"}}
-    folder = _folder(tmp_path_factory, json.dumps(content).encode())
-    if taken:
-        assert read_result(folder, planned=PLANNED, what="engine of m").gpu.name == name
-    else:
-        with pytest.raises(WorkFailedError, match=r"planned for A10G \(8\.6\)"):
-            read_result(folder, planned=PLANNED, what="engine of m")
-
-
-@pytest.mark.parametrize(("version", "taken"), [("10.4.0", True), ("10.4", True), ("10.40.0", False), ("11.4", False)])
-def test_only_a_planned_tensorrt_counts(tmp_path_factory: pytest.TempPathFactory, version: str, taken: bool) -> None:
-    content = {**GOOD, "trtexec": {**GOOD["trtexec"], "tensorrt": version}}
-    folder = _folder(tmp_path_factory, json.dumps(content).encode())
-    if taken:
-        assert read_result(folder, planned=PLANNED, what="engine of m").trtexec.tensorrt == version
-    else:
-        with pytest.raises(WorkFailedError, match=r"planned for 10\.4"):
-            read_result(folder, planned=PLANNED, what="engine of m")
+def test_a_machine_that_says_less_than_was_planned_counts(tmp_path: Path, found: dict[str, Any]) -> None:
+    (tmp_path / "result.json").write_text(json.dumps({**GOOD, **found}))
+    assert read_result(tmp_path, planned=PLANNED, what="engine of m").outcome == "built"
 
 
 def test_a_failed_step_is_told_with_phase_reason_and_last_lines(tmp_path: Path) -> None:
@@ -120,25 +97,6 @@ def test_a_huge_result_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_bytes(b" " * ((1 << 20) + 1))
     with pytest.raises(WorkFailedError, match="more than 1,048,576 bytes"):
         read_result(tmp_path, planned=PLANNED, what="engine of m")
-
-
-@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "/etc/passwd", "a\\b", "gone"])
-def test_a_file_is_one_of_the_folder_itself(tmp_path: Path, name: str) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a/b").write_text("")
-    files = {**GOOD["files"], "plan": {**RECORD, "name": name}}
-    (tmp_path / "result.json").write_text(json.dumps({**GOOD, "files": files}))
-    result = read_result(tmp_path, planned=PLANNED, what="engine of m")
-    with pytest.raises(WorkFailedError, match="there is no such file"):
-        file_of(result, "plan", tmp_path)
-
-
-def test_a_file_of_another_digest_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "result.json").write_text(json.dumps(GOOD))
-    (tmp_path / "model.plan").write_bytes(b"ptrt")
-    result = read_result(tmp_path, planned=PLANNED, what="engine of m")
-    with pytest.raises(WorkFailedError, match="4 bytes, and it wrote 4 with SHA-256 0000"):
-        refuse_changed(result, "plan", file_of(result, "plan", tmp_path))
 
 
 KEY = "timing-caches/a10g/10.4.0/timing.cache"

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,26 @@ def aws() -> Iterator[FakeAws]:
         yield running
 
 
+def manifest_for(content: bytes, *, dependency: Dependency = "none", **fields: Any) -> Manifest:
+    """The manifest of an archive of that content."""
+    sha256 = hashlib.sha256(content).hexdigest()
+    return Manifest(
+        name=NAME.model,
+        digest=NAME.digest,
+        description="A model.",
+        dependency=dependency,
+        archive=ArchiveEntry(file=str(NAME), bytes=len(content), sha256=sha256, tar_bytes=1, tar_sha256=sha256),
+        model=ModelEntry(name="bert", max_batch_size=8, inputs=(), outputs=()),
+        backends=("python",),
+        configs={},
+        adapters=Adapters(),
+        sample=SampleEntry(file="s.json", answer={}, tolerance=0),
+        figures={},
+        tools={},
+        **fields,
+    )
+
+
 def put(
     aws: FakeAws,
     place: Place,
@@ -59,23 +80,7 @@ def put(
     told: bytes | None = None,
 ) -> None:
     """An archive at a place, with a manifest; ``told``: the content that the manifest tells of."""
-    sha256 = hashlib.sha256(told or content).hexdigest()
-    entry = ArchiveEntry(file=str(NAME), bytes=len(content), sha256=sha256, tar_bytes=1, tar_sha256=sha256)
-    manifest = Manifest(
-        name=NAME.model,
-        digest=NAME.digest,
-        description="A model.",
-        dependency=dependency,
-        target=target,
-        archive=entry,
-        model=ModelEntry(name="bert", max_batch_size=8, inputs=(), outputs=()),
-        backends=("python",),
-        configs={},
-        adapters=Adapters(),
-        sample=SampleEntry(file="s.json", answer={}, tolerance=0),
-        figures={},
-        tools={},
-    )
+    manifest = manifest_for(told or content, dependency=dependency, target=target)
     aws.objects[place.manifest(NAME)] = manifest.to_json().encode()
     aws.objects[place.archive(NAME)] = content
     aws.metadata[place.archive(NAME)] = {"x-amz-meta-sha256": hashlib.sha256(content).hexdigest()}

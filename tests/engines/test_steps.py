@@ -184,16 +184,21 @@ def _link_plan(output: Path) -> None:
 def _name(name: str) -> Callable[[Path], None]:
     def change(output: Path) -> None:
         files = json.loads((output / "result.json").read_text())["files"]
-        (output.parent / "evil").write_bytes((output / "model.plan").read_bytes())
+        for place in (output.parent / "evil", output / "deep/plan"):
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes((output / "model.plan").read_bytes())
         _told(output, files={"plan": {**files["plan"], "name": name}})
 
     return change
 
 
+NO_FILES = ("../evil", "", ".", "..", "deep/plan", "/etc/passwd", "a\\b", "gone")
 CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "another GPU": (lambda o: _told(o, gpu={"name": "NVIDIA L4"}), "built on NVIDIA L4 .*planned for A10G"),
+    "a GPU of nearly that name": (lambda o: _told(o, gpu={"name": "NVIDIA A10"}), r"planned for A10G \(8\.6\)"),
     "another capability": (lambda o: _told(o, gpu={"compute_capability": "8.9"}), "compute capability 8.9"),
     "another TensorRT": (lambda o: _told(o, trtexec={"tensorrt": "10.5.0"}), r"TensorRT 10\.5\.0, planned for 10\.4"),
+    "a TensorRT that begins alike": (lambda o: _told(o, trtexec={"tensorrt": "10.40.0"}), r"planned for 10\.4"),
     "another release": (lambda o: _told(o, release="24.08"), r"Triton 24\.08, planned for 24\.09"),
     "a truncated plan": (_truncate, r"model\.plan is not what the engine step wrote: 21 bytes"),
     "a plan of the same size": (_swap, r"model\.plan is not what the engine step wrote"),
@@ -204,7 +209,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "a list": (_as_result("[]"), "holds no result"),
     "no files": (lambda o: _told(o, files=None), r"files: Input should be a valid dict"),
     "a link": (_link_plan, "and there is no such file"),
-    "a path": (_name("../evil"), "names '../evil' as its plan"),
+    **{f"the path {name!r}": (_name(name), "as its plan, and there is no such file") for name in NO_FILES},
     "a stand-in without its mark": (lambda o: _told(o, trtexec={"stand_in": True}), "no stand-in's mark"),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import zipfile
@@ -13,18 +12,17 @@ from pathlib import Path
 import pytest
 
 from tests.engines.prepare_way import A10G, T4, Way
-from tests.engines.test_prepare_plan import NAME
+from tests.engines.test_prepare_plan import NAME, manifest_for
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import places_in, source_of, write, write_double
-from tritonstack.adapters import Adapters
 from tritonstack.engines import stored_archives
 from tritonstack.engines.stored_archives import Place, copy_archive, source_of_digest, stored_manifest
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import inputs as digest_module
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.inputs import model_digest, zip_inputs
-from tritonstack.models.manifest import ArchiveEntry, ClientFileEntry, Manifest, ModelEntry, SampleEntry
+from tritonstack.models.manifest import ClientFileEntry, Manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.models.staging import Task, make_archive
 from tritonstack.naming import ArchiveName
@@ -199,25 +197,10 @@ SOURCE, TARGET = Place(endpoint="one", platform=T4), Place(endpoint="two", platf
 
 def put(way: Way, content: bytes, place: Place = SOURCE) -> Manifest:
     """An archive with a client file."""
-    sha256 = hashlib.sha256(content).hexdigest()
-    manifest = Manifest(
-        name=NAME.model,
-        digest=NAME.digest,
-        description="A model.",
-        dependency="none",
-        archive=ArchiveEntry(file=str(NAME), bytes=len(content), sha256=sha256, tar_bytes=1, tar_sha256=sha256),
-        model=ModelEntry(name="bert", max_batch_size=8, inputs=(), outputs=()),
-        backends=("python",),
-        configs={},
-        adapters=Adapters(),
-        sample=SampleEntry(file="s.json", answer={}, tolerance=0),
-        figures={},
-        tools={},
-        client_files={"labels.txt": ClientFileEntry(sha256="0" * 64, bytes=4)},
-    )
+    manifest = manifest_for(content, client_files={"labels.txt": ClientFileEntry(sha256="0" * 64, bytes=4)})
     way.bucket.put(place.client_file(NAME, "labels.txt"), b"one\n")
     way.bucket.put(place.manifest(NAME), manifest.to_json().encode())
-    way.bucket.put_once(place.archive(NAME), content, metadata={"sha256": sha256, "tar-bytes": "1"})
+    way.bucket.put_once(place.archive(NAME), content, metadata={"sha256": manifest.archive.sha256, "tar-bytes": "1"})
     return manifest
 
 
