@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.callers import Callers
+from tests.e2e.calls import Callers
 from tests.e2e.deployments import clock_ahead
 from tests.e2e.engines import T4, TINY_ENGINE, EngineProject
 from tests.e2e.project import PROGRAM
@@ -36,7 +36,6 @@ class Before:
 
     @classmethod
     def of(cls, engines: EngineProject) -> Before:
-        """As it is now."""
         return cls(
             archive=ArchiveName(model=MODEL, digest=engines.record(ENDPOINT, MODEL)),
             archives=engines.keys("endpoints/"),
@@ -46,7 +45,6 @@ class Before:
 
 
 def write(engines: EngineProject, *, more: str = "") -> None:
-    """The environment's file: one endpoint that serves one model."""
     engines.write({ENDPOINT: (T4, [MODEL])}, more=more)
 
 

@@ -77,7 +77,6 @@ class EngineProject:
 
     @property
     def bucket(self) -> str:
-        """The bucket's name."""
         return self._parameter(artifact_parameter(environment=self.name, value="bucket-name"))
 
     def builds(self, project: str = "project-name") -> list[dict[str, Any]]:
@@ -88,7 +87,6 @@ class EngineProject:
         return list(codebuild.batch_get_builds(ids=ids)["builds"]) if ids else []
 
     def processing_jobs(self) -> list[dict[str, Any]]:
-        """Every Processing job of the environment."""
         jobs = self.aws.client("sagemaker").list_processing_jobs(NameContains=f"{self.name}-engine-")
         return list(jobs["ProcessingJobSummaries"])
 
@@ -98,22 +96,18 @@ class EngineProject:
         return {row["Key"] for page in pages for row in page.get("Contents", [])}
 
     def record(self, endpoint: str, model: str) -> str:
-        """The digest that a release record names."""
         return self._parameter(f"/tritonstack/{self.name}/{endpoint}/{model}")
 
     def manifest(self, endpoint: str, platform: Platform, archive: ArchiveName) -> dict[str, Any]:
-        """The manifest of an archive in the bucket."""
         key = manifest_key(endpoint=endpoint, platform=platform, archive=archive)
         found: dict[str, Any] = json.loads(self.aws.client("s3").get_object(Bucket=self.bucket, Key=key)["Body"].read())
         return found
 
     def has(self, endpoint: str, platform: Platform, archive: ArchiveName) -> bool:
-        """Whether an archive is committed."""
         key = archive_key(endpoint=endpoint, platform=platform, archive=archive)
         return key in self.keys(key)
 
     def stack(self, name: str) -> dict[str, Any]:
-        """A stack as CloudFormation describes it."""
         found: dict[str, Any] = self.aws.client("cloudformation").describe_stacks(StackName=f"{self.name}-{name}")[
             "Stacks"
         ][0]
@@ -126,7 +120,6 @@ class EngineProject:
         return "\n".join(f"{row['LogicalResourceId']}: {row.get('ResourceStatusReason', '')}" for row in rows)
 
     def invoke(self, endpoint: str, model: str) -> list[float]:
-        """The model's answer to its sample request."""
         body = (TINY_ENGINE / "sample" / "request.json").read_bytes()
         archive = ArchiveName(model=model, digest=self.record(endpoint, model))
         answer = self.aws.client("sagemaker-runtime").invoke_endpoint(

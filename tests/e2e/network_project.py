@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tests.e2e.callers import Callers, digits_by_target
+from tests.e2e.calls import Callers, digits_by_target
 from tests.e2e.conftest import endpoint
 from tests.e2e.project import Project
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws
@@ -42,12 +42,10 @@ class Walled:
 
     @property
     def endpoint(self) -> str:
-        """The endpoint's name at SageMaker."""
         return f"{self.name}-{ENDPOINT}"
 
     @property
     def log_group(self) -> str:
-        """The endpoint's."""
         return f"/aws/sagemaker/Endpoints/{self.endpoint}"
 
     def write(
@@ -82,7 +80,6 @@ class Walled:
         return self.project.run("local", "deploy", self.name, "--concurrency", "2", expect=expect).stderr
 
     def make_boundary(self) -> None:
-        """The account's permissions boundary, unless it is there."""
         iam = self.aws.client("iam")
         document = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
         with suppress(iam.exceptions.EntityAlreadyExistsException):
@@ -119,7 +116,6 @@ class Walled:
         return {name: value for name, value in model.items() if name != "ResponseMetadata"}
 
     def zones_of(self, subnets: Sequence[str]) -> list[str]:
-        """The zones of subnets."""
         found = self.aws.client("ec2").describe_subnets(SubnetIds=list(subnets))["Subnets"]
         return sorted(each["AvailabilityZone"] for each in found)
 

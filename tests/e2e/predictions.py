@@ -54,9 +54,7 @@ class Seen:
 class Aws(Protocol):
     """Makes the clients of a local AWS."""
 
-    def client(self, service: str, /) -> Any:
-        """A boto3 client."""
-        ...
+    def client(self, service: str, /) -> Any: ...
 
 
 class Deployed:
@@ -112,7 +110,6 @@ class Deployed:
         )
 
     def _events(self, name: str) -> list[dict[str, Any]]:
-        """Every event of a stack, oldest first."""
         try:
             pages = self._aws.client("cloudformation").get_paginator("describe_stack_events").paginate(StackName=name)
             return [each for page in pages for each in page["StackEvents"]][::-1]

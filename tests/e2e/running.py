@@ -59,7 +59,6 @@ def remove_stacks(aws: LocalAws, *, but: str = "CDKToolkit") -> None:
 
 
 def local_aws_of(project: Project) -> LocalAws:
-    """The local AWS that the project runs."""
     record = json.loads((project.root / ".local" / "running.json").read_text())
     return LocalAws(
         emulator_port=record["emulator_port"],

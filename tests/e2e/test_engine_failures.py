@@ -68,7 +68,6 @@ def engines(served: EngineProject) -> EngineProject:
 
 @pytest.fixture
 def held(tmp_path: Path) -> tuple[Path, Path]:
-    """The file for which an export waits, and the one that tells that it began."""
     return tmp_path / "go", tmp_path / "started"
 
 

@@ -55,7 +55,6 @@ class LoadTests:
         )
 
     def executions(self) -> list[dict[str, Any]]:
-        """Of the state machine, newest first."""
         parameter = self.aws.client("ssm").get_parameter(Name="/tritonstack/loads/_load-test/state-machine-arn")
         machine = parameter["Parameter"]["Value"]
         found: list[dict[str, Any]] = self.aws.client("stepfunctions").list_executions(stateMachineArn=machine)[
@@ -88,7 +87,6 @@ class LoadTests:
         return names
 
     def objects(self, test: str) -> set[str]:
-        """What lies in the test's folder."""
         ssm, s3 = self.aws.client("ssm"), self.aws.client("s3")
         bucket = ssm.get_parameter(Name="/tritonstack/loads/_artifacts/bucket-name")["Parameter"]["Value"]
         prefix = f"load-tests/{test}/"

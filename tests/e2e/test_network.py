@@ -130,6 +130,5 @@ def test_destroying_leaves_what_is_retained_and_a_second_deployment_adopts_the_l
 
 
 def described_group(walled: Walled) -> dict[str, object]:
-    """The endpoint's log group."""
     [group] = walled.aws.client("logs").describe_log_groups(logGroupNamePrefix=walled.log_group)["logGroups"]
     return dict(group)

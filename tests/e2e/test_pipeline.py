@@ -108,7 +108,6 @@ class Execution:
     """A person who does what the pipeline would, action by action."""
 
     def __init__(self, checkout: Checkout, credentials: Mapping[str, str]) -> None:
-        """``credentials``: of builds."""
         self.checkout, self._credentials = checkout, credentials
         self.done: list[str] = []
         self.said: dict[str, str] = {}
@@ -204,7 +203,6 @@ def test_gates_are_run_after_what_they_look_at_and_before_the_approval(
 
 
 def builds_started(checkout: Checkout, environment: str) -> list[str]:
-    """The builds of an environment's own project."""
     name = f"/tritonstack/{environment}/_builds/project-name"
     project = checkout.aws.client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
     found: list[str] = checkout.aws.client("codebuild").list_builds_for_project(projectName=project)["ids"]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.callers import Callers
-from tests.e2e.calls import body
+from tests.e2e.calls import Callers, body
 from tests.e2e.engine_failures import same_answer, tritonstack, versions
 from tests.e2e.engines import T4, TINY_ENGINE, EngineProject
 from tests.e2e.project import Project
@@ -23,7 +22,6 @@ EXPORTED = "import pathlib\nwith pathlib.Path({path!r}).open('a') as told: told.
 
 
 def write(engines: EngineProject, platform: Platform) -> None:
-    """The environment's file with this release."""
     engines.write({ENDPOINT: (T4, [ENGINE, PLAIN])})
     path = engines.project.root / "environments" / f"{NAME}.yaml"
     path.write_text(path.read_text().replace(f'"{T4.release}"', f'"{platform.release}"'))
@@ -76,12 +74,10 @@ def test_every_digest_that_is_deployed_or_recorded_is_there_before_the_endpoint_
 
 
 def archive(engines: EngineProject, model: str) -> ArchiveName:
-    """What a model's release record names."""
     return ArchiveName(model=model, digest=engines.record(ENDPOINT, model))
 
 
 def described(aws: LocalAws) -> str:
-    """The endpoint's configuration."""
     name: str = aws.client("sagemaker").describe_endpoint(EndpointName=f"{NAME}-{ENDPOINT}")["EndpointConfigName"]
     return name
 

@@ -81,7 +81,6 @@ class Accounts:
         return self._of[base]
 
     def stop(self) -> None:
-        """End every emulator."""
         for each in self._of.values():
             each.aws.stop()
 

@@ -17,11 +17,10 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from tests.e2e.callers import PAUSE_SECONDS, Callers
-from tests.e2e.calls import invoke
+from tests.e2e.calls import PAUSE_SECONDS, Callers, invoke
 from tests.e2e.conftest import endpoint
+from tests.e2e.deployments import SHARE_ENOUGH, Deployment, Updated
 from tests.e2e.project import Project, environment_yaml
-from tests.e2e.rollouts import SHARE_ENOUGH, Deployment, Updated
 from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
 from tritonstack_local.aws import LocalAws
 
@@ -58,7 +57,6 @@ def checked(project: Project, local_aws: LocalAws) -> Iterator[CheckedProject]:
 
 
 def write(checked: CheckedProject, release: str, *, kind: str = "canary", container: str = "") -> None:
-    """The environment's file."""
     text = endpoint("checked", [checked.model]).replace("initial_instance_count: 1", "initial_instance_count: 2")
     rollout = f"rollout: {{{ROLLOUTS[kind]}, accept_multi_model: true, slowest_load_seconds: 60}}"
     settings = f"container: {{environment: {{RELEASE: {release}}}{container}}}"
@@ -68,7 +66,6 @@ def write(checked: CheckedProject, release: str, *, kind: str = "canary", contai
 
 @pytest.fixture
 def updated(checked: CheckedProject) -> Updated:
-    """Its endpoint."""
     return Updated(checked.aws, NAME, "checked")
 
 
@@ -86,7 +83,6 @@ class CountingCallers(Callers):
 
     @property
     def ended(self) -> int:
-        """Calls that were made."""
         return self.answered + len(self.failures)
 
 
@@ -131,12 +127,10 @@ def alarms(updated: Updated) -> dict[str, str]:
 
 
 def own_alarms(config: str | None) -> set[str]:
-    """The names of a config's alarms."""
     return {f"{config}-{kind}" for kind in KINDS}
 
 
 def states(updated: Updated, config: str | None) -> set[str]:
-    """The states of a config's alarms."""
     return {state for name, state in alarms(updated).items() if name in own_alarms(config)}
 
 
@@ -214,7 +208,6 @@ def watch_whole_endpoint(updated: Updated) -> str:
 
 
 def state(updated: Updated, alarm: str) -> str:
-    """The state of one alarm."""
     [found] = updated.aws.client("cloudwatch").describe_alarms(AlarmNames=[alarm])["MetricAlarms"]
     return str(found["StateValue"])
 

@@ -13,11 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.callers import Callers, digits_by_name, digits_by_target
-from tests.e2e.calls import target_model
+from tests.e2e.calls import Callers, digits_by_name, digits_by_target, target_model
 from tests.e2e.conftest import endpoint
+from tests.e2e.deployments import SHARE_ENOUGH, Deployment, Updated
 from tests.e2e.project import Project, environment_yaml
-from tests.e2e.rollouts import SHARE_ENOUGH, Deployment, Updated
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
@@ -27,7 +26,6 @@ RELEASE = "release_asked_for"
 
 
 def write(project: Project, release: str) -> None:
-    """The environment file with this Triton release."""
     rollout = (
         f"{{kind: canary, size_instances: 1, wait_seconds: {WAIT}, termination_wait_seconds: {TERMINATION}, "
         f"maximum_execution_minutes: 120, rollback_alarms: [{ALARM}], accept_multi_model: true}}"

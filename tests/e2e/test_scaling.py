@@ -61,7 +61,6 @@ def write(
 
 
 def live(checked: CheckedProject) -> tuple[str, int]:
-    """The live variant and its number of instances."""
     found = checked.aws.client("sagemaker").describe_endpoint(EndpointName=f"{NAME}-checked")
     [variant] = found["ProductionVariants"]
     return variant["VariantName"], variant["DesiredInstanceCount"]

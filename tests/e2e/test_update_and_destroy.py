@@ -8,8 +8,7 @@ from shutil import copytree
 
 import pytest
 
-from tests.e2e.callers import Callers
-from tests.e2e.calls import invoke, target_model
+from tests.e2e.calls import Callers, invoke, target_model
 from tests.e2e.conftest import endpoint
 from tests.e2e.network_project import ENDPOINT, Walled, created
 from tests.e2e.predictions import Deployed

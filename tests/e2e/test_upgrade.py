@@ -43,17 +43,14 @@ class Upgraded:
     aws: LocalAws
 
     def answer(self, target: str) -> float:
-        """What the model answers to 3."""
         client = self.aws.client("sagemaker-runtime")
         return invoke(client, endpoint=ENDPOINT, target=target, value=3.0, environment=NAME)
 
     @property
     def target(self) -> str:
-        """The archive that the release record names."""
         return target_model(self.aws, endpoint=ENDPOINT, model=MODEL, environment=NAME)
 
     def resources(self) -> dict[tuple[str, str], tuple[str, str]]:
-        """Stack and logical id → type and physical id."""
         cloudformation = self.aws.client("cloudformation")
         stacks = [one["StackName"] for one in cloudformation.describe_stacks()["Stacks"]]
         return {
@@ -88,7 +85,6 @@ class Upgraded:
         return target["ResourceId"].rpartition("/")[2], target["MaxCapacity"], tracked
 
     def log_days(self) -> int:
-        """How long the endpoint's log is kept."""
         prefix = f"/aws/sagemaker/Endpoints/{NAME}-{ENDPOINT}"
         [group] = self.aws.client("logs").describe_log_groups(logGroupNamePrefix=prefix)["logGroups"]
         return int(group["retentionInDays"])

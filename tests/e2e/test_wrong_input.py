@@ -38,21 +38,6 @@ def test_every_mistake_is_named_with_file_field_found_and_allowed(wrong: Project
     assert "Traceback" not in said
 
 
-def test_nothing_is_synthesised_from_a_wrong_environment(wrong: Project) -> None:
-    output = wrong.root / "cdk.out"
-    result = wrong.execute(
-        [str(REPOSITORY / ".envs/main/bin/python"), str(REPOSITORY / "app.py")],
-        expect=2,
-        variables={
-            "CDK_OUTDIR": str(output),
-            "CDK_CONTEXT_JSON": f'{{"environments-folder": "{wrong.root / "environments"}"}}',
-        },
-    )
-    assert "endpoints[0].instance_type" in result.stderr
-    assert "Traceback" not in result.stderr
-    assert not list(wrong.root.rglob("*.template.json"))
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

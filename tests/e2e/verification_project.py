@@ -36,12 +36,10 @@ class CheckedProject:
         self.project.write(f"environments/{self.name}.yaml", environment_yaml(name=self.name, endpoints=[text]))
 
     def deploy(self, *, expect: int = 0) -> CompletedProcess[str]:
-        """Deploy with the real command line."""
         return self.project.run("local", "deploy", self.name, expect=expect)
 
     @property
     def target(self) -> str:
-        """The TargetModel that the record names."""
         return target_model(self.aws, endpoint="checked", model=self.model, environment=self.name)
 
     def answer(self, value: float, *, target: str | None = None) -> float:
@@ -56,7 +54,6 @@ class CheckedProject:
 
     @property
     def loaded(self) -> set[str]:
-        """The TargetModels that are loaded."""
         name = f"{self.name}-checked"
         found = [one for one in self.aws.runtime_status()["endpoints"] if one["name"] == name]
         fleets = [fleet for one in found for fleet in one["fleets"] if fleet["serving"]]
@@ -64,13 +61,11 @@ class CheckedProject:
 
     @property
     def config(self) -> str:
-        """The config that the endpoint runs."""
         described = self.aws.client("sagemaker").describe_endpoint(EndpointName=f"{self.name}-checked")
         return str(described["EndpointConfigName"])
 
     @property
     def stack_status(self) -> str:
-        """The serving stack's status."""
         stacks = self.aws.client("cloudformation").describe_stacks(StackName=f"{self.name}-serving-checked")["Stacks"]
         return str(stacks[0]["StackStatus"])
 

@@ -18,7 +18,6 @@ PROVE = "tritonstack.models.staging.prove_sample"
 
 @pytest.fixture(scope="session")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
-    """A local AWS without endpoints."""
     running = Emulator(tmp_path_factory.mktemp("aws"), TRITONSTACK_FLEETS="none")
     yield running.wait_ready()
     assert running.stop() == 0, running.log.read_text()

@@ -63,7 +63,6 @@ class HereRunner:
     python: str = sys.executable
 
     def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
-        """Build one engine; see ``EngineRunner``."""
         output.mkdir(parents=True, exist_ok=True)
         set_output(job, str(output.resolve()))
         last: deque[str] = deque(maxlen=KEPT_LINES)
@@ -109,7 +108,6 @@ class Clients:
     attempts: int = 3
 
     def client(self, service_name: str, *, config: Any = None) -> Any:
-        """A boto3 client."""
         return boto3.client(
             service_name,
             endpoint_url=self.emulator.url,
@@ -129,7 +127,6 @@ class CountingRunner:
     before: Callable[[str], None] = lambda _name: None
 
     def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
-        """See ``EngineRunner``."""
         self.runs.append(name)
         self.before(name)
         self.inner.run(name=name, job=job, output=output, report=report)
@@ -187,27 +184,22 @@ class Way:
         self.parameter(builds_parameter(environment=self.name, value="processing-role-arn"), role)
 
     def parameter(self, name: str, value: str) -> None:
-        """Write an SSM parameter."""
         self.emulator.client("ssm").put_parameter(Name=name, Value=value, Type="String", Overwrite=True)
 
     @property
     def places(self) -> Places:
-        """Where the project's archives are built."""
         return Places(repositories=self.root / "model_repos", archives=self.root / "archives", exports=self.exports)
 
     @property
     def bucket(self) -> ArtifactBucket:
-        """The environment's bucket."""
         return ArtifactBucket(environment=self.name, session=Clients(self.emulator))
 
     def source(self, model: str) -> ArchiveSource:
-        """An archive of the project."""
         (source,) = (one for folder in self.places.repositories.iterdir() for one in archives_of(folder)
                      if one.name == model)  # fmt: skip
         return source
 
     def archive(self, model: str) -> ArchiveName:
-        """Its name."""
         return ArchiveName(model=model, digest=model_digest(self.source(model)))
 
     def order(self, *models: str, endpoint: str = "one", platform: Platform = A10G, **more: Any) -> Order:
@@ -235,7 +227,6 @@ class Way:
         return order.model_copy(update=more)
 
     def preparation(self, *orders: Order, runner_for: RunnerFor | None = None) -> Preparation:
-        """A run over some orders."""
         places, bucket = self.places, self.bucket
         (self.root / "inputs").mkdir(exist_ok=True)
 
@@ -272,23 +263,19 @@ class Way:
         return self.preparation(*orders, runner_for=self.here).run()
 
     def run(self, *orders: Order, runner_for: RunnerFor | None = None) -> PrepareSummary:
-        """Prepare some orders."""
         self.stop.clear()
         return self.preparation(*orders, runner_for=runner_for).run()
 
     def keys(self, prefix: str = "") -> list[str]:
-        """The keys in the bucket."""
         return sorted(str(row["Key"]) for row in self.bucket.keys(prefix))
 
     def builds(self) -> Sequence[str]:
-        """The builds of the engine project."""
         found: Sequence[str] = self.emulator.client("codebuild").list_builds_for_project(
             projectName=f"{self.name}-engines"
         )["ids"]
         return found
 
     def jobs(self) -> Sequence[dict[str, Any]]:
-        """The Processing jobs of the environment."""
         found: Sequence[dict[str, Any]] = self.emulator.client("sagemaker").list_processing_jobs(
             NameContains=f"{self.name}-engine-"
         )["ProcessingJobSummaries"]

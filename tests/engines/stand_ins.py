@@ -113,7 +113,6 @@ class Step:
 
     @property
     def output(self) -> Path:
-        """Where the step leaves its files."""
         return self.folder / "output"
 
     def start(self, python: str = sys.executable, **variables: str) -> subprocess.Popen[str]:
@@ -126,14 +125,12 @@ class Step:
         )  # fmt: skip
 
     def run(self, python: str = sys.executable, **variables: str) -> tuple[int, str]:
-        """Its exit status and log."""
         with self.start(python, **variables) as child:
             log, _ = child.communicate(timeout=120)
         return child.returncode, log
 
     @property
     def result(self) -> dict[str, Any]:
-        """The result it left."""
         found: dict[str, Any] = json.loads((self.output / "result.json").read_text())
         return found
 

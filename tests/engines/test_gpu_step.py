@@ -104,7 +104,6 @@ KEY = "timing-caches/a10g/10.4.0/timing.cache"
 
 @pytest.fixture
 def aws() -> Iterator[FakeAws]:
-    """A bucket."""
     with fake_aws.running() as running:
         yield running
 
@@ -114,14 +113,12 @@ def bucket(aws: FakeAws) -> ArtifactBucket:
 
 
 def job(folder: Path, *, cache: str | None = "timing.cache", tensorrt: tuple[str, ...] = ("10.4",)) -> Path:
-    """A job's folder."""
     folder.mkdir(parents=True)
     (folder / "job.json").write_text(json.dumps({"timing_cache": cache, "tensorrt": list(tensorrt)}))
     return folder
 
 
 def output(folder: Path, content: bytes | None, *, tensorrt: str = "10.4.0") -> Path:
-    """What a step left."""
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, Any] = {}
     if content is not None:
@@ -210,11 +207,9 @@ class Refusing:
     """A runner whose TensorRT does not read its cache, in the given words."""
 
     def __init__(self, *, says: str) -> None:
-        """``says``: the line of the log."""
         self.says, self.caches = says, list[bool]()
 
     def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
-        """See ``EngineRunner``."""
         report(name)
         self.caches.append((job / "timing.cache").exists())
         if self.caches[-1]:

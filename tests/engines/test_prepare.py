@@ -61,20 +61,6 @@ def test_an_engine_is_built_once_for_a_platform_copied_to_its_other_endpoints_an
     assert len(way.runs) == 2
 
 
-def test_what_depends_on_nothing_is_copied_to_any_platform_with_its_client_files(way: Way) -> None:
-    folder = way.places.folder("double")
-    (folder / "labels.txt").write_text("zero\n")
-    with (folder / "recipe.yaml").open("a") as recipe:
-        recipe.write("client_files: [labels.txt]\n")
-    way.run_here(way.order("double"))
-    assert str(way.run_here(way.order("double", platform=T4))) == "1 copied"
-    name = way.archive("double")
-    assert way.bucket.read(ONE_T4.client_file(name, "labels.txt")) == b"zero\n"
-    here, there = (way.bucket.look(place.archive(name)) for place in (ONE, ONE_T4))
-    assert here is not None
-    assert here == there, "size and metadata"
-
-
 def test_copies_of_a_model_share_one_engine(way: Way) -> None:
     recipe = way.places.folder("tiny-engine") / "recipe.yaml"
     recipe.write_text(recipe.read_text() + "copies: 3\n")
@@ -146,19 +132,6 @@ def test_a_run_that_is_stopped_without_a_failure_is_no_success(way: Way) -> None
     assert (stopped.value.failures, stopped.value.exit_code) == ((), 1)
 
 
-def test_a_run_after_a_failure_goes_on_where_it_stopped(way: Way) -> None:
-    failing = [True]
-
-    def once(_name: str) -> None:
-        if failing.pop() if failing else False:
-            raise EngineFailedError(reason="no machine is free")
-
-    way.before_run = once
-    with pytest.raises(PrepareFailedError, match="no machine is free"):
-        way.run_here(way.order("tiny-engine"))
-    assert str(way.run_here(way.order("tiny-engine"))).startswith("1 built")
-
-
 def test_what_was_built_and_not_committed_is_committed_without_another_build(way: Way) -> None:
     way.run_here(way.order("tiny-engine"))
     way.bucket.delete(way.keys())
@@ -204,21 +177,6 @@ def test_a_recorded_digest_is_built_for_a_new_platform_from_its_kept_inputs(way:
     recorded = OrderedArchive(model=old.model, digest=old.digest)
     summary = way.run_here(way.order(archives=(recorded,)))
     assert [(item.name, item.outcome) for item in summary.archives] == [(old, "built")]
-
-
-def test_a_recorded_digest_without_engine_is_copied_by_what_its_manifest_says(way: Way) -> None:
-    way.run_here(way.order("double"))
-    old = way.archive("double")
-    shutil.rmtree(way.places.folder("double"))
-    recorded = OrderedArchive(model=old.model, digest=old.digest)
-    assert str(way.run_here(way.order(platform=T4, archives=(recorded,)))) == "1 copied"
-
-
-def test_a_digest_that_nobody_kept_is_refused_by_its_name(way: Way) -> None:
-    lost = OrderedArchive(model="double", digest="0" * 16)
-    with pytest.raises(PrepareFailedError, match=r"no inputs/0000000000000000\.zip") as failed:
-        way.run_here(way.order("double", archives=(lost, *way.order("double").archives)))
-    assert str(failed.value.summary) == "1 built"
 
 
 def test_two_runs_at_once_leave_one_archive_whose_manifest_is_its_own(

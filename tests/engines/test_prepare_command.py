@@ -58,12 +58,10 @@ def shell(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def prepare(*arguments: str) -> Result:
-    """Run the command."""
     return CliRunner().invoke(root, ["prepare", *arguments])
 
 
 def put_order(way: Way, *models: str) -> str:
-    """An order in the bucket; its URL."""
     way.bucket.put("staging/orders/1.json", way.order(*models).to_json().encode())
     return f"s3://{way.name}/staging/orders/1.json"
 

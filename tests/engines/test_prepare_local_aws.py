@@ -38,7 +38,6 @@ class Faults:
     """Asks the local AWS for faults."""
 
     def __init__(self, emulator: Emulator) -> None:
-        """``emulator``: the local AWS."""
         self._port = emulator.port
 
     def ask(self, verb: str, fault: dict[str, Any] | None = None) -> None:

@@ -45,13 +45,11 @@ PYTHON_312 = Platform(release="25.04", gpu="t4")
 
 @pytest.fixture
 def aws() -> Iterator[FakeAws]:
-    """A bucket."""
     with fake_aws.running() as running:
         yield running
 
 
 def manifest_for(content: bytes, *, dependency: Dependency = "none", **fields: Any) -> Manifest:
-    """The manifest of an archive of that content."""
     sha256 = hashlib.sha256(content).hexdigest()
     return Manifest(
         name=NAME.model,
@@ -89,7 +87,6 @@ def put(
 def order(
     dependency: Dependency | None, *, endpoint: str = "here", platform: Platform = T4, name: ArchiveName = NAME
 ) -> Order:
-    """An order of one archive."""
     return Order(
         schema=1,
         environment="dev",
@@ -119,14 +116,12 @@ def planned(aws: FakeAws, source: ArchiveSource, *orders: Order, local: bool = F
 
 
 def kind(plan: PreparationPlan) -> str:
-    """What the plan has."""
     counts = {"there": plan.there, "copy": plan.copies, "build": plan.builds, "refused": plan.refused}
     (only,) = (name for name, found in counts.items() if found)
     return only
 
 
 def other(platform: Platform, endpoint: str = "other") -> Place:
-    """A place of another endpoint."""
     return Place(endpoint=endpoint, platform=platform)
 
 

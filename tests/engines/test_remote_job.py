@@ -21,14 +21,12 @@ OUTPUT = "staging/jobs/run/output/"
 
 @pytest.fixture
 def aws() -> Iterator[FakeAws]:
-    """A bucket."""
     with fake_aws.running() as running:
         yield running
 
 
 @pytest.fixture
 def staged(aws: FakeAws) -> StagedJob:
-    """A run's place."""
     return StagedJob(bucket=ArtifactBucket(environment="dev", session=aws), run="run")
 
 
@@ -87,7 +85,6 @@ class BreakingOff:
     """An S3 client whose first downloads break off after some bytes."""
 
     def __init__(self, client: Any, *, times: int) -> None:
-        """``times``: how many do."""
         self._client, self.times = client, times
 
     def __getattr__(self, name: str) -> Any:

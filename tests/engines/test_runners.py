@@ -98,11 +98,9 @@ class Remote:
 
     @property
     def status(self) -> str:
-        """How it ended."""
         return str(self.described().get("buildStatus") or self.described()["ProcessingJobStatus"])
 
     def is_hanging(self) -> bool:
-        """Whether its step has begun."""
         logs = self.way.emulator.client("logs")
         if self.kind == "codebuild":
             where = self.described()["logs"]
@@ -123,7 +121,6 @@ class Remote:
 
 @pytest.fixture(params=["codebuild", "processing"])
 def remote(request: pytest.FixtureRequest, way: Way) -> Remote:
-    """A runner of each service."""
     way.make_builds()
     return Remote(way, request.param, threading.Event())
 
@@ -132,7 +129,6 @@ class WhenHanging:
     """A report that does something once, as soon as the step hangs."""
 
     def __init__(self, remote: Remote, act: Callable[[], object]) -> None:
-        """``act``: what is done."""
         self._remote, self._act, self._done = remote, act, False
 
     def __call__(self, text: str) -> None:

@@ -33,7 +33,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> TinyProject:
 
 @pytest.fixture
 def work(project: TinyProject, tmp_path: Path) -> EngineWork:
-    """The archive after the export step."""
     return project.export_step(tmp_path / "work")
 
 

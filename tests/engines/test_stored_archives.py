@@ -51,7 +51,6 @@ class Project:
 
     @property
     def folder(self) -> Path:
-        """The model folder."""
         return self.root / "model_repos/double"
 
     def publish(self, source: ArchiveSource | None = None) -> str:
@@ -63,7 +62,6 @@ class Project:
         return digest
 
     def read(self, digest: str, choice: BuildChoice | None = None) -> ArchiveSource:
-        """The source of a digest."""
         work = self.root / "work"
         work.mkdir(exist_ok=True)
         return source_of_digest(

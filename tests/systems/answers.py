@@ -177,7 +177,6 @@ def _stand_ins(fleet: Mapping[str, Any], manifest: Manifest) -> list[str]:
 
 
 def printed(rows: Iterable[Mapping[str, Any]]) -> str:
-    """The rows as a table for a log."""
     table = Table(title="What each published system answered", title_justify="left", show_lines=False)
     for column in ("endpoint/model", "backend", "what stood in for it", "engine built by"):
         table.add_column(column, no_wrap=column in ("endpoint/model", "engine built by"))

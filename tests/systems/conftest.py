@@ -59,7 +59,6 @@ THREADS = "{thread_count: 16, buffer_manager_thread_count: 4}"
 
 
 def environment(name: str, *endpoints: str, size: str = "tiny") -> str:
-    """An environment file with random weights."""
     return HEAD.format(name=name, size=size).lstrip() + "".join(text.lstrip("\n") for text in endpoints)
 
 
@@ -72,7 +71,6 @@ def endpoint(
     container: str = "{}",
     local: str = "{}",
 ) -> str:
-    """One endpoint of an environment file."""
     return ENDPOINT.format(
         name=name,
         mode=mode,

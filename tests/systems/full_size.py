@@ -130,7 +130,6 @@ def measured(source: ArchiveSource, *, places: Places) -> list[Row]:
 
 
 def show(rows: Sequence[Row], *, own: int) -> None:
-    """Print the table."""
     table = Table("archive", "step", title="Full size, random weights", title_justify="left", box=None)
     for heading in ("seconds", "peak GiB", "archive bytes"):
         table.add_column(heading, justify="right")

@@ -63,7 +63,6 @@ def sample(model: str) -> tuple[Any, list[int]]:
 
 
 def labels(folder: Path) -> list[int]:
-    """The digits in a sample's answer."""
     answer = json.loads((folder / "answer.json").read_text())
     return next(output["data"] for output in answer["outputs"] if output["datatype"] == "INT64")
 

@@ -171,7 +171,6 @@ def test_the_endpoint_is_not_reachable_but_through_loopback(deployed: LocalAws) 
 
 
 def loaded_models(aws: LocalAws, endpoint: str) -> set[str]:
-    """The TargetModels that an endpoint's fleet has loaded."""
     found = next(item for item in aws.runtime_status()["endpoints"] if item["name"] == endpoint)
     return {model["target_model"] for fleet in found["fleets"] for model in fleet["models"]}
 
