@@ -66,7 +66,6 @@ def test_keys_and_parameters_are_spelt_as_documented() -> None:
     assert naming.artifact_parameter(environment="dev", value="key-arn") == "/tritonstack/dev/_artifacts/key-arn"
     assert naming.builds_parameter(environment="dev", value="project-name") == "/tritonstack/dev/_builds/project-name"
     assert naming.order_key(order="1a") == "staging/orders/1a.json"
-    assert naming.wait_key(order="1a") == "staging/waits/1a.json"
     assert naming.job_prefix(run="1a") == "staging/jobs/1a/"
     assert naming.timing_cache_key(gpu="T4", tensorrt="10.4.0") == "timing-caches/t4/10.4.0/timing.cache"
     assert naming.endpoint_name(environment="dev", endpoint="vision") == "dev-vision"

@@ -157,11 +157,6 @@ def order_key(*, order: str) -> str:
     return f"staging/orders/{order}.json"
 
 
-def wait_key(*, order: str) -> str:
-    """The key of the wait that an order's end signals; the build itself may not read it."""
-    return f"staging/waits/{order}.json"
-
-
 def job_prefix(*, run: str) -> str:
     """Where one engine's job and its output lie between the phases of a build, with a trailing slash."""
     return f"staging/jobs/{run}/"

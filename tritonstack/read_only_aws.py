@@ -148,11 +148,9 @@ class ReadOnlyCalls:
         client = self.client(service, region=region)
         try:
             answer: dict[str, Any] = getattr(client, operation)(**request)
-        except ClientError as error:
-            if code_of(error) in absent:
+        except (BotoCoreError, ClientError) as error:
+            if isinstance(error, ClientError) and code_of(error) in absent:
                 return None
-            raise not_known(error, service, _api_name(client, operation)) from error
-        except BotoCoreError as error:
             raise not_known(error, service, _api_name(client, operation)) from error
         return answer
 
@@ -160,10 +158,8 @@ class ReadOnlyCalls:
         """As ``ask``, for operations without an error code for an absent resource."""
         return self.ask(service, operation, region=region, **request) or {}
 
-    def pages(
-        self, service: str, operation: str, rows: str, *, absent: tuple[str, ...] = (), **request: Any
-    ) -> Iterator[Any]:
-        """The rows of every page; ``rows`` is their member in the response. None for an error code in ``absent``.
+    def pages(self, service: str, operation: str, rows: str, **request: Any) -> Iterator[Any]:
+        """The rows of every page; ``rows`` is their member in the response.
 
         Raises:
             NotKnownError: as ``ask``, also after some pages.
@@ -172,10 +168,7 @@ class ReadOnlyCalls:
         try:
             for page in client.get_paginator(operation).paginate(**request):
                 yield from page.get(rows, ())
-        except ClientError as error:
-            if code_of(error) not in absent:
-                raise not_known(error, service, _api_name(client, operation)) from error
-        except BotoCoreError as error:
+        except (BotoCoreError, ClientError) as error:
             raise not_known(error, service, _api_name(client, operation)) from error
 
     def _watch(self, service: str) -> Any:

@@ -51,17 +51,8 @@ class LoadTimes:
         return sum(found) if found else None
 
 
-def load_times(
-    session: Session, *, endpoint_name: str, variants: list[str], now: Callable[[], float] = time.time
-) -> LoadTimes:
-    """The slowest download and load of an endpoint's variants. A refusal of CloudWatch becomes ``problem``.
-
-    Args:
-        session: makes the client of CloudWatch.
-        endpoint_name: the endpoint's name at SageMaker.
-        variants: the names of its production variants.
-        now: seconds since 1970.
-    """
+def load_times(session: Session, *, endpoint_name: str, variants: list[str]) -> LoadTimes:
+    """The slowest download and load of an endpoint's variants. A refusal of CloudWatch becomes ``problem``."""
     series = [
         Series.of(f"{key}{number}", name, _metric(name, endpoint_name=endpoint_name, variant=variant))
         for number, variant in enumerate(variants)
@@ -69,7 +60,7 @@ def load_times(
     ]
     if not series:
         return LoadTimes()
-    end = now()
+    end = time.time()
     try:
         pages = (
             session.client("cloudwatch")

@@ -86,20 +86,19 @@ def read_snapshots(folder: Path) -> Snapshots:
     return _snapshots(texts, place=str(folder))
 
 
-def read_snapshots_at(ref: str, *, repository: Path, folder: str = FOLDER) -> tuple[str, Snapshots]:
+def read_snapshots_at(ref: str, *, repository: Path) -> tuple[str, Snapshots]:
     """The commit where HEAD left ``ref`` (the merge base), and the snapshots committed there.
 
     Args:
         ref: a branch, tag or commit: ``origin/main``.
-        repository: the repository's root, or a folder in it that holds ``folder``.
-        folder: the snapshots' folder.
+        repository: the repository's root, or a folder in it that holds the snapshots' folder.
 
     Raises:
         InputError: no repository, an unknown ref, a shallow clone that ends before the merge base, no snapshots there.
     """
     commit = merge_base(ref, repository=repository)
-    found = snapshots_at(commit, repository=repository, folder=folder)
-    return commit, found or _snapshots({}, place=f"{commit[:12]}:{folder}")
+    found = snapshots_at(commit, repository=repository, folder=FOLDER)
+    return commit, found or _snapshots({}, place=f"{commit[:12]}:{FOLDER}")
 
 
 def snapshots_at(commit: str, *, repository: Path, folder: str) -> Snapshots | None:
