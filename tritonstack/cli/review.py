@@ -27,7 +27,7 @@ from tritonstack.review.report import Base, Known, report_of
 from tritonstack.review.snapshot import NOTHING, Snapshots, joined, without
 from tritonstack.review.stored import read_snapshots_at, snapshots_at
 from tritonstack.review.views.annotations import annotations_of, commands_of
-from tritonstack.review.views.markdown import LIMIT, WHOLE, markdown
+from tritonstack.review.views.markdown import WHOLE, markdown
 from tritonstack.review.views.pages import show, show_costs
 from tritonstack.review.views.wording import match_groups
 
@@ -189,7 +189,9 @@ def command(
     project = project_folder()
     if costs is not None:
         given = {"--base": base, "--json": as_json, "--markdown": as_markdown, "--html": as_html, "--fail-on": fail_on}
-        _refuse_beside_costs([name for name, value in given.items() if value is not None])
+        if beside := ", ".join(name for name, value in given.items() if value is not None):
+            advice = "Leave --costs out: every report of a change has the table."
+            raise InputError([Problem(field="--costs", found=beside, allowed="--no-synth alone", advice=advice)])
         _show_costs(costs, project, assembly)
         return 0
     with Steps().step("review") as step:
@@ -206,7 +208,7 @@ def command(
     if as_json is not None:
         write_text(as_json, document.text())
     if as_markdown is not None:
-        write_text(as_markdown, markdown(document, limit=LIMIT, whole=whole))
+        write_text(as_markdown, markdown(document, whole=whole))
     if as_html is not None:
         from tritonstack.review.views.pages import page  # noqa: PLC0415 - Jinja is loaded for a page alone
 
@@ -225,14 +227,6 @@ def command(
     return 1 if matches else 0
 
 
-def _refuse_beside_costs(options: Sequence[str]) -> None:
-    if options:
-        advice = "Leave --costs out: every report of a change has the table."
-        raise InputError(
-            [Problem(field="--costs", found=", ".join(options), allowed="--no-synth alone", advice=advice)]
-        )
-
-
 def _show_costs(name: str, project: Path, assembly: Path | None) -> None:
     """Print the cost table of an environment, or of every one."""
     with Steps().step("costs") as step:
@@ -243,16 +237,8 @@ def _show_costs(name: str, project: Path, assembly: Path | None) -> None:
             else read_assembly(assembly).environments
         )
         if name not in {EVERY, *environments}:
-            raise InputError(
-                [
-                    Problem(
-                        field="--costs",
-                        found=name,
-                        allowed=", ".join(environments),
-                        advice="Name one of them, or none.",
-                    )
-                ]
-            )
+            allowed, advice = ", ".join(environments), "Name one of them, or none."
+            raise InputError([Problem(field="--costs", found=name, allowed=allowed, advice=advice)])
         step.end_with(f"{len(environments)} environments" if name == EVERY else name)
     for each in environments.values() if name == EVERY else (environments[name],):
         table = table_of(each, book=prices_of(each.name, base=None, project=project).after)

@@ -265,7 +265,6 @@ class CostChange:
         endpoint: its SageMaker name, after the change or before it for a removed one.
         before: None for a new endpoint.
         after: None for a removed one.
-        during: at most, while the deployment runs both fleets; None where it runs no second one.
         sentences: what changes, and why a part is unknown.
     """
 
@@ -273,7 +272,6 @@ class CostChange:
     endpoint: str
     before: EndpointCost | None
     after: EndpointCost | None
-    during: Amount | None
     sentences: tuple[str, ...]
 
     @property
@@ -343,7 +341,6 @@ def cost_changes(
                 endpoint=present.endpoint,
                 before=was,
                 after=now,
-                during=during,
                 sentences=tuple(_sentences(present.endpoint, was, now, during, moves)),
             )
         )

@@ -159,7 +159,6 @@ class ModelChange:
 
     Attributes:
         size: of the archive after the change; of a removed model, of the one before.
-        rebuilt_for_platform: whether the platform alone makes it another archive; None where that is unknown.
     """
 
     kind: ModelKind
@@ -169,7 +168,6 @@ class ModelChange:
     before: str | None
     after: str | None
     size: ArchiveSize
-    rebuilt_for_platform: bool | None
     sentence: str
 
     @property
@@ -233,7 +231,6 @@ def _change(
     size = sizes.size(model, digest, endpoint=side.endpoint, platform=side.platform)
     archive = f"{digest}, {size_text(size)}"
     of = f"{model} of {side.endpoint}"
-    moves: bool | None = False
     if before is None:
         kind, sentence = ModelKind.ADDED, f"{of} is added ({archive})."
     elif after is None:
@@ -254,8 +251,8 @@ def _change(
             sentence = f"{of} is {kind.value}{back}: {before} → {after} ({size_text(size)}{size_before})."
         if platforms is not None:
             known = sizes.dependency(model, digest, endpoint=side.endpoint, platform=side.platform)
-            moves = _rebuilt(known or dependencies.get(model), *platforms)
-            sentence += f" It moves from {platforms[0]} to {platforms[1]}: {_MOVES[moves]}."
+            moves = _MOVES[_rebuilt(known or dependencies.get(model), *platforms)]
+            sentence += f" It moves from {platforms[0]} to {platforms[1]}: {moves}."
     return ModelChange(
         kind=kind,
         stack=side.stack,
@@ -264,7 +261,6 @@ def _change(
         before=before,
         after=after,
         size=size,
-        rebuilt_for_platform=moves,
         sentence=sentence,
     )
 

@@ -107,8 +107,11 @@ def snapshots_at(commit: str, *, repository: Path, folder: str) -> Snapshots | N
     Raises:
         InputError: a file there is no snapshot.
     """
-    texts = files_at(commit, folder, repository=repository, ending=".json")
-    return _snapshots(texts, place=f"{commit[:12]}:{folder}") if texts else None
+    listed = _git(["ls-tree", "-r", "-z", "--name-only", commit, "--", f"{folder}/"], repository).decode()
+    names = sorted(name for name in listed.split("\0") if name.endswith(".json"))
+    texts = contents_of([(commit, name) for name in names], repository=repository)
+    there = {name.removeprefix(f"{folder}/"): text for name, text in zip(names, texts, strict=True) if text is not None}
+    return _snapshots(there, place=f"{commit[:12]}:{folder}") if there else None
 
 
 def _snapshots(texts: Mapping[str, str], *, place: str) -> Snapshots:
@@ -196,17 +199,6 @@ def merge_base(ref: str, *, repository: Path) -> str:
             "this clone is shallow: `git fetch --unshallow` (in CI: a checkout of the whole history, `fetch-depth: 0`)"
         )
     raise InputError([Problem(field="--base", found=found, allowed=allowed, advice=advice)])
-
-
-def files_at(commit: str, folder: str, *, repository: Path, ending: str) -> dict[str, str]:
-    """Path in ``folder`` → text, of every file there with an ending, sorted; empty where the commit has no folder.
-
-    ``folder`` is named from ``repository``, which is the repository's root or a folder inside.
-    """
-    listed = _git(["ls-tree", "-r", "-z", "--name-only", commit, "--", f"{folder}/"], repository).decode()
-    names = sorted(name for name in listed.split("\0") if name.endswith(ending))
-    texts = contents_of([(commit, name) for name in names], repository=repository)
-    return {name.removeprefix(f"{folder}/"): text for name, text in zip(names, texts, strict=True) if text is not None}
 
 
 def commits_of(commit: str, path: str, *, repository: Path, most: int) -> tuple[str, ...]:

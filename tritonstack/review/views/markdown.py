@@ -67,10 +67,10 @@ class Block:
     rank: int = _LAST
 
 
-def markdown(document: ReviewDocument, *, limit: int = LIMIT, whole: str = WHOLE) -> str:
-    """The report, of at most ``limit`` characters in UTF-16. ``whole``: where all of it is, after "All of it is"."""
+def markdown(document: ReviewDocument, *, whole: str = WHOLE) -> str:
+    """The report, of at most ``LIMIT`` characters in UTF-16. ``whole``: where all of it is, after "All of it is"."""
     blocks = [*_head(document), *(one for each in document.environments for one in _environment(each))]
-    return _cut(blocks, limit, whole)
+    return _cut(blocks, whole)
 
 
 def _head(document: ReviewDocument) -> Iterator[Block]:
@@ -225,7 +225,7 @@ def _units(value: str) -> int:
     return len(value.encode("utf-16-le")) // 2
 
 
-def _cut(blocks: list[Block], limit: int, whole: str) -> str:
+def _cut(blocks: list[Block], whole: str) -> str:
     texts = [each.text.rstrip("\n") + "\n" for each in blocks]
     size = sum(_units(each) + 1 for each in texts) - 1
     cut: list[str] = []
@@ -239,7 +239,7 @@ def _cut(blocks: list[Block], limit: int, whole: str) -> str:
         return f"\n**Cut, for a comment takes {LIMIT:,} characters.** Left out: {listed}{rest}. All of it is {whole}.\n"
 
     def too_long() -> bool:
-        return size > limit or size + _units(end()) > limit
+        return size > LIMIT or size + _units(end()) > LIMIT
 
     order = [number for number, each in enumerate(blocks) if each.short is not None]
     for number in sorted(order, key=lambda number: (blocks[number].rank, -number)):
