@@ -68,10 +68,6 @@ def test_each_account_is_bootstrapped_once_and_others_trust_the_pipelines(projec
     ]
     assert other[other.index("--custom-permissions-boundary") + 1] == "team/bound"
     assert printed.rstrip().endswith("npx cdk deploy -c pipeline=true pipeline")
-
-
-def test_the_policies_that_the_lines_name_are_written(project: Path) -> None:
-    printed = run("--policies", str(project / "policies")).output
     named = [line.rpartition("file://")[2] for line in printed.splitlines() if "create-policy" in line]
     assert sorted(named) == sorted(map(str, (project / "policies").iterdir()))
     assert all(len(Path(name).read_text()) < 6144 for name in named), "IAM's limit of a managed policy"

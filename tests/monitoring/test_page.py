@@ -71,6 +71,7 @@ def test_every_graph_of_the_definition_is_on_the_page_once() -> None:
 
 def test_the_page_loads_nothing_and_runs_nothing() -> None:
     text = drawn()
+    assert '<meta http-equiv="refresh" content="60">' in drawn(refresh_seconds=60), "only a served page is loaded anew"
     for tag, attributes in Tags(text).found:
         assert tag not in {"script", "link", "img", "iframe", "object"}
         assert not {"src", "href", "srcset"} & set(attributes)
@@ -105,11 +106,6 @@ def test_a_graph_without_data_says_why(key: str, local: bool, words: str) -> Non
     assert "<svg" not in found
 
 
-def test_only_a_served_page_is_loaded_anew() -> None:
-    assert "http-equiv" not in drawn()
-    assert '<meta http-equiv="refresh" content="60">' in drawn(refresh_seconds=60)
-
-
 def test_alarms_that_are_on_come_first_with_what_they_say() -> None:
     states = tuple(
         AlarmState(name=name, state=state, description='says "so" <b>')
@@ -126,42 +122,26 @@ def test_alarms_that_are_on_come_first_with_what_they_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runbook", "link"),
-    [
-        ("https://git/x.md#latency", '<a href="https://git/x.md#latency">a: OK</a>'),
-        ("docs/x.md#latency", ">a: OK</li>"),
-    ],
+    ("address", "link"), [("https://git/x.md", '<a href="https://git/x.md#p">a: OK</a>'), ("docs/x.md", ">a: OK</li>")]
 )
-def test_an_alarm_leads_to_its_runbook_where_that_has_an_address(runbook: str, link: str) -> None:
-    state = AlarmState(name="a", state="OK", description=f"dev-digits: slow. Runbook: {runbook}")
+def test_an_alarm_leads_to_its_runbook_where_that_has_an_address(address: str, link: str) -> None:
+    state = AlarmState(name="a", state="OK", description=f"dev-digits: slow. Runbook: {address}#p")
     assert link in drawn(alarms=(state,))
 
 
-# One plot.
-
-
-def test_periods_without_data_are_a_gap() -> None:
+def test_periods_without_data_are_a_gap_and_percent_reaches_to_a_hundred_whatever_the_values() -> None:
     whole = points(1, 2, 3, 4, 5, 6)
     text = plot(graph(), {"first": [*whole[:2], *whole[4:]], "second": [whole[3]]}, HOUR)
-    assert text.count("<polyline") == 2
-    assert text.count("<circle") == 1
-
-
-def test_percent_reaches_to_a_hundred_whatever_the_values() -> None:
-    text = plot(graph(maximum=100), {"first": points(1, 2), "second": []}, HOUR)
-    assert ">100</text>" in text
+    assert (text.count("<polyline"), text.count("<circle")) == (2, 1)
+    assert ">100</text>" in plot(graph(maximum=100), {"first": points(1, 2), "second": []}, HOUR)
 
 
 # What is asked of CloudWatch.
 
 
-def test_three_hours_are_shown_by_the_minute_and_a_fortnight_by_hours() -> None:
-    assert Span.last(3, now=NOW).period == 60
-    assert Span.last(360, now=NOW).period == 3600
+def test_three_hours_are_shown_by_the_minute_and_a_fortnight_by_hours_without_the_minute_under_way() -> None:
+    assert (Span.last(3, now=NOW).period, Span.last(360, now=NOW).period) == (60, 3600)
     assert Span.last(0.1, now=NOW).start == NOW - timedelta(minutes=6)
-
-
-def test_the_minute_under_way_is_left_out() -> None:
     assert Span.last(1, now=NOW + timedelta(seconds=59)) == HOUR
 
 

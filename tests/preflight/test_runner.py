@@ -34,6 +34,7 @@ def check_of(name: str, *outcomes: str, after: threading.Event | None = None) ->
 
 
 def test_results_come_in_the_order_of_the_checks_after_the_account(tmp_path: Path) -> None:
+    assert len({check.name for check in CHECKS}) == len(CHECKS)
     subject = subject_of(served(tmp_path), caller())
     second = threading.Event()
     said: list[str] = []
@@ -84,8 +85,3 @@ def test_a_mistake_in_a_check_is_no_result(tmp_path: Path) -> None:
 
     with pytest.raises(ZeroDivisionError):
         run_checks(subject_of(served(tmp_path), caller()), checks=(Check(name="bad", title="bad", run=run),))
-
-
-def test_every_check_has_a_name_of_its_own() -> None:
-    names = [check.name for check in CHECKS]
-    assert len(set(names)) == len(names)

@@ -65,11 +65,6 @@ def test_a_model_keeps_its_commit_while_others_change(repository: Repository) ->
     assert repository.told() == {"double": repository.first, "other": second}
 
 
-def test_a_change_that_is_not_committed_makes_its_model_uncommitted_and_no_other(repository: Repository) -> None:
-    write(repository.other, {"double/config.pbtxt": "changed"})
-    assert repository.told() == {"double": repository.first, "other": UNCOMMITTED}
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -79,9 +74,11 @@ def test_a_change_that_is_not_committed_makes_its_model_uncommitted_and_no_other
     ],
     ids=["a new file", "a file that is gone", "the recipe"],
 )
-def test_every_difference_of_the_working_tree_counts(repository: Repository, change: Callable[[Path], None]) -> None:
+def test_every_difference_of_the_working_tree_counts_for_its_model_alone(
+    repository: Repository, change: Callable[[Path], None]
+) -> None:
     change(repository.double)
-    assert repository.told()["double"] == UNCOMMITTED
+    assert repository.told() == {"double": UNCOMMITTED, "other": repository.first}
 
 
 def test_staged_and_put_back_is_as_committed(repository: Repository) -> None:
@@ -94,7 +91,6 @@ def test_staged_and_put_back_is_as_committed(repository: Repository) -> None:
 
 def test_a_deleted_file_is_a_change_of_its_model(repository: Repository) -> None:
     (repository.double / "sample/request.json").rename(repository.root / "elsewhere.json")
-    assert repository.told()["double"] == UNCOMMITTED
     gone = repository.commit("gone")
     assert repository.told() == {"double": gone, "other": repository.first}
 
@@ -122,10 +118,15 @@ def test_a_merged_change_is_the_merges(repository: Repository) -> None:
     assert repository.told() == {"double": repository.git("rev-parse", "HEAD"), "other": repository.first}
 
 
-def test_a_shallow_clone_knows_what_its_own_commits_touched_and_no_more(repository: Repository, tmp_path: Path) -> None:
+def test_a_clone_tells_the_same_and_a_shallow_one_knows_what_its_own_commits_touched_and_no_more(
+    repository: Repository, tmp_path: Path
+) -> None:
     repository.commit("second")
     write(repository.double, {"double/1/model.py": "# changed\n"})
     third = repository.commit("third")
+    whole = tmp_path.with_name(f"{tmp_path.name}-whole")
+    repository.git("clone", "--quiet", str(repository.root), str(whole))
+    assert repository.told(whole) == repository.told()
     clone = tmp_path.with_name(f"{tmp_path.name}-clone")
     repository.git("clone", "--quiet", "--depth=2", f"file://{repository.root}", str(clone))
     assert repository.told(clone) == {"double": third, "other": UNKNOWN}
@@ -133,16 +134,18 @@ def test_a_shallow_clone_knows_what_its_own_commits_touched_and_no_more(reposito
     assert repository.told(clone)["other"] == UNCOMMITTED
 
 
-def test_without_a_repository_or_a_commit_nothing_is_known(repository: Repository, tmp_path: Path) -> None:
+def test_without_a_repository_a_commit_or_git_nothing_is_known(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = {"double": UNKNOWN, "other": UNKNOWN}
     (repository.root / ".git").rename(tmp_path / "git")
-    assert repository.told() == {"double": UNKNOWN, "other": UNKNOWN}
+    assert repository.told() == nothing
     repository.git("init", "--quiet")
-    assert repository.told() == {"double": UNKNOWN, "other": UNKNOWN}
-
-
-def test_without_git_nothing_is_known(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert repository.told() == nothing, "there is no commit"
+    (repository.root / ".git").rename(tmp_path / "empty")
+    (tmp_path / "git").rename(repository.root / ".git")
     monkeypatch.setenv("PATH", str(repository.root))
-    assert repository.told() == {"double": UNKNOWN, "other": UNKNOWN}
+    assert repository.told() == nothing, "there is no git"
 
 
 def test_a_hooks_variables_do_not_lead_to_another_repository(
@@ -168,11 +171,3 @@ def test_git_is_started_once_for_all_models_and_environments(
     for _ in range(3):
         commits_of({name: archives_of(repositories / name)[0] for name in ("double", "other")}, repositories)
     assert len(started) == 1
-
-
-def test_the_same_commit_tells_the_same_in_another_clone(repository: Repository, tmp_path: Path) -> None:
-    write(repository.other, {"sample/more.json": "{}"})
-    repository.commit("second")
-    clone = tmp_path.with_name(f"{tmp_path.name}-clone")
-    repository.git("clone", "--quiet", str(repository.root), str(clone))
-    assert repository.told(clone) == repository.told()

@@ -79,34 +79,6 @@ def test_credentials_that_end_before_a_record_is_written_leave_it_and_the_same_c
     assert updated.records() == {"bert": A}
 
 
-def test_a_deployment_of_something_else_leaves_a_rolled_back_record_alone(deployment: Deployment) -> None:
-    deployment.deploy({"bert": A, "resnet": A})
-    deployment.deploy({"bert": B, "resnet": A})
-    _rollback(deployment, "bert", "--yes")
-    assert deployment.deploy({"bert": B, "resnet": C}) == "UPDATE_COMPLETE"
-    assert deployment.records() == {"bert": A, "resnet": C}
-
-
-def test_a_new_platform_is_refused_while_it_lacks_a_moved_records_archive(updated: Deployment) -> None:
-    _rollback(updated, "bert", "--yes")
-    assert updated.deploy({"bert": B}, platform=OTHER) == "UPDATE_ROLLBACK_COMPLETE"
-    assert f"endpoints/digits/{OTHER}/bert.{A}.tar.gz" in updated.aws.failures(updated.stack())
-    updated.publish({"bert": A}, platform=OTHER)
-    assert updated.deploy({"bert": B}, platform=OTHER) == "UPDATE_COMPLETE"
-    assert updated.records() == {"bert": A}
-
-
-def test_a_deleted_stack_leaves_no_parameter(deployment: Deployment) -> None:
-    deployment.deploy({"bert": A, "gone": A})
-    deployment.deploy({"bert": A, "gone": B})
-    _rollback(deployment, "gone", "--yes")
-    deployment.deploy({"bert": A})
-    assert deployment.aws.delete_stack(deployment.stack()) == "DELETE_COMPLETE"
-    path = f"/tritonstack/{deployment.name}/"
-    left = deployment.aws.client("ssm").get_parameters_by_path(Path=path, Recursive=True)["Parameters"]
-    assert [row["Name"] for row in left] == [f"{path}_artifacts/bucket-name"]
-
-
 def test_releases_tells_digest_platform_writer_commit_and_archive_newest_first(deployment: Deployment) -> None:
     deployment.deploy({"bert": A}, commits={"bert": "1" * 40})
     deployment.deploy({"bert": B}, commits={"bert": "2" * 40})
