@@ -40,22 +40,8 @@ def test_the_table_marks_the_cheapest_and_says_the_target() -> None:
     assert "limit from 783 ms trt-db-ig on ml.g4dn.xlarge 10 7.36" in words
 
 
-NO_NUMBERS = (
-    "0",
-    "-5",
-    "NaN",
-    "sNaN",
-    "Infinity",
-    "-inf",
-    "1e400",
-    "1e-400",
-    "30k",
-    "30,000",
-    "500ms",
-    "8/s",
-    "",
-    "3_0000",
-)
+NO_NUMBERS = ["0", "-5", "NaN", "sNaN", "Infinity", "-inf", "1e400", "1e-400"]
+NO_NUMBERS += ["30k", "30,000", "500ms", "8/s", "", "3_0000"]
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)

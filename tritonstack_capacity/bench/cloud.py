@@ -278,9 +278,8 @@ class CloudTests:
             return str(self._session.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
         except ClientError as error:
             stack = "artifacts" if artifacts else "load-test"
-            raise WorkFailedError(
-                f"{name} cannot be read: {error}\n  do: deploy {self._environment.environment}/{stack}"
-            ) from error
+            advice = f"deploy {self._environment.environment}/{stack}"
+            raise WorkFailedError(f"{name} cannot be read: {error}\n  do: {advice}") from error
 
 
 def _lost(test: str, run: RemoteRun, objects: TestObjects, error: BotoCoreError | ClientError) -> str:

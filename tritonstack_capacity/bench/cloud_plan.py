@@ -295,13 +295,11 @@ class TestObjects:
             return self._fetch(folder, local=local)
         except OSError as error:
             why = error.strerror or error
-            raise WorkFailedError(
-                f"{folder}: the results of the load test cannot be written: {why}\n  they are in {self.url}"
-            ) from error
+            said = f"{folder}: the results of the load test cannot be written: {why}"
+            raise WorkFailedError(f"{said}\n  they are in {self.url}") from error
         except (BotoCoreError, ClientError) as error:
-            raise WorkFailedError(
-                f"the results of the load test cannot be fetched: {error}\n  they are in {self.url}"
-            ) from error
+            said = f"the results of the load test cannot be fetched: {error}"
+            raise WorkFailedError(f"{said}\n  they are in {self.url}") from error
 
     def _fetch(self, folder: Path, *, local: bool) -> bool:
         found = {name: content for name in (CSV, PAGE, JSON) if (content := self._read(name)) is not None}

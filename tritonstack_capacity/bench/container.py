@@ -246,9 +246,8 @@ def serving_fleet(status: Mapping[str, Any], endpoint: str) -> Mapping[str, Any]
     fleets = [fleet for one in status["endpoints"] if one["name"] == endpoint for fleet in one["fleets"]]
     serving = [fleet for fleet in fleets if fleet["serving"] and fleet["pid"] is not None]
     if not serving:
-        raise WorkFailedError(
-            f"no container serves endpoint {endpoint} on the local AWS\n  do: tritonstack local status"
-        )
+        said = f"no container serves endpoint {endpoint} on the local AWS"
+        raise WorkFailedError(f"{said}\n  do: tritonstack local status")
     found: Mapping[str, Any] = max(serving, key=lambda fleet: float(fleet["share"]))
     return found
 

@@ -117,9 +117,8 @@ def copies(s3: Any, target: BenchTarget, *, model_data_url: str, count: int) -> 
             made.append(name)
         yield made
     except (ClientError, BotoCoreError) as error:
-        raise WorkFailedError(
-            f"no copy of {target.release.archive} in {model_data_url} for a cold start: {error}"
-        ) from error
+        said = f"no copy of {target.release.archive} in {model_data_url} for a cold start"
+        raise WorkFailedError(f"{said}: {error}") from error
     finally:
         for name in made:
             s3.delete_object(Bucket=bucket, Key=f"{prefix}{name}")

@@ -171,9 +171,8 @@ def check(settings: BenchSettings, reader: OptionReader, *, local: bool) -> None
 def _check_load(settings: BenchSettings, reader: OptionReader) -> None:
     kinds = {type(load).__name__ for load in settings.loads} | ({"Phase"} if settings.phases else set())
     if len(kinds) > 1:
-        reader.refuse(
-            "--users, --rate, --phase", found="more than one of them", allowed="one: a test is one kind of load"
-        )
+        allowed = "one: a test is one kind of load"
+        reader.refuse("--users, --rate, --phase", found="more than one of them", allowed=allowed)
     most = _most_users(settings)
     if settings.most_under_way < most:
         found = f"{settings.most_under_way}, and {most} users"
@@ -196,42 +195,30 @@ def _check_container(settings: BenchSettings, reader: OptionReader, *, local: bo
 
 def _check_perf_analyzer(settings: BenchSettings, reader: OptionReader) -> None:
     if settings.container and settings.formats != ("json",):
-        reader.refuse(
-            "--format",
-            found=f"{' and '.join(settings.formats)} with perf-analyzer at a container",
-            allowed="json: nothing else of its protocols is SageMaker's too",
-        )
+        found = f"{' and '.join(settings.formats)} with perf-analyzer at a container"
+        reader.refuse("--format", found=found, allowed="json: nothing else of its protocols is SageMaker's too")
     if not settings.container and settings.formats != ("binary",):
         reader.refuse("--format", found="json with perf-analyzer", allowed="binary, which the proxy gets from it")
     if not settings.container and (most := _most_users(settings)) > MOST_THREADS:
-        reader.refuse(
-            "--users",
-            found=f"{most} with perf-analyzer",
-            allowed=f"up to {MOST_THREADS}: the proxy has no more calls on their way; --container has no proxy",
-        )
+        allowed = f"up to {MOST_THREADS}: the proxy has no more calls on their way; --container has no proxy"
+        reader.refuse("--users", found=f"{most} with perf-analyzer", allowed=allowed)
     if settings.phases:
         reader.refuse("--generator", found="perf-analyzer with --phase", allowed="client, which has ramps")
     if not settings.rule.percentile.is_integer():
-        reader.refuse(
-            "--percentile", found=f"{settings.rule.percentile:g} with perf-analyzer", allowed="a whole number"
-        )
+        found = f"{settings.rule.percentile:g} with perf-analyzer"
+        reader.refuse("--percentile", found=found, allowed="a whole number")
 
 
 def _check_numbers(settings: BenchSettings, reader: OptionReader) -> None:
     rule, stop = settings.rule, settings.stop
-    for field, value in (
-        ("--seconds", settings.timing.round),
-        ("--max-calls", settings.max_calls),
-        ("--max-seconds", settings.max_seconds),
-        ("--timeout", settings.timeout_seconds),
-        ("--stop-latency-ms", stop.latency_ms),
-        ("--stop-rate", stop.per_minute),
-    ):
-        reader.above_zero(field, value)
-    for field, seconds in (
-        ("--warm-up", settings.timing.warm_up),
-        ("--cloudwatch-wait", settings.cloudwatch_wait_seconds),
-    ):
+    reader.above_zero("--seconds", settings.timing.round)
+    reader.above_zero("--max-calls", settings.max_calls)
+    reader.above_zero("--max-seconds", settings.max_seconds)
+    reader.above_zero("--timeout", settings.timeout_seconds)
+    reader.above_zero("--stop-latency-ms", stop.latency_ms)
+    reader.above_zero("--stop-rate", stop.per_minute)
+    waits = {"--warm-up": settings.timing.warm_up, "--cloudwatch-wait": settings.cloudwatch_wait_seconds}
+    for field, seconds in waits.items():
         if not 0 <= seconds < math.inf:
             reader.refuse(field, found=f"{seconds:g}", allowed="0 or more seconds")
     if not 1 <= rule.least <= rule.most:
@@ -246,6 +233,5 @@ def _check_numbers(settings: BenchSettings, reader: OptionReader) -> None:
         reader.refuse("--cold-starts", found=str(settings.cold_starts), allowed=f"0 to {MOST_COLD_STARTS}")
     needed = settings.timing.warm_up + settings.timing.round
     if 0 < settings.max_seconds < needed:
-        reader.refuse(
-            "--max-seconds", found=f"{settings.max_seconds:g}", allowed=f"at least warm-up and a round: {needed:g} s"
-        )
+        allowed = f"at least warm-up and a round: {needed:g} s"
+        reader.refuse("--max-seconds", found=f"{settings.max_seconds:g}", allowed=allowed)

@@ -71,17 +71,9 @@ def _row(result: ResultPart, point: PointPart, *, percentile: str) -> list[str]:
     server = point.server[0] if point.server else None
     inside = ["", "", ""] if server is None else [_number(server.request_ms), _number(server.queue_ms)]
     batch = [] if server is None else [f"{server.mean_batch:.1f}"]
-    return [
-        result.configuration,
-        result.payload_format,
-        point.load,
-        f"{point.all.per_minute:,.0f}{share}",
-        *latency,
-        f"{len(point.rounds)}{' unstable' if len(point.rounds) > 1 and not point.stable else ''}",
-        *inside,
-        *batch,
-        str(point.all.failed or ""),
-    ]
+    named = [result.configuration, result.payload_format, point.load, f"{point.all.per_minute:,.0f}{share}"]
+    rounds = f"{len(point.rounds)}{' unstable' if len(point.rounds) > 1 and not point.stable else ''}"
+    return [*named, *latency, rounds, *inside, *batch, str(point.all.failed or "")]
 
 
 def _number(value: float | None) -> str:

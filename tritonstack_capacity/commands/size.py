@@ -166,12 +166,9 @@ def _environment(name: str | None, file: Path | None) -> Environment | None:
         return named
     changed = load_environment(file)
     if named is not None and named.environment != changed.environment:
-        problem = Problem(
-            field="--environment",
-            found=f"{named.environment}, and --diff {file}, which is {changed.environment}",
-            allowed="--diff alone: region and prices are those of its file",
-        )
-        raise InputError([problem])
+        found = f"{named.environment}, and --diff {file}, which is {changed.environment}"
+        allowed = "--diff alone: region and prices are those of its file"
+        raise InputError([Problem(field="--environment", found=found, allowed=allowed)])
     return changed
 
 

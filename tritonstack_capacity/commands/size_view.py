@@ -125,17 +125,9 @@ def _capacity(table: CapacityTable) -> Table:
 def _cells(row: CapacityRow, table: CapacityTable) -> tuple[str, ...]:
     measured, days = row.measurement, table.usd_per_day
     day = () if days is None else (_money(days.get(row)) if row.meets_latency else "",)
-    return (
-        measured.configuration,
-        measured.instance_type,
-        plain(measured.invocations_per_minute),
-        plain(measured.latency_ms),
-        str(row.instances),
-        _money(row.cost_per_hour),
-        _money(row.cost_per_million),
-        *day,
-        _answer(row, table),
-    )
+    named = measured.configuration, measured.instance_type
+    figures = plain(measured.invocations_per_minute), plain(measured.latency_ms), str(row.instances)
+    return (*named, *figures, _money(row.cost_per_hour), _money(row.cost_per_million), *day, _answer(row, table))
 
 
 def _answer(row: CapacityRow, table: CapacityTable) -> str:

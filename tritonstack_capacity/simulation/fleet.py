@@ -44,7 +44,12 @@ class Router:
         self.serving: Sequence[Instance] = ()
         self._uniform = uniform
         self._spill_calls = spill_calls
-        self._choose: Choose = {"loaded": self._holder, "least_outstanding": self._idlest, "random": self._any}[routing]
+        by: dict[Routing, Choose] = {
+            "loaded": self._holder,
+            "least_outstanding": lambda _: self._idlest_of(self.serving),
+            "random": lambda _: self.serving[int(self._uniform() * len(self.serving))],
+        }
+        self._choose = by[routing]
 
     def changed(self, serving: Sequence[Instance]) -> Choose:
         """These instances take calls from now on; what chooses among them."""
@@ -53,12 +58,6 @@ class Router:
             only = serving[0]
             return lambda _: only
         return self._choose
-
-    def _any(self, _: int) -> Instance:
-        return self.serving[int(self._uniform() * len(self.serving))]
-
-    def _idlest(self, _: int) -> Instance:
-        return self._idlest_of(self.serving)
 
     def _idlest_of(self, instances: Sequence[Instance]) -> Instance:
         fewest = min(each.in_flight for each in instances)

@@ -299,12 +299,10 @@ def check_limit(limit_ms: float, groups: Groups) -> Iterator[Problem]:
     if late <= 0.05 * sum(share for _, share in shares):
         return
     slowest = max(_alone_ms(group) for group, _ in shares)
-    yield Problem(
-        location=("latency_limit_ms",),
-        found=f"{limit_ms:g} ms, which nothing keeps: more than 5 % of the calls take longer alone on a warm instance",
-        allowed=f"{slowest:g} ms or more, the slowest group's own time",
-        advice="Raise the limit, or take models or an instance type that execute faster.",
-    )
+    found = f"{limit_ms:g} ms, which nothing keeps: more than 5 % of the calls take longer alone on a warm instance"
+    allowed = f"{slowest:g} ms or more, the slowest group's own time"
+    advice = "Raise the limit, or take models or an instance type that execute faster."
+    yield Problem(location=("latency_limit_ms",), found=found, allowed=allowed, advice=advice)
 
 
 def _alone_ms(group: ModelGroup) -> float:

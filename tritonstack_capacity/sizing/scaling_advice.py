@@ -274,9 +274,8 @@ def scaling_target(
     """
     rows = tuple(row for row in table.rows if configuration in (None, row.measurement.configuration))
     if not rows:
-        raise InputError(
-            [_unknown("--configuration", configuration, {row.measurement.configuration for row in table.rows})]
-        )
+        known = {row.measurement.configuration for row in table.rows}
+        raise InputError([_unknown("--configuration", configuration, known)])
     if endpoint is None:
         return _by_row(_cheapest(rows, table=table, configuration=configuration), environment=environment, file=file)
     found = environment.endpoint(endpoint)

@@ -152,26 +152,15 @@ scaling: {minimum: 3, maximum: 1, gpu_utilization: 200, scale_in_cooldown_second
 warm_up_minutes: 5
 """
     found = problems(tmp_path, text)
-    assert found.keys() == {
-        "instance.type",
-        "instance.region",
-        "instance.count",
-        "models",
-        "models[0].gpu_memory_mib",
-        "models[0].disk_mib",
-        "models[1].zipf",
-        "models[1].service",
-        "models[1].max_queue_delay_ms",
-        "arrivals",
-        "arrivals.process",
-        "arrivals.curve[0].minute",
-        "arrivals.starts",
-        "scaling.maximum",
-        "scaling.gpu_utilization",
-        "scaling.scale_in_cooldown_seconds",
-        "scaling.requests_per_second",
-        "warm_up_minutes",
-    }
+    instance, models, arrivals, scaling = (
+        sorted(field.removeprefix(part) for field in found if field.startswith(part))
+        for part in ("instance", "models", "arrivals", "scaling")
+    )
+    assert instance == [".count", ".region", ".type"]
+    assert models == ["", "[0].disk_mib", "[0].gpu_memory_mib", "[1].max_queue_delay_ms", "[1].service", "[1].zipf"]
+    assert arrivals == ["", ".curve[0].minute", ".process", ".starts"]
+    assert scaling == [".gpu_utilization", ".maximum", ".requests_per_second", ".scale_in_cooldown_seconds"]
+    assert len(found) == 18  # and the warm-up
     assert "two models called m-1" in found["models"]
     assert "less than 5 minutes" in found["warm_up_minutes"]
 
