@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import Aws, code_of
+from ..shared.clients import Aws, code_of, ignoring
 from ..shared.custom_resource import NotDoneError, respond
 
 if TYPE_CHECKING:
@@ -77,13 +77,9 @@ def remove(s3: S3Client, bucket: str) -> int:
 
 def is_tagged(s3: S3Client, bucket: str) -> bool:
     """Whether a bucket exists and has the tag."""
-    try:
-        tags = s3.get_bucket_tagging(Bucket=bucket)["TagSet"]
-    except ClientError as error:
-        if code_of(error) in ("NoSuchTagSet", "NoSuchBucket"):
-            return False
-        raise
-    return {"Key": TAG, "Value": VALUE} in tags
+    with ignoring({"NoSuchTagSet", "NoSuchBucket"}):
+        return {"Key": TAG, "Value": VALUE} in s3.get_bucket_tagging(Bucket=bucket)["TagSet"]
+    return False
 
 
 def empty(s3: S3Client, bucket: str) -> int:
@@ -92,16 +88,13 @@ def empty(s3: S3Client, bucket: str) -> int:
     Raises NotDoneError: S3 refused to delete some of them; with the first refusal.
     """
     removed = 0
-    try:
+    with ignoring({"NoSuchBucket"}):
         for page in s3.get_paginator("list_object_versions").paginate(Bucket=bucket):
             entries = [*page.get("Versions", []), *page.get("DeleteMarkers", [])]
             removed += delete(s3, bucket, [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in entries])
         for uploads in s3.get_paginator("list_multipart_uploads").paginate(Bucket=bucket):
             for upload in uploads.get("Uploads", []):
                 s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
-    except ClientError as error:
-        if code_of(error) != "NoSuchBucket":
-            raise
     return removed
 
 

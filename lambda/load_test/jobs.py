@@ -41,12 +41,7 @@ def start(job: Mapping[str, Any], *, package: str, role: str, aws: Aws) -> None:
 
 def describe(name: str, aws: Aws) -> Mapping[str, Any] | None:
     """SageMaker's description of a job; None where there is none."""
-    try:
-        return cast("Mapping[str, Any]", aws.sagemaker.describe_inference_recommendations_job(JobName=name))
-    except ClientError as error:
-        if is_not_found(error):
-            return None
-        raise
+    return unless_missing(aws.sagemaker.describe_inference_recommendations_job, JobName=name)
 
 
 def runs(name: str, aws: Aws) -> bool:
@@ -68,15 +63,14 @@ def stop(name: str, aws: Aws) -> bool:
     return True
 
 
-def delete(operation: Callable[..., object], **names: str) -> bool:
-    """Delete something; False where another clean-up of the same test was first, which is no failure."""
+def unless_missing(operation: Callable[..., Any], **names: str) -> Mapping[str, Any] | None:
+    """The response of an operation; None where what is named does not exist, as after another clean-up of the test."""
     try:
-        operation(**names)
+        return cast("Mapping[str, Any]", operation(**names))
     except ClientError as error:
         if is_not_found(error):
-            return False
+            return None
         raise
-    return True
 
 
 def is_not_found(error: Any) -> bool:
@@ -114,21 +108,14 @@ def remove_packages(plan: Plan, aws: Aws) -> list[str]:
     group = plan["group"]
     if not _has_group(group, aws):
         return []
-    sagemaker = aws.sagemaker
-    removed = [arn for arn in _arns(group, aws) if delete(sagemaker.delete_model_package, ModelPackageName=arn)]
-    if delete(sagemaker.delete_model_package_group, ModelPackageGroupName=group):
-        removed.append(group)
-    return removed
+    sagemaker: Any = aws.sagemaker
+    deletions = [(arn, sagemaker.delete_model_package, {"ModelPackageName": arn}) for arn in _arns(group, aws)]
+    deletions.append((group, sagemaker.delete_model_package_group, {"ModelPackageGroupName": group}))
+    return [name for name, operation, named in deletions if unless_missing(operation, **named) is not None]
 
 
 def _has_group(group: str, aws: Aws) -> bool:
-    try:
-        aws.sagemaker.describe_model_package_group(ModelPackageGroupName=group)
-    except ClientError as error:
-        if is_not_found(error):
-            return False
-        raise
-    return True
+    return unless_missing(aws.sagemaker.describe_model_package_group, ModelPackageGroupName=group) is not None
 
 
 def _arns(group: str, aws: Aws) -> list[str]:
@@ -148,7 +135,7 @@ def remove_leftovers(plan: Plan, aws: Aws) -> list[str]:
     for noun, listing, deletion in KINDS:
         for job in jobs_of(plan):
             for name in list(_names(noun, listing, job, aws)):
-                if delete(getattr(sagemaker, deletion), **{f"{noun}Name": name}):
+                if unless_missing(getattr(sagemaker, deletion), **{f"{noun}Name": name}) is not None:
                     removed.append(f"{noun} {name}")
     return removed
 

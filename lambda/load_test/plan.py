@@ -9,9 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
-from ..shared.clients import Aws, is_missing_object
+from ..shared.clients import MISSING_OBJECT, Aws, ignoring
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,12 +67,9 @@ def read_plan(aws: Aws, place: Place, test: str) -> Plan:
 
 def find_plan(aws: Aws, place: Place, test: str) -> Plan | None:
     """The plan, or None where there is none: then nothing was made."""
-    try:
+    with ignoring(MISSING_OBJECT):
         return read_plan(aws, place, test)
-    except ClientError as error:
-        if is_missing_object(error):
-            return None
-        raise
+    return None
 
 
 def jobs_of(plan: Plan) -> list[str]:
@@ -94,13 +89,10 @@ def write(aws: Aws, place: Place, test: str, name: str, text: str) -> None:
 
 def exists(aws: Aws, place: Place, test: str, name: str) -> bool:
     """Whether a test has an object."""
-    try:
+    with ignoring(MISSING_OBJECT):
         aws.s3.head_object(Bucket=place.bucket, Key=key(test, name))
-    except ClientError as error:
-        if is_missing_object(error):
-            return False
-        raise
-    return True
+        return True
+    return False
 
 
 def close(aws: Aws, place: Place, test: str, *, why: str) -> None:

@@ -173,16 +173,9 @@ def endpoint_figures(
     These have the percentiles, which Inference Recommender does not report. There are none where CloudWatch has none,
     refuses, or the time is unknown.
     """
-    try:
-        return _endpoint_figures(recommendation, cloudwatch), ""
-    except (BotoCoreError, ClientError) as error:
-        return [], str(error)
-
-
-def _endpoint_figures(recommendation: Mapping[str, Any], cloudwatch: CloudWatchClient) -> list[dict[str, Any]]:
     began, ended = recommendation.get("InvocationStartTime"), recommendation.get("InvocationEndTime")
     if began is None or ended is None:
-        return []
+        return [], ""
     endpoint = recommendation["EndpointConfiguration"]
     # CloudWatch stores a minute's figures under its first second, and excludes the end.
     began, ended = _minute(began.timestamp(), math.floor), _minute(ended.timestamp() + 1, math.ceil)
@@ -196,8 +189,11 @@ def _endpoint_figures(recommendation: Mapping[str, Any], cloudwatch: CloudWatchC
         "EndTime": ended,
         "Period": max(MINUTE, int((ended - began).total_seconds())),
     }
-    found = (_figures(name, query, cloudwatch) for name in METRICS)
-    return [each for each in found if each is not None]
+    try:
+        found = [_figures(name, query, cloudwatch) for name in METRICS]
+    except (BotoCoreError, ClientError) as error:
+        return [], str(error)
+    return [each for each in found if each is not None], ""
 
 
 def _minute(seconds: float, rounded: Callable[[float], int]) -> datetime:

@@ -8,10 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import ClientError
-
 from ..shared import custom_resource
-from ..shared.clients import is_missing_object
+from ..shared.clients import MISSING_OBJECT, ignoring
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -51,12 +49,9 @@ def handle_of(key: str, *, s3: S3Client, bucket: str) -> str | None:
     """The URL in a wait; None where there is no such wait."""
     if not WAIT_KEY.fullmatch(key):
         return None
-    try:
+    with ignoring(MISSING_OBJECT):
         return str(json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())["handle"])
-    except ClientError as error:
-        if not is_missing_object(error):
-            raise
-        return None
+    return None
 
 
 def signal(handle: str, *, status: str, unique: str, reason: str) -> None:

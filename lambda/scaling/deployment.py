@@ -7,7 +7,7 @@ from typing import Any
 
 from ..shared.clients import Aws
 from ..shared.custom_resource import NotDoneError
-from .live_variant import clear, forget, live_variant, remember, scale_as_before, settled_variant
+from .live_variant import forget, live_variant, record, remember, scale_as_before, settled_variant
 from .target import Wanted, converge, deregister, register
 
 BEFORE, SETTLED, AFTER = "Custom::ScalingBefore", "Custom::ScalingSettled", "Custom::ScalingAfter"
@@ -86,4 +86,4 @@ def settle(aws: Aws, wanted: Wanted, *, gone: str) -> None:
     if live is not None and live.variant == wanted.variant:
         converge(aws, wanted)
         scale_as_before(aws, wanted, live)
-        clear(aws, live)
+        record(aws, live, 0)

@@ -67,22 +67,18 @@ def _describe(aws: Aws, endpoint: str) -> Mapping[str, Any]:
 def remember(aws: Aws, live: Live, *, back_to: str) -> None:
     """Record the count of the variant that is replaced, or of the one before it, if that comes back."""
     variant, count = _remembered(aws, live)  # of the live variant where an event is repeated
-    _remember(aws, live, max(live.count, count if variant in {back_to, live.variant} else 0))
+    record(aws, live, max(live.count, count if variant in {back_to, live.variant} else 0))
 
 
 def forget(aws: Aws, live: Live) -> None:
     """Drop the recorded count of a variant that was not replaced: it would count at the next move, long after."""
     variant, count = _remembered(aws, live)
     if variant == live.variant and 0 < count <= live.count:
-        _remember(aws, live, 0)
+        record(aws, live, 0)
 
 
-def clear(aws: Aws, live: Live) -> None:
-    """Drop any recorded count."""
-    _remember(aws, live, 0)
-
-
-def _remember(aws: Aws, live: Live, count: int) -> None:
+def record(aws: Aws, live: Live, count: int) -> None:
+    """Record a count of the live variant; 0 drops any."""
     aws.sagemaker.add_tags(ResourceArn=live.arn, Tags=[{"Key": COUNT_TAG, "Value": f"{live.variant}/{count}"}])
 
 

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import Aws, code_of
+from ..shared.clients import Aws, code_of, ignoring
 
 OURS = "tritonstack-"
 """Prefix of our policies' names; others on the variant are left alone."""
 NAMESPACE: Final = "sagemaker"
 DIMENSION: Final = "sagemaker:variant:DesiredInstanceCount"
+GONE = frozenset({"ObjectNotFoundException"})
 CONCURRENT_TRIES, PAUSE_SECONDS = 6, 5
 
 
@@ -76,7 +77,8 @@ def converge(aws: Aws, wanted: Wanted) -> None:
             print(json.dumps({"put": name, "variant": wanted.variant}))
     for name in existing.keys() - wanted.policies.keys():
         if name.startswith(OURS):
-            _unless_gone(aws.scaling.delete_scaling_policy, PolicyName=name, **target)
+            with ignoring(GONE):
+                _call(aws.scaling.delete_scaling_policy, PolicyName=name, **target)
             print(json.dumps({"deleted": name, "variant": wanted.variant}))
 
 
@@ -120,16 +122,9 @@ def _schedule(aws: Aws, target: Mapping[str, Any], schedule: Mapping[str, Any]) 
 
 def deregister(aws: Aws, endpoint: str, variant: str) -> None:
     """Deregister the variant; its policies and scheduled actions go with it."""
-    _unless_gone(aws.scaling.deregister_scalable_target, **_target(endpoint, variant))
+    with ignoring(GONE):
+        _call(aws.scaling.deregister_scalable_target, **_target(endpoint, variant))
     print(json.dumps({"deregistered": variant}))
-
-
-def _unless_gone(call: Any, **request: Any) -> None:
-    try:
-        _call(call, **request)
-    except ClientError as error:
-        if code_of(error) != "ObjectNotFoundException":
-            raise
 
 
 def _call(call: Any, **request: Any) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
@@ -107,6 +108,16 @@ class Aws:
 
 def code_of(error: ClientError) -> str:
     return str(error.response["Error"]["Code"])
+
+
+@contextmanager
+def ignoring(codes: Collection[str]) -> Iterator[None]:
+    """Suppress AWS's errors with these codes in the block."""
+    try:
+        yield
+    except ClientError as error:
+        if code_of(error) not in codes:
+            raise
 
 
 def is_missing_object(error: ClientError) -> bool:
