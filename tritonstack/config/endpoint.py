@@ -387,27 +387,15 @@ def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterat
             allowed="exactly one",
             advice="Set mode: multi-model, make an ensemble of them, or give each an endpoint of its own.",
         )
-    if endpoint.model_cache is not None:
-        yield Problem(
-            location=(*location, "model_cache"),
-            found=f"{endpoint.model_cache} on a single-model endpoint",
-            allowed="nothing: only multi-model mode has a model cache",
-            advice="Remove the field.",
-        )
-    if endpoint.local.max_loaded_models is not None:
-        yield Problem(
-            location=(*location, "local", "max_loaded_models"),
-            found=f"{endpoint.local.max_loaded_models} on a single-model endpoint",
-            allowed="null: the one model stays loaded",
-            advice="Remove the field.",
-        )
-    if endpoint.accept_unlisted_instance_type:
-        yield Problem(
-            location=(*location, "accept_unlisted_instance_type"),
-            found="true on a single-model endpoint",
-            allowed="false: every GPU type serves a single model",
-            advice="Remove the field.",
-        )
+    unlisted = "true" if endpoint.accept_unlisted_instance_type else None
+    for place, value, allowed in (
+        (("model_cache",), endpoint.model_cache, "nothing: only multi-model mode has a model cache"),
+        (("local", "max_loaded_models"), endpoint.local.max_loaded_models, "null: the one model stays loaded"),
+        (("accept_unlisted_instance_type",), unlisted, "false: every GPU type serves a single model"),
+    ):
+        if value is not None:
+            found = f"{value} on a single-model endpoint"
+            yield Problem(location=(*location, *place), found=found, allowed=allowed, advice="Remove the field.")
 
 
 def _unknown_type(*, endpoint: Endpoint, location: Location, site: Site) -> Problem:
