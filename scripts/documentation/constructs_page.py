@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from types import UnionType
 
 import constructs_lib
 from scripts.documentation.markdown import code, head, link, table
@@ -33,8 +34,11 @@ def constructs_page() -> str:
     return "\n".join(parts)
 
 
-def _class(name: str, each: type) -> Iterator[str]:
+def _class(name: str, each: type | UnionType) -> Iterator[str]:
     yield f"## {name}\n"
+    if isinstance(each, UnionType):
+        yield f"{_first(each)}\n"
+        return
     text = inspect.getdoc(each) or ""
     yield f"{_prose(text)}\n"
     rows = list(_parameters(each))
@@ -86,7 +90,9 @@ def _signature(member: object) -> str:
 
 
 def _first(each: object) -> str:
-    """The first sentence or sentences: the docstring's first paragraph."""
+    """The first sentence or sentences: the docstring's first paragraph; of a union, its members."""
+    if isinstance(each, UnionType):
+        return " or ".join(code(member.__name__) for member in each.__args__)
     return " ".join((inspect.getdoc(each) or "").partition("\n\n")[0].replace("``", "`").split())
 
 
