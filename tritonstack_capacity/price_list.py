@@ -232,37 +232,26 @@ Kind = Literal["new", "changed", "unchanged", "not listed", "refused"]
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What an update means for one instance type in one region.
-
-    Attributes:
-        kind: ``not listed``: the Price List has no such product; what was known stays. ``refused``: it has one that is
-            not clear; what was known stays.
-        before: what readers of prices took until now, of the file or of the catalogue; None: nothing.
-        after: what they take from now on.
-        why: of ``refused``.
-    """
+    """What an update means for one instance type in one region."""
 
     region: str
     instance_type: str
+    # ``not listed``: the Price List has no such product; what was known stays. ``refused``: it has one that is not
+    # clear; what was known stays
     kind: Kind
-    before: HostingPrice | None
-    after: HostingPrice | None
-    why: str = ""
+    before: HostingPrice | None  # what readers of prices took until now, of the file or of the catalogue; None: nothing
+    after: HostingPrice | None  # what they take from now on
+    why: str = ""  # of ``refused``
 
 
 @dataclass(frozen=True, kw_only=True)
 class Update:
-    """The file's new prices.
+    """The file's new prices."""
 
-    Attributes:
-        prices: all of them.
-        changes: by region and type; none of types that neither the list nor anybody else knows a price of.
-        unreadable: documents of an unknown product, each with its region and the reason.
-    """
-
-    prices: PriceFile
+    prices: PriceFile  # all of them
+    # by region and type; none of types that neither the list nor anybody else knows a price of
     changes: tuple[Change, ...]
-    unreadable: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()  # documents of an unknown product, each with its region and the reason
 
 
 def updated(old: PriceFile | None, answers: Mapping[str, Sequence[str]], *, types: Sequence[str]) -> Update:

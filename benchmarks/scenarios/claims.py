@@ -81,36 +81,27 @@ COLD_PARTS: Mapping[Figure, Callable[[ColdStart], float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One way is better than another.
+    """One way is better than another."""
 
-    Attributes:
-        said: the claim in words.
-        better, than: the ways' names.
-        by: the figure.
-        times: how many times better at least: 1 where it is said that it is better at all; below 1 where it is said
-            to cost little.
-    """
-
-    said: str
+    said: str  # the claim in words
+    # the ways' names
     better: str
     than: str
-    by: Figure
+    by: Figure  # the figure
+    # how many times better at least: 1 where it is said that it is better at all; below 1 where it is said to cost
+    # little
     times: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A claim and what came of it.
-
-    Attributes:
-        better, than: the medians of the figure.
-        ratio: how many times better, of the turns' own ratios.
-    """
+    """A claim and what came of it."""
 
     claim: Claim
+    # the medians of the figure
     better: float
     than: float
-    ratio: Interval
+    ratio: Interval  # how many times better, of the turns' own ratios
 
     @property
     def verdict(self) -> Verdict:

@@ -36,19 +36,15 @@ class Repeats:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What came of a way's turns.
+    """What came of a way's turns."""
 
-    Attributes:
-        rates: answers a second of each turn: the callers by the mean latency, since each calls again at once. A count
-            over so short a time would leave out parts of calls.
-        p50_ms, p95_ms: of all turns' calls.
-        mean_batch: inferences in one execution, as Triton counts them; None where it executed nothing.
-    """
-
+    # answers a second of each turn: the callers by the mean latency, since each calls again at once. A count over so
+    # short a time would leave out parts of calls
     rates: list[float]
+    # of all turns' calls
     p50_ms: float
     p95_ms: float
-    mean_batch: float | None
+    mean_batch: float | None  # inferences in one execution, as Triton counts them; None where it executed nothing
 
 
 @dataclass(frozen=True, kw_only=True)

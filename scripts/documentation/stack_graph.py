@@ -24,16 +24,11 @@ HANDLER = "/Handler/"
 
 @dataclass(frozen=True)
 class StackGraph:
-    """One environment.
+    """One environment."""
 
-    Attributes:
-        types: stack → construct → its resources: type → how many.
-        inner: stack → (construct, the one that it refers to).
-        outer: (stack, the one that it reads) → the last parts of the parameters' names.
-    """
-
-    types: Mapping[str, Mapping[str, Counter[str]]]
-    inner: Mapping[str, frozenset[tuple[str, str]]]
+    types: Mapping[str, Mapping[str, Counter[str]]]  # stack → construct → its resources: type → how many
+    inner: Mapping[str, frozenset[tuple[str, str]]]  # stack → (construct, the one that it refers to)
+    # (stack, the one that it reads) → the last parts of the parameters' names
     outer: Mapping[tuple[str, str], frozenset[str]]
 
 

@@ -34,19 +34,15 @@ JSON_TYPES = ["application/json"]
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """A single-model endpoint's model as it is deployed, and what it is asked.
+    """A single-model endpoint's model as it is deployed, and what it is asked."""
 
-    Attributes:
-        result: of the document, without figures: what stays where a job finds nothing.
-        image, model_data_url, environment, vpc: of its container, as SageMaker describes the deployed model.
-        payload_url, content_type: where its sample request lies, packed, and of what type that is.
-    """
-
-    result: ResultPart
+    result: ResultPart  # of the document, without figures: what stays where a job finds nothing
+    # of its container, as SageMaker describes the deployed model
     image: str
     model_data_url: str
     environment: dict[str, str]
     vpc: dict[str, list[str]] | None
+    # where its sample request lies, packed, and of what type that is
     payload_url: str
     content_type: str
 

@@ -179,21 +179,14 @@ ANSWER_SECONDS = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class LocalContainer:
-    """One running container.
+    """One running container."""
 
-    Attributes:
-        open_socket: gives sockets of its network.
-        enter: what stands before a command that is to run in its network; nothing where it shares this one.
-        port: of SageMaker's front end.
-        metrics_port: of Triton's own figures.
-        server_version: as the server logged it; None where it did not.
-    """
-
-    open_socket: OpenSocket
+    open_socket: OpenSocket  # gives sockets of its network
+    # what stands before a command that is to run in its network; nothing where it shares this one
     enter: tuple[str, ...]
-    port: int
-    metrics_port: int
-    server_version: str | None
+    port: int  # of SageMaker's front end
+    metrics_port: int  # of Triton's own figures
+    server_version: str | None  # as the server logged it; None where it did not
 
     def request(self, target: BenchTarget, body: Body, *, name_hash: str | None) -> ReadyRequest:
         """What SageMaker sends to the container for a call; ``name_hash`` None: the one model of its endpoint."""

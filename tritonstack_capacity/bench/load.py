@@ -33,14 +33,10 @@ class Users:
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """An open loop: calls begin when they are due, whether the ones before are answered or not.
+    """An open loop: calls begin when they are due, whether the ones before are answered or not."""
 
-    Attributes:
-        per_second: how many calls are due in a second, on average.
-        arrivals: ``poisson``: independent of each other, as those of many callers are; ``even``: one like another.
-    """
-
-    per_second: float
+    per_second: float  # how many calls are due in a second, on average
+    # ``poisson``: independent of each other, as those of many callers are; ``even``: one like another
     arrivals: Arrivals = "poisson"
 
     @property

@@ -176,20 +176,14 @@ def _central(t: float, freedom: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class StabilityRule:
-    """Rounds are repeated until rate and latency are known so well.
+    """Rounds are repeated until rate and latency are known so well."""
 
-    Attributes:
-        within: half of the confidence interval's width, as a share of the mean (0.1).
-        confidence: of the interval (0.95).
-        least, most: rounds.
-        percentile: of the latency that must be known.
-    """
-
-    within: float
-    confidence: float
+    within: float  # half of the confidence interval's width, as a share of the mean (0.1)
+    confidence: float  # of the interval (0.95)
+    # rounds
     least: int
     most: int
-    percentile: float
+    percentile: float  # of the latency that must be known
 
 
 @dataclass(frozen=True, kw_only=True)

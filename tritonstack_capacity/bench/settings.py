@@ -30,43 +30,30 @@ Generator = Literal["client", "perf-analyzer"]
 
 @dataclass(frozen=True, kw_only=True)
 class BenchSettings:
-    """Everything that a person may choose.
+    """Everything that a person may choose."""
 
-    Attributes:
-        names: the models, ``[endpoint/]model``.
-        configurations: overlays of the named folders; empty: the models as they are named.
-        loads: levels, one after the other; empty for a ramp.
-        phases: of a ramp; empty for levels.
-        formats: payload formats.
-        container: straight at the local endpoint's container.
-        cold_starts: how many are measured for each model.
-        files, outputs: what is sent and asked for; empty: the recipe's sample, the output with a meaning.
-        max_calls, max_seconds: of each model and format.
-        timeout_seconds: of one call.
-        most_under_way: calls of an open loop at once.
-        cloudwatch_wait_seconds: how long SageMaker's figures are waited for.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # the models, ``[endpoint/]model``
     environment: str
-    configurations: tuple[str, ...]
-    loads: tuple[Load, ...]
-    phases: tuple[Phase, ...]
-    formats: tuple[Format, ...]
+    configurations: tuple[str, ...]  # overlays of the named folders; empty: the models as they are named
+    loads: tuple[Load, ...]  # levels, one after the other; empty for a ramp
+    phases: tuple[Phase, ...]  # of a ramp; empty for levels
+    formats: tuple[Format, ...]  # payload formats
     timing: Timing
     rule: StabilityRule
     stop: StopConditions
-    container: bool
-    cold_starts: int
+    container: bool  # straight at the local endpoint's container
+    cold_starts: int  # how many are measured for each model
+    # what is sent and asked for; empty: the recipe's sample, the output with a meaning
     files: tuple[str, ...]
     outputs: tuple[str, ...]
+    # of each model and format
     max_calls: int
     max_seconds: float
-    timeout_seconds: float
-    most_under_way: int
+    timeout_seconds: float  # of one call
+    most_under_way: int  # calls of an open loop at once
     seed: int
     generator: Generator
-    cloudwatch_wait_seconds: float
+    cloudwatch_wait_seconds: float  # how long SageMaker's figures are waited for
 
 
 MOST_USERS = 1000

@@ -90,19 +90,15 @@ class CallFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadFigures:
-    """Loads after the warm-up.
+    """Loads after the warm-up."""
 
-    Attributes:
-        loads, evictions: how many.
-        loads_per_minute, peak_loads_per_minute: on average, and in the busiest minute.
-        again: loads of a model that the same instance had evicted within ``thrash_seconds`` before.
-    """
-
+    # how many
     loads: int
     evictions: int
+    # on average, and in the busiest minute
     loads_per_minute: float
     peak_loads_per_minute: int
-    again: int
+    again: int  # loads of a model that the same instance had evicted within ``thrash_seconds`` before
     thrash_seconds: float
 
 
@@ -174,29 +170,22 @@ Points = list[tuple[float, float]]
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """A value for each period.
+    """A value for each period."""
 
-    Attributes:
-        period: seconds.
-        calls, loads: a minute.
-        thrash: the loads among them of models that were evicted shortly before.
-        hit_ratio: percent.
-        median, p95, warm_p95: latency in milliseconds.
-        serving, paid: instances, as steps.
-        held: models on an instance, on average.
-    """
-
-    period: float
+    period: float  # seconds
+    # a minute
     calls: Points
     loads: Points
-    thrash: Points
-    hit_ratio: Points
+    thrash: Points  # the loads among them of models that were evicted shortly before
+    hit_ratio: Points  # percent
+    # latency in milliseconds
     median: Points
     p95: Points
     warm_p95: Points
+    # instances, as steps
     serving: Points
     paid: Points
-    held: Points
+    held: Points  # models on an instance, on average
 
 
 def series(happening: Happening, trace: Trace, *, thrash: Floats) -> Series:
@@ -259,37 +248,27 @@ ENOUGH_TO_COMPARE = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a fleet would do.
-
-    Attributes:
-        happening: the simulation itself.
-        course: figures over time.
-        instances: (least, mean, greatest) that took requests.
-        held: models loaded on an instance after the warm-up, on average and at most; None below a minute.
-        busiest: share of what the GPUs can execute that the requests of the busiest minute take, with the mean number
-            of instances.
-        steady: estimate of an instance in the long run, with the mean number of instances; None without a model cache.
-        split: one endpoint or two; None without a model cache, and below two requested models.
-        assumptions: sentences.
-        sources: origin of each figure of the scenario.
-    """
+    """What a fleet would do."""
 
     scenario: Scenario
     models: ModelTable
     trace: Trace
-    happening: Happening
+    happening: Happening  # the simulation itself
     seed: int
     calls: CallFigures
     loads: LoadFigures
-    course: Series
+    course: Series  # figures over time
     cost: FleetCost
-    instances: tuple[int, float, int]
+    instances: tuple[int, float, int]  # (least, mean, greatest) that took requests
+    # models loaded on an instance after the warm-up, on average and at most; None below a minute
     held: tuple[float, float] | None
+    # share of what the GPUs can execute that the requests of the busiest minute take, with the mean number of instances
     busiest: float
+    # estimate of an instance in the long run, with the mean number of instances; None without a model cache
     steady: SteadyState | None
-    split: SplitAdvice | None
-    assumptions: tuple[str, ...]
-    sources: tuple[Source, ...]
+    split: SplitAdvice | None  # one endpoint or two; None without a model cache, and below two requested models
+    assumptions: tuple[str, ...]  # sentences
+    sources: tuple[Source, ...]  # origin of each figure of the scenario
 
     @property
     def keeps_limit(self) -> bool | None:

@@ -104,19 +104,15 @@ class FleetChange:
 
 @dataclass(kw_only=True)
 class Happening:
-    """All of it.
+    """All of it."""
 
-    Attributes:
-        calls, events, fleet: see their classes; ``fleet`` begins at 0.
-        loaded: (seconds, models loaded, instances serving) once a minute.
-        seconds: when calls stopped coming; what was under way then was still finished.
-    """
-
+    # see their classes; ``fleet`` begins at 0
     calls: Calls
     events: ModelEvents
     fleet: list[FleetChange] = field(default_factory=list)
+    # (seconds, models loaded, instances serving) once a minute
     loaded: list[tuple[float, int, int]] = field(default_factory=list)
-    seconds: float = 0.0
+    seconds: float = 0.0  # when calls stopped coming; what was under way then was still finished
 
     def instance_seconds(self) -> float:
         """Paid time until calls stopped coming, of all instances."""
@@ -205,26 +201,18 @@ Run = tuple[HeldModel, list[int]]
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What instances are like. Sizes are bytes, times are seconds.
+    """What instances are like. Sizes are bytes, times are seconds."""
 
-    Attributes:
-        memory: GPU memory for models.
-        disk: for their files.
-        most_models: at once; None: as many as fit.
-        executions: at once on the GPU.
-        unload_seconds, parallel_loads, patience: see ``ColdStart`` of the scenario.
-        keep_on_disk: whether an unloaded model's files stay.
-        cached: whether an idle model stays loaded; without, it is unloaded as soon as its last call is answered.
-    """
-
-    memory: int
-    disk: int
-    most_models: int | None
-    executions: int
+    memory: int  # GPU memory for models
+    disk: int  # for their files
+    most_models: int | None  # at once; None: as many as fit
+    executions: int  # at once on the GPU
+    # see ``ColdStart`` of the scenario
     unload_seconds: float
     parallel_loads: int
     patience: float
-    keep_on_disk: bool
+    keep_on_disk: bool  # whether an unloaded model's files stay
+    # whether an idle model stays loaded; without, it is unloaded as soon as its last call is answered
     cached: bool = True
 
 

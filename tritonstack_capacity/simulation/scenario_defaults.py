@@ -26,19 +26,13 @@ if TYPE_CHECKING:
 # which the answer lists.
 @dataclass(kw_only=True)
 class Filled:
-    """A scenario's values, not checked yet.
+    """A scenario's values, not checked yet."""
 
-    Attributes:
-        value: as YAML gives it; the rest does nothing where it is no mapping.
-        origins: location of a value that was filled in → its source, in words.
-        findings: problems with the scenario's statements about other files.
-        problems: what is wrong with those files.
-    """
-
-    value: Any
+    value: Any  # as YAML gives it; the rest does nothing where it is no mapping
+    # location of a value that was filled in → its source, in words
     origins: dict[Location, str] = field(default_factory=dict)
-    findings: list[Problem] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    findings: list[Problem] = field(default_factory=list)  # problems with the scenario's statements about other files
+    problems: list[Problem] = field(default_factory=list)  # what is wrong with those files
 
     @classmethod
     def of(cls, value: Any) -> Filled:

@@ -39,18 +39,13 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True)
 class SplitAdvice:
-    """One endpoint against two with as many instances together.
+    """One endpoint against two with as many instances together."""
 
-    Attributes:
-        instances: of each side, at least 2: two endpoints have one each.
-        one: estimated hit ratio of one endpoint.
-        splits: the best division of the instances for each number of hot models; without those that have too few.
-        simulated: hit ratios after the warm-up of one endpoint and of the best split; None where not simulated.
-    """
-
-    instances: int
-    one: float
+    instances: int  # of each side, at least 2: two endpoints have one each
+    one: float  # estimated hit ratio of one endpoint
+    # the best division of the instances for each number of hot models; without those that have too few
     splits: tuple[Split, ...]
+    # hit ratios after the warm-up of one endpoint and of the best split; None where not simulated
     simulated: tuple[float, float] | None = None
 
     @property

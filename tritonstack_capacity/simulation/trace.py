@@ -30,30 +30,21 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class ModelKind:
-    """What the models of a group have in common. Sizes are bytes, times are seconds.
-
-    Attributes:
-        memory: GPU memory of a loaded model.
-        disk: of its files.
-        download_seconds: of its archive, with unpacking.
-        load_seconds: into Triton.
-        fixed, per_item: an execution of n requests takes fixed + per_item * n.
-        exponential: whether that is the mean of exponential times.
-        max_batch, delay: dynamic batching; 1 and 0 without.
-        copies: instances of the model.
-    """
+    """What the models of a group have in common. Sizes are bytes, times are seconds."""
 
     name: str
-    memory: int
-    disk: int
-    download_seconds: float
-    load_seconds: float
+    memory: int  # GPU memory of a loaded model
+    disk: int  # of its files
+    download_seconds: float  # of its archive, with unpacking
+    load_seconds: float  # into Triton
+    # an execution of n requests takes fixed + per_item * n
     fixed: float
     per_item: float
-    exponential: bool
+    exponential: bool  # whether that is the mean of exponential times
+    # dynamic batching; 1 and 0 without
     max_batch: int
     delay: float
-    copies: int
+    copies: int  # instances of the model
 
     @property
     def least_seconds_each(self) -> float:

@@ -96,19 +96,12 @@ class Demand:
 
 @dataclass(frozen=True, kw_only=True)
 class CapacityRow:
-    """A measured configuration at the demand.
+    """A measured configuration at the demand."""
 
-    Attributes:
-        measurement: the row of the file.
-        instances: the least number whose measured rates add up to the load; latency is not in it.
-        price: of one instance; None where it is unknown, and the costs with it.
-        meets_latency: whether the measured latency is within the limit. The published table has only 5 of 24 such.
-    """
-
-    measurement: Measurement
-    instances: int
-    price: InstancePrice | None
-    meets_latency: bool
+    measurement: Measurement  # the row of the file
+    instances: int  # the least number whose measured rates add up to the load; latency is not in it
+    price: InstancePrice | None  # of one instance; None where it is unknown, and the costs with it
+    meets_latency: bool  # whether the measured latency is within the limit. The published table has only 5 of 24 such
     load: Decimal
 
     @property
@@ -125,17 +118,12 @@ class CapacityRow:
 
 @dataclass(frozen=True, kw_only=True)
 class CapacityTable:
-    """All rows in the file's order, and the cheapest that keeps the limit.
+    """All rows in the file's order, and the cheapest that keeps the limit."""
 
-    Attributes:
-        demand: the load and the limit.
-        rows: one for each measurement.
-        usd_per_day: what each row that keeps the limit and has a price costs in a day whose load follows a curve; None
-            where there is no curve.
-    """
-
-    demand: Demand
-    rows: tuple[CapacityRow, ...]
+    demand: Demand  # the load and the limit
+    rows: tuple[CapacityRow, ...]  # one for each measurement
+    # what each row that keeps the limit and has a price costs in a day whose load follows a curve; None where there is
+    # no curve
     usd_per_day: Mapping[CapacityRow, Decimal] | None = None
 
     @property
@@ -206,17 +194,11 @@ Cases = dict[Decimal, CapacityRow | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Sensitivity:
-    """The cheapest row at the load under other assumptions, one changed at a time.
+    """The cheapest row at the load under other assumptions, one changed at a time."""
 
-    Attributes:
-        loads: by factor of the load; without factors that take the load out of the allowed range.
-        rates: by factor of all measured rates.
-        limits: by latency limit in milliseconds, from the strictest that a row keeps; each holds up to the next.
-    """
-
-    loads: Cases
-    rates: Cases
-    limits: Cases
+    loads: Cases  # by factor of the load; without factors that take the load out of the allowed range
+    rates: Cases  # by factor of all measured rates
+    limits: Cases  # by latency limit in milliseconds, from the strictest that a row keeps; each holds up to the next
 
 
 def sensitivity(table: CapacityTable) -> Sensitivity:

@@ -53,23 +53,15 @@ def plain(value: Decimal) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What a load test found.
+    """What a load test found."""
 
-    Attributes:
-        configuration: the name of the model's configuration (``trt-db``: TensorRT with dynamic batching).
-        instance_type: where it ran (``ml.g4dn.2xlarge``).
-        invocations_per_minute: what one instance answered in a minute.
-        latency_ms: the model's latency at that rate, milliseconds, as the test states it (its percentile with it).
-        usd_per_hour: of one instance, as in the file; None where it is missing.
-        line: of the file, counted from 1; the header is line 1.
-    """
-
-    configuration: str
-    instance_type: str
-    invocations_per_minute: Decimal
+    configuration: str  # the name of the model's configuration (``trt-db``: TensorRT with dynamic batching)
+    instance_type: str  # where it ran (``ml.g4dn.2xlarge``)
+    invocations_per_minute: Decimal  # what one instance answered in a minute
+    # the model's latency at that rate, milliseconds, as the test states it (its percentile with it)
     latency_ms: Decimal
-    usd_per_hour: Decimal | None = None
-    line: int = 0
+    usd_per_hour: Decimal | None = None  # of one instance, as in the file; None where it is missing
+    line: int = 0  # of the file, counted from 1; the header is line 1
 
     @property
     def name(self) -> str:

@@ -24,29 +24,23 @@ ANOTHER_RATE = Decimal("1e-6")
 
 @dataclass(frozen=True, kw_only=True)
 class ScalingAdvice:
-    """The scaling of one endpoint.
+    """The scaling of one endpoint."""
 
-    Attributes:
-        row: the measured configuration that the numbers hold for.
-        peak: invocations a minute that the maximum is for: the load, or the curve's busiest hour where that is more.
-        invocations_per_instance: the target of the invocations' policy, calls a minute and instance: what one instance
-            answered in the load test, by the safety factor.
-        safety_factor: share of it to aim at: a target at the measured limit would scale when it is too late.
-        minimum, maximum: instances, at the target, in the day's quietest hour and at ``peak``.
-        hourly: instances in each hour of the day at the target, at least ``minimum``; empty without a daily curve.
-        usd_per_day: of ``hourly``, and of the greatest count all day; None without a curve or a price.
-        curve: the day; None where none is known.
-    """
-
-    row: CapacityRow
+    row: CapacityRow  # the measured configuration that the numbers hold for
+    # invocations a minute that the maximum is for: the load, or the curve's busiest hour where that is more
     peak: Decimal
+    # the target of the invocations' policy, calls a minute and instance: what one instance answered in the load test,
+    # by the safety factor
     invocations_per_instance: Decimal
-    safety_factor: Decimal
+    safety_factor: Decimal  # share of it to aim at: a target at the measured limit would scale when it is too late
+    # instances, at the target, in the day's quietest hour and at ``peak``
     minimum: int
     maximum: int
+    # instances in each hour of the day at the target, at least ``minimum``; empty without a daily curve
     hourly: tuple[int, ...] = ()
+    # of ``hourly``, and of the greatest count all day; None without a curve or a price
     usd_per_day: tuple[Decimal, Decimal] | None = None
-    curve: DailyCurve | None = None
+    curve: DailyCurve | None = None  # the day; None where none is known
 
     @property
     def requests_per_second(self) -> Decimal:
