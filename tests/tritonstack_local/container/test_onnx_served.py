@@ -258,20 +258,20 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_graph_in_a_marked_plan_answers_and_the_log_reports_it(sagemaker: Any, plan: Path) -> None:
-    assert sagemaker.load("double", {"double/config.pbtxt": MARKED, "double/1/model.plan": plan}).status == 200
-    assert sagemaker.invoke("double", **MARKED_ROWS).outputs == {"y": [2, 4, 6], "m": [2, -4, 6]}
+    assert sagemaker.load("plan-marked", {"double/config.pbtxt": MARKED, "double/1/model.plan": plan}).status == 200
+    assert sagemaker.invoke("plan-marked", **MARKED_ROWS).outputs == {"y": [2, 4, 6], "m": [2, -4, 6]}
     said = "backend tensorrt runs the ONNX graph in model.plan, which trtexec-stand-in wrote, with ONNX Runtime"
     assert said in sagemaker.container.log_path.read_text()
 
 
 def test_a_plan_named_for_a_compute_capability_answers(sagemaker: Any, plan: Path) -> None:
     config = MARKED + 'cc_model_filenames { key: "8.6" value: "a10g.plan" }\n'
-    assert sagemaker.load("named", {"named/config.pbtxt": config, "named/1/a10g.plan": plan}).status == 200
-    assert sagemaker.invoke("named", **MARKED_ROWS).outputs["y"] == [2, 4, 6]
+    assert sagemaker.load("plan-named", {"named/config.pbtxt": config, "named/1/a10g.plan": plan}).status == 200
+    assert sagemaker.invoke("plan-named", **MARKED_ROWS).outputs["y"] == [2, 4, 6]
 
 
 def test_tensors_that_the_configuration_leaves_out_are_those_of_the_marked_plan(sagemaker: Any, plan: Path) -> None:
     config = 'backend: "tensorrt"\ninstance_group [ { kind: KIND_GPU } ]\n'
-    assert sagemaker.load("filled", {"filled/config.pbtxt": config, "filled/1/model.plan": plan}).status == 200
+    assert sagemaker.load("plan-filled", {"filled/config.pbtxt": config, "filled/1/model.plan": plan}).status == 200
     rows = {**MARKED_ROWS, "k": ("INT64", [1, 3], [1, -2, 3])}
-    assert sagemaker.invoke("filled", **rows).outputs["m"] == [2, -4, 6]
+    assert sagemaker.invoke("plan-filled", **rows).outputs["m"] == [2, -4, 6]
