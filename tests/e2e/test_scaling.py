@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
@@ -13,9 +13,6 @@ from tests.e2e.deployments import advance, aws_fails, faults_left
 from tests.e2e.project import Project, environment_yaml
 from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
 from tritonstack_local.aws import LocalAws
-
-if TYPE_CHECKING:
-    from mypy_boto3_application_autoscaling.type_defs import TargetTrackingScalingPolicyConfigurationOutputTypeDef
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 NAME = "scaled"
@@ -82,7 +79,7 @@ def registered(checked: CheckedProject) -> dict[str, set[tuple[str, float]]]:
     }
 
 
-def tracked(configuration: TargetTrackingScalingPolicyConfigurationOutputTypeDef) -> tuple[str, float]:
+def tracked(configuration: Any) -> tuple[str, float]:
     """What a policy looks at, a custom metric with the values of its dimensions, and its target."""
     custom = configuration.get("CustomizedMetricSpecification")
     if custom is None:

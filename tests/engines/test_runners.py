@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from tests.engines.prepare_way import A10G, IMAGE, T4, Clients, Way
 from tritonstack.engines import remote_job
@@ -61,6 +62,7 @@ class Remote:
     way: Way
     kind: str
     stop: threading.Event
+    network: JobNetwork | None = None
 
     @property
     def runner(self) -> EngineRunner:
@@ -72,6 +74,7 @@ class Remote:
             environment=self.way.name,
             session=Clients(self.way.emulator),
             bucket=self.way.bucket,
+            network=self.network,
             tags={"team": "platform"},
             stop=self.stop,
         )
@@ -206,38 +209,25 @@ def test_a_service_that_does_not_answer_any_more_fails_the_engine_after_its_retr
     remote: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote_job, "LOST_LOOKS", 3)
-    port = remote.way.emulator.port
+
+    def lose(**_: object) -> None:
+        raise EndpointConnectionError(endpoint_url=remote.way.emulator.url)
 
     class Losing(Clients):
         """Its clients lose the service once a job has begun."""
 
         def client(self, service_name: str, *, config: Any = None) -> Any:
             made = super().client(service_name)
-            name = {"codebuild": "batch_get_builds", "sagemaker": "describe_processing_job"}.get(service_name)
-            if name:
-                monkeypatch.setattr(made.meta.events, "emit_until_response", _lost(made, name), raising=False)
+            for call in ("codebuild.BatchGetBuilds", "sagemaker.DescribeProcessingJob"):
+                made.meta.events.register(f"before-call.{call}", lose)
             return made
 
     monkeypatch.setattr("tests.engines.test_runners.Clients", Losing)
     with pytest.raises(EngineFailedError, match=r"does not describe .*Could not connect") as failed:
         remote.run(HANGING)
-    assert str(port) in str(failed.value)
+    assert remote.way.emulator.url in str(failed.value)
     assert remote.way.keys("staging/") == []
     assert remote.status.upper() in ("STOPPING", "STOPPED", "FAILED"), "FAILED: its job was gone before it began"
-
-
-def _lost(client: Any, operation: str) -> Callable[..., Any]:
-    """Events of a client whose one operation finds nobody; it is patched for the length of a test."""
-    from botocore.exceptions import EndpointConnectionError
-
-    emit = client.meta.events.emit_until_response
-
-    def emitted(name: str, **more: Any) -> Any:
-        if name.startswith("before-call") and more["model"].name.lower() == operation.replace("_", ""):
-            raise EndpointConnectionError(endpoint_url=client.meta.endpoint_url)
-        return emit(name, **more)
-
-    return emitted
 
 
 def test_codebuild_runs_the_endpoints_image_on_the_gpu_machine_for_as_long_as_the_step_may_take(way: Way) -> None:
@@ -251,15 +241,19 @@ def test_codebuild_runs_the_endpoints_image_on_the_gpu_machine_for_as_long_as_th
     assert build["timeoutInMinutes"] == 10 + 20
 
 
-def test_processing_is_isolated_encrypted_tagged_and_on_one_smallest_instance(way: Way) -> None:
+def test_processing_is_isolated_encrypted_tagged_in_the_network_and_on_one_smallest_instance(way: Way) -> None:
     way.make_builds()
-    remote = Remote(way, "processing", threading.Event())
+    network = JobNetwork(subnet_ids=("subnet-0a",), security_group_ids=("sg-0b",))
+    remote = Remote(way, "processing", threading.Event(), network)
     remote.run(BUILT)
     job = remote.described()
     cluster = job["ProcessingResources"]["ClusterConfig"]
     assert (cluster["InstanceType"], cluster["InstanceCount"]) == ("ml.g4dn.xlarge", 1)
     assert "VolumeKmsKeyId" not in cluster, "g4dn has local NVMe, and refuses a key"
-    assert job["NetworkConfig"] == {"EnableNetworkIsolation": True}
+    assert job["NetworkConfig"] == {
+        "EnableNetworkIsolation": True,
+        "VpcConfig": {"Subnets": ["subnet-0a"], "SecurityGroupIds": ["sg-0b"]},
+    }
     assert job["ProcessingOutputConfig"]["KmsKeyId"].startswith("arn:aws:kms:")
     assert job["StoppingCondition"] == {"MaxRuntimeInSeconds": 600 + 1200}
     assert job["AppSpecification"]["ImageUri"] == IMAGE
@@ -281,39 +275,7 @@ def test_a_job_says_which_build_started_it(
         assert {each["name"]: each["value"] for each in variables} == told
     else:
         assert remote.described().get("Environment", {}) == told
-
-
-def test_processing_joins_the_network_of_the_environment(way: Way) -> None:
-    way.make_builds()
-    builder = builder_for(T4, "us-east-1", image=IMAGE)
-    network = JobNetwork(subnet_ids=("subnet-0a",), security_group_ids=("sg-0b",))
-    runner = runner_for(
-        builder, environment=way.name, session=Clients(way.emulator), bucket=way.bucket, network=network
-    )
-    request = _request_of(runner, way)
-    assert request["NetworkConfig"]["VpcConfig"] == {"Subnets": ["subnet-0a"], "SecurityGroupIds": ["sg-0b"]}
-
-
-def _request_of(runner: EngineRunner, way: Way) -> dict[str, Any]:
-    """What a Processing runner asks for, from a service that refuses."""
-    seen: list[dict[str, Any]] = []
-    job = way.root / "job"
-    job.mkdir()
-    (job / "job.json").write_text(json.dumps({"timeout_seconds": 60, "output": "?"}))
-    (job / "engine_step.py").write_text(HEAD + 'result(outcome="built")\n')
-
-    class Seeing(Clients):
-        def client(self, service_name: str, *, config: Any = None) -> Any:
-            made = super().client(service_name)
-            if service_name == "sagemaker":
-                made.meta.events.register(
-                    "provide-client-params.sagemaker.CreateProcessingJob", lambda params, **_: seen.append(params)
-                )
-            return made
-
-    object.__setattr__(runner, "session", Seeing(way.emulator))
-    runner.run(name="n-engine-x", job=job, output=way.root / "output", report=lambda _text: None)
-    return seen[0]
+        assert remote.described()["NetworkConfig"] == {"EnableNetworkIsolation": True}, "the step needs none"
 
 
 @pytest.mark.parametrize(("platform", "value"), [(A10G, "engine-project-name"), (T4, "processing-role-arn")])

@@ -325,7 +325,12 @@ class Preparation:
                 return
         machine = build.builder.machine.name if build.builder else ""
         times = tuple(
-            EngineTime(model=model, machine=machine, seconds=_seconds(output), run=output.name)
+            EngineTime(
+                model=model,
+                machine=machine,
+                seconds=float(sum(json.loads((output / RESULT).read_text())["durations"].values())),
+                run=output.name,
+            )
             for model, output in outputs.items()
         )
         self._commit(build, manifest, over.started, times)
@@ -385,8 +390,3 @@ class Preparation:
 
     def _report(self, model: str) -> Report:
         return lambda text: self.watch(model, text)
-
-
-def _seconds(output: Path) -> float:
-    """How long trtexec took for an engine and its proof."""
-    return float(sum(json.loads((output / RESULT).read_text())["durations"].values()))
