@@ -115,13 +115,13 @@ def test_rendered_environments_hold_sagemakers_limits_and_names(document: dict[s
 
 
 @given(st.lists(st.tuples(TOP_FIELDS, JUNK), min_size=1, max_size=3))
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_junk_in_an_environments_fields_gives_messages(changes: list[tuple[str, Any]]) -> None:
     load_or_messages(copy.deepcopy(GOOD) | dict(changes))
 
 
 @given(st.lists(st.tuples(ENDPOINT_FIELDS, JUNK), min_size=1, max_size=4), st.sets(ENDPOINT_FIELDS, max_size=3))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_junk_in_an_endpoints_fields_gives_messages(changes: list[tuple[str, Any]], removed: set[str]) -> None:
     document = copy.deepcopy(GOOD)
     endpoint = document["endpoints"][0] | dict(changes)
@@ -130,7 +130,7 @@ def test_junk_in_an_endpoints_fields_gives_messages(changes: list[tuple[str, Any
 
 
 @given(JUNK)
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_any_document_gives_messages(document: Any) -> None:
     load_or_messages(document)
 
@@ -203,7 +203,7 @@ def test_no_number_that_aws_does_not_take_gets_through(place: tuple[str, ...]) -
     """Counts, days and seconds are 32-bit integers there, and JSON knows no infinity."""
 
     @given(NUMBERS)
-    @settings(max_examples=25)
+    @settings(max_examples=12)
     def holds(number: float) -> None:
         document = copy.deepcopy(GOOD)
         put(document, place, number)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from constructs_lib.artifact_bucket import ArtifactBucket
-from tests.constructs_lib.templates import built, flat, of_type, some
+from tests.constructs_lib.templates import built, flat, of_type
 
 emptying: Any = importlib.import_module("lambda.bucket_emptying.handler")  # `lambda` is a word of the language
 
@@ -35,12 +35,6 @@ def template() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def archives(template: dict[str, Any]) -> dict[str, Any]:
     [(_, bucket)] = [each for each in of_type(template, "AWS::S3::Bucket").items() if "Archives" in each[0]]
-    return dict(bucket["Properties"])
-
-
-@pytest.fixture(scope="module")
-def access_logs(template: dict[str, Any]) -> dict[str, Any]:
-    [(_, bucket)] = [each for each in of_type(template, "AWS::S3::Bucket").items() if "AccessLogs" in each[0]]
     return dict(bucket["Properties"])
 
 
@@ -73,37 +67,23 @@ def test_only_the_log_service_may_write_logs_and_only_for_the_archives(template:
     assert grant["Condition"]["StringEquals"] == {"aws:SourceAccount": "123456789012"}
 
 
-def test_no_bucket_takes_public_access(template: dict[str, Any]) -> None:
-    for bucket in some(template, "AWS::S3::Bucket").values():
-        assert set(bucket["Properties"]["PublicAccessBlockConfiguration"].items()) == {
-            ("BlockPublicAcls", True),
-            ("BlockPublicPolicy", True),
-            ("IgnorePublicAcls", True),
-            ("RestrictPublicBuckets", True),
-        }
-
-
-def test_archives_never_expire_while_they_are_current(archives: dict[str, Any]) -> None:
-    rules = [rule for rule in archives["LifecycleConfiguration"]["Rules"] if rule["Id"] != "expire-staging"]
-    effects = {key for rule in rules for key in rule} - {"Id", "Status"}
-    assert effects == {"NoncurrentVersionExpiration", "AbortIncompleteMultipartUpload"}
-
-
-def test_what_builds_left_in_staging_expires_after_a_week_and_nothing_else(archives: dict[str, Any]) -> None:
-    [rule] = [rule for rule in archives["LifecycleConfiguration"]["Rules"] if "ExpirationInDays" in rule]
-    assert rule == {"Id": "expire-staging", "Prefix": "staging/", "ExpirationInDays": 7, "Status": "Enabled"}
-
-
-def test_noncurrent_versions_and_uncompleted_uploads_expire_as_set(archives: dict[str, Any]) -> None:
-    rules = {rule["Id"]: rule for rule in archives["LifecycleConfiguration"]["Rules"]}
-    assert rules["expire-noncurrent-versions"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 31}
-    assert rules["abort-incomplete-uploads"]["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 8}
-    assert {rule["Status"] for rule in rules.values()} == {"Enabled"}
-
-
-def test_access_logs_expire_as_set(access_logs: dict[str, Any]) -> None:
-    rules = {rule["Id"]: rule for rule in access_logs["LifecycleConfiguration"]["Rules"]}
-    assert rules["expire-access-logs"]["ExpirationInDays"] == 91
+def test_old_versions_uploads_staging_and_access_logs_expire_and_current_archives_never(
+    template: dict[str, Any], archives: dict[str, Any]
+) -> None:
+    assert archives["VersioningConfiguration"] == {"Status": "Enabled"}
+    abort = {"Id": "abort-incomplete-uploads", "AbortIncompleteMultipartUpload": {"DaysAfterInitiation": 8}}
+    assert [{**rule, "Status": ""} for rule in archives["LifecycleConfiguration"]["Rules"]] == [
+        {**rule, "Status": ""}
+        for rule in (
+            {"Id": "expire-noncurrent-versions", "NoncurrentVersionExpiration": {"NoncurrentDays": 31}},
+            {"Id": "expire-staging", "Prefix": "staging/", "ExpirationInDays": 7},
+            abort,
+        )
+    ]
+    [logs] = [each for name, each in of_type(template, "AWS::S3::Bucket").items() if "AccessLogs" in name]
+    rules = logs["Properties"]["LifecycleConfiguration"]["Rules"]
+    assert rules[0]["ExpirationInDays"] == 91
+    assert {rule["Status"] for rule in (*rules, *archives["LifecycleConfiguration"]["Rules"])} == {"Enabled"}
 
 
 @pytest.mark.parametrize(("retain", "policy"), [(True, "Retain"), (False, "Delete")])

@@ -69,13 +69,6 @@ def test_a_single_model_endpoint_serves_the_archive_of_its_digest() -> None:
     assert key == "endpoints/single/24.09-a10g/bert.0000000000000004.tar.gz"
 
 
-def test_the_host_ami_is_the_releases_proposal_unless_set() -> None:
-    proposed = environment(DIGITS).endpoints[0].inference_ami_version
-    assert variant(serving_template(DIGITS)).get("InferenceAmiVersion") == proposed
-    left = serving_template({**DIGITS, "host_ami": "sagemaker-default"})
-    assert "InferenceAmiVersion" not in variant(left)
-
-
 def test_the_role_is_ready_before_the_model_and_the_archives_before_the_endpoint(digits: dict[str, Any]) -> None:
     [policy] = [name for name in of_type(digits, "AWS::IAM::Policy") if name.startswith("ExecutionRole")]
     archives, _ = only(digits, "Custom::PublishedArchives")

@@ -26,12 +26,6 @@ def test_an_environment_is_one_stage_with_an_artifacts_stack_and_a_serving_stack
     }
 
 
-def test_account_and_region_are_those_of_the_settings() -> None:
-    made = stage(environment(DIGITS, account="210987654321", region="eu-west-1"))
-    for stack in [made.artifacts, *made.serving.values()]:
-        assert (stack.account, stack.region) == ("210987654321", "eu-west-1")
-
-
 def test_it_is_what_the_app_makes_of_the_file(tmp_path: Path) -> None:
     ran = run_app(tmp_path / "app", context={"environments": "local"})
     assert (ran.returncode, ran.stderr) == (0, "")
