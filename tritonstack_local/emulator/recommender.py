@@ -211,22 +211,16 @@ LONGEST_PREFIX = 40
 
 @dataclass(kw_only=True)
 class RecommendationJob(Record):
-    """A job. Guarded by the lock of the SageMaker state.
-
-    Attributes:
-        status: PENDING, IN_PROGRESS, COMPLETED, FAILED, STOPPING or STOPPED.
-        region: where it runs, whose prices count.
-        started, ended: when calls began and ended, seconds since the epoch.
-        reason: of a failed job.
-    """
+    """A job. Guarded by the lock of the SageMaker state."""
 
     created: float = field(default_factory=clock.now)
     modified: float = field(default_factory=clock.now)
-    status: str = "PENDING"
-    region: str
+    status: str = "PENDING"  # PENDING, IN_PROGRESS, COMPLETED, FAILED, STOPPING or STOPPED
+    region: str  # where it runs, whose prices count
+    # when calls began and ended, seconds since the epoch
     started: float | None = None
     ended: float | None = None
-    reason: str | None = None
+    reason: str | None = None  # of a failed job
 
     @property
     def instance_types(self) -> list[str]:
