@@ -39,7 +39,10 @@ def invoke_line(*, name_hash: str, target_model: str) -> bytes:
 class CachedModel:
     """One TargetModel of a container. Times are monotonic seconds."""
 
-    __slots__ = ("done", "hash", "hits", "in_flight", "last_used", "line", "loads", "resident", "state", "target")
+    __slots__ = (
+        "done", "hash", "hits", "in_flight", "last_used", "line", "loads", "resident", "state", "target",
+        "waiting_since",
+    )  # fmt: skip
 
     def __init__(self, target: str) -> None:
         """A model that is about to be loaded."""
@@ -52,6 +55,7 @@ class CachedModel:
         self.loads = 0
         self.hits = 0
         self.resident = False
+        self.waiting_since: float | None = None  # for room, while no other model is idle
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
@@ -256,7 +260,8 @@ class ModelCache:
     async def _make_room(self, newcomer: CachedModel) -> None:
         """Unload the least recently used idle model, or wait until something changed.
 
-        Where as many models are on their way out already as loads want room, one of those will do.
+        Where as many models are on their way out already as loads want room, one of those will do. The patience counts
+        from the first look: a model whose next request comes as its last one ends changes often and is never idle.
         """
         self._wanting_room += 1
         try:
@@ -264,9 +269,15 @@ class ModelCache:
             victim = model_to_evict(self._oldest_first(besides=newcomer)) if leaving < self._wanting_room else None
             if victim is not None:
                 self._log(f"{victim.target} is unloaded for {newcomer.target}")
+                newcomer.waiting_since = None
                 await self._unload(victim)
-            elif not await self._changed(self._settings.victim_patience_seconds):
+                return
+            now = time.monotonic()
+            newcomer.waiting_since = newcomer.waiting_since or now
+            left = newcomer.waiting_since + self._settings.victim_patience_seconds - now
+            if left <= 0 or not await self._changed(left):
                 self._retire_one()
+                newcomer.waiting_since = None
         finally:
             self._wanting_room -= 1
 

@@ -194,6 +194,20 @@ async def test_a_model_that_is_never_idle_makes_room_in_the_end(tmp_path: Path) 
         assert at.triton.unloaded_in_flight == []
 
 
+@asynchronous
+async def test_a_model_whose_next_request_comes_as_one_ends_makes_room_after_the_patience(tmp_path: Path) -> None:
+    async with stage(tmp_path, config(), max_models=1) as at:
+        await at.call("a.tar.gz")
+        models = at.fleet().models
+        model = models.claim_loaded("a.tar.gz")
+        waiting = asyncio.create_task(at.model_of("b.tar.gz"))
+        while model is not None and not waiting.done():  # never idle for the one that waits, and often about to be
+            await asyncio.sleep(0.005)
+            models.release(model)
+            model = models.claim_loaded("a.tar.gz")
+        assert await waiting == "b.tar.gz"
+
+
 async def both_busy(at: Stage) -> list[asyncio.Task[str]]:
     """Calls of a and b in flight, one of c that waits for room, and a retiring for it."""
     for target in ("a.tar.gz", "b.tar.gz"):
