@@ -36,19 +36,12 @@ CHECK_MINUTES = 60
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedStage:
-    """One environment of a pipeline, with its stage of the app.
+    """One environment of a pipeline, with its stage of the app."""
 
-    Attributes:
-        loaded: the settings.
-        stage: its stacks.
-        environments: the Python environments that making its archives takes.
-        weights: URLs of the objects in S3 that its recipes take weights from.
-    """
-
-    loaded: LoadedStage
-    stage: EnvironmentStage
-    environments: tuple[str, ...]
-    weights: tuple[str, ...]
+    loaded: LoadedStage  # the settings
+    stage: EnvironmentStage  # its stacks
+    environments: tuple[str, ...]  # the Python environments that making its archives takes
+    weights: tuple[str, ...]  # URLs of the objects in S3 that its recipes take weights from
 
     @property
     def name(self) -> str:

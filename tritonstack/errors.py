@@ -23,22 +23,16 @@ Location = tuple[str | int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One thing that is wrong with an input, and how to mend it.
+    """One thing that is wrong with an input, and how to mend it."""
 
-    Attributes:
-        file: the file as the user named it, with its line where that is known; None where the input is no file.
-        field: the path of the field (``endpoints[0].instance_type``) or a line (``line 12``); empty for the whole file.
-        found: what stands there.
-        allowed: what may stand there.
-        advice: what to do, where that does not follow from ``allowed``.
-        location: the field of a YAML file, from which ``field`` follows.
-    """
-
+    # the file as the user named it, with its line where that is known; None where the input is no file
     file: str | None = None
+    # the path of the field (``endpoints[0].instance_type``) or a line (``line 12``); empty for the whole file
     field: str = ""
-    found: str
-    allowed: str
-    advice: str = ""
+    found: str  # what stands there
+    allowed: str  # what may stand there
+    advice: str = ""  # what to do, where that does not follow from ``allowed``
+    # the field of a YAML file, from which ``field`` follows
     location: Location = dataclasses.field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -155,19 +155,13 @@ Context = Mapping[str, str | tuple[str, ...]]
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Test:
-    """One test of a statement's ``Condition``.
-
-    Attributes:
-        operator: ``StringEquals``, ``ForAnyValue:StringLike``.
-        key: in lower case, as keys have no case: ``aws:sourceaccount``.
-        values: sorted; one of them must match, or with a negated operator none.
-    """
+    """One test of a statement's ``Condition``."""
 
     __test__ = False  # for pytest
 
-    operator: str
-    key: str
-    values: tuple[str, ...]
+    operator: str  # ``StringEquals``, ``ForAnyValue:StringLike``
+    key: str  # in lower case, as keys have no case: ``aws:sourceaccount``
+    values: tuple[str, ...]  # sorted; one of them must match, or with a negated operator none
 
     @property
     def words(self) -> str:
@@ -253,19 +247,12 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A request to AWS.
+    """A request to AWS."""
 
-    Attributes:
-        principal: ARN of the caller, or a service's name.
-        action: ``s3:GetObject``.
-        resource: the ARN that it is checked against; ``*`` where the action has none.
-        context: a key that is not there is not in the request.
-    """
-
-    principal: str
-    action: str
-    resource: str
-    context: Context = field(default_factory=dict)
+    principal: str  # ARN of the caller, or a service's name
+    action: str  # ``s3:GetObject``
+    resource: str  # the ARN that it is checked against; ``*`` where the action has none
+    context: Context = field(default_factory=dict)  # a key that is not there is not in the request
 
     @property
     def is_service(self) -> bool:

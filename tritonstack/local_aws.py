@@ -59,19 +59,12 @@ class LocalSession(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerAnswer:
-    """The response of the local Triton to a sample request.
+    """The response of the local Triton to a sample request."""
 
-    Attributes:
-        outputs: by name.
-        stand_ins: local replacements of what serves in the cloud.
-        tools: the server's version by its name.
-        peak_bytes: its memory at most: the sum over its processes of the most that each held, resident.
-    """
-
-    outputs: dict[str, np.ndarray[Any, Any]]
-    stand_ins: tuple[str, ...]
-    tools: dict[str, str]
-    peak_bytes: int
+    outputs: dict[str, np.ndarray[Any, Any]]  # by name
+    stand_ins: tuple[str, ...]  # local replacements of what serves in the cloud
+    tools: dict[str, str]  # the server's version by its name
+    peak_bytes: int  # its memory at most: the sum over its processes of the most that each held, resident
 
 
 class LocalAwsPackage(Protocol):

@@ -109,8 +109,8 @@ def test_a_key_of_ones_own_is_named_and_none_is_made() -> None:
     made = stage(environment(artifacts={"key_arn": KEY, "retain": False}))
     template = template_of(made.artifacts)
     assert of_type(template, "AWS::KMS::Key") == {}
-    parameters = {each["Properties"]["Name"]: each["Properties"]["Value"] for each in of_type(
-        template, "AWS::SSM::Parameter").values()}  # fmt: skip
+    resources = of_type(template, "AWS::SSM::Parameter").values()
+    parameters = {each["Properties"]["Name"]: each["Properties"]["Value"] for each in resources}
     assert parameters["/tritonstack/dev/_artifacts/key-arn"] == KEY
     encrypted = [
         each["Properties"]["BucketEncryption"]["ServerSideEncryptionConfiguration"][0]["ServerSideEncryptionByDefault"]

@@ -86,10 +86,10 @@ def test_a_zone_that_is_added_moves_no_other(template: dict[str, Any]) -> None:
 
 
 def test_blocks_lie_within_the_range_and_apart(template: dict[str, Any]) -> None:
-    found = [ipaddress.IPv4Network(each["Properties"]["CidrBlock"]) for each in of_type(
-        template, "AWS::EC2::Subnet").values()]  # fmt: skip
+    subnets = [each["Properties"] for each in of_type(template, "AWS::EC2::Subnet").values()]
+    found = [ipaddress.IPv4Network(each["CidrBlock"]) for each in subnets]
     assert len(found) == 4
-    assert not any(each["Properties"]["MapPublicIpOnLaunch"] for each in of_type(template, "AWS::EC2::Subnet").values())
+    assert not any(each["MapPublicIpOnLaunch"] for each in subnets)
     assert all(each.subnet_of(ipaddress.IPv4Network("10.20.0.0/16")) for each in found)
     assert not any(one.overlaps(other) for one in found for other in found if one is not other)
 

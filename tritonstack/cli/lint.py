@@ -36,18 +36,12 @@ Format = Literal["text", "json", "annotations"]
 
 @dataclass(frozen=True)
 class Served:
-    """A model folder and what serves it.
+    """A model folder and what serves it."""
 
-    Attributes:
-        folder: the model folder.
-        target: what serves it.
-        archives: which of its overlays are served, or None for all.
-        settings: the file and the line that name the target's release; None where an option does.
-    """
-
-    folder: Path
-    target: Target
-    archives: frozenset[str] | None = None
+    folder: Path  # the model folder
+    target: Target  # what serves it
+    archives: frozenset[str] | None = None  # which of its overlays are served, or None for all
+    # the file and the line that name the target's release; None where an option does
     settings: tuple[Path, int] | None = None
 
 

@@ -22,19 +22,12 @@ LOG_SECONDS = 10.0
 
 @dataclass
 class Step:
-    """One step that is running.
+    """One step that is running."""
 
-    Attributes:
-        name: what it does.
-        started: when it began, in monotonic seconds.
-        detail: what it is at, shown next to its name.
-        final: the detail is the step's outcome, and stays.
-    """
-
-    name: str
-    started: float = field(default_factory=time.monotonic)
-    detail: str = ""
-    final: bool = False
+    name: str  # what it does
+    started: float = field(default_factory=time.monotonic)  # when it began, in monotonic seconds
+    detail: str = ""  # what it is at, shown next to its name
+    final: bool = False  # the detail is the step's outcome, and stays
 
     @property
     def elapsed(self) -> float:

@@ -34,17 +34,11 @@ from tritonstack.review.views.wording import match_groups
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """What is compared.
+    """What is compared."""
 
-    Attributes:
-        before: at the base.
-        after: now.
-        notes: what of them cannot be compared.
-    """
-
-    before: Snapshots
-    after: Snapshots
-    notes: tuple[str, ...] = ()
+    before: Snapshots  # at the base
+    after: Snapshots  # now
+    notes: tuple[str, ...] = ()  # what of them cannot be compared
 
 
 def base_of(named: str | Sequence[str], project: Path) -> tuple[Base, Snapshots]:

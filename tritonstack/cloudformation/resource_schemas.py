@@ -19,21 +19,13 @@ _FILE = Path(__file__).resolve().parent / "data/resource_schemas.json"
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceSchema:
-    """What is known of one resource type.
+    """What is known of one resource type."""
 
-    Attributes:
-        type_name: ``AWS::S3::Bucket``.
-        source: where the schema comes from.
-        create_only: properties whose change replaces the resource, whatever of them changes.
-        conditionally_create_only: properties whose change may.
-        read_only: attributes, never properties of a template.
-    """
-
-    type_name: str
-    source: str
-    create_only: tuple[str, ...]
-    conditionally_create_only: tuple[str, ...]
-    read_only: tuple[str, ...]
+    type_name: str  # ``AWS::S3::Bucket``
+    source: str  # where the schema comes from
+    create_only: tuple[str, ...]  # properties whose change replaces the resource, whatever of them changes
+    conditionally_create_only: tuple[str, ...]  # properties whose change may
+    read_only: tuple[str, ...]  # attributes, never properties of a template
     root: dict[str, Any]
     definitions: dict[str, Any]
 
@@ -125,17 +117,12 @@ _ABSENT = object()
 
 @dataclass(frozen=True, kw_only=True)
 class ReplacementRules:
-    """Which changes of a type's properties replace the resource.
+    """Which changes of a type's properties replace the resource."""
 
-    Attributes:
-        create_only: paths whose change replaces it, as names from its properties; ``*`` is any item.
-        conditional: paths whose change may replace it.
-        name: the property with the physical name, where a change of it replaces the resource; else None.
-    """
-
+    # paths whose change replaces it, as names from its properties; ``*`` is any item
     create_only: tuple[tuple[str, ...], ...]
-    conditional: tuple[tuple[str, ...], ...]
-    name: str | None
+    conditional: tuple[tuple[str, ...], ...]  # paths whose change may replace it
+    name: str | None  # the property with the physical name, where a change of it replaces the resource; else None
 
     def of(self, path: Sequence[str | int], before: Any = None, after: Any = None) -> Answer:
         """Whether a change at ``path`` replaces the resource.

@@ -195,15 +195,10 @@ OTHER_SECONDS = 3600
 
 @dataclass(frozen=True, kw_only=True)
 class Length:
-    """The most that a test comes to.
+    """The most that a test comes to."""
 
-    Attributes:
-        jobs: how many it has.
-        job_seconds: the longest that one takes, with its endpoints.
-    """
-
-    jobs: int
-    job_seconds: int
+    jobs: int  # how many it has
+    job_seconds: int  # the longest that one takes, with its endpoints
 
     def events(self, *, poll_seconds: int) -> int:
         """Events of the execution's history, where each job is polled every ``poll_seconds``."""

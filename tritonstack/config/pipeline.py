@@ -204,17 +204,11 @@ LONGEST_OF_ROLE = "-prepare-build"
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedStage:
-    """One stage with the settings of its environment.
+    """One stage with the settings of its environment."""
 
-    Attributes:
-        settings: the stage, as the pipeline's file has it.
-        environment: what is deployed.
-        file: the environment's file.
-    """
-
-    settings: PipelineStage
-    environment: Environment
-    file: Path
+    settings: PipelineStage  # the stage, as the pipeline's file has it
+    environment: Environment  # what is deployed
+    file: Path  # the environment's file
 
     @property
     def measured(self) -> bool:
@@ -231,15 +225,10 @@ class LoadedStage:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedPipeline:
-    """A pipeline with its environments.
+    """A pipeline with its environments."""
 
-    Attributes:
-        settings: the file's own.
-        stages: in the order of their deployment.
-    """
-
-    settings: Pipeline
-    stages: tuple[LoadedStage, ...]
+    settings: Pipeline  # the file's own
+    stages: tuple[LoadedStage, ...]  # in the order of their deployment
 
 
 def load_pipeline(path: Path, *, environments: Path) -> LoadedPipeline:

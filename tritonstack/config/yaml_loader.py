@@ -58,18 +58,12 @@ class YamlError(Exception):
 
 @dataclass(kw_only=True)
 class YamlDocument:
-    """A YAML file's value, and the place of each part in the file.
+    """A YAML file's value, and the place of each part in the file."""
 
-    Attributes:
-        value: mappings, lists, texts, numbers, truth values and None.
-        lines: location → line, counted from 1.
-        texts: location of a scalar → the characters of the file.
-        repeated: (location, first line, later line) of every key that stands twice in one mapping.
-    """
-
-    value: Any = None
-    lines: dict[Location, int] = field(default_factory=dict)
-    texts: dict[Location, str] = field(default_factory=dict)
+    value: Any = None  # mappings, lists, texts, numbers, truth values and None
+    lines: dict[Location, int] = field(default_factory=dict)  # location → line, counted from 1
+    texts: dict[Location, str] = field(default_factory=dict)  # location of a scalar → the characters of the file
+    # (location, first line, later line) of every key that stands twice in one mapping
     repeated: list[tuple[Location, int, int]] = field(default_factory=list)
 
     def line(self, location: Location) -> int | None:
@@ -300,17 +294,11 @@ def is_within(location: Location, faulty: Iterable[Location]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Validated(Generic[Model]):
-    """A document as a model.
+    """A document as a model."""
 
-    Attributes:
-        value: the model; None where the document has a problem that pydantic reports.
-        problems: keys that stand twice, and pydantic's errors; their files and lines are not set yet.
-        faulty: where pydantic's errors are.
-    """
-
-    value: Model | None
-    problems: list[Problem]
-    faulty: frozenset[Location]
+    value: Model | None  # the model; None where the document has a problem that pydantic reports
+    problems: list[Problem]  # keys that stand twice, and pydantic's errors; their files and lines are not set yet
+    faulty: frozenset[Location]  # where pydantic's errors are
 
 
 def load_yaml(path: Path, model: type[Model]) -> Model:

@@ -192,35 +192,21 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedEngine:
-    """One TensorRT model of an archive: what its engine is built from, and the outputs expected of it.
+    """One TensorRT model of an archive: what its engine is built from, and the outputs expected of it."""
 
-    Attributes:
-        model: the model's directory in the archive.
-        folder: the job's, sent to the GPU's machine whole.
-        version: the staged version folder that the plan goes into.
-        plan: the plan's file name there.
-        parts: the staged files of the ONNX graph, by their names in the version folder: replaced by the plan.
-        engine: of the recipe.
-        recipe: the recipe's file, for messages.
-        graph: its inputs and outputs.
-        inputs: the proof's inputs, in the graph's types.
-        proof: the origin of the inputs.
-        reference: ONNX Runtime's outputs for them.
-        tolerance: the largest difference from it.
-    """
-
-    model: str
-    folder: Path
-    version: Path
-    plan: str
+    model: str  # the model's directory in the archive
+    folder: Path  # the job's, sent to the GPU's machine whole
+    version: Path  # the staged version folder that the plan goes into
+    plan: str  # the plan's file name there
+    # the staged files of the ONNX graph, by their names in the version folder: replaced by the plan
     parts: tuple[str, ...]
-    engine: Engine
-    recipe: Path
-    graph: OnnxGraph
-    inputs: Arrays
-    proof: Literal["sample", "random"]
-    reference: Arrays
-    tolerance: float
+    engine: Engine  # of the recipe
+    recipe: Path  # the recipe's file, for messages
+    graph: OnnxGraph  # its inputs and outputs
+    inputs: Arrays  # the proof's inputs, in the graph's types
+    proof: Literal["sample", "random"]  # the origin of the inputs
+    reference: Arrays  # ONNX Runtime's outputs for them
+    tolerance: float  # the largest difference from it
 
     @property
     def job(self) -> Path:

@@ -37,20 +37,14 @@ DIGEST = rf"[0-9a-f]{{{DIGEST_LENGTH}}}"
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """What an environment serves.
+    """What an environment serves."""
 
-    Attributes:
-        environment: the settings with every archive by its own name, and the default model of each single-model
-            endpoint, which its archive decides.
-        sources: archive's name → its source.
-        release_sets: endpoint → archive's name → digest.
-        engines: the TensorRT engines that the archives need, and what builds them.
-    """
-
+    # the settings with every archive by its own name, and the default model of each single-model endpoint, which its
+    # archive decides
     environment: Environment
-    sources: Mapping[str, ArchiveSource]
-    release_sets: Mapping[str, Mapping[str, str]]
-    engines: EnginePlan
+    sources: Mapping[str, ArchiveSource]  # archive's name → its source
+    release_sets: Mapping[str, Mapping[str, str]]  # endpoint → archive's name → digest
+    engines: EnginePlan  # the TensorRT engines that the archives need, and what builds them
 
 
 def served_by(environment: Environment, repositories: Path, *, file: Path) -> Served:
@@ -132,17 +126,12 @@ class _Platform(_Part):
 
 
 class OrderedArchive(_Part):
-    """One archive of an order.
+    """One archive of an order."""
 
-    Attributes:
-        model: the archive's name.
-        digest: 16 hexadecimal digits.
-        dependency: what its bytes depend on in addition to its inputs; None where only its manifest has it (a recorded
-            digest of other sources than those of this commit).
-    """
-
-    model: _Name
-    digest: Annotated[str, Field(pattern=rf"^{DIGEST}$")]
+    model: _Name  # the archive's name
+    digest: Annotated[str, Field(pattern=rf"^{DIGEST}$")]  # 16 hexadecimal digits
+    # what its bytes depend on in addition to its inputs; None where only its manifest has it (a recorded digest of
+    # other sources than those of this commit)
     dependency: Dependency | None = None
 
     @property
@@ -159,38 +148,22 @@ class JobNetwork(_Part):
 
 
 class Order(_Part):
-    """What one endpoint needs.
+    """What one endpoint needs."""
 
-    Attributes:
-        schema_: of the document.
-        environment: its name.
-        endpoint: the endpoint's name within it.
-        region: of the endpoint.
-        platform_: Triton release and GPU that the archives are for.
-        image: URI of the endpoint's Triton image, in which its engines are built.
-        engine_builder: the one service that builds engines, or None for the first that has the GPU.
-        size: of the models.
-        weights: of the models.
-        parallel_engines: how many engines are built at once.
-        engine_timeout_minutes: the limit for building one engine and its proof.
-        network: what engine jobs of SageMaker join; None: no network at all, for they need none.
-        archives: sorted by model, then digest.
-        tags: key → value, of engine jobs of SageMaker: the environment's. An order of an older version has none.
-    """
-
-    schema_: Literal[1] = Field(alias="schema")
-    environment: _Name
-    endpoint: _Name
-    region: Annotated[str, Field(min_length=1)]
-    platform_: _Platform = Field(alias="platform")
-    image: Annotated[str, Field(min_length=1)]
-    engine_builder: BuilderKind | None
-    size: Size
-    weights: Weights
-    parallel_engines: Annotated[int, Field(ge=1)]
-    engine_timeout_minutes: Annotated[int, Field(ge=1)]
-    network: JobNetwork | None
-    archives: tuple[OrderedArchive, ...]
+    schema_: Literal[1] = Field(alias="schema")  # of the document
+    environment: _Name  # its name
+    endpoint: _Name  # the endpoint's name within it
+    region: Annotated[str, Field(min_length=1)]  # of the endpoint
+    platform_: _Platform = Field(alias="platform")  # Triton release and GPU that the archives are for
+    image: Annotated[str, Field(min_length=1)]  # URI of the endpoint's Triton image, in which its engines are built
+    engine_builder: BuilderKind | None  # the one service that builds engines, or None for the first that has the GPU
+    size: Size  # of the models
+    weights: Weights  # of the models
+    parallel_engines: Annotated[int, Field(ge=1)]  # how many engines are built at once
+    engine_timeout_minutes: Annotated[int, Field(ge=1)]  # the limit for building one engine and its proof
+    network: JobNetwork | None  # what engine jobs of SageMaker join; None: no network at all, for they need none
+    archives: tuple[OrderedArchive, ...]  # sorted by model, then digest
+    # key → value, of engine jobs of SageMaker: the environment's. An order of an older version has none
     tags: dict[str, str] = {}
 
     @property
@@ -293,21 +266,13 @@ OF_BACKEND = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow"}
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedBuilds:
-    """What a deployment builds.
+    """What a deployment builds."""
 
-    Attributes:
-        build_sets: endpoint → the document of all that it serves.
-        builders: of engines, by platform and image; empty where no archive needs one.
-        environments: the Python environments that exports and proofs need, in the order to make them.
-        weights: URLs of pretrained weights in S3, sorted.
-        models: the folder of the model folders.
-    """
-
-    build_sets: Mapping[str, str]
-    builders: tuple[Builder, ...]
-    environments: tuple[str, ...]
-    weights: tuple[str, ...]
-    models: Path
+    build_sets: Mapping[str, str]  # endpoint → the document of all that it serves
+    builders: tuple[Builder, ...]  # of engines, by platform and image; empty where no archive needs one
+    environments: tuple[str, ...]  # the Python environments that exports and proofs need, in the order to make them
+    weights: tuple[str, ...]  # URLs of pretrained weights in S3, sorted
+    models: Path  # the folder of the model folders
 
 
 def deployed_builds(served: Served, models: Path) -> DeployedBuilds:

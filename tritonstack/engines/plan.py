@@ -22,23 +22,14 @@ from tritonstack.naming import Platform
 
 @dataclass(frozen=True, kw_only=True)
 class Builder:
-    """The machine and image that build the engines of one platform in one region.
+    """The machine and image that build the engines of one platform in one region."""
 
-    Attributes:
-        platform: release and GPU that the engines are for.
-        region: where they are built and served.
-        machine: with that GPU.
-        image: the URI of the Triton image that it runs, the endpoint's own.
-        tensorrt: the TensorRT that is expected in the image; None where it is read there for the first time.
-        cuda: the image's CUDA; None where it is unverified.
-    """
-
-    platform: Platform
-    region: str
-    machine: BuildMachine
-    image: str
-    tensorrt: str | None
-    cuda: str | None
+    platform: Platform  # release and GPU that the engines are for
+    region: str  # where they are built and served
+    machine: BuildMachine  # with that GPU
+    image: str  # the URI of the Triton image that it runs, the endpoint's own
+    tensorrt: str | None  # the TensorRT that is expected in the image; None where it is read there for the first time
+    cuda: str | None  # the image's CUDA; None where it is unverified
 
     @property
     def least_driver(self) -> int | None:
@@ -215,45 +206,28 @@ VERSION_COMPATIBLE = "--backend-config=tensorrt,version-compatible=true"
 
 @dataclass(frozen=True, kw_only=True)
 class EngineNeed:
-    """An archive whose engine an endpoint needs.
+    """An archive whose engine an endpoint needs."""
 
-    Attributes:
-        endpoint: the endpoint.
-        location: where its settings name the archive, or the folder that brings it.
-        source: the archive's source.
-    """
-
-    endpoint: Endpoint
-    location: Location
-    source: ArchiveSource
+    endpoint: Endpoint  # the endpoint
+    location: Location  # where its settings name the archive, or the folder that brings it
+    source: ArchiveSource  # the archive's source
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedBuild:
-    """The engines of one platform that one builder builds.
+    """The engines of one platform that one builder builds."""
 
-    Attributes:
-        builder: what builds them.
-        endpoints: the endpoints that serve them, sorted.
-        archives: the archives that need one, sorted; each is built once, whichever endpoints serve it.
-    """
-
-    builder: Builder
-    endpoints: tuple[str, ...]
-    archives: tuple[str, ...]
+    builder: Builder  # what builds them
+    endpoints: tuple[str, ...]  # the endpoints that serve them, sorted
+    archives: tuple[str, ...]  # the archives that need one, sorted; each is built once, whichever endpoints serve it
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnginePlan:
-    """The engines of an environment.
+    """The engines of an environment."""
 
-    Attributes:
-        builds: what is built, by platform and image.
-        problems: what cannot be built at all, with what would work.
-    """
-
-    builds: tuple[PlannedBuild, ...]
-    problems: tuple[Problem, ...]
+    builds: tuple[PlannedBuild, ...]  # what is built, by platform and image
+    problems: tuple[Problem, ...]  # what cannot be built at all, with what would work
 
 
 def plan_engines(

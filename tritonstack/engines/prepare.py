@@ -85,27 +85,16 @@ class _Running:
 
 @dataclass(kw_only=True)
 class Preparation:
-    """One run over some orders.
+    """One run over some orders."""
 
-    Attributes:
-        orders: of one environment.
-        session: makes the clients.
-        source_of: finds the source of an archive.
-        bucket: the environment's.
-        places: where archives are built.
-        watch: called with the progress.
-        stop: set to give up running engines.
-        runner_for: makes the runners; None: those that the orders' settings choose.
-    """
-
-    orders: Sequence[Order]
-    session: Session
-    source_of: SourceOf
-    bucket: ArtifactBucket
-    places: Places
-    watch: Watch = lambda _archive, _text: None
-    stop: threading.Event = field(default_factory=threading.Event)
-    runner_for: RunnerFor | None = None
+    orders: Sequence[Order]  # of one environment
+    session: Session  # makes the clients
+    source_of: SourceOf  # finds the source of an archive
+    bucket: ArtifactBucket  # the environment's
+    places: Places  # where archives are built
+    watch: Watch = lambda _archive, _text: None  # called with the progress
+    stop: threading.Event = field(default_factory=threading.Event)  # set to give up running engines
+    runner_for: RunnerFor | None = None  # makes the runners; None: those that the orders' settings choose
 
     def __post_init__(self) -> None:
         self._local = is_local(self.bucket.s3)

@@ -30,40 +30,24 @@ LONGEST_REASON = 500
 
 @dataclass(frozen=True, kw_only=True)
 class EngineTime:
-    """One engine that was built for an archive.
+    """One engine that was built for an archive."""
 
-    Attributes:
-        model: the archive's model that it is of.
-        machine: where it was built.
-        seconds: trtexec's, those of the proof included.
-        run: identifies its build; archives of equal content share one.
-    """
-
-    model: str
-    machine: str
-    seconds: float
-    run: str
+    model: str  # the archive's model that it is of
+    machine: str  # where it was built
+    seconds: float  # trtexec's, those of the proof included
+    run: str  # identifies its build; archives of equal content share one
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """One archive at one place.
+    """One archive at one place."""
 
-    Attributes:
-        name: the archive.
-        place: of the archive.
-        outcome: how it got there.
-        seconds: 0 where nothing was done.
-        source: the place that it was copied from, or None.
-        engines: the engines that were built for it.
-    """
-
-    name: ArchiveName
-    place: Place
-    outcome: Outcome
-    seconds: float = 0.0
-    source: Place | None = None
-    engines: tuple[EngineTime, ...] = ()
+    name: ArchiveName  # the archive
+    place: Place  # of the archive
+    outcome: Outcome  # how it got there
+    seconds: float = 0.0  # 0 where nothing was done
+    source: Place | None = None  # the place that it was copied from, or None
+    engines: tuple[EngineTime, ...] = ()  # the engines that were built for it
 
 
 def one_line(error: TritonstackError) -> str:
@@ -164,25 +148,15 @@ class Copy:
 
 @dataclass(kw_only=True)
 class Build:
-    """An archive that is not in the bucket.
+    """An archive that is not in the bucket."""
 
-    Attributes:
-        name: the archive.
-        source: of the archive.
-        target: platform or Python that its bytes depend on, or None.
-        platform: of the endpoint; None where the local Triton's serves.
-        order: the first with it; decides image, time-out and network of the engines.
-        builder: of its engines; None where it needs none.
-        places: of the archive.
-    """
-
-    name: ArchiveName
-    source: ArchiveSource
-    target: str | None
-    platform: Platform | None
-    order: Order
-    builder: Builder | None
-    places: list[Place]
+    name: ArchiveName  # the archive
+    source: ArchiveSource  # of the archive
+    target: str | None  # platform or Python that its bytes depend on, or None
+    platform: Platform | None  # of the endpoint; None where the local Triton's serves
+    order: Order  # the first with it; decides image, time-out and network of the engines
+    builder: Builder | None  # of its engines; None where it needs none
+    places: list[Place]  # of the archive
 
 
 @dataclass(kw_only=True)

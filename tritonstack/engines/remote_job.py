@@ -61,19 +61,12 @@ STOPPING_SECONDS = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class JobState:
-    """A remote job at one moment.
+    """A remote job at one moment."""
 
-    Attributes:
-        ended: whether it is over.
-        succeeded: whether it ended well.
-        at: its phase or status, in the service's words.
-        described: the service's description.
-    """
-
-    ended: bool
-    succeeded: bool
-    at: str
-    described: dict[str, Any]
+    ended: bool  # whether it is over
+    succeeded: bool  # whether it ended well
+    at: str  # its phase or status, in the service's words
+    described: dict[str, Any]  # the service's description
 
 
 class RemoteJob(Protocol):
@@ -158,15 +151,10 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class StagedJob:
-    """One run's place in the bucket.
+    """One run's place in the bucket."""
 
-    Attributes:
-        bucket: the environment's.
-        run: the run's name, no other run's.
-    """
-
-    bucket: ArtifactBucket
-    run: str
+    bucket: ArtifactBucket  # the environment's
+    run: str  # the run's name, no other run's
 
     @property
     def prefix(self) -> str:

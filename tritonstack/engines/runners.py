@@ -59,19 +59,12 @@ class _Job(RemoteJob, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteRunner(ABC):
-    """Builds engines, each as a job of a service.
+    """Builds engines, each as a job of a service."""
 
-    Attributes:
-        builder: machine and image.
-        session: makes the clients.
-        bucket: where jobs are staged.
-        stop: set to give up running jobs.
-    """
-
-    builder: Builder
-    session: Session
-    bucket: ArtifactBucket
-    stop: threading.Event
+    builder: Builder  # machine and image
+    session: Session  # makes the clients
+    bucket: ArtifactBucket  # where jobs are staged
+    stop: threading.Event  # set to give up running jobs
 
     service: ClassVar[str]
     client: ClassVar[str]
@@ -232,19 +225,12 @@ LEAST_VOLUME_GB = 30
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessingRunner(RemoteRunner):
-    """Builds engines in jobs of SageMaker Processing, on the instance family that serves them.
+    """Builds engines in jobs of SageMaker Processing, on the instance family that serves them."""
 
-    Attributes:
-        role_arn: the role of the jobs.
-        key_arn: the key of the bucket, and of volumes that can be encrypted with one.
-        network: the subnets that the isolated jobs join, or None.
-        tags: key → value, of the jobs.
-    """
-
-    role_arn: str
-    key_arn: str
-    network: JobNetwork | None
-    tags: Mapping[str, str]
+    role_arn: str  # the role of the jobs
+    key_arn: str  # the key of the bucket, and of volumes that can be encrypted with one
+    network: JobNetwork | None  # the subnets that the isolated jobs join, or None
+    tags: Mapping[str, str]  # key → value, of the jobs
 
     service = "Processing"
     client = "sagemaker"

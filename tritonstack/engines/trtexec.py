@@ -270,25 +270,15 @@ size without a word, and half of it (``loadFromFile`` in samples/common/sampleUt
 
 @dataclass(frozen=True, kw_only=True)
 class EngineJob:
-    """What one run of the step does.
+    """What one run of the step does."""
 
-    Attributes:
-        engine: of the recipe.
-        platform: the release whose image builds, and the GPU.
-        onnx: the graph's path, as the step finds it from the job's folder.
-        inputs: input → the proof's array, in the graph's type, the batch first.
-        outputs: the outputs that the plan must answer.
-        timing_cache: the path where the cache may lie; None: no cache, as also where the recipe wants none.
-        timeout_seconds: how long build and proof may take together.
-    """
-
-    engine: Engine
-    platform: Platform
-    onnx: str
-    inputs: Mapping[str, NDArray[Any]]
-    outputs: Sequence[str]
-    timing_cache: str | None
-    timeout_seconds: float
+    engine: Engine  # of the recipe
+    platform: Platform  # the release whose image builds, and the GPU
+    onnx: str  # the graph's path, as the step finds it from the job's folder
+    inputs: Mapping[str, NDArray[Any]]  # input → the proof's array, in the graph's type, the batch first
+    outputs: Sequence[str]  # the outputs that the plan must answer
+    timing_cache: str | None  # the path where the cache may lie; None: no cache, as also where the recipe wants none
+    timeout_seconds: float  # how long build and proof may take together
 
 
 def write_job(job: EngineJob, folder: Path, *, output: str = "output") -> Path:

@@ -66,31 +66,18 @@ KINDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Alarm:
-    """One alarm.
+    """One alarm."""
 
-    Attributes:
-        kind: its severity and runbook.
-        subject: the endpoint's name at SageMaker, or what is built.
-        condition: as a sentence, with its figures.
-        series: what is compared.
-        comparison: with ``threshold``.
-        threshold: in the unit of the series.
-        period: seconds.
-        periods: evaluation periods.
-        needed: datapoints to alarm.
-        missing: what a period without data counts as.
-    """
-
-    kind: AlarmKind
-    subject: str
-    condition: str
-    series: Series
-    comparison: Comparison = "GreaterThanOrEqualToThreshold"
-    threshold: float
-    period: int
-    periods: int
-    needed: int
-    missing: MissingData
+    kind: AlarmKind  # its severity and runbook
+    subject: str  # the endpoint's name at SageMaker, or what is built
+    condition: str  # as a sentence, with its figures
+    series: Series  # what is compared
+    comparison: Comparison = "GreaterThanOrEqualToThreshold"  # with ``threshold``
+    threshold: float  # in the unit of the series
+    period: int  # seconds
+    periods: int  # evaluation periods
+    needed: int  # datapoints to alarm
+    missing: MissingData  # what a period without data counts as
 
     @property
     def name(self) -> str:

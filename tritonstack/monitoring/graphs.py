@@ -29,42 +29,25 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """Lines over time.
+    """Lines over time."""
 
-    Attributes:
-        key: unique in its section.
-        title: with the metric's name in CloudWatch.
-        unit: of the vertical axis (``ms``, ``% of each GPU``).
-        series: the lines.
-        maximum: end of the axis where it is fixed (100 for percent); the axis begins at 0.
-        limits: horizontal lines.
-        needs: what it needs to have data, besides an endpoint with traffic.
-    """
-
-    key: str
-    title: str
-    unit: str
-    series: tuple[Series, ...]
-    maximum: float | None = None
-    limits: tuple[Limit, ...] = ()
-    needs: Needs | None = None
+    key: str  # unique in its section
+    title: str  # with the metric's name in CloudWatch
+    unit: str  # of the vertical axis (``ms``, ``% of each GPU``)
+    series: tuple[Series, ...]  # the lines
+    maximum: float | None = None  # end of the axis where it is fixed (100 for percent); the axis begins at 0
+    limits: tuple[Limit, ...] = ()  # horizontal lines
+    needs: Needs | None = None  # what it needs to have data, besides an endpoint with traffic
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """The graphs of one endpoint, or of the builds.
+    """The graphs of one endpoint, or of the builds."""
 
-    Attributes:
-        key: unique in the dashboard (an endpoint's name).
-        title: of the section.
-        notes: sentences under the title, among them why a graph is absent.
-        graphs: in the order of reading.
-    """
-
-    key: str
-    title: str
-    notes: tuple[str, ...]
-    graphs: tuple[Graph, ...]
+    key: str  # unique in the dashboard (an endpoint's name)
+    title: str  # of the section
+    notes: tuple[str, ...]  # sentences under the title, among them why a graph is absent
+    graphs: tuple[Graph, ...]  # in the order of reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,17 +67,11 @@ class Dashboard:
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """The production variant of one endpoint.
+    """The production variant of one endpoint."""
 
-    Attributes:
-        settings: the endpoint's.
-        endpoint_name: at SageMaker.
-        price: of one of its instances; None where no source has it.
-    """
-
-    settings: Endpoint
-    endpoint_name: str
-    price: HostingPrice | None
+    settings: Endpoint  # the endpoint's
+    endpoint_name: str  # at SageMaker
+    price: HostingPrice | None  # of one of its instances; None where no source has it
 
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:
@@ -327,15 +304,10 @@ def cost_per_hour(variant: Variant, *, usd_per_hour: float) -> Series:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildProjects:
-    """Names of an environment's CodeBuild projects.
+    """Names of an environment's CodeBuild projects."""
 
-    Attributes:
-        build: the project that builds archives.
-        engines: the project on a GPU machine; None where CodeBuild builds no engine.
-    """
-
-    build: str
-    engines: str | None = None
+    build: str  # the project that builds archives
+    engines: str | None = None  # the project on a GPU machine; None where CodeBuild builds no engine
 
     def named(self) -> Iterator[tuple[str, str]]:
         """What each project builds, and its name."""

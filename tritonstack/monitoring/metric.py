@@ -18,19 +18,12 @@ ID_PATTERN = r"[a-z][a-zA-Z0-9_]*"
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """One statistic of one metric.
+    """One statistic of one metric."""
 
-    Attributes:
-        namespace: for example ``AWS/SageMaker``.
-        name: for example ``ModelLatency``.
-        dimensions: names and values, in the order of the documentation.
-        statistic: ``Sum``, ``Average``, ``Minimum``, ``Maximum``, ``SampleCount`` or a percentile (``p99``).
-    """
-
-    namespace: str
-    name: str
-    dimensions: tuple[tuple[str, str], ...]
-    statistic: str
+    namespace: str  # for example ``AWS/SageMaker``
+    name: str  # for example ``ModelLatency``
+    dimensions: tuple[tuple[str, str], ...]  # names and values, in the order of the documentation
+    statistic: str  # ``Sum``, ``Average``, ``Minimum``, ``Maximum``, ``SampleCount`` or a percentile (``p99``)
 
     def query(self, *, query_id: str, period: int, returned: bool, label: str | None = None) -> dict[str, Any]:
         """A MetricDataQuery; ``period`` in seconds."""
@@ -46,19 +39,13 @@ class Metric:
 
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One line of a graph, or the value of an alarm.
+    """One line of a graph, or the value of an alarm."""
 
-    Attributes:
-        key: its Id among the queries, unique in its graph.
-        label: in the legend.
-        metrics: Id → metric; without an expression one, with ``key`` as its Id. An Id means one metric in a graph.
-        expression: metric math over those Ids; None for the metric itself.
-    """
-
-    key: str
-    label: str
+    key: str  # its Id among the queries, unique in its graph
+    label: str  # in the legend
+    # Id → metric; without an expression one, with ``key`` as its Id. An Id means one metric in a graph
     metrics: Mapping[str, Metric] = field(hash=False)
-    expression: str | None = None
+    expression: str | None = None  # metric math over those Ids; None for the metric itself
 
     def __post_init__(self) -> None:
         """Refuse what CloudWatch would refuse: an invalid Id, an expression over unknown metrics."""

@@ -31,17 +31,11 @@ Lines = Mapping[str, Points]
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """Time range of a page.
+    """Time range of a page."""
 
-    Attributes:
-        start: its beginning, a multiple of the period.
-        end: its end, a whole minute.
-        period: seconds that one value covers.
-    """
-
-    start: datetime
-    end: datetime
-    period: int
+    start: datetime  # its beginning, a multiple of the period
+    end: datetime  # its end, a whole minute
+    period: int  # seconds that one value covers
 
     @classmethod
     def last(cls, hours: float, *, now: datetime) -> Span:
@@ -140,19 +134,12 @@ STATES = {"ALARM": "ALARM", "INSUFFICIENT_DATA": "no data", "OK": "OK"}
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Content of a page.
+    """Content of a page."""
 
-    Attributes:
-        samples: the lines of every graph, by the keys of its section and its own.
-        span: their time range.
-        alarms: empty where there are no alarms.
-        local: whether they are of the local AWS.
-    """
-
-    samples: Mapping[tuple[str, str], Lines]
-    span: Span
-    alarms: Sequence[AlarmState]
-    local: bool
+    samples: Mapping[tuple[str, str], Lines]  # the lines of every graph, by the keys of its section and its own
+    span: Span  # their time range
+    alarms: Sequence[AlarmState]  # empty where there are no alarms
+    local: bool  # whether they are of the local AWS
 
 
 def page(dashboard: Dashboard, figures: Figures, *, refresh_seconds: int | None = None) -> str:

@@ -31,15 +31,11 @@ REFUSED = ("AccessDeniedException", "AccessDenied", "UnauthorizedException")
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedOutputs:
-    """What is deployed of an environment.
+    """What is deployed of an environment."""
 
-    Attributes:
-        stacks: last part of the parameter's name (``artifacts``, ``serving-digits``) → the stack's outputs.
-        releases: endpoint → model → digest, as the records are now.
-    """
-
+    # last part of the parameter's name (``artifacts``, ``serving-digits``) → the stack's outputs
     stacks: Mapping[str, Any]
-    releases: Mapping[str, Mapping[str, str]]
+    releases: Mapping[str, Mapping[str, str]]  # endpoint → model → digest, as the records are now
 
     def serving(self) -> dict[str, Any]:
         """Endpoint → the outputs of its stack."""

@@ -64,21 +64,13 @@ Policy = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """One account and region to bootstrap.
+    """One account and region to bootstrap."""
 
-    Attributes:
-        account: its number.
-        region: the region.
-        trusts: the pipeline's account, where it is another one.
-        policies: name → document of the execution policies, in the order of the environments.
-        boundary: the ARN of the permissions boundary of the account's roles, or None.
-    """
-
-    account: str
-    region: str
-    trusts: str | None
-    policies: dict[str, Policy]
-    boundary: str | None
+    account: str  # its number
+    region: str  # the region
+    trusts: str | None  # the pipeline's account, where it is another one
+    policies: dict[str, Policy]  # name → document of the execution policies, in the order of the environments
+    boundary: str | None  # the ARN of the permissions boundary of the account's roles, or None
 
     def commands(self, *, partition: str, folder: str) -> list[str]:
         """The command lines, with credentials of this account; policies are read from ``folder``."""

@@ -14,19 +14,12 @@ Work = Literal["prepare", "verify", "measure"]
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineNames:
-    """Names of one pipeline's roles.
+    """Names of one pipeline's roles."""
 
-    Attributes:
-        pipeline: its name.
-        account: its account.
-        partition: ``aws`` or another.
-        role_path: the path of its own roles.
-    """
-
-    pipeline: str
-    account: str
-    partition: str
-    role_path: str = "/"
+    pipeline: str  # its name
+    account: str  # its account
+    partition: str  # ``aws`` or another
+    role_path: str = "/"  # the path of its own roles
 
     @classmethod
     def of(cls, settings: Pipeline) -> PipelineNames:

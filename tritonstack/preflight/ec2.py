@@ -32,23 +32,14 @@ def _rows(subject: Subject, kind: str, ids: Iterable[str]) -> list[dict[str, Any
 
 @dataclass(frozen=True, kw_only=True)
 class NamedSubnet:
-    """A subnet that the settings name.
+    """A subnet that the settings name."""
 
-    Attributes:
-        subnet_id: its id.
-        vpc_id: the VPC that it must be in.
-        zone: its zone, where the settings name it.
-        addresses: free addresses that are needed in it.
-        owner: the account that it belongs to by the settings.
-        owner_field: the setting of the owner.
-    """
-
-    subnet_id: str
-    vpc_id: str
-    zone: str | None
-    addresses: int
-    owner: str
-    owner_field: str
+    subnet_id: str  # its id
+    vpc_id: str  # the VPC that it must be in
+    zone: str | None  # its zone, where the settings name it
+    addresses: int  # free addresses that are needed in it
+    owner: str  # the account that it belongs to by the settings
+    owner_field: str  # the setting of the owner
 
 
 def named_subnets(subject: Subject) -> tuple[NamedSubnet, ...]:

@@ -20,17 +20,11 @@ USED = "kms:GenerateDataKey"
 
 @dataclass(frozen=True, kw_only=True)
 class UsedKey:
-    """A key that the settings name.
+    """A key that the settings name."""
 
-    Attributes:
-        arn: of the key, or of an alias.
-        field: where it is named.
-        services: services that use it by themselves, not with the permissions of a role.
-    """
-
-    arn: str
-    field: str
-    services: tuple[str, ...]
+    arn: str  # of the key, or of an alias
+    field: str  # where it is named
+    services: tuple[str, ...]  # services that use it by themselves, not with the permissions of a role
 
 
 def used_keys(subject: Subject) -> tuple[UsedKey, ...]:

@@ -23,18 +23,13 @@ _PRICE_LIST_REGION = "us-east-1"
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceNeed:
-    """Instances of one type, or of all.
+    """Instances of one type, or of all."""
 
-    Attributes:
-        highest: the sum of the endpoints' greatest numbers.
-        second_fleet: the most that one endpoint's update adds: the new fleet starts next to the old one, a rolling
-            one a batch at a time. Endpoints are updated one after the other, as `cdk deploy` does.
-        others: instances of other endpoints of the account now.
-    """
-
-    highest: int
+    highest: int  # the sum of the endpoints' greatest numbers
+    # the most that one endpoint's update adds: the new fleet starts next to the old one, a rolling one a batch at a
+    # time. Endpoints are updated one after the other, as `cdk deploy` does
     second_fleet: int
-    others: int
+    others: int  # instances of other endpoints of the account now
 
     @property
     def total(self) -> int:

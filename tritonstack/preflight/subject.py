@@ -112,23 +112,14 @@ class About:
 
 @dataclass(frozen=True, kw_only=True)
 class Quota:
-    """A service quota.
+    """A service quota."""
 
-    Attributes:
-        service: Service Quotas' code of the service (``sagemaker``).
-        code: the quota's code (``L-7A3DF611``).
-        name: its name (``ml.g4dn.xlarge for endpoint usage``).
-        value: the account's; AWS's default where the account's is not listed.
-        is_default: whether the value is AWS's default.
-        adjustable: whether an increase can be requested.
-    """
-
-    service: str
-    code: str
-    name: str
-    value: float
-    is_default: bool
-    adjustable: bool
+    service: str  # Service Quotas' code of the service (``sagemaker``)
+    code: str  # the quota's code (``L-7A3DF611``)
+    name: str  # its name (``ml.g4dn.xlarge for endpoint usage``)
+    value: float  # the account's; AWS's default where the account's is not listed
+    is_default: bool  # whether the value is AWS's default
+    adjustable: bool  # whether an increase can be requested
 
     def __str__(self) -> str:
         return f"{self.value:g} ({'default of ' if self.is_default else ''}{self.code} «{self.name}»)"
@@ -148,17 +139,11 @@ class Quota:
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """Instances of a production variant, or of a processing job.
+    """Instances of a production variant, or of a processing job."""
 
-    Attributes:
-        owner: name of the endpoint or of the job.
-        instance_type: theirs.
-        instances: how many there are, or are to be, whichever is more.
-    """
-
-    owner: str
-    instance_type: str
-    instances: int
+    owner: str  # name of the endpoint or of the job
+    instance_type: str  # theirs
+    instances: int  # how many there are, or are to be, whichever is more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,21 +323,13 @@ def _of_each(fleets_of: Callable[[str], tuple[Fleet, ...]], names: Sequence[str]
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """What every check is given.
+    """What every check is given."""
 
-    Attributes:
-        served: the environment, matched with its archives.
-        calls: read-only calls to the account.
-        project: the project's folder (``cdk.json``, ``model_repos``).
-        local: whether the account is the local AWS's, where quotas, images and prices are constructed.
-        facts: facts of the account that several checks need.
-    """
-
-    served: Served
-    calls: ReadOnlyCalls
-    project: Path
-    local: bool
-    facts: AccountFacts = field(init=False)
+    served: Served  # the environment, matched with its archives
+    calls: ReadOnlyCalls  # read-only calls to the account
+    project: Path  # the project's folder (``cdk.json``, ``model_repos``)
+    local: bool  # whether the account is the local AWS's, where quotas, images and prices are constructed
+    facts: AccountFacts = field(init=False)  # facts of the account that several checks need
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "facts", AccountFacts(self.calls, region=self.environment.region))

@@ -35,17 +35,11 @@ _LOG = (
 
 @dataclass(frozen=True, kw_only=True)
 class _Change:
-    """The newest change of a path.
+    """The newest change of a path."""
 
-    Attributes:
-        age: how many commits back, counted among those that touch inputs.
-        commit: its id; UNKNOWN at the edge of a shallow clone, where every file looks new.
-        blob: the id of the content that HEAD has; None where HEAD has no such path.
-    """
-
-    age: int
-    commit: str
-    blob: str | None
+    age: int  # how many commits back, counted among those that touch inputs
+    commit: str  # its id; UNKNOWN at the edge of a shallow clone, where every file looks new
+    blob: str | None  # the id of the content that HEAD has; None where HEAD has no such path
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,38 +29,23 @@ _READERS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """One value that a record had.
+    """One value that a record had."""
 
-    Attributes:
-        number: counted by Systems Manager from 1.
-        digest: the value.
-        time: when it was written, with its time zone.
-        writer: who wrote it.
-        platform: of the endpoint at that time (``24.09-t4``), None where no note has it.
-        commit: where the model's inputs come from: 40 hexadecimal digits, ``uncommitted``, or ``unknown``.
-    """
-
-    number: int
-    digest: str
-    time: dt.datetime
-    writer: Writer
-    platform: str | None
-    commit: str
+    number: int  # counted by Systems Manager from 1
+    digest: str  # the value
+    time: dt.datetime  # when it was written, with its time zone
+    writer: Writer  # who wrote it
+    platform: str | None  # of the endpoint at that time (``24.09-t4``), None where no note has it
+    commit: str  # where the model's inputs come from: 40 hexadecimal digits, ``uncommitted``, or ``unknown``
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A model's release record.
+    """A model's release record."""
 
-    Attributes:
-        endpoint: the endpoint's name in its environment.
-        model: the model's name.
-        versions: newest first; none where the record is gone.
-    """
-
-    endpoint: str
-    model: str
-    versions: tuple[Version, ...]
+    endpoint: str  # the endpoint's name in its environment
+    model: str  # the model's name
+    versions: tuple[Version, ...]  # newest first; none where the record is gone
 
     @property
     def digest(self) -> str | None:
@@ -153,25 +138,15 @@ RECORDS_TYPE, MODEL_TYPE = "Custom::ReleaseRecords", "AWS::SageMaker::Model"
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedSet:
-    """An endpoint's release set as its stack has it.
+    """An endpoint's release set as its stack has it."""
 
-    Attributes:
-        endpoint: its name in the environment.
-        stack: the stack's name.
-        status: the stack's.
-        platform: what the endpoint's archives are for, as keys spell it (``24.09-t4``).
-        multi_model: whether the endpoint serves many archives.
-        models: model → digest.
-        commits: model → commit, for as many as synthesis found.
-    """
-
-    endpoint: str
-    stack: str
-    status: str
-    platform: Platform
-    multi_model: bool
-    models: Mapping[str, str]
-    commits: Mapping[str, str]
+    endpoint: str  # its name in the environment
+    stack: str  # the stack's name
+    status: str  # the stack's
+    platform: Platform  # what the endpoint's archives are for, as keys spell it (``24.09-t4``)
+    multi_model: bool  # whether the endpoint serves many archives
+    models: Mapping[str, str]  # model → digest
+    commits: Mapping[str, str]  # model → commit, for as many as synthesis found
 
     @property
     def in_progress(self) -> bool:

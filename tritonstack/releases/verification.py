@@ -32,17 +32,11 @@ PARTS = {"download": aws_names.MODEL_DOWNLOADING_TIME, "load": aws_names.MODEL_L
 
 @dataclass(frozen=True, kw_only=True)
 class LoadTimes:
-    """The slowest of the last two weeks, seconds; downloads and loads may be those of two models.
+    """The slowest of the last two weeks, seconds; downloads and loads may be those of two models."""
 
-    Attributes:
-        download: None where no download was measured.
-        load: None where no load was measured.
-        problem: why they could not be read; empty where they could.
-    """
-
-    download: float | None = None
-    load: float | None = None
-    problem: str = ""
+    download: float | None = None  # None where no download was measured
+    load: float | None = None  # None where no load was measured
+    problem: str = ""  # why they could not be read; empty where they could
 
     @property
     def slowest(self) -> float | None:
@@ -90,42 +84,26 @@ CONFIG_TYPE = "AWS::SageMaker::EndpointConfig"
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedModel:
-    """What one recorded model answered.
+    """What one recorded model answered."""
 
-    Attributes:
-        model: its name.
-        digest: of the archive that its record names.
-        problem: what is wrong; empty where nothing is.
-        difference: the largest difference of a floating-point value from the expected answer; None: no answer.
-        milliseconds: of the call, waiting for a load included; None: no answer.
-    """
-
-    model: str
-    digest: str
-    problem: str = ""
+    model: str  # its name
+    digest: str  # of the archive that its record names
+    problem: str = ""  # what is wrong; empty where nothing is
+    # the largest difference of a floating-point value from the expected answer; None: no answer
     difference: float | None = None
-    milliseconds: float | None = None
+    milliseconds: float | None = None  # of the call, waiting for a load included; None: no answer
 
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedEndpoint:
-    """What one endpoint runs, and what its models answered.
+    """What one endpoint runs, and what its models answered."""
 
-    Attributes:
-        endpoint: its name in the environment.
-        config: the EndpointConfig that it runs; empty where that is not known.
-        instances: how many instances it has now, 0 where that is not known.
-        problem: what is wrong with the endpoint itself; empty where nothing is.
-        models: by name.
-        loads: multi-model: how long its models took to load; None on a single-model endpoint.
-    """
-
-    endpoint: str
-    config: str = ""
-    instances: int = 0
-    problem: str = ""
-    models: tuple[VerifiedModel, ...] = ()
-    loads: LoadTimes | None = None
+    endpoint: str  # its name in the environment
+    config: str = ""  # the EndpointConfig that it runs; empty where that is not known
+    instances: int = 0  # how many instances it has now, 0 where that is not known
+    problem: str = ""  # what is wrong with the endpoint itself; empty where nothing is
+    models: tuple[VerifiedModel, ...] = ()  # by name
+    loads: LoadTimes | None = None  # multi-model: how long its models took to load; None on a single-model endpoint
 
     @property
     def slowest_load(self) -> float | None:

@@ -48,25 +48,19 @@ class Replaces(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PropertyChange:
-    """One property, as deep in as the two values differ.
+    """One property, as deep in as the two values differ."""
 
-    Attributes:
-        path: names and list indexes from the resource's properties: ``("ProductionVariants", 0, "InstanceType")``. An
-            index may be the item's own name in brackets (``[ReadArchives]``: its Sid, VariantName, Name, Id, …).
-        before: in the snapshot's normal form; ABSENT for a new property.
-        after: likewise; ABSENT for a removed one.
-        replaces: what the change does to the resource.
-        follows: what gives the value another content though the text is the same (``before`` and ``after`` are then
-            equal): a logical id, a parameter's name, an asset's or document's construct path. Else None.
-        certain: whether the value moves; False where that is known only when deployed: the response of a custom
-            resource, the value of a parameter.
-    """
-
+    # names and list indexes from the resource's properties: ``("ProductionVariants", 0, "InstanceType")``. An index may
+    # be the item's own name in brackets (``[ReadArchives]``: its Sid, VariantName, Name, Id, …)
     path: tuple[str | int, ...]
-    before: Json | Absent
-    after: Json | Absent
-    replaces: Replaces = Replaces.NO
+    before: Json | Absent  # in the snapshot's normal form; ABSENT for a new property
+    after: Json | Absent  # likewise; ABSENT for a removed one
+    replaces: Replaces = Replaces.NO  # what the change does to the resource
+    # what gives the value another content though the text is the same (``before`` and ``after`` are then equal): a
+    # logical id, a parameter's name, an asset's or document's construct path. Else None
     follows: str | None = None
+    # whether the value moves; False where that is known only when deployed: the response of a custom resource, the
+    # value of a parameter
     certain: bool = True
 
     @property
@@ -83,33 +77,21 @@ class PropertyChange:
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceChange:
-    """One resource.
+    """One resource."""
 
-    Attributes:
-        logical_id: in the template after the change; before it, of a removed resource.
-        type: its type.
-        path: the construct's path in its stack: the name to show.
-        effect: what the deployment does.
-        properties: by path; none for a resource that is new or removed.
-        attributes: changes of ``DeletionPolicy``, ``DependsOn`` and the like; paths begin with the attribute.
-        reasons: sentences that explain the effect.
-        before: the resource before; None for a new one.
-        after: the resource after; None for a removed one.
-        renamed_from: logical id of the same resource before, where only that changed; of an inline policy also where
-            its statements did.
-        no_longer_kept: ``deleted`` and ``replaced``, each where the resource was kept then and is no longer.
-    """
-
-    logical_id: str
-    type: str
-    path: str
-    effect: Effect
-    properties: tuple[PropertyChange, ...] = ()
+    logical_id: str  # in the template after the change; before it, of a removed resource
+    type: str  # its type
+    path: str  # the construct's path in its stack: the name to show
+    effect: Effect  # what the deployment does
+    properties: tuple[PropertyChange, ...] = ()  # by path; none for a resource that is new or removed
+    # changes of ``DeletionPolicy``, ``DependsOn`` and the like; paths begin with the attribute
     attributes: tuple[PropertyChange, ...] = ()
-    reasons: tuple[str, ...] = ()
-    before: Resource | None = None
-    after: Resource | None = None
+    reasons: tuple[str, ...] = ()  # sentences that explain the effect
+    before: Resource | None = None  # the resource before; None for a new one
+    after: Resource | None = None  # the resource after; None for a removed one
+    # logical id of the same resource before, where only that changed; of an inline policy also where its statements did
     renamed_from: str | None = None
+    # ``deleted`` and ``replaced``, each where the resource was kept then and is no longer
     no_longer_kept: tuple[str, ...] = ()
 
     @property
@@ -153,36 +135,26 @@ class FleetChange(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class TrafficChange:
-    """What a deployment does to the requests of one endpoint. Other fields: ``document.TrafficEntry``.
-
-    Attributes:
-        logical_id: of the AWS::SageMaker::Endpoint.
-        update: how.
-        fleet: what changes, by weight.
-    """
+    """What a deployment does to the requests of one endpoint. Other fields: ``document.TrafficEntry``."""
 
     endpoint: str
-    logical_id: str
+    logical_id: str  # of the AWS::SageMaker::Endpoint
     touched: bool | None
-    update: Update
-    fleet: tuple[FleetChange, ...] = ()
+    update: Update  # how
+    fleet: tuple[FleetChange, ...] = ()  # what changes, by weight
     sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssetChange:
-    """The files of one asset. Other fields: ``document.FilesEntry``.
-
-    Attributes:
-        kind: ``code`` or ``image``; a source never changes here.
-        users: logical ids of the resources that use it after the change, or before it for a removed asset.
-    """
+    """The files of one asset. Other fields: ``document.FilesEntry``."""
 
     path: str
-    kind: str
+    kind: str  # ``code`` or ``image``; a source never changes here
     new: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
+    # logical ids of the resources that use it after the change, or before it for a removed asset
     users: tuple[str, ...]
 
 
@@ -196,30 +168,19 @@ class DocumentChange:
 
 @dataclass(frozen=True, kw_only=True)
 class StackChange:
-    """One stack.
+    """One stack."""
 
-    Attributes:
-        name: its id in the stage: ``serving-digits``.
-        stack_name: its name in CloudFormation.
-        effect: NEW, CHANGED, REMOVED; REPLACED for another CloudFormation name, account or region.
-        resources: every resource that changes, by path and logical id.
-        reasons: sentences about the stack as a whole.
-        template: changes of the other sections; paths begin with the section (``Outputs``, ``Parameters``, …), with
-            ``StackTags``, or with ``StackName``, ``Account``, ``Region``.
-        assets: assets with other content.
-        documents: documents with other content.
-        traffic: every endpoint of the stack, the untouched ones included.
-    """
-
-    name: str
-    stack_name: str
-    effect: Effect
-    resources: tuple[ResourceChange, ...]
-    reasons: tuple[str, ...] = ()
+    name: str  # its id in the stage: ``serving-digits``
+    stack_name: str  # its name in CloudFormation
+    effect: Effect  # NEW, CHANGED, REMOVED; REPLACED for another CloudFormation name, account or region
+    resources: tuple[ResourceChange, ...]  # every resource that changes, by path and logical id
+    reasons: tuple[str, ...] = ()  # sentences about the stack as a whole
+    # changes of the other sections; paths begin with the section (``Outputs``, ``Parameters``, …), with ``StackTags``,
+    # or with ``StackName``, ``Account``, ``Region``
     template: tuple[PropertyChange, ...] = ()
-    assets: tuple[AssetChange, ...] = ()
-    documents: tuple[DocumentChange, ...] = ()
-    traffic: tuple[TrafficChange, ...] = ()
+    assets: tuple[AssetChange, ...] = ()  # assets with other content
+    documents: tuple[DocumentChange, ...] = ()  # documents with other content
+    traffic: tuple[TrafficChange, ...] = ()  # every endpoint of the stack, the untouched ones included
 
     @property
     def stack_name_before(self) -> str:
@@ -229,40 +190,24 @@ class StackChange:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingChanges:
-    """Policy findings that come and go.
+    """Policy findings that come and go."""
 
-    Attributes:
-        known: whether both sides were validated; if not, the others are empty and mean nothing.
-        new: open findings that come.
-        gone: open findings that go.
-        accepted: findings that are accepted from now on.
-        no_longer_accepted: findings whose acceptance is withdrawn.
-        reworded: findings that stay accepted, for the reason that stands here now.
-    """
-
-    known: bool
-    new: tuple[Finding, ...] = ()
-    gone: tuple[Finding, ...] = ()
-    accepted: tuple[Finding, ...] = ()
-    no_longer_accepted: tuple[Finding, ...] = ()
-    reworded: tuple[Finding, ...] = ()
+    known: bool  # whether both sides were validated; if not, the others are empty and mean nothing
+    new: tuple[Finding, ...] = ()  # open findings that come
+    gone: tuple[Finding, ...] = ()  # open findings that go
+    accepted: tuple[Finding, ...] = ()  # findings that are accepted from now on
+    no_longer_accepted: tuple[Finding, ...] = ()  # findings whose acceptance is withdrawn
+    reworded: tuple[Finding, ...] = ()  # findings that stay accepted, for the reason that stands here now
 
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentChange:
-    """One environment.
+    """One environment."""
 
-    Attributes:
-        name: ``dev``.
-        effect: NEW, CHANGED, REMOVED; None where nothing changes.
-        stacks: the stacks that change, by name.
-        findings: its policy findings.
-    """
-
-    name: str
-    effect: Effect | None
-    stacks: tuple[StackChange, ...]
-    findings: FindingChanges
+    name: str  # ``dev``
+    effect: Effect | None  # NEW, CHANGED, REMOVED; None where nothing changes
+    stacks: tuple[StackChange, ...]  # the stacks that change, by name
+    findings: FindingChanges  # its policy findings
 
 
 @dataclass(frozen=True, kw_only=True)

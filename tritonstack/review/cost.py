@@ -24,14 +24,10 @@ _CENTS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class Amount:
-    """USD an hour.
+    """USD an hour."""
 
-    Attributes:
-        known: the sum of the parts with a known price.
-        unknown: name of an unknown price → how many times it is in the sum, never 0.
-    """
-
-    known: Decimal = Decimal(0)
+    known: Decimal = Decimal(0)  # the sum of the parts with a known price
+    # name of an unknown price → how many times it is in the sum, never 0
     unknown: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -140,17 +136,13 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True)
 class PriceBook:
-    """The prices of one environment at one commit.
+    """The prices of one environment at one commit."""
 
-    Attributes:
-        overrides: instance type, or name of another price → USD, of the environment file.
-        listed: of the project's price file.
-        unreadable: why the project's own prices cannot be read; None where they can. Every price is then unknown, for
-            the project might have its own.
-    """
-
+    # instance type, or name of another price → USD, of the environment file
     overrides: Mapping[str, Decimal] = field(default_factory=dict)
-    listed: ListedPrices = field(default_factory=dict)
+    listed: ListedPrices = field(default_factory=dict)  # of the project's price file
+    # why the project's own prices cannot be read; None where they can. Every price is then unknown, for the project
+    # might have its own
     unreadable: str | None = None
 
     def price(self, instance_type: str, region: str | None) -> Price | str:
@@ -241,38 +233,23 @@ _BOTH_FLEETS = {Update.ALL_AT_ONCE, Update.CANARY, Update.LINEAR, Update.UNKNOWN
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointCost:
-    """One endpoint on one side.
+    """One endpoint on one side."""
 
-    Attributes:
-        variants: in the template's order.
-        minimum: at its fewest instances.
-        maximum: at its most, schedules included.
-        reasons: why parts are unknown, each once.
-    """
-
-    variants: tuple[Variant, ...]
-    minimum: Amount
-    maximum: Amount
-    reasons: tuple[str, ...]
+    variants: tuple[Variant, ...]  # in the template's order
+    minimum: Amount  # at its fewest instances
+    maximum: Amount  # at its most, schedules included
+    reasons: tuple[str, ...]  # why parts are unknown, each once
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostChange:
-    """One endpoint, the unchanged ones included: totals need them.
+    """One endpoint, the unchanged ones included: totals need them."""
 
-    Attributes:
-        stack: its stack's name in the environment.
-        endpoint: its SageMaker name, after the change or before it for a removed one.
-        before: None for a new endpoint.
-        after: None for a removed one.
-        sentences: what changes, and why a part is unknown.
-    """
-
-    stack: str
-    endpoint: str
-    before: EndpointCost | None
-    after: EndpointCost | None
-    sentences: tuple[str, ...]
+    stack: str  # its stack's name in the environment
+    endpoint: str  # its SageMaker name, after the change or before it for a removed one
+    before: EndpointCost | None  # None for a new endpoint
+    after: EndpointCost | None  # None for a removed one
+    sentences: tuple[str, ...]  # what changes, and why a part is unknown
 
     @property
     def changed(self) -> bool:

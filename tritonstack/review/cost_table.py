@@ -59,38 +59,24 @@ _FREE = {
 
 @dataclass(frozen=True, kw_only=True)
 class CostLine:
-    """One row of an environment's table.
+    """One row of an environment's table."""
 
-    Attributes:
-        name: ``endpoint prod-digits``, ``NAT gateways``.
-        quantity: how many, in words.
-        idle: with the fewest instances and no request; None where nothing is billed by time.
-        most: with the most instances that scaling or a schedule allows, without what is billed by use; None likewise.
-        grows: what is billed by use, each with its price where that is known.
-        use: the same in a word or two.
-        unknown: names of what is unknown, mostly prices with their regions.
-    """
-
-    name: str
-    quantity: str
-    idle: Amount | None = None
+    name: str  # ``endpoint prod-digits``, ``NAT gateways``
+    quantity: str  # how many, in words
+    idle: Amount | None = None  # with the fewest instances and no request; None where nothing is billed by time
+    # with the most instances that scaling or a schedule allows, without what is billed by use; None likewise
     most: Amount | None = None
-    grows: tuple[str, ...] = ()
-    use: str = ""
-    unknown: tuple[str, ...] = ()
+    grows: tuple[str, ...] = ()  # what is billed by use, each with its price where that is known
+    use: str = ""  # the same in a word or two
+    unknown: tuple[str, ...] = ()  # names of what is unknown, mostly prices with their regions
 
 
 @dataclass(frozen=True, kw_only=True)
 class CostTable:
-    """An environment on one side.
+    """An environment on one side."""
 
-    Attributes:
-        endpoints: a row each; none of an environment that is not there.
-        beside: the rows besides the endpoints.
-    """
-
-    endpoints: tuple[CostLine, ...] = ()
-    beside: tuple[CostLine, ...] = ()
+    endpoints: tuple[CostLine, ...] = ()  # a row each; none of an environment that is not there
+    beside: tuple[CostLine, ...] = ()  # the rows besides the endpoints
 
     @property
     def lines(self) -> tuple[CostLine, ...]:

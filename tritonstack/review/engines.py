@@ -18,19 +18,12 @@ _GPU_CONTAINER = "LINUX_GPU_CONTAINER"
 
 @dataclass(frozen=True, kw_only=True)
 class BuildSite:
-    """Where an engine is built.
+    """Where an engine is built."""
 
-    Attributes:
-        kind: codebuild or processing; None where it is unknown, or nothing builds the engine.
-        machine: CodeBuild's compute type or the instance type of SageMaker Processing; None likewise.
-        gpu: of the machine; None likewise.
-        reason: why ``kind`` is None.
-    """
-
-    kind: BuilderKind | None = None
-    machine: str | None = None
-    gpu: str | None = None
-    reason: str = ""
+    kind: BuilderKind | None = None  # codebuild or processing; None where it is unknown, or nothing builds the engine
+    machine: str | None = None  # CodeBuild's compute type or the instance type of SageMaker Processing; None likewise
+    gpu: str | None = None  # of the machine; None likewise
+    reason: str = ""  # why ``kind`` is None
 
     @property
     def text(self) -> str:
@@ -43,26 +36,18 @@ class BuildSite:
 
 @dataclass(frozen=True, kw_only=True)
 class EngineBuild:
-    """One archive whose engine is to be built, once for all endpoints. Other fields: ``document.EngineEntry``.
-
-    Attributes:
-        endpoints: the endpoints that serve it, by their names in the environment, sorted.
-        site: where it is built.
-        on_deploy: whether the deployment builds it. With ``builds: {on_deploy: false}`` it fails where the archive is
-            missing.
-        seconds: how long the last one took, without the wait for a machine; None where that is unknown.
-        source: the archive of ``seconds``, or why it is unknown.
-    """
+    """One archive whose engine is to be built, once for all endpoints. Other fields: ``document.EngineEntry``."""
 
     model: str
     digest: str
     platform: Platform
-    endpoints: tuple[str, ...]
+    endpoints: tuple[str, ...]  # the endpoints that serve it, by their names in the environment, sorted
     certain: bool
-    site: BuildSite
+    site: BuildSite  # where it is built
+    # whether the deployment builds it. With ``builds: {on_deploy: false}`` it fails where the archive is missing
     on_deploy: bool
-    seconds: float | None
-    source: str
+    seconds: float | None  # how long the last one took, without the wait for a machine; None where that is unknown
+    source: str  # the archive of ``seconds``, or why it is unknown
 
     @property
     def sentence(self) -> str:

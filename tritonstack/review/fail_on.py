@@ -27,17 +27,12 @@ class Match:
 
 @dataclass(frozen=True)
 class Word:
-    """A word that a policy may have.
+    """A word that a policy may have."""
 
-    Attributes:
-        matches: sentences about an environment, by what was given after the colon.
-        form: how it is written, where it takes an argument.
-        argument: whether what was given after the colon is right.
-    """
-
+    # sentences about an environment, by what was given after the colon
     matches: Callable[[EnvironmentReport, str], Iterable[str]]
-    form: str = ""
-    argument: Callable[[str], bool] = lambda given: not given
+    form: str = ""  # how it is written, where it takes an argument
+    argument: Callable[[str], bool] = lambda given: not given  # whether what was given after the colon is right
 
 
 def _resources(report: EnvironmentReport, types: str) -> Iterator[tuple[str, ResourceChange]]:

@@ -24,24 +24,16 @@ _DIGEST = re.compile(r"[0-9a-f]{16}")
 
 @dataclass(frozen=True, kw_only=True)
 class ServedSet:
-    """The release set of one endpoint.
+    """The release set of one endpoint."""
 
-    Attributes:
-        stack: its stack's name in the environment.
-        endpoint: the endpoint's name in its environment (``digits``); the document's construct path where no release
-            record names it.
-        logical_id: of the AWS::SageMaker::Endpoint; None where none belongs to the set.
-        platform: of its archives.
-        models: model → digest.
-        image: of the container; None where it is known only when deployed, or is in another stack.
-    """
-
-    stack: str
+    stack: str  # its stack's name in the environment
+    # the endpoint's name in its environment (``digits``); the document's construct path where no release record names
+    # it
     endpoint: str
-    logical_id: str | None
-    platform: Platform
-    models: Mapping[str, str]
-    image: str | None
+    logical_id: str | None  # of the AWS::SageMaker::Endpoint; None where none belongs to the set
+    platform: Platform  # of its archives
+    models: Mapping[str, str]  # model → digest
+    image: str | None  # of the container; None where it is known only when deployed, or is in another stack
 
 
 def served_sets(environment: EnvironmentSnapshot | None) -> tuple[ServedSet, ...]:
@@ -99,19 +91,12 @@ EarlierReleases = Callable[[str, str, str, str], str | None]
 
 @dataclass(frozen=True, kw_only=True)
 class CommittedReleases:
-    """The release sets in the snapshots that were committed up to a commit.
+    """The release sets in the snapshots that were committed up to a commit."""
 
-    Attributes:
-        environment: its name.
-        base: the commit.
-        repository: the repository's root, or a folder in it that holds ``snapshots``.
-        most: how many commits of a stack's snapshot are searched.
-    """
-
-    environment: str
-    base: str
-    repository: Path
-    most: int = MOST_COMMITS
+    environment: str  # its name
+    base: str  # the commit
+    repository: Path  # the repository's root, or a folder in it that holds ``snapshots``
+    most: int = MOST_COMMITS  # how many commits of a stack's snapshot are searched
     _stacks: dict[str, tuple[tuple[str, StackSnapshot], ...]] = field(default_factory=dict, repr=False)
 
     def __call__(self, stack: str, endpoint: str, model: str, digest: str) -> str | None:
@@ -155,11 +140,7 @@ class ModelKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelChange:
-    """One model of one endpoint. Other fields: ``document.ModelEntry``.
-
-    Attributes:
-        size: of the archive after the change; of a removed model, of the one before.
-    """
+    """One model of one endpoint. Other fields: ``document.ModelEntry``."""
 
     kind: ModelKind
     stack: str
@@ -167,7 +148,7 @@ class ModelChange:
     model: str
     before: str | None
     after: str | None
-    size: ArchiveSize
+    size: ArchiveSize  # of the archive after the change; of a removed model, of the one before
     sentence: str
 
     @property
@@ -307,19 +288,12 @@ def size_text(size: ArchiveSize) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Total:
-    """All archives of one endpoint.
+    """All archives of one endpoint."""
 
-    Attributes:
-        models: how many archives there are.
-        packed: bytes of those whose size is known, as an instance downloads them.
-        unpacked: likewise, on its disk.
-        unknown: how many sizes are unknown.
-    """
-
-    models: int = 0
-    packed: int = 0
-    unpacked: int = 0
-    unknown: int = 0
+    models: int = 0  # how many archives there are
+    packed: int = 0  # bytes of those whose size is known, as an instance downloads them
+    unpacked: int = 0  # likewise, on its disk
+    unknown: int = 0  # how many sizes are unknown
 
     @property
     def text(self) -> str:
@@ -333,25 +307,15 @@ class Total:
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointSizes:
-    """All archives of one endpoint, against what an instance holds.
+    """All archives of one endpoint, against what an instance holds."""
 
-    Attributes:
-        stack: the stack's name in the environment.
-        endpoint: the endpoint's name in the environment.
-        before: None for a new endpoint.
-        after: None for a removed one.
-        instance_type: of the variant with the smallest disk; None where the template names none.
-        disk_bytes: of the volume or the instance store with the models; None where it is unknown.
-        gpu_bytes: memory of all GPUs of an instance; None for a type that the catalogue does not have.
-    """
-
-    stack: str
-    endpoint: str
-    before: Total | None
-    after: Total | None
-    instance_type: str | None = None
-    disk_bytes: int | None = None
-    gpu_bytes: int | None = None
+    stack: str  # the stack's name in the environment
+    endpoint: str  # the endpoint's name in the environment
+    before: Total | None  # None for a new endpoint
+    after: Total | None  # None for a removed one
+    instance_type: str | None = None  # of the variant with the smallest disk; None where the template names none
+    disk_bytes: int | None = None  # of the volume or the instance store with the models; None where it is unknown
+    gpu_bytes: int | None = None  # memory of all GPUs of an instance; None for a type that the catalogue does not have
 
     @property
     def exceeds_disk(self) -> bool | None:

@@ -39,21 +39,13 @@ class MayNotWriteError(WorkFailedError):
 
 @dataclass(frozen=True, kw_only=True)
 class PullRequest:
-    """Where a comment goes.
+    """Where a comment goes."""
 
-    Attributes:
-        api: GitHub's REST API.
-        repository: ``owner/name``.
-        number: of the pull request.
-        token: that may write its comments.
-        author: the account that the token writes as.
-    """
-
-    api: str
-    repository: str
-    number: int
-    token: str
-    author: str = AUTHOR
+    api: str  # GitHub's REST API
+    repository: str  # ``owner/name``
+    number: int  # of the pull request
+    token: str  # that may write its comments
+    author: str = AUTHOR  # the account that the token writes as
 
     def post(self, body: str) -> str:
         """Rewrite the comment that begins with the marker, or write the first. Returns what was done, in words.

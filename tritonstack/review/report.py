@@ -67,34 +67,21 @@ class Phrase:
 
 @dataclass(frozen=True, kw_only=True)
 class Base:
-    """What the change is compared with.
+    """What the change is compared with."""
 
-    Attributes:
-        ref: the branch, tag or commit.
-        commit: the merge base of it and HEAD.
-        chosen: whether ``ref`` was given; if not, it is the default.
-    """
-
-    ref: str
-    commit: str
-    chosen: bool
+    ref: str  # the branch, tag or commit
+    commit: str  # the merge base of it and HEAD
+    chosen: bool  # whether ``ref`` was given; if not, it is the default
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known besides the templates; callables take the environment's name.
+    """What is known besides the templates; callables take the environment's name."""
 
-    Attributes:
-        prices: at the base and now.
-        stores: manifests of archives.
-        earlier: releases before.
-        dependencies: model → what its archive depends on.
-    """
-
-    prices: Callable[[str], Prices] = lambda _environment: Prices()
-    stores: tuple[ManifestStore, ...] = ()
-    earlier: Callable[[str], EarlierReleases] = lambda _environment: lambda *_: None
-    dependencies: Callable[[str], Mapping[str, str]] = lambda _environment: {}
+    prices: Callable[[str], Prices] = lambda _environment: Prices()  # at the base and now
+    stores: tuple[ManifestStore, ...] = ()  # manifests of archives
+    earlier: Callable[[str], EarlierReleases] = lambda _environment: lambda *_: None  # releases before
+    dependencies: Callable[[str], Mapping[str, str]] = lambda _environment: {}  # model → what its archive depends on
 
     @classmethod
     def of_project(cls, project: Path, *, base: str, stores: tuple[ManifestStore, ...]) -> Known:
@@ -109,27 +96,17 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """What is reported of one environment besides its resources.
+    """What is reported of one environment besides its resources."""
 
-    Attributes:
-        models: those that change.
-        archives: sizes of all archives of the endpoints whose models change.
-        engines: those that are to be built.
-        costs: of every endpoint.
-        tables: what the whole environment costs, before and after.
-        permissions: those that change.
-        openings: of networks, data and programs.
-        releases: endpoints whose Triton release has known vulnerabilities.
-    """
-
-    models: tuple[ModelChange, ...] = ()
-    archives: tuple[EndpointSizes, ...] = ()
-    engines: tuple[EngineBuild, ...] = ()
-    costs: tuple[CostChange, ...] = ()
+    models: tuple[ModelChange, ...] = ()  # those that change
+    archives: tuple[EndpointSizes, ...] = ()  # sizes of all archives of the endpoints whose models change
+    engines: tuple[EngineBuild, ...] = ()  # those that are to be built
+    costs: tuple[CostChange, ...] = ()  # of every endpoint
+    # what the whole environment costs, before and after
     tables: tuple[CostTable, CostTable] = (CostTable(), CostTable())
-    permissions: tuple[PermissionChange, ...] = ()
-    openings: tuple[OpeningChange, ...] = ()
-    releases: tuple[VulnerableRelease, ...] = ()
+    permissions: tuple[PermissionChange, ...] = ()  # those that change
+    openings: tuple[OpeningChange, ...] = ()  # of networks, data and programs
+    releases: tuple[VulnerableRelease, ...] = ()  # endpoints whose Triton release has known vulnerabilities
 
     @property
     def cost(self) -> CostTotals:
@@ -233,15 +210,10 @@ _TAG = re.compile(r":(\d{2}\.(?:0[1-9]|1[0-2]))(?:-|$)")
 
 @dataclass(frozen=True, kw_only=True)
 class VulnerableRelease:
-    """An endpoint on a Triton release with known vulnerabilities.
+    """An endpoint on a Triton release with known vulnerabilities."""
 
-    Attributes:
-        added: how many vulnerabilities it has that it had not before.
-        sentence: all of it in words.
-    """
-
-    added: int
-    sentence: str
+    added: int  # how many vulnerabilities it has that it had not before
+    sentence: str  # all of it in words
 
 
 def vulnerable_releases(

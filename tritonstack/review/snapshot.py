@@ -32,21 +32,15 @@ class AssetKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """A resource of a template.
+    """A resource of a template."""
 
-    Attributes:
-        logical_id: its name in the template.
-        type: ``AWS::SageMaker::Endpoint``, ``Custom::…``.
-        path: the construct's path in its stack, without a last ``Resource``: ``Activation/Handler/Function``; the
-            logical id where the assembly has no path.
-        properties: in the normal form.
-        attributes: ``DependsOn`` (sorted), ``DeletionPolicy``, ``UpdateReplacePolicy``, ``Condition``, …
-    """
-
-    logical_id: str
-    type: str
+    logical_id: str  # its name in the template
+    type: str  # ``AWS::SageMaker::Endpoint``, ``Custom::…``
+    # the construct's path in its stack, without a last ``Resource``: ``Activation/Handler/Function``; the logical id
+    # where the assembly has no path
     path: str
-    properties: Mapping[str, Json]
+    properties: Mapping[str, Json]  # in the normal form
+    # ``DependsOn`` (sorted), ``DeletionPolicy``, ``UpdateReplacePolicy``, ``Condition``, …
     attributes: Mapping[str, Json] = field(default_factory=dict)
 
     @property
@@ -62,44 +56,26 @@ class Resource:
 
 @dataclass(frozen=True, kw_only=True)
 class Asset:
-    """Files that a stack deploys next to its template.
+    """Files that a stack deploys next to its template."""
 
-    Attributes:
-        path: construct path in the stack: ``Activation/Handler/Code``.
-        kind: of the asset.
-        files: name → first 16 hexadecimal digits of the SHA-256; empty for a source.
-    """
-
-    path: str
-    kind: AssetKind
-    files: Mapping[str, str]
+    path: str  # construct path in the stack: ``Activation/Handler/Code``
+    kind: AssetKind  # of the asset
+    files: Mapping[str, str]  # name → first 16 hexadecimal digits of the SHA-256; empty for a source
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackSnapshot:
-    """One stack.
+    """One stack."""
 
-    Attributes:
-        name: its id in the stage, and the name of its file: ``serving-digits``.
-        stack_name: its name in CloudFormation: ``dev-serving-digits``.
-        account: of the deployment; None for an environment-agnostic stack.
-        region: likewise.
-        tags: the stack's own.
-        template: the sections besides resources (``Parameters``, ``Outputs``, …) that are not empty.
-        resources: logical id → resource, sorted.
-        documents: construct path of a small JSON asset (release set, build set) → its content.
-        assets: construct path → any other asset.
-    """
-
-    name: str
-    stack_name: str
-    account: str | None
-    region: str | None
-    tags: Mapping[str, str]
-    template: Mapping[str, Json]
-    resources: Mapping[str, Resource]
-    documents: Mapping[str, Json]
-    assets: Mapping[str, Asset]
+    name: str  # its id in the stage, and the name of its file: ``serving-digits``
+    stack_name: str  # its name in CloudFormation: ``dev-serving-digits``
+    account: str | None  # of the deployment; None for an environment-agnostic stack
+    region: str | None  # likewise
+    tags: Mapping[str, str]  # the stack's own
+    template: Mapping[str, Json]  # the sections besides resources (``Parameters``, ``Outputs``, …) that are not empty
+    resources: Mapping[str, Resource]  # logical id → resource, sorted
+    documents: Mapping[str, Json]  # construct path of a small JSON asset (release set, build set) → its content
+    assets: Mapping[str, Asset]  # construct path → any other asset
 
     def of_type(self, *types: str) -> tuple[Resource, ...]:
         """The resources of these types, in the order of their logical ids."""
@@ -108,23 +84,14 @@ class StackSnapshot:
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Finding:
-    """A policy finding (cdk-nag) on one construct.
+    """A policy finding (cdk-nag) on one construct."""
 
-    Attributes:
-        stack: the stack's name in its environment; empty for a construct outside stacks.
-        path: the construct's path in its stack.
-        rule: ``AwsSolutions-IAM5[Resource::*]``.
-        accepted: the reason of its acknowledgement; None for an open finding.
-        severity: of an open finding.
-        description: likewise.
-    """
-
-    stack: str
-    path: str
-    rule: str
-    accepted: str | None = None
-    severity: str = ""
-    description: str = ""
+    stack: str  # the stack's name in its environment; empty for a construct outside stacks
+    path: str  # the construct's path in its stack
+    rule: str  # ``AwsSolutions-IAM5[Resource::*]``
+    accepted: str | None = None  # the reason of its acknowledgement; None for an open finding
+    severity: str = ""  # of an open finding
+    description: str = ""  # likewise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,17 +104,11 @@ class Findings:
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentSnapshot:
-    """One environment.
+    """One environment."""
 
-    Attributes:
-        name: the stage's id: ``dev``.
-        stacks: the stack's name → stack, sorted.
-        findings: None where synthesis ran without validation.
-    """
-
-    name: str
-    stacks: Mapping[str, StackSnapshot]
-    findings: Findings | None
+    name: str  # the stage's id: ``dev``
+    stacks: Mapping[str, StackSnapshot]  # the stack's name → stack, sorted
+    findings: Findings | None  # None where synthesis ran without validation
 
     def with_stacks(self, names: Collection[str]) -> EnvironmentSnapshot:
         """The environment with some of its stacks and their findings alone."""

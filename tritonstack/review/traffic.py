@@ -54,39 +54,25 @@ Count = int | str
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One variant of an endpoint.
+    """One variant of an endpoint."""
 
-    Attributes:
-        name: the variant's.
-        instance_type: ``ml.g4dn.xlarge``; None where the template names none.
-        minimum: the fewest instances that scaling or a schedule of it leaves; the initial count where nothing scales.
-        maximum: the most, likewise.
-        reason: why there is no instance type.
-    """
-
-    name: str
-    instance_type: str | None
+    name: str  # the variant's
+    instance_type: str | None  # ``ml.g4dn.xlarge``; None where the template names none
+    # the fewest instances that scaling or a schedule of it leaves; the initial count where nothing scales
     minimum: Count
-    maximum: Count
-    reason: str = ""
+    maximum: Count  # the most, likewise
+    reason: str = ""  # why there is no instance type
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """One endpoint.
+    """One endpoint."""
 
-    Attributes:
-        stack: its stack's name in the environment.
-        logical_id: of the AWS::SageMaker::Endpoint.
-        endpoint: its SageMaker name; its logical id where the name is generated.
-        region: of the stack.
-        variants: the variants, shadow ones included; none where its configuration lies in another stack.
-    """
-
-    stack: str
-    logical_id: str
-    endpoint: str
-    region: str | None
+    stack: str  # its stack's name in the environment
+    logical_id: str  # of the AWS::SageMaker::Endpoint
+    endpoint: str  # its SageMaker name; its logical id where the name is generated
+    region: str | None  # of the stack
+    # the variants, shadow ones included; none where its configuration lies in another stack
     variants: tuple[Variant, ...]
 
 

@@ -37,16 +37,12 @@ def desired_instances(instances: int, *, value: float, target: float) -> int:
 
 @dataclass
 class Cooldowns:
-    """Cooldowns of one scalable target or policy. Times are seconds of the caller's clock.
+    """Cooldowns of one scalable target or policy. Times are seconds of the caller's clock."""
 
-    Attributes:
-        scaled_out, scaled_in: when the cooldown began.
-        added: instances that the scale-out in cooldown added.
-    """
-
+    # when the cooldown began
     scaled_out: float = -math.inf
     scaled_in: float = -math.inf
-    added: int = 0
+    added: int = 0  # instances that the scale-out in cooldown added
 
     def allow_scale_out(self, now: float, *, added: int, cooldown: float) -> bool:
         """Whether ``added`` more instances may come now.

@@ -108,33 +108,19 @@ class Counts(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
-    """One thing that is open or closed.
+    """One thing that is open or closed."""
 
-    Attributes:
-        stack: the stack's name.
-        owner: logical id, or the name of a resource outside the app.
-        topic: what of the owner.
-        detail: what exactly; one traffic rule may cover another.
-        name: of the owner, to show.
-        logical_id: of the resource that causes it.
-        comes: the sentence for one that comes.
-        goes: the sentence for one that goes.
-        opens: whether it opens or closes.
-        counts: when it is a change.
-        paired: whether one that goes and one that comes of the same topic are one change.
-    """
-
-    stack: str
-    owner: str
-    topic: str
-    detail: TrafficRule | str
-    name: str = field(compare=False)
-    logical_id: str = field(compare=False)
-    comes: str = field(compare=False)
-    goes: str = field(compare=False)
-    opens: bool = True
-    counts: Counts = Counts.ALWAYS
-    paired: bool = False
+    stack: str  # the stack's name
+    owner: str  # logical id, or the name of a resource outside the app
+    topic: str  # what of the owner
+    detail: TrafficRule | str  # what exactly; one traffic rule may cover another
+    name: str = field(compare=False)  # of the owner, to show
+    logical_id: str = field(compare=False)  # of the resource that causes it
+    comes: str = field(compare=False)  # the sentence for one that comes
+    goes: str = field(compare=False)  # the sentence for one that goes
+    opens: bool = True  # whether it opens or closes
+    counts: Counts = Counts.ALWAYS  # when it is a change
+    paired: bool = False  # whether one that goes and one that comes of the same topic are one change
 
     @property
     def about(self) -> tuple[str, str, str]:
@@ -214,19 +200,13 @@ _PEERS = (
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class TrafficRule:
-    """Traffic that a rule allows.
+    """Traffic that a rule allows."""
 
-    Attributes:
-        protocol: ``tcp``, ``udp``, ``icmp``, …; ``-1`` for every one.
-        ports: first and last; of ICMP, type and code. None where they are known only when deployed.
-        peer: a range of addresses, a prefix list, a security group: as it is compared.
-        shown: the ports and the peer as they are shown.
-    """
-
-    protocol: str
+    protocol: str  # ``tcp``, ``udp``, ``icmp``, …; ``-1`` for every one
+    # first and last; of ICMP, type and code. None where they are known only when deployed
     ports: tuple[int, int] | None
-    peer: str
-    shown: tuple[str, str] = field(compare=False)
+    peer: str  # a range of addresses, a prefix list, a security group: as it is compared
+    shown: tuple[str, str] = field(compare=False)  # the ports and the peer as they are shown
 
     @classmethod
     def of(cls, properties: Mapping[str, Json], values: StackValues) -> TrafficRule:

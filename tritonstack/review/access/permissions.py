@@ -36,36 +36,24 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PermissionChange:
-    """One statement about a permission. Other fields: ``document.PermissionEntry``.
-
-    Attributes:
-        principal: construct path of the role or the resource that the policy is of.
-        type: of that resource; None outside the app.
-        about: what the policy is to it.
-        allows: False for a Deny.
-        who: principals of a trust policy or of a resource's policy; empty in an identity's.
-        actions: sorted.
-        resources: sorted.
-        whole: whether the role or the resource itself is new or removed.
-        source: the property there: ``PolicyDocument.Statement[ReadArchives]``.
-    """
+    """One statement about a permission. Other fields: ``document.PermissionEntry``."""
 
     kind: Direction
     stack: str
-    principal: str
-    type: str | None
-    about: SubjectKind
+    principal: str  # construct path of the role or the resource that the policy is of
+    type: str | None  # of that resource; None outside the app
+    about: SubjectKind  # what the policy is to it
     statement: str
-    allows: bool = True
-    who: tuple[str, ...] = ()
-    actions: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()
+    allows: bool = True  # False for a Deny
+    who: tuple[str, ...] = ()  # principals of a trust policy or of a resource's policy; empty in an identity's
+    actions: tuple[str, ...] = ()  # sorted
+    resources: tuple[str, ...] = ()  # sorted
     conditions: tuple[str, ...] = ()
     wildcards: tuple[str, ...] = ()
     other_accounts: tuple[str, ...] = ()
-    whole: bool = False
+    whole: bool = False  # whether the role or the resource itself is new or removed
     logical_id: str
-    source: str
+    source: str  # the property there: ``PolicyDocument.Statement[ReadArchives]``
 
     @property
     def order(self) -> tuple[object, ...]:

@@ -26,17 +26,11 @@ from tritonstack.review.snapshot import EnvironmentSnapshot, Findings, Json, Res
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Element:
-    """One part of a grant.
+    """One part of a grant."""
 
-    Attributes:
-        texts: one pattern; or, if ``negated``, every pattern that it excludes.
-        negated: whether it is a ``NotAction``, ``NotResource``, ``NotPrincipal``.
-        shown: ``texts`` as the template writes them.
-    """
-
-    texts: tuple[str, ...]
-    negated: bool = False
-    shown: tuple[str, ...] = field(default=(), compare=False)
+    texts: tuple[str, ...]  # one pattern; or, if ``negated``, every pattern that it excludes
+    negated: bool = False  # whether it is a ``NotAction``, ``NotResource``, ``NotPrincipal``
+    shown: tuple[str, ...] = field(default=(), compare=False)  # ``texts`` as the template writes them
 
     def covers(self, other: Element) -> bool:
         """Whether everything that the other matches is matched by this one. Never True without being so."""
@@ -68,23 +62,14 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
-    """The smallest part of a statement.
+    """The smallest part of a statement."""
 
-    Attributes:
-        allows: False for a Deny.
-        principal: ``AWS:arn:…``, ``Service:logs.amazonaws.com``, ``*``; None in an identity's policy.
-        action: in lower case.
-        resource: what the action is allowed on.
-        conditions: tests that a request must pass.
-        source: where it stands; not compared.
-    """
-
-    allows: bool
-    principal: Element | None
-    action: Element
-    resource: Element
-    conditions: Conditions
-    source: Source = field(compare=False)
+    allows: bool  # False for a Deny
+    principal: Element | None  # ``AWS:arn:…``, ``Service:logs.amazonaws.com``, ``*``; None in an identity's policy
+    action: Element  # in lower case
+    resource: Element  # what the action is allowed on
+    conditions: Conditions  # tests that a request must pass
+    source: Source = field(compare=False)  # where it stands; not compared
 
     @property
     def same_but_conditions(self) -> tuple[object, ...]:
@@ -186,25 +171,16 @@ _INVOCATION = {
 
 @dataclass(kw_only=True)
 class Subject:
-    """A principal or a resource with its policies.
+    """A principal or a resource with its policies."""
 
-    Attributes:
-        key: identifies it on both sides.
-        name: to show: the construct path, or the name of a resource outside the app.
-        type: the resource's; None outside the app.
-        values: of its stack.
-        grants: every grant.
-        managed: ARN of a managed policy outside the app → where it is attached.
-        boundary: the permissions boundary, and where it is set.
-    """
-
-    key: Key
-    name: str
-    type: str | None
-    values: StackValues
-    grants: list[Grant] = field(default_factory=list)
+    key: Key  # identifies it on both sides
+    name: str  # to show: the construct path, or the name of a resource outside the app
+    type: str | None  # the resource's; None outside the app
+    values: StackValues  # of its stack
+    grants: list[Grant] = field(default_factory=list)  # every grant
+    # ARN of a managed policy outside the app → where it is attached
     managed: dict[str, Source] = field(default_factory=dict)
-    boundary: tuple[str, Source] | None = None
+    boundary: tuple[str, Source] | None = None  # the permissions boundary, and where it is set
 
     @property
     def stack(self) -> str:

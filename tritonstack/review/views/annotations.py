@@ -53,23 +53,14 @@ Places = Mapping[str, tuple[tuple[int, int], ...]]
 
 @dataclass(frozen=True, kw_only=True)
 class Annotation:
-    """A message next to lines of a file.
+    """A message next to lines of a file."""
 
-    Attributes:
-        level: how closely to look.
-        file: from the project's folder; empty where no line of a file that exists causes the change.
-        line: the first; 0 without a file.
-        end_line: the last; 0 without a file.
-        title: what it is about.
-        message: what the line causes.
-    """
-
-    level: Level
-    title: str
-    message: str
-    file: str = ""
-    line: int = 0
-    end_line: int = 0
+    level: Level  # how closely to look
+    title: str  # what it is about
+    message: str  # what the line causes
+    file: str = ""  # from the project's folder; empty where no line of a file that exists causes the change
+    line: int = 0  # the first; 0 without a file
+    end_line: int = 0  # the last; 0 without a file
 
     @property
     def command(self) -> str:

@@ -52,19 +52,12 @@ _NAME = re.compile(r"[*_\[]|\$\{|\w:+[\w*/]")
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """A piece of the report.
+    """A piece of the report."""
 
-    Attributes:
-        text: all of it.
-        short: takes its place where the report is too long; None: it stays whole.
-        about: what is then left out.
-        rank: the lowest is cut first.
-    """
-
-    text: str
-    short: str | None = None
-    about: str = ""
-    rank: int = _LAST
+    text: str  # all of it
+    short: str | None = None  # takes its place where the report is too long; None: it stays whole
+    about: str = ""  # what is then left out
+    rank: int = _LAST  # the lowest is cut first
 
 
 def markdown(document: ReviewDocument, *, whole: str = WHOLE) -> str:

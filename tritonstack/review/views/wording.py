@@ -184,19 +184,13 @@ _WORD = string.ascii_letters + string.digits
 
 @dataclass(frozen=True)
 class DiffLine:
-    """A line of a difference.
+    """A line of a difference."""
 
-    Attributes:
-        sign: ``+`` new, ``-`` removed, `` `` unchanged, ``…`` unchanged lines that are left out here.
-        head: what the line shares with the one that it replaces.
-        changed: what differs; the whole line where it replaces none.
-        tail: what it shares again.
-    """
-
+    # ``+`` new, ``-`` removed, `` `` unchanged, ``…`` unchanged lines that are left out here
     sign: Literal["+", "-", " ", "…"]
-    head: str = ""
-    changed: str = ""
-    tail: str = ""
+    head: str = ""  # what the line shares with the one that it replaces
+    changed: str = ""  # what differs; the whole line where it replaces none
+    tail: str = ""  # what it shares again
 
     @property
     def text(self) -> str:
