@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tritonstack.catalogue import load_catalogue, release_order
 from tritonstack.config.endpoint import Endpoint
@@ -12,9 +12,6 @@ from tritonstack.config.environment import Environment
 from tritonstack.config.fields import nearest
 from tritonstack.config.yaml_loader import shown, with_lines
 from tritonstack.errors import Location, Problem
-
-if TYPE_CHECKING:
-    from tritonstack.models import ArchiveContents
 
 
 def check_model(*, endpoint: Endpoint, backends: Iterable[str], model: str, location: Location) -> Iterator[Problem]:
@@ -52,9 +49,28 @@ DALI_RELEASES_MEMORY = "--backend-config=dali,release_after_unload=true"
 """Without it DALI keeps its GPU memory when a model is unloaded (triton-inference-server/dali_backend, docs)."""
 
 
+class Contents(Protocol):
+    """What one archive contains; `tritonstack.models`, which imports this package, has the record."""
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The names of its model folders."""
+        ...
+
+    @property
+    def ensembles(self) -> Sequence[str]:
+        """Those of them that are ensembles."""
+        ...
+
+    @property
+    def backends(self) -> Set[str]:
+        """The values of ``backend:`` or ``platform:`` in their config.pbtxt files."""
+        ...
+
+
 def check_archives(
     environment: Environment,
-    contents: Mapping[str, ArchiveContents],
+    contents: Mapping[str, Contents],
     *,
     archives: Mapping[str, Sequence[str]] | None = None,
     file: Path | None = None,
@@ -73,7 +89,7 @@ def check_archives(
     findings: list[Problem] = []
     for index, endpoint in enumerate(environment.endpoints):
         place: Location = ("endpoints", index)
-        known: dict[str, ArchiveContents] = {}
+        known: dict[str, Contents] = {}
         for number, entry in enumerate(endpoint.models):
             location = (*place, "models", number)
             meant = (archives or {}).get(entry, (entry,))
@@ -102,7 +118,7 @@ def with_archives(environment: Environment, archives: Mapping[str, Sequence[str]
     return environment.model_copy(update={"endpoints": tuple(endpoints)})
 
 
-def with_default_models(environment: Environment, contents: Mapping[str, ArchiveContents]) -> Environment:
+def with_default_models(environment: Environment, contents: Mapping[str, Contents]) -> Environment:
     """The settings in which each single-model endpoint whose archive has several model folders names the one to serve.
 
     Where the settings name none, it is the archive's only ensemble (``check_archives`` refuses what has no such one).
@@ -125,7 +141,7 @@ def _check_single(*, endpoint: Endpoint, entry: str, meant: Sequence[str], locat
         )
 
 
-def _default_model(endpoint: Endpoint, contents: Mapping[str, ArchiveContents]) -> str | None:
+def _default_model(endpoint: Endpoint, contents: Mapping[str, Contents]) -> str | None:
     named = endpoint.container.default_model_name
     found = contents.get(endpoint.models[0])
     if endpoint.multi_model or named is not None or found is None or len(found.models) < 2:
@@ -134,7 +150,7 @@ def _default_model(endpoint: Endpoint, contents: Mapping[str, ArchiveContents]) 
 
 
 def _check_default_model(
-    *, endpoint: Endpoint, contents: Mapping[str, ArchiveContents], location: Location
+    *, endpoint: Endpoint, contents: Mapping[str, Contents], location: Location
 ) -> Iterator[Problem]:
     """A single-model container ends at once where its archive has several folders and none is named (serve)."""
     if endpoint.multi_model:
@@ -154,9 +170,7 @@ def _check_default_model(
             )
 
 
-def _check_dali(
-    *, endpoint: Endpoint, contents: Mapping[str, ArchiveContents], location: Location
-) -> Iterator[Problem]:
+def _check_dali(*, endpoint: Endpoint, contents: Mapping[str, Contents], location: Location) -> Iterator[Problem]:
     """In multi-model mode, models are unloaded to make room; DALI must give its GPU memory back then."""
     using = sorted(model for model, found in contents.items() if "dali" in found.backends)
     if not (endpoint.multi_model and using) or DALI_RELEASES_MEMORY in endpoint.container.additional_args:
