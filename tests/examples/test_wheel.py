@@ -94,8 +94,9 @@ def test_what_a_build_starts_from_is_the_same_from_a_wheel_and_from_a_checkout(
 
 
 def test_every_public_name_is_there(installed: Installed, tmp_path: Path) -> None:
-    program = "import constructs_lib as c; print([getattr(c, name).__name__ for name in c.__all__])"
-    assert "'MultiModelEndpoint'" in installed.run("python3", "-c", program, folder=tmp_path)
+    program = "import constructs_lib as c; print({name: getattr(c, name) for name in c.__all__})"
+    found = installed.run("python3", "-c", program, folder=tmp_path)
+    assert "'MultiModelEndpoint': <class 'constructs_lib.multi_model_endpoint.MultiModelEndpoint'>" in found
 
 
 def _path() -> dict[str, str]:
