@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,7 +10,6 @@ import click
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.cli.session import local_option, require_account, session_of
 from tritonstack.config import load_environment
-from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
 from tritonstack.models import BuildChoice, check_model_folders
 from tritonstack.models.build import (
@@ -21,9 +19,8 @@ from tritonstack.models.build import (
     build_models,
     refuse_errors_of_environment,
 )
-from tritonstack.models.manifest import Places
 from tritonstack.models.packing import pack
-from tritonstack.models.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning, carry_out_local, plan_local
+from tritonstack.models.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning
 from tritonstack.models.publish import publish_environment
 from tritonstack.models.recipe import Size, Weights
 from tritonstack.paths import environment_file, project_folder
@@ -119,8 +116,7 @@ def publish_command(*, environment: str, local: bool) -> None:
 
 
 @click.command("prune")
-@click.argument("environment", required=False)
-@click.option("--local", is_flag=True, help="Prune this machine's builds and downloads instead of a bucket.")
+@click.argument("environment")
 @click.option(
     "--history",
     type=click.IntRange(min=0),
@@ -136,50 +132,22 @@ def publish_command(*, environment: str, local: bool) -> None:
     help="Keep archives younger than this: they may not be activated yet.",
 )
 @click.option("--yes", is_flag=True, help="Delete. Without it, only list what would be deleted.")
-def prune_command(*, environment: str | None, local: bool, history: int, grace_hours: float, yes: bool) -> None:
+def prune_command(*, environment: str, history: int, grace_hours: float, yes: bool) -> None:
     """Delete the archives of ENVIRONMENT that neither a release record nor its kept history refers to.
 
-    With --local, delete the archives, exports and downloaded weights on this machine that no current recipe below
-    model_repos/ refers to, in any size and with any weights. They can be built again. With --yes, the AWS credentials
-    must be of the environment's account.
+    With --yes, the AWS credentials must be of the environment's account. What builds keep on this machine lies below
+    .local/ and may be deleted by hand: the next build makes it again.
     """
-    if local == (environment is not None):
-        found = f"{environment} and --local" if environment else "neither"
-        raise InputError([Problem(field="prune", found=found, allowed="an environment, or --local")])
-    if environment is None:
-        _prune_local(yes=yes)
-    else:
-        _prune_bucket(environment, history=history, grace_hours=grace_hours, yes=yes)
-
-
-def _prune_bucket(environment: str, *, history: int, grace_hours: float, yes: bool) -> None:
     settings = load_environment(environment_file(environment))
     session = session_of(settings)
     if yes:
         require_account(session, settings)
     pruning = Pruning(settings.environment, session=session)
     plan = pruning.plan(history=history, grace_hours=grace_hours)
-    lines = [(f"s3://{plan.bucket}/{item.archive_key}", item.bytes) for item in plan.unneeded]
-    _list(lines)
+    for item in plan.unneeded:
+        click.echo(f"s3://{plan.bucket}/{item.archive_key}  {item.bytes:,} bytes")
     if yes:
         pruning.carry_out(plan)
-    _conclude("archives", lines, kept=plan.kept, yes=yes)
-
-
-def _prune_local(*, yes: bool) -> None:
-    plan = plan_local(Places.of_project())
-    lines = [(str(item.paths[0]), item.bytes) for item in plan.unneeded]
-    _list(lines)
-    if yes:
-        carry_out_local(plan)
-    _conclude("archives, exports and downloads", lines, kept=plan.kept, yes=yes)
-
-
-def _list(lines: Sequence[tuple[str, int]]) -> None:
-    for name, size in lines:
-        click.echo(f"{name}  {size:,} bytes")
-
-
-def _conclude(what: str, lines: Sequence[tuple[str, int]], *, kept: int, yes: bool) -> None:
     verb = "removed" if yes else "would be removed (--yes removes them)"
-    click.echo(f"{len(lines)} {what}, {sum(size for _, size in lines):,} bytes {verb}; {kept} stay", err=True)
+    size = sum(item.bytes for item in plan.unneeded)
+    click.echo(f"{len(plan.unneeded)} archives, {size:,} bytes {verb}; {plan.kept} stay", err=True)
