@@ -1,4 +1,4 @@
-"""Samples: JSON, arrays and files for adapters, refused where they are not what they say."""
+"""Samples: JSON and files for adapters, refused where they are not what they say."""
 
 from __future__ import annotations
 
@@ -41,20 +41,6 @@ def request(places: Places, name: str, content: bytes, more: str = "") -> Path:
     recipe = (folder / "recipe.yaml").read_text().replace("sample/request.json", f"sample/{name}")
     (folder / "recipe.yaml").write_text(recipe + more)
     return folder
-
-
-def saved(**arrays: np.ndarray) -> bytes:
-    """What ``numpy.savez`` writes."""
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
-
-
-@pytest.mark.parametrize("content", [b"no zip", b"PK\x03\x04 cut off", saved(x=np.array([[1]], np.float32))[:-40]])
-def test_a_file_that_holds_no_arrays_is_refused(places: Places, content: bytes) -> None:
-    request(places, "request.npz", content)
-    with pytest.raises(InputError, match=r"request\.npz"):
-        build_models(["double"], places=places)
 
 
 def image_folder(places: Places, content: bytes) -> None:

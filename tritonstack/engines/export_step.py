@@ -312,7 +312,7 @@ def _plan(
     for name, path in parts_of_graph(built_from).items():
         place = folder / (GRAPH if path == built_from else name)
         place.parent.mkdir(parents=True, exist_ok=True)
-        link_or_copy(str(path), str(place))
+        link_or_copy(path, place)
     shutil.copyfile(STEP, folder / STEP.name)
     job = EngineJob(
         engine=engine,

@@ -21,7 +21,7 @@ from tritonstack.models.manifest import ModelEntry, Places, SampleEntry
 from tritonstack.models.model_config import read_config
 from tritonstack.models.programs import Report, Spent, run_script
 from tritonstack.models.recipe import RECIPE, Export
-from tritonstack.models.sample import Arrays, read_request, request_arrays, sample_file, save_arrays
+from tritonstack.models.sample import Arrays, read_sample, request_arrays, sample_file, save_arrays
 from tritonstack.models.source import CONFIG, ArchiveSource
 
 
@@ -247,10 +247,10 @@ def _run(source: ArchiveSource, export: Export, partial: Path, given: _Given, re
     return spent
 
 
-def link_or_copy(source: str, target: str) -> None:
+def link_or_copy(source: Path | str, target: Path | str) -> None:
     """A hard link, or a copy where the file system has none: a ``copy_function`` of :func:`shutil.copytree`."""
     try:
-        os.link(source, target)
+        os.link(os.path.realpath(source), target)
     except OSError:  # another file system
         shutil.copy2(source, target)
 
@@ -342,7 +342,7 @@ def sample_writer(source: ArchiveSource, model: ModelEntry) -> WriteSample:
         if recipe.sample.request in made or made & needed:
             return False
         files = {name: source.folder / name for name in needed}
-        sample = read_request(source.folder, recipe)
+        sample = read_sample(source.folder, recipe, with_answer=False)
         return save_arrays(sample_arrays(source, sample, model=model, files=files), path)
 
     return write

@@ -50,14 +50,11 @@ class ArchiveEntry(_Part):
 
 
 class SampleEntry(_Part):
-    """A request and its expected answer. Either ``body`` or ``content`` is set.
-
-    ``content`` without an adapter is a file of arrays (.npz).
-    """
+    """A request and its expected answer. Either ``body``, or ``content`` and ``adapter`` are set."""
 
     file: str = Field(description="The name of the request's file.")
     body: dict[str, Any] | None = Field(None, description="A request in KServe's JSON form.")
-    content: str | None = Field(None, description="In base64: a file for the adapter, or arrays (.npz).")
+    content: str | None = Field(None, description="In base64: a file for the adapter.")
     adapter: Literal["image", "text"] | None = Field(None, description="Which adapter takes the file.")
     answer: dict[str, Any] = Field(description="The expected answer in KServe's JSON form.")
     tolerance: float = Field(description="The largest absolute difference of a floating-point value.")

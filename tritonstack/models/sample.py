@@ -5,11 +5,9 @@ repository gives it.
 from __future__ import annotations
 
 import base64
-import io
 import json
 import math
 import time
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 _IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
-_ARRAYS = ".npz"
-_ZIP = b"PK"
 
 
 def sample_file(folder: Path, recipe: Recipe, name: str, exported: Path | None) -> Path:
@@ -38,29 +34,21 @@ def sample_file(folder: Path, recipe: Recipe, name: str, exported: Path | None) 
     return exported / name if made and exported is not None else folder / name
 
 
-def read_sample(folder: Path, recipe: Recipe, exported: Path | None = None) -> SampleEntry:
+def read_sample(folder: Path, recipe: Recipe, exported: Path | None = None, *, with_answer: bool = True) -> SampleEntry:
     """The sample as the manifest holds it; ``exported``: the files of the exports, where they were made.
 
-    Raises :class:`InputError` with everything that is wrong with its files.
+    Without its answer where an export may have yet to make that. Raises :class:`InputError` with everything that is
+    wrong with its files.
     """
     problems: list[Problem] = []
     answer = sample_file(folder, recipe, recipe.sample.answer, exported)
-    expected = _tensors(answer, "outputs", problems)
+    expected = _tensors(answer, "outputs", problems) if with_answer else {}
     given = _read_request(folder, recipe, exported, problems)
     if problems:
         raise InputError(problems)
     return SampleEntry(
         file=Path(recipe.sample.request).name, answer=expected, tolerance=recipe.sample.tolerance, **given
     )
-
-
-def read_request(folder: Path, recipe: Recipe, exported: Path | None = None) -> SampleEntry:
-    """The sample without its answer, which an export may have yet to make. Raises as :func:`read_sample`."""
-    problems: list[Problem] = []
-    given = _read_request(folder, recipe, exported, problems)
-    if problems:
-        raise InputError(problems)
-    return SampleEntry(file=Path(recipe.sample.request).name, answer={}, tolerance=recipe.sample.tolerance, **given)
 
 
 def _read_request(folder: Path, recipe: Recipe, exported: Path | None, problems: list[Problem]) -> dict[str, Any]:
@@ -70,11 +58,6 @@ def _read_request(folder: Path, recipe: Recipe, exported: Path | None, problems:
     if suffix == ".json":
         return {"body": _tensors(request, "inputs", problems)}
     content = _read(request, problems)
-    encoded = base64.b64encode(content or b"").decode()
-    if suffix == _ARRAYS:
-        if content is not None and not content.startswith(_ZIP):
-            problems.append(Problem(file=str(request), found="no file of arrays", allowed="what numpy.savez writes"))
-        return {"content": encoded}
     kind: Literal["image", "text"] = "image" if suffix in _IMAGES else "text"
     adapter = recipe.adapters.of(kind)
     if adapter is None:
@@ -88,7 +71,7 @@ def _read_request(folder: Path, recipe: Recipe, exported: Path | None, problems:
             check_image(content, file=str(request))
         except InputError as error:
             problems += error.problems
-    return {"content": encoded, "adapter": kind}
+    return {"content": base64.b64encode(content or b"").decode(), "adapter": kind}
 
 
 def compare_answer(sample: SampleEntry, outputs: Sequence[Mapping[str, Any]], *, model: str) -> float:
@@ -215,7 +198,7 @@ def request_arrays(
     """The sample request's inputs by name.
 
     Args:
-        sample: with a body, arrays, or a file for an adapter.
+        sample: with a body, or a file for an adapter.
         adapters: the recipe's.
         model: the addressed model.
         files: client files that an adapter names → where they lie.
@@ -228,9 +211,7 @@ def request_arrays(
     if sample.body is not None:
         return {tensor["name"]: _array(tensor, file) for tensor in sample.body["inputs"]}
     content = base64.b64decode(sample.content or "")
-    if sample.adapter is None:
-        return _saved(content, file)
-    adapter = adapters.of(sample.adapter)
+    adapter = adapters.of(sample.adapter) if sample.adapter else None
     if adapter is None:
         found = f"{sample.adapter} file, but no adapter for it"
         raise InputError([Problem(file=file, found=found, allowed=f"adapters.{sample.adapter}")])
@@ -299,16 +280,6 @@ def _array(tensor: Mapping[str, Any], file: str) -> np.ndarray[Any, Any]:
     except (ValueError, TypeError, OverflowError) as error:
         found = f"data of {tensor['name']}: {error}"
         raise InputError([Problem(file=file, found=found, allowed=str(tensor["datatype"]))]) from error
-
-
-def _saved(content: bytes, file: str) -> Arrays:
-    import numpy as np  # noqa: PLC0415
-
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as saved:
-            return dict(saved)
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise InputError([Problem(file=file, found=str(error), allowed="arrays that numpy.savez wrote")]) from error
 
 
 PROOF_ENVIRONMENT = "exporters"

@@ -12,7 +12,14 @@ from pathlib import Path
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.execution_environment import PackedEnvironment, kept_environment
-from tritonstack.models.exporting import Exported, client_files, export_source, sample_arrays, sample_writer
+from tritonstack.models.exporting import (
+    Exported,
+    client_files,
+    export_source,
+    link_or_copy,
+    sample_arrays,
+    sample_writer,
+)
 from tritonstack.models.inputs import model_digest, sha256_of
 from tritonstack.models.lint import Target, refuse_errors
 from tritonstack.models.manifest import (
@@ -77,7 +84,7 @@ def stage_repository(
         noted |= _add(model, exported=exports.get(source.folder.name), left_out=source.produced, target=target)
     for name, path in (added or {}).items():
         noted[f"{source.model}/{name}"] = path
-        _link_or_copy(path, target / source.model / name)
+        link_or_copy(path, target / source.model / name)
     problems: list[Problem] = []
     for index, used in enumerate(source.recipe.uses):
         other = ArchiveSource(name=used.folder, folder=source.folder.parent / used.folder, choice=source.choice)
@@ -113,19 +120,11 @@ def _add(model: OwnModel, *, exported: Path | None, left_out: Collection[str], t
         if name == CONFIG and model.config != path.read_text(encoding="utf-8", errors="replace"):
             (place / name).write_text(model.config, encoding="utf-8")
         else:
-            _link_or_copy(path, place / name)
+            link_or_copy(path, place / name)
     if read_config(model.config).is_ensemble:
         # Triton wants a version folder of an ensemble too, and version control keeps no empty folder.
         (place / "1").mkdir(exist_ok=True)
     return {f"{model.name}/{name}": path for name, path in found.items()}
-
-
-def _link_or_copy(source: Path, place: Path) -> None:
-    try:
-        place.hardlink_to(source.resolve())
-    except OSError:
-        shutil.copyfile(source, place)
-        shutil.copymode(source, place)
 
 
 @dataclass(frozen=True, kw_only=True)
