@@ -127,8 +127,8 @@ def make_engine(**fields: Any) -> EngineEntry:
 def make_environment_file(path: Path, python: str) -> PackedEnvironment:
     """A packed execution environment that is not one."""
     path.write_bytes(b"\x1f\x8b packed")
-    facts: dict[str, Any] = {"packages": {"numpy": "1.26.4"}, "way": "wheels", "hashed": True, "sha256": "0" * 64}
-    return PackedEnvironment(path=path, python=python, bytes=path.stat().st_size, unpacked_bytes=10, **facts)
+    packages = {"numpy": "1.26.4"}
+    return PackedEnvironment(path=path, python=python, bytes=path.stat().st_size, packages=packages, way="wheels")
 
 
 def tensor(name: str, value: float) -> dict[str, object]:

@@ -17,7 +17,6 @@ from tritonstack.models import execution_environment
 from tritonstack.models.execution_environment import (
     PackedEnvironment,
     activate_script,
-    check_requirements,
     kept_environment,
     make_execution_environment,
 )
@@ -67,7 +66,7 @@ def test_the_wheels_are_those_of_the_python_that_is_asked_for(folder: Path, tmp_
     site = unpacked(packed, tmp_path / "unpacked") / "lib" / f"python{python}" / "site-packages"
     assert f"cp{python.replace('.', '')}-" in (site / "native" / "__init__.py").read_text()
     assert packed.packages == {"native": "1.0", "numpy": "1.26.999", "speaking": "2.0"}
-    assert (packed.python, packed.way, packed.hashed) == (python, "wheels", True)
+    assert (packed.python, packed.way) == (python, "wheels")
     mark = json.loads((tmp_path / "unpacked/environment.json").read_text())
     assert mark == {"python": python, "way": "wheels", "packages": dict(packed.packages)}
 
@@ -119,23 +118,11 @@ def activated(environment: Path, code: str, *, python: Path) -> subprocess.Compl
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("numpy\n", "numpy"),
-        ("numpy>=1\n", "numpy>=1"),
-        ("numpy==1.*\n", r"numpy==1\.\*"),
-        ("-r other.txt\n", "-r other.txt"),
-        ("numpy @ file:///tmp/numpy.whl\n", "numpy @"),
-        ("# nothing\n\n", "no package"),
-        ("numpy==1.0 --hash=sha256:00\ntorch==2.0\n", "hashes for 1 of 2 packages"),
-    ],
-)
-def test_a_lock_file_that_pins_not_everything_is_refused(tmp_path: Path, text: str, found: str) -> None:
-    path = tmp_path / "requirements.txt"
-    path.write_text(text)
-    with pytest.raises(InputError, match=found):
-        check_requirements(path)
+@pytest.mark.parametrize("line", ["numpy", "numpy==1.26.999"])
+def test_a_package_that_is_not_pinned_with_a_hash_is_refused_by_name(folder: Path, tmp_path: Path, line: str) -> None:
+    (folder / "requirements.txt").write_text(f"{line}\n")
+    with pytest.raises(WorkFailedError, match="numpy"):
+        make(folder, tmp_path / "env.tar.gz")
 
 
 def test_a_wheel_with_another_hash_stops_the_build_and_leaves_nothing(folder: Path, tmp_path: Path) -> None:

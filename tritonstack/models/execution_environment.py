@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -23,56 +22,6 @@ from tritonstack.models.inputs import sha256_of, short_digest
 from tritonstack.models.packing import pack_reporting
 from tritonstack.models.programs import REPOSITORY, Report
 from tritonstack.models.recipe import ExecutionEnvironment
-
-_PINNED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[^\]]*\])?\s*==\s*[^\s*;\\]+\s*(;.*)?")
-_LOCK = "uv pip compile --universal --python-version 3.10 --generate-hashes requirements.in -o requirements.txt"
-
-
-def check_requirements(path: Path) -> bool:
-    """Whether a lock file has a hash for every package.
-
-    Raises :class:`InputError` where it is missing or empty, a package is not pinned with ``==``, a line is an option of
-    pip's, or some packages have hashes and others none.
-    """
-    if not path.is_file():
-        raise InputError([Problem(file=str(path), found="no such file", allowed="a lock file", advice=_LOCK)])
-    problems: list[Problem] = []
-    hashed: list[bool] = []
-    for number, line in _logical_lines(path.read_text()):
-        requirement, *options = re.split(r"\s+(?=--)", line)
-        if not _PINNED.fullmatch(requirement.strip()):
-            problems.append(
-                Problem(
-                    file=str(path), field=f"line {number}", found=requirement, allowed="name==version", advice=_LOCK
-                )
-            )
-        hashed.append(any(option.startswith("--hash=") for option in options))
-    if not problems and not hashed:
-        problems.append(Problem(file=str(path), found="no package", allowed="at least one", advice=_LOCK))
-    if not problems and any(hashed) and not all(hashed):
-        found = f"hashes for {sum(hashed)} of {len(hashed)} packages"
-        problems.append(Problem(file=str(path), found=found, allowed="hashes for all or for none", advice=_LOCK))
-    if problems:
-        raise InputError(problems)
-    return all(hashed)
-
-
-def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Lines without comments, continued ones joined, each with the number of its first line."""
-    found: list[tuple[int, str]] = []
-    start, parts = 0, ""
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = re.sub(r"(^|\s)#.*$", "", raw).rstrip()
-        start = start if parts else number
-        parts += line.removesuffix("\\")
-        if not line.endswith("\\"):
-            if parts.strip():
-                found.append((start, parts.strip()))
-            parts = ""
-    if parts.strip():
-        found.append((start, parts.strip()))
-    return found
-
 
 PLATFORM = "x86_64-manylinux_2_28"
 """Every Triton image of the catalogue has a newer C library: Ubuntu 20.04 has 2.31. Python wheels are made for 2.28."""
@@ -101,12 +50,13 @@ unset _environment _python
 """
 
 
-def make_wheel_environment(requirements: Path, *, hashed: bool, python: str, target: Path) -> None:
+def make_wheel_environment(requirements: Path, *, python: str, target: Path) -> None:
     """Put wheels for ``python`` (``3.10``) into ``target``, and an ``activate`` that works wherever it lies.
 
     Nothing is compiled, and no interpreter of that version is needed. The same lock file gives the same bytes.
 
-    Raises :class:`WorkFailedError` where a package cannot be fetched, with the installer's output.
+    Raises :class:`WorkFailedError` where a package is not pinned with a hash or cannot be fetched, with the installer's
+    output.
     """
     site = target / "lib" / f"python{python}" / "site-packages"
     site.mkdir(parents=True)
@@ -114,8 +64,7 @@ def make_wheel_environment(requirements: Path, *, hashed: bool, python: str, tar
         *(str(installer()), "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"),
         *("--target", str(site), "--python", sys.executable),
         *("--python-version", python, "--python-platform", PLATFORM),
-        *(["--require-hashes"] if hashed else []),
-        *("--link-mode", "copy", "--no-config", "-r", str(requirements.resolve())),
+        *("--require-hashes", "--link-mode", "copy", "--no-config", "-r", str(requirements.resolve())),
     ]
     run(command, what=f"the execution environment for Python {python}")
     _tidy(site)
@@ -217,9 +166,7 @@ def channel() -> str:
     return os.environ.get(CHANNEL_VARIABLE, CHANNEL).rstrip("/")
 
 
-def make_conda_environment(
-    requirements: Path, *, hashed: bool, python: str, conda: Path, target: Path, work: Path
-) -> None:
+def make_conda_environment(requirements: Path, *, python: str, conda: Path, target: Path, work: Path) -> None:
     """Make an environment with Python ``python`` and the lock file's packages, and lay it out for moving in ``target``.
 
     conda-pack gives a folder here, not its own .tar.gz: the project's packer gives the same bytes for the same content.
@@ -233,9 +180,8 @@ def make_conda_environment(
     variables = installer_variables() | {"PYTHONNOUSERSITE": "True"}
     run([str(conda), *create, f"python={python}", "libgcc-ng"], what=what, variables=variables)
     install = ["pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--link-mode", "copy", "--no-config"]
-    hashes = ["--require-hashes"] if hashed else []
-    source = ["-r", str(requirements.resolve())]
-    run([str(installer()), *install, *hashes, "--python", str(prefix / "bin" / "python"), *source], what=what)
+    source = ["--require-hashes", "-r", str(requirements.resolve())]
+    run([str(installer()), *install, "--python", str(prefix / "bin" / "python"), *source], what=what)
     target.rmdir()
     packing = ["--quiet", "--prefix", str(prefix), "--output", str(target), "--format", "no-archive"]
     command = [str(installer()), "tool", "run", "--from", _CONDA_PACK, "--with", "setuptools<81", "conda-pack"]
@@ -277,10 +223,7 @@ class PackedEnvironment:
     python: str  # the minor version that it is for (``3.10``)
     packages: Mapping[str, str]  # name → version
     way: Way  # how it was made: ``wheels`` or ``conda-pack``
-    hashed: bool  # every package was checked against a hash of the lock file
     bytes: int  # the file's size
-    sha256: str  # the file's SHA-256 sum
-    unpacked_bytes: int  # what it takes when Triton unpacks it, as a tar file
 
 
 def make_execution_environment(
@@ -300,20 +243,20 @@ def make_execution_environment(
         report: called with each step.
 
     Raises:
-        InputError: the lock file is missing or pins not everything.
-        WorkFailedError: packages could not be fetched, for example because there is no wheel for that Python.
+        InputError: the packages lack numpy, which the Python backend imports.
+        WorkFailedError: a package is not pinned with a hash, or has no wheel for that Python.
     """
     requirements = folder / recipe_part.requirements
-    hashed, conda = check_requirements(requirements), find_conda()
+    conda = find_conda()
     with partial_folder(target.parent, name=f".{target.name}") as work:
         place = work / "environment"
         place.mkdir()
         if conda is None:
             report(f"execution environment for Python {python} out of wheels")
-            make_wheel_environment(requirements, hashed=hashed, python=python, target=place)
+            make_wheel_environment(requirements, python=python, target=place)
         else:
             report(f"execution environment for Python {python} with {conda.name} and conda-pack")
-            make_conda_environment(requirements, hashed=hashed, python=python, conda=conda, target=place, work=work)
+            make_conda_environment(requirements, python=python, conda=conda, target=place, work=work)
         way: Way = "wheels" if conda is None else "conda-pack"
         packages = packages_in(place / "lib" / f"python{python}" / "site-packages")
         if "numpy" not in packages:  # the backend itself imports it: without it not even the stub starts
@@ -329,17 +272,8 @@ def make_execution_environment(
         python=python,
         packages=packages,
         way=way,
-        hashed=hashed,
         bytes=packed.bytes,
-        sha256=packed.sha256,
-        unpacked_bytes=packed.tar_bytes,
     )
-
-
-def environment_stem(folder: Path, part: ExecutionEnvironment, *, python: str) -> str:
-    """What a packed environment's files are called but for their suffixes. The requirements file must be there."""
-    digest = short_digest({"requirements": sha256_of(folder / part.requirements), "python": python})
-    return f"{folder.resolve().name}.python-{python}.{digest}"
 
 
 def kept_environment(
@@ -354,7 +288,8 @@ def kept_environment(
     if not requirements.is_file():
         problem = Problem(file=str(requirements), found="no such file", allowed="a pinned requirements file")
         raise InputError([problem])
-    packed = work / f"{environment_stem(folder, part, python=python)}.tar.gz"
+    digest = short_digest({"requirements": sha256_of(requirements), "python": python})
+    packed = work / f"{folder.resolve().name}.python-{python}.{digest}.tar.gz"
     described = packed.with_suffix(".json")
     try:
         kept = PackedEnvironment(**{**json.loads(described.read_text()), "path": packed})

@@ -84,8 +84,8 @@ class Sample(RecipePart):
     """A request that the built archive answers as expected; it goes into the manifest."""
 
     request: InsidePath = Field(
-        description="A body in KServe's JSON form (.json), arrays (.npz), or a file for one of the adapters: what "
-        "`tritonstack invoke --input` takes. Of the folder, or made by an export."
+        description="A body in KServe's JSON form (.json), or a file for one of the adapters. Of the folder, or made "
+        "by an export."
     )
     answer: InsidePath = Field(
         description="The expected answer in KServe's JSON form, without names of model or version. Of the folder, or "
@@ -196,7 +196,9 @@ class UsedFolder(RecipePart):
 class ExecutionEnvironment(RecipePart):
     """The packed Python environment of a Python model."""
 
-    requirements: InsidePath = Field(description="What it holds: a pinned requirements file of the folder.")
+    requirements: InsidePath = Field(
+        description="A requirements file of the folder: every package pinned, with hashes."
+    )
     packed_as: InsidePath = Field(
         "env.tar.gz", description="Its file in the addressed model's directory, which EXECUTION_ENV_PATH names."
     )
