@@ -261,14 +261,6 @@ class OnnxRuntimeOptions(RecipePart):
             )
         return value
 
-    @model_validator(mode="after")
-    def _with_effect(self) -> OnnxRuntimeOptions:
-        if self.execution_mode == "parallel" and self.enable_mem_pattern:
-            raise ValueError("enable_mem_pattern or execution_mode parallel: in parallel nothing is planned")
-        if self.inter_op_thread_count is not None and self.execution_mode != "parallel":
-            raise ValueError("execution_mode: parallel beside inter_op_thread_count, which is ignored without it")
-        return self
-
     def server_arguments(self) -> tuple[str, ...]:
         """What an endpoint's ``container.additional_args`` needs for the option that is the backend's."""
         if self.default_max_batch_size is None:

@@ -1,4 +1,4 @@
-"""The rules about ONNX Runtime's options: what the backend refuses, what it ignores, what the recipe says otherwise."""
+"""ONNX Runtime's options: a recipe's words in the form that has effect; what the backend refuses or ignores."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from tests.models.folders import write
-from tritonstack.models.lint.onnxruntime import check_onnxruntime
+from tritonstack.catalogue import load_catalogue
+from tritonstack.models.lint.onnxruntime import check_onnxruntime, configured, differences, expected_config
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import view_folder
+from tritonstack.models.lint.view import Target, view_folder
+from tritonstack.models.model_config import read_config
+from tritonstack.models.runtime_options import OnnxRuntimeOptions, TensorRtAccelerator
 
 CONFIG = """\
 name: "m"
@@ -33,7 +37,8 @@ def _found(
 ) -> list[Finding]:
     recipe = RECIPE if options is None else RECIPE | {"onnxruntime": options}
     write(root / "m", {"m/config.pbtxt": CONFIG + config, "recipe.yaml": yaml.safe_dump(recipe)})
-    return list(check_onnxruntime(view_folder(root / "m"), release=release))
+    target = Target(release=load_catalogue().release(release)) if release else None
+    return list(check_onnxruntime(view_folder(root / "m", target)))
 
 
 def _parameter(key: str, value: str) -> str:
@@ -63,9 +68,6 @@ def _accelerator(name: str, key: str = "", value: str = "", *, kind: str = "gpu"
             "ignored",
             "enable_mem_pattern 1 beside execution_mode 1",
         ),
-        ("optimization { graph { level: 2 } }", "graph-level", "reads as disabled"),
-        ("optimization { graph { level: -1 } }", "graph-level", "reads as basic"),
-        ("optimization { graph { level: 3 } }", "graph-level", "reads as all"),
     ],
 )
 def test_what_the_backend_refuses_or_ignores_is_found(tmp_path: Path, config: str, rule: str, found: str) -> None:
@@ -86,8 +88,6 @@ def test_what_the_backend_refuses_or_ignores_is_found(tmp_path: Path, config: st
         _accelerator("openvino", kind="cpu"),
         CPU + _parameter("execution_mode", "1") + _parameter("inter_op_thread_count", "2"),
         _parameter("share_session_between_instances", "true"),
-        "optimization { graph { level: 1 } }",
-        "optimization { graph { } }",
     ],
 )
 def test_what_the_backend_reads_has_no_finding(tmp_path: Path, config: str) -> None:
@@ -126,8 +126,6 @@ def test_a_configuration_that_differs_from_the_recipe_is_told_the_fragment_to_wr
     )
     fragment = finding.advice.partition("\n")[2]
     assert _found(tmp_path, fragment, options=options) == []
-    level = "optimization { graph { level: 2 } }"  # which the recipe says in words: no warning
-    assert _found(tmp_path, level, options={"graph_optimization": "disabled"}) == []
 
 
 def test_a_default_batch_size_in_a_recipe_is_told_its_place(tmp_path: Path) -> None:
@@ -135,3 +133,64 @@ def test_a_default_batch_size_in_a_recipe_is_told_its_place(tmp_path: Path) -> N
     assert finding.rule == "onnxruntime-ignored"
     assert "--backend-config=onnxruntime,default-max-batch-size=4" in finding.allowed
     assert "container.additional_args" in finding.advice
+
+
+TENSORRT = {
+    "precision": "fp16",
+    "workspace_bytes": 2**30,
+    "engine_cache": True,
+    "engine_cache_path": "/tmp",
+    "profiles": {name: {"min": [1, 8], "opt": [4, 8], "max": [8, 8]} for name in ("ids", "mask")},
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"graph_optimization": "extended", "execution_mode": "parallel", "inter_op_thread_count": 2},
+        {"execution_mode": "sequential", "intra_op_thread_count": 0, "enable_mem_arena": False},
+        {"enable_mem_pattern": True, "arena_shrinkage": "cpu:0;gpu:0", "device_allocator_for_initializers": True},
+        {"arena_extend_strategy": "next_power_of_two", "gpu_mem_limit": 2**40, "do_copy_in_default_stream": False},
+        {"cudnn_conv_algo_search": "heuristic", "cuda": {"use_tf32": False}, "tensorrt": TENSORRT},
+    ],
+    ids=lambda options: " ".join(options) or "none",
+)
+def test_the_fragment_of_options_is_a_configuration_that_says_them(options: dict[str, Any]) -> None:
+    wanted = expected_config(OnnxRuntimeOptions.model_validate(options))
+    config = read_config(wanted.fragment())
+    assert config.complaints == ()
+    assert configured(config) == wanted
+    assert differences(wanted=wanted, found=configured(config)) == []
+    changed = {"graph_optimization": "basic", "gpu_mem_limit": 1}
+    other = expected_config(OnnxRuntimeOptions.model_validate(options | changed))
+    assert len(differences(wanted=other, found=configured(config))) == len(changed)
+
+
+def test_tensorrt_has_the_keys_and_values_of_tritons_readme() -> None:
+    accelerator = TensorRtAccelerator.model_validate(TENSORRT)
+    assert expected_config(OnnxRuntimeOptions(tensorrt=accelerator)).accelerators["tensorrt"] == {
+        "precision_mode": "FP16",
+        "max_workspace_size_bytes": "1073741824",
+        "trt_engine_cache_enable": "1",
+        "trt_engine_cache_path": "/tmp",
+        "trt_profile_min_shapes": "ids:1x8,mask:1x8",
+        "trt_profile_opt_shapes": "ids:4x8,mask:4x8",
+        "trt_profile_max_shapes": "ids:8x8,mask:8x8",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tensorrt": {"engine_cache_path": "/tmp"}}, "engine_cache: true beside engine_cache_path"),
+        ({"tensorrt": {"timing_cache_path": "/tmp"}}, "timing_cache: true beside timing_cache_path"),
+        ({"tensorrt": {"int8_calibration_table": "t"}}, "precision: int8 beside int8_calibration_table"),
+        ({"cuda": {"gpu_mem_limit": 1}}, "Extra inputs are not permitted"),
+        ({"arena_shrinkage": "gpu"}, "should match pattern"),
+        ({"graph_optimization": 2}, "all, extended, basic or disabled, as a word"),
+    ],
+)
+def test_options_that_would_have_no_effect_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        OnnxRuntimeOptions.model_validate(options)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tritonstack.models.lint.completion import promised_graph
 from tritonstack.models.lint.registry import Finding
+from tritonstack.models.lint.tensors import fed_by_triton
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.manifest import EngineEntry, EngineTensor, engine_manifest_name
 from tritonstack.models.model_config import Tensor
@@ -131,7 +132,7 @@ def _compare(model: ModelView, entry: EngineEntry) -> Iterator[Finding]:
             else:
                 found = f"{kind} {tensor.name}, which the engine lacks"
                 yield at_line(model, tensor.line, RULE, found, ", ".join(sorted(table)) or f"no {kind}")
-        given = {tensor.name for tensor in tensors} | _of_scheduler(model)
+        given = {tensor.name for tensor in tensors} | fed_by_triton(model)
         missing = sorted(table.keys() - given)
         if missing and tensors:  # without any, Triton completes the configuration from the plan
             found = f"no {kind} {missing[0]}, which the engine has"
@@ -176,16 +177,3 @@ def _is_given(length: int, least: int, most: int) -> bool:
 
 def _bounds(bound: EngineTensor) -> str:
     return str(list(bound.min)) if bound.min == bound.max else f"from {list(bound.min)} to {list(bound.max)}"
-
-
-def _of_scheduler(model: ModelView) -> set[str]:
-    """Tensors that Triton itself feeds or takes: of batches, of sequences' controls and states."""
-    node = model.config.node
-    batch = (*node.nodes("batch_input"), *node.nodes("batch_output"))
-    names = {name for each in batch for name in each.texts("target_name")}
-    sequence = node.node("sequence_batching")
-    if sequence is not None:
-        names |= {control.text("name") for control in sequence.nodes("control_input")}
-        for state in sequence.nodes("state"):
-            names |= {state.text("input_name"), state.text("output_name")}
-    return names

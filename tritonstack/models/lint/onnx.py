@@ -1,7 +1,7 @@
 """Rules about a configuration against the ONNX file that it stands for, or against the graph that a recipe promises.
 
 Source: onnxruntime_backend src/onnxruntime.cc (ModelState::AutoCompleteConfig, ModelInstanceState::ValidateInputs,
-ValidateOutputs, ValidateBooleanSequenceControl), src/onnxruntime_utils.cc (CompareDimsSupported,
+ValidateOutputs), src/onnxruntime_utils.cc (CompareDimsSupported,
 InputOutputInitializerInfos).
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tritonstack.models.lint.completion import Completion, completed_from_graph, graph_path, promised_graph
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.registry import Finding
+from tritonstack.models.lint.tensors import fed_by_triton
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Tensor
 
@@ -49,14 +50,13 @@ def _compare(model: ModelView, graph: OnnxGraph, where: str) -> Iterator[Finding
     given = {each.name: each for each in (*graph.inputs, *graph.overridable)}
     yield from _tensors(model, done, "input", done.inputs, given, where)
     yield from _tensors(model, done, "output", done.outputs, {each.name: each for each in graph.outputs}, where)
-    named = {tensor.name for tensor in done.inputs} | set(_controls(model)) | set(_states(model))
+    named = {tensor.name for tensor in done.inputs} | fed_by_triton(model)
     missing = [each.name for each in graph.inputs if each.name not in named]
     if missing and done.inputs and not model.config.node.has("batch_input"):
         found = f"input {missing[0]} of {where}, which the configuration lacks"
         yield at_line(model, model.config.node.line_of("input"), "onnx-tensor", found, "every input of the graph")
     if model.backend == "onnxruntime":
         yield from _optional(model, done, graph, where)
-        yield from _control_inputs(model, done, graph, where)
 
 
 def _only_tensors(model: ModelView, graph: OnnxGraph, where: str) -> Iterator[Finding]:
@@ -76,11 +76,10 @@ def _tensors(  # noqa: PLR0917  (what is compared with what)
     known: Mapping[str, GraphTensor],
     where: str,
 ) -> Iterator[Finding]:
-    made_by_triton = {name for each in model.config.node.nodes("batch_input") for name in each.texts("target_name")}
     for tensor in tensors:
         in_graph = known.get(tensor.name)
         if in_graph is None:
-            if tensor.name not in made_by_triton:
+            if tensor.name not in fed_by_triton(model):
                 found, allowed = f"{kind} {tensor.name}, which {where} lacks", ", ".join(sorted(known)) or f"no {kind}"
                 yield at_line(model, tensor.line, "onnx-tensor", found, allowed)
             continue
@@ -165,39 +164,3 @@ def _optional(model: ModelView, done: Completion, graph: OnnxGraph, where: str) 
         elif not tensor.optional and tensor.name in has_value:
             allowed = f"optional: true, for {where} has a value for it"
             yield at_line(model, tensor.line, "onnx-tensor", f"input {tensor.name}, not optional", allowed)
-
-
-def _controls(model: ModelView) -> Mapping[str, str]:
-    """The inputs of a graph that the sequence batcher fills: name → type, empty where it is unknown."""
-    batching = model.config.node.node("sequence_batching")
-    found = {}
-    for message in batching.nodes("control_input") if batching else ():
-        for control in message.nodes("control"):
-            kinds = (("int32_false_true", "INT32"), ("fp32_false_true", "FP32"), ("bool_false_true", "BOOL"))
-            by_value = next((kind for field, kind in kinds if control.has(field)), "")
-            kind = by_value or control.text("data_type").removeprefix("TYPE_")
-            found[message.text("name")] = "BYTES" if kind == "STRING" else kind
-    return found
-
-
-def _control_inputs(model: ModelView, done: Completion, graph: OnnxGraph, where: str) -> Iterator[Finding]:
-    """The sequence batcher's inputs are the graph's, of one number each."""
-    known = {each.name: each for each in graph.inputs}
-    for name, kind in _controls(model).items():
-        in_graph = known.get(name)
-        if in_graph is None:
-            found, allowed = f"control input {name}, which {where} lacks", ", ".join(sorted(known))
-            yield at_field(model, "sequence_batching", "onnx-tensor", found, allowed)
-            continue
-        axes = in_graph.shape
-        if axes is not None and (axes[1:] if done.max_batch_size else axes) != (1,):
-            found = f"control input {name}, which is not of shape [1] in {where}"
-            yield at_field(model, "sequence_batching", "onnx-shape", found, "one number for each request")
-        if kind and in_graph.datatype and kind != in_graph.datatype:
-            found, allowed = f"control input {name} as {kind}", f"{in_graph.datatype}, as in {where}"
-            yield at_field(model, "sequence_batching", "onnx-type", found, allowed)
-
-
-def _states(model: ModelView) -> list[str]:
-    batching = model.config.node.node("sequence_batching")
-    return [message.text("input_name") for message in batching.nodes("state")] if batching else []

@@ -216,14 +216,9 @@ def tensorrt_keys(release: str | None = None) -> frozenset[str]:
     return frozenset(keys["early"]) if is_early else frozenset(keys["early"] + keys["later"])
 
 
-def check_onnxruntime(view: RepositoryView, *, release: str | None = None) -> Iterator[Finding]:
-    """Every finding about the models that ONNX Runtime serves.
-
-    ``release``: the Triton release (``YY.MM``) that shall serve them, instead of the view's own.
-    """
-    served_by = view.target.release
-    if release is None and served_by is not None:
-        release = served_by.version
+def check_onnxruntime(view: RepositoryView) -> Iterator[Finding]:
+    """Every finding about the models that ONNX Runtime serves."""
+    release = view.target.release.version if view.target.release else None
     for model in view.models.values():
         if model.backend != "onnxruntime":
             continue
@@ -231,7 +226,6 @@ def check_onnxruntime(view: RepositoryView, *, release: str | None = None) -> It
         yield from _recipe(model, options)
         yield from _accelerators(model, release)
         yield from _parameters(model)
-        yield from _graph_level(model, options)
         yield from _without_effect(model, options)
 
 
@@ -315,19 +309,6 @@ def _allowed(key: str, text: str) -> str:
     if key in COUNT_PARAMETERS and not text.isdecimal():
         return "a whole number, in quotes"
     return ""
-
-
-def _graph_level(model: ModelView, options: OnnxRuntimeOptions | None) -> Iterator[Finding]:
-    """A level whose number is misleading, without a recipe that names it by word."""
-    optimization = model.config.node.node("optimization")
-    graph = optimization.node("graph") if optimization else None
-    if graph is None or options is not None or graph.integer("level") in (0, GRAPH_LEVELS["extended"]):
-        return
-    level = graph.integer("level")
-    meaning = next((word for word, number in GRAPH_LEVELS.items() if number == level), "all")
-    found = f"optimization.graph.level {level}, which ONNX Runtime's backend reads as {meaning}"
-    allowed = f"graph_optimization: {meaning} under onnxruntime in recipe.yaml, if that is meant"
-    yield at_line(model, graph.line_of("level"), "onnxruntime-graph-level", found, allowed)
 
 
 def _without_effect(model: ModelView, options: OnnxRuntimeOptions | None) -> Iterator[Finding]:

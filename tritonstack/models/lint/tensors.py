@@ -129,6 +129,19 @@ def elements(dims: tuple[int, ...]) -> int | None:
     return None if -1 in dims else math.prod(dims)
 
 
+def fed_by_triton(model: ModelView) -> set[str]:
+    """Tensors of a graph that Triton itself feeds or takes: of batches, of sequences' controls and states."""
+    node = model.config.node
+    batch = (*node.nodes("batch_input"), *node.nodes("batch_output"))
+    names = {name for each in batch for name in each.texts("target_name")}
+    sequence = node.node("sequence_batching")
+    if sequence is not None:
+        names |= {control.text("name") for control in sequence.nodes("control_input")}
+        for state in sequence.nodes("state"):
+            names |= {state.text("input_name"), state.text("output_name")}
+    return names
+
+
 def _only_for_tensorrt(model: ModelView, kind: str, message: Node) -> Iterator[Finding]:
     """Fields of a tensor that TensorRT alone takes, and formats of images."""
     name = message.text("name")
