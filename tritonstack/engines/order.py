@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -234,25 +234,20 @@ def read_order(content: str | bytes, *, file: str) -> Order:
     try:
         return Order.model_validate_json(content)
     except ValidationError as error:
-        raise InputError([_problem(dict(found), file) for found in error.errors(include_url=False)]) from error
+        problems = [
+            Problem(
+                file=file,
+                field=".".join(map(str, found["loc"])),
+                found=str(found["input"])[:_SHOWN],
+                allowed=found["msg"],
+            )
+            for found in error.errors(include_url=False)
+        ]
+        raise InputError(problems) from error
 
 
 _SHOWN = 100
 """Characters of a wrong value that a message quotes."""
-
-
-def _problem(error: dict[str, Any], file: str) -> Problem:
-    """A finding of pydantic's as the user reads it."""
-    place = ""
-    for part in error["loc"]:
-        place += f"[{part}]" if isinstance(part, int) else f".{part}" if place else str(part)
-    found = "nothing" if error["type"] == "missing" else json.dumps(error.get("input"), default=str)[:_SHOWN]
-    if error["type"] == "json_invalid":
-        found = error["msg"]
-    allowed = "no such field" if error["type"] == "extra_forbidden" else error["msg"]
-    if error["type"] == "json_invalid":
-        allowed = "a JSON document of a build set or an order"
-    return Problem(file=file, field=place, found=found, allowed=allowed)
 
 
 # What a deployment builds.
