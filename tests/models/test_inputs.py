@@ -89,23 +89,6 @@ def test_what_is_no_input_does_not_change_the_digest(folder: Path, change: Calla
     assert model_digest(source_of(folder)) == before
 
 
-@settings(max_examples=60)
-@given(
-    one=st.dictionaries(st.sampled_from("abcd"), st.text(max_size=3)),
-    two=st.dictionaries(st.sampled_from("abcd"), st.text(max_size=3)),
-)
-def test_digests_are_equal_iff_the_files_are(
-    tmp_path_factory: pytest.TempPathFactory, one: dict[str, str], two: dict[str, str]
-) -> None:
-    digests = []
-    for files in (one, two):
-        folder = write_double(tmp_path_factory.mktemp("digest"))
-        for name, content in files.items():
-            (folder / name).write_bytes(content.encode())
-        digests.append(model_digest(source_of(folder)))
-    assert (digests[0] == digests[1]) == (one == two)
-
-
 def test_release_set_names_every_model_and_every_problem(folder: Path) -> None:
     repositories = folder.parent
     found = release_set(make_endpoint("numbers", ("user", "double")), repositories)
