@@ -72,23 +72,6 @@ def test_the_files_hold_the_answer_and_a_page_that_needs_nothing_else(tmp_path: 
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.html", "out", "scenario.yaml"]
 
 
-def test_places_that_cannot_be_written_are_told_with_the_scenarios_problems_before_anything_is_simulated(
-    tmp_path: Path,
-) -> None:
-    options = ("--json", "/dev/null/x/a.json", "--html", str(written(tmp_path) / "a.html"))
-    result = run(tmp_path, *options, text=GOOD.replace("per_minute: 600", "per_minute: -1"))
-    assert isinstance(result.exception, InputError)
-    assert result.exception.exit_code == 2
-    assert [(each.file, each.field) for each in result.exception.problems][:2] == [
-        ("/dev/null/x/a.json", "--json"),
-        (str(tmp_path / "scenario.yaml" / "a.html"), "--html"),
-    ]
-    assert "/dev/null is no folder" in str(result.exception)
-    assert "arrivals.curve[0].per_minute" in str(result.exception)
-    assert result.output == ""
-    assert isinstance(run(tmp_path, *options[:2]).exception, InputError)
-
-
 def test_a_failed_write_names_the_file_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: Path, _: Path) -> Path:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))

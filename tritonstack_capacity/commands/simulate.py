@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,21 +19,18 @@ from tritonstack_capacity.commands import table_console
 from tritonstack_capacity.simulation.answer import PERCENTILES, Answer, Latencies, answer
 from tritonstack_capacity.simulation.hit_ratio import SteadyState
 from tritonstack_capacity.simulation.report import about, answer_document, sentences
-from tritonstack_capacity.simulation.scenario_defaults import Source
-from tritonstack_capacity.simulation.scenario_file import PreparedScenario, prepare
+from tritonstack_capacity.simulation.scenario_file import prepare
 
 NONE = "-"
-MOST_SOURCES = 40
-"""Rows of the table of figures; a scenario of many groups has them all in its JSON."""
 
 
 def simulate_view(found: Answer) -> RenderableType:
-    """Tables of requests and latencies, the rest in sentences, then sources and assumptions."""
+    """Tables of requests and latencies, the rest in sentences, then assumptions."""
     parts: list[RenderableType] = [Text(about(found)), _calls(found), _latencies(found)]
     parts += [*(Text(line) for line in sentences(found)), ""]
     if found.steady is not None:
         parts.append(_sizes(found.steady))
-    parts += [_sources(found.sources), Text("assumed:"), *(Text(f"- {line}") for line in found.assumptions)]
+    parts += [Text("assumed:"), *(Text(f"- {line}") for line in found.assumptions)]
     return Group(*parts)
 
 
@@ -80,37 +76,6 @@ def _sizes(found: SteadyState) -> Table:
     return view
 
 
-def _sources(found: Sequence[Source]) -> Table:
-    more = f" (the first {MOST_SOURCES} of {len(found)}; --json has all)" if len(found) > MOST_SOURCES else ""
-    title = f"where figures come from{more}"
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
-    for name in ("figure", "value", "from"):
-        view.add_column(name)
-    for each in found[:MOST_SOURCES]:
-        view.add_row(each.figure, each.value, each.origin)
-    return view
-
-
-def target_problems(targets: Sequence[tuple[str, Path | None]]) -> list[Problem]:
-    """What is wrong with the paths given as options (``--json``); None: the option was not given."""
-    allowed = "a file in a folder that is there, or can be made, and may be written"
-    return [
-        Problem(file=str(file), field=option, found=found, allowed=allowed)
-        for option, file in targets
-        if file is not None and (found := _obstacle(file)) is not None
-    ]
-
-
-def _obstacle(file: Path) -> str | None:
-    """Of the nearest folder on the way to ``file`` that is there."""
-    folder = Path(os.path.abspath(file)).parent  # noqa: PTH100  (resolve() would fail on what may not be read)
-    while not os.path.lexists(folder):
-        folder = folder.parent
-    if not folder.is_dir():
-        return f"{folder} is no folder"
-    return None if os.access(folder, os.W_OK | os.X_OK) else f"{folder} may not be written by this user"
-
-
 def write_text(file: Path, text: str) -> None:
     """Write a file in one step; a device or a pipe (/dev/stdout) as it is. Raises WorkFailedError."""
     with failures_of(file):
@@ -149,9 +114,7 @@ def command(
     latency limit is not kept: the answer is given all the same.
     """
     to_output = json_file is not None and str(json_file) == "-"
-    targets = (("--json", None if to_output else json_file), ("--html", html), ("--png", png))
-    prepared = _prepared(scenario, seed=seed, trace=trace, problems=target_problems(targets))
-    found = answer(prepared, seed=seed)
+    found = answer(prepare(scenario, seed=seed, trace=trace), seed=seed)
     document = json.dumps(answer_document(found), indent=2) + "\n"
     if to_output:
         click.echo(document, nl=False)
@@ -163,17 +126,6 @@ def command(
         _draw(found, html=html, png=png)
     if found.keeps_limit is False:
         raise InputError([_missed(found, scenario)])
-
-
-def _prepared(scenario: Path, *, seed: int, trace: Path | None, problems: list[Problem]) -> PreparedScenario:
-    """With the problems of the options, all at once."""
-    try:
-        prepared = prepare(scenario, seed=seed, trace=trace)
-    except InputError as error:
-        raise InputError([*problems, *error.problems]) from error
-    if problems:
-        raise InputError(problems)
-    return prepared
 
 
 def _draw(found: Answer, *, html: Path | None, png: Path | None) -> None:

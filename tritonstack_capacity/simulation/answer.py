@@ -13,7 +13,6 @@ from tritonstack_capacity.simulation.fleet import ROUTING_ASSUMPTIONS, FleetPlan
 from tritonstack_capacity.simulation.hit_ratio import SteadyState, steady_state
 from tritonstack_capacity.simulation.instance import DOWNLOADED, EVICTION, FROM_DISK, HIT, LOAD, WAITED, Happening
 from tritonstack_capacity.simulation.scenario import Scenario
-from tritonstack_capacity.simulation.scenario_defaults import Source
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario
 from tritonstack_capacity.simulation.split import SplitAdvice, estimated_splits, simulated_split
 from tritonstack_capacity.simulation.trace import MINUTE, Floats, Integers, ModelTable, Trace
@@ -268,7 +267,6 @@ class Answer:
     steady: SteadyState | None
     split: SplitAdvice | None  # one endpoint or two; None without a model cache, and below two requested models
     assumptions: tuple[str, ...]  # sentences
-    sources: tuple[Source, ...]  # origin of each figure of the scenario
 
     @property
     def keeps_limit(self) -> bool | None:
@@ -323,7 +321,6 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
         steady=steady,
         split=split,
         assumptions=tuple(_assumptions(scenario, plan, split=split is not None)),
-        sources=prepared.sources,
     )
 
 
@@ -355,9 +352,8 @@ def _assumptions(scenario: Scenario, plan: FleetPlan, *, split: bool) -> Iterato
         yield "requests that come meanwhile share a loaded model, as on the local runtime; SageMaker does not say"
     yield f"downloads at {cold.download_mib_per_second:g} MiB/s each, {cold.parallel_loads} loads at once"
     yield "no request fails or is tried again: those that take more than 60 s, where SageMaker gives up, are counted"
-    if plan.changes:
-        times = "once" if len(plan.changes) == 1 else f"{len(plan.changes)} times"
-        yield f"schedules change the limits {times}; instances outside of them come or go without a cooldown"
+    if plan.scaling is not None and plan.scaling.schedules:
+        yield "schedules of scaling are left out: its own minimum and maximum hold all the time"
     if plan.scaling is not None and plan.scaling.targets:
         speed = plan.speed
         yield (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tritonstack.config.scaling import Scaling
-from tritonstack_capacity.simulation.autoscaler import FINEST, Autoscaler, LimitChange
+from tritonstack_capacity.simulation.autoscaler import FINEST, Autoscaler
 from tritonstack_capacity.simulation.instance import (
     Calls,
     Clock,
@@ -84,7 +84,7 @@ CHUNK = 65_536
 class FleetPlan:
     """An endpoint: its machines, how many, and how calls spread over them. ``scaling`` None: always ``count``.
 
-    ``spill_calls`` is the scenario's. ``changes``: what schedules of ``scaling`` come to, in the order of time.
+    ``spill_calls`` is the scenario's. Schedules of ``scaling`` are not simulated.
     """
 
     machine: Machine
@@ -93,7 +93,6 @@ class FleetPlan:
     spill_calls: int = SPILL_CALLS
     scaling: Scaling | None = None
     speed: Autoscaling = field(default_factory=Autoscaling)
-    changes: tuple[LimitChange, ...] = ()
 
 
 def simulate(plan: FleetPlan, models: ModelTable, trace: Trace, *, seed: int) -> Happening:
@@ -123,11 +122,7 @@ class _Simulation:
         self._starting = 0
         self._draining: list[Instance] = []
         self._choose: Choose = self._router.changed(self._instances)
-        self._scaler = (
-            None
-            if plan.scaling is None
-            else Autoscaler(plan.scaling, plan.speed, wanted=plan.count, changes=plan.changes)
-        )
+        self._scaler = None if plan.scaling is None else Autoscaler(plan.scaling, plan.speed, wanted=plan.count)
 
     def run(self) -> Happening:
         """All calls, then what is still under way."""

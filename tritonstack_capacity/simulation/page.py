@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tritonstack.pages.charts import Chart, Line, Points, line_chart, linear_axis, log_axis
-from tritonstack.pages.page import Figure, Page, Section, Table, render
+from tritonstack.pages.page import Figure, Page, Section, render
 from tritonstack_capacity.simulation.answer import Answer
 from tritonstack_capacity.simulation.report import about, sentences
 
 
 def simulation_page(found: Answer) -> str:
     """The whole document."""
-    rows = [(each.figure, each.value, each.origin) for each in found.sources]
-    table = Table(columns=("figure", "value", "from"), groups=[rows], left=3)
     return render(
         Page(
             title=found.scenario.description or "A fleet, simulated",
@@ -23,7 +21,6 @@ def simulation_page(found: Answer) -> str:
                 Section(items=sentences(found)),
                 Section(figures=[each for each in _figures(found) if each.points]),
                 Section(title="Assumed", items=found.assumptions),
-                Section(title="Where figures come from", table=table),
             ),
         )
     )

@@ -8,7 +8,7 @@ from tritonstack_capacity.simulation.answer import Answer, Latencies
 from tritonstack_capacity.simulation.hit_ratio import SteadyState
 from tritonstack_capacity.simulation.split import BUSIEST, MOST_SIMULATED, SplitAdvice
 
-FORMAT = 2
+FORMAT = 3
 
 
 def about(found: Answer) -> str:
@@ -155,7 +155,6 @@ def answer_document(found: Answer) -> dict[str, Any]:
         "steady_state": None if found.steady is None else _steady_document(found, found.steady),
         "split": None if found.split is None else _split_document(found.split),
         "assumptions": list(found.assumptions),
-        "sources": [{"figure": each.figure, "value": each.value, "origin": each.origin} for each in found.sources],
         "over_time": {
             "period_seconds": course.period,
             "calls_per_minute": course.calls,

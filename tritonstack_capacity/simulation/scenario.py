@@ -27,7 +27,6 @@ Mebibytes = AboveZero
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]
 Milliseconds = Annotated[float, Field(ge=0, le=3_600_000, allow_inf_nan=False)]
 FileName = Annotated[str, Field(min_length=1)]
-MOMENT_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}$"
 
 
 def _not_required(schema: dict[str, Any], field: str) -> None:
@@ -134,9 +133,6 @@ class Arrivals(SettingsModel):
         default=None,
         description="CSV, also packed by gzip, with the columns time_seconds,model, in the order of time, instead of a "
         "curve; from this file's folder.",
-    )
-    starts: Annotated[str, Field(pattern=MOMENT_PATTERN)] | None = Field(
-        default=None, description="When minute 0 is, in UTC: yyyy-mm-ddThh:mm:ss; needed where scaling has schedules."
     )
 
 
@@ -246,7 +242,7 @@ class Scenario(SettingsModel):
         description="With routing loaded: so many calls of a model in progress on an instance send a further one to "
         "another instance, which loads it, too. Calls that waited for a load are not counted.",
     )
-    scaling: Scaling | None = Field(default=None, description="As in an environment file.")
+    scaling: Scaling | None = Field(default=None, description="As in an environment file; schedules are not simulated.")
     autoscaling: Autoscaling = Field(default=Autoscaling(), description="How fast scaling is.")
     latency_limit_ms: AboveZero | None = Field(
         default=None, description="What the 95th percentile of all calls' latency may be at most, milliseconds."

@@ -1,11 +1,11 @@
-"""Defaults of a scenario from other files (environment, manifests, load tests), and the origin of each figure."""
+"""Defaults of a scenario from other files: environment, manifests, load tests, prices."""
 
 from __future__ import annotations
 
 import copy
 import json
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,22 +15,18 @@ from tritonstack.config import Endpoint, Environment, load_environment
 from tritonstack.errors import InputError, Location, Problem
 from tritonstack.models.model_config import ModelConfig, read_config
 from tritonstack.paths import LocalPaths, project_folder
-from tritonstack_capacity.simulation.scenario import MIB, Instance, ModelGroup, Routing, Scenario
-from tritonstack_capacity.simulation.scenario_checks import disk_for_models, memory_for_models
+from tritonstack_capacity.simulation.scenario import MIB, Instance, Routing
 
 if TYPE_CHECKING:
     from tritonstack_capacity.bench.document import ResultPart
 
 
-# What the scenario has stands; other files fill in what it leaves out. Each value that was filled in has an origin,
-# which the answer lists.
+# What the scenario has stands; other files fill in what it leaves out.
 @dataclass(kw_only=True)
 class Filled:
     """A scenario's values, not checked yet."""
 
     value: Any  # as YAML gives it; the rest does nothing where it is no mapping
-    # location of a value that was filled in → its source, in words
-    origins: dict[Location, str] = field(default_factory=dict)
     findings: list[Problem] = field(default_factory=list)  # problems with the scenario's statements about other files
     problems: list[Problem] = field(default_factory=list)  # what is wrong with those files
 
@@ -51,7 +47,7 @@ class Filled:
                 return None
         return found
 
-    def fill(self, location: Location, values: Mapping[str, Any], *, origin: str) -> None:
+    def fill(self, location: Location, values: Mapping[str, Any]) -> None:
         """Fields of the mapping at ``location`` that are not there yet; None is nothing to fill in."""
         mapping = self.value
         for part in location:
@@ -64,7 +60,6 @@ class Filled:
         for name, value in values.items():
             if name not in mapping and value is not None:
                 mapping[name] = value
-                self.origins[(*location, name)] = origin
 
     def groups(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """The mappings among the models, each with its place."""
@@ -127,14 +122,14 @@ def fill_from_manifests(filled: Filled, folder: Path) -> None:
             found = f"{manifest}: {facts}"
             filled.findings.append(Problem(location=("models", place, "manifest"), found=found, allowed=allowed))
         else:
-            fill_facts(filled, place, facts, origin=f"measured: {manifest}")
+            fill_facts(filled, place, facts)
 
 
-def fill_facts(filled: Filled, place: int, facts: dict[str, float], *, origin: str) -> None:
+def fill_facts(filled: Filled, place: int, facts: dict[str, float]) -> None:
     """Fill in facts of a manifest. A group with its own ``max_batch`` keeps its own delay."""
     if "max_batch" in filled.get("models", place):
         facts = {name: value for name, value in facts.items() if name != "max_queue_delay_ms"}
-    filled.fill(("models", place), facts, origin=origin)
+    filled.fill(("models", place), facts)
 
 
 def fill_from_results(filled: Filled, folder: Path) -> None:
@@ -143,19 +138,15 @@ def fill_from_results(filled: Filled, folder: Path) -> None:
         files = group.get("cold_results")
         if not isinstance(files, list) or not all(isinstance(file, str) for file in files):
             continue
-        read = [_read(filled, folder, place, number) for number in range(len(files))]
-        found = [each for each in read if each is not None]
-        seconds = [each for measured, _ in found for each in measured]
+        seconds = [each for number in range(len(files)) for each in _cold_seconds(filled, folder, place, number)]
         if seconds:
-            span = f"median of {len(seconds)}, {min(seconds):.2f} to {max(seconds):.2f} s, beyond a warm call"
-            origin = f"measured: {'; '.join(where for _, where in found)}: {span}"
-            filled.fill(("models", place), {"cold_seconds": statistics.median(seconds)}, origin=origin)
+            filled.fill(("models", place), {"cold_seconds": statistics.median(seconds)})
 
 
-def _read(filled: Filled, folder: Path, place: int, number: int) -> tuple[list[float], str] | None:
-    """Cold starts of one file, seconds, and where they were measured; None where it has none, which is noted.
+def _cold_seconds(filled: Filled, folder: Path, place: int, number: int) -> list[float]:
+    """Seconds that each first call of one file took longer than a call of the loaded model under the lightest load.
 
-    Seconds that each first call took longer than a call of the loaded model under the lightest load.
+    A file without any is noted.
     """
     # Only here: most scenarios have no results, and these bring the load generator's modules.
     from tritonstack_capacity.bench.results_folder import read_results  # noqa: PLC0415
@@ -166,7 +157,7 @@ def _read(filled: Filled, folder: Path, place: int, number: int) -> tuple[list[f
         document = read_results(folder / file)
     except InputError as error:
         filled.problems += error.problems
-        return None
+        return []
     name = str(group.get("measured_as") or group.get("name"))
     results = [each for each in document.results if _name(each) == name and each.cold is not None]
     seconds = []
@@ -174,15 +165,13 @@ def _read(filled: Filled, folder: Path, place: int, number: int) -> tuple[list[f
         warm = min((point.all.mean_ms for point in result.points if point.all.mean_ms is not None), default=0.0)
         seconds += [max(0.0, cold - warm) / 1000 for cold in (result.cold.milliseconds if result.cold else [])]
     if seconds:
-        types = f"on {', '.join(sorted({each.instance_type for each in results}))}"
-        machine = "on the local AWS, whose processor is no GPU" if document.local else types
-        return seconds, f"{file} of {document.started[:10]}, {machine}"
+        return seconds
     names = sorted({_name(each) for each in document.results if each.cold is not None and each.cold.milliseconds})
     location, found = ("models", place, "cold_results", number), f"{file}, without a cold start of {name}"
     allowed = f"results of `tritonstack capacity bench {name} --cold-starts 3`"
     advice = f"It has those of {', '.join(names)}: measured_as names one." if names else ""
     filled.findings.append(Problem(location=location, found=found, allowed=allowed, advice=advice))
-    return None
+    return []
 
 
 def _name(result: ResultPart) -> str:
@@ -212,10 +201,9 @@ def fill_from_environment(filled: Filled) -> None:
     endpoint = _endpoint(filled, environment)
     if endpoint is None:
         return
-    origin = f"deployed: environments/{path.name}, endpoint {endpoint.name}"
-    _fill_instance(filled, environment, endpoint, origin=origin)
+    _fill_instance(filled, environment, endpoint)
     try:
-        _fill_models(filled, environment, endpoint, origin=origin)
+        _fill_models(filled, environment, endpoint)
     except InputError as error:
         filled.problems += error.problems
 
@@ -239,7 +227,7 @@ def _endpoint(filled: Filled, environment: Environment) -> Endpoint | None:
     return endpoint
 
 
-def _fill_instance(filled: Filled, environment: Environment, endpoint: Endpoint, *, origin: str) -> None:
+def _fill_instance(filled: Filled, environment: Environment, endpoint: Endpoint) -> None:
     filled.fill(
         ("instance",),
         {
@@ -248,16 +236,14 @@ def _fill_instance(filled: Filled, environment: Environment, endpoint: Endpoint,
             "count": endpoint.initial_instance_count,
             "disk_mib": None if endpoint.volume_size_gb is None else endpoint.volume_size_gb * MIB_PER_GIB,
         },
-        origin=origin,
     )
-    price = environment.prices.get(str(filled.get("instance", "type")))
-    filled.fill(("instance",), {"usd_per_hour": price}, origin=f"prices of environments/{environment.environment}.yaml")
+    filled.fill(("instance",), {"usd_per_hour": environment.prices.get(str(filled.get("instance", "type")))})
     scaling = None if endpoint.scaling is None else endpoint.scaling.model_dump(exclude_unset=True)
     parts = {"scaling": scaling, "routing": ROUTINGS.get(endpoint.routing or ""), "model_cache": endpoint.model_cache}
-    filled.fill((), parts, origin=origin)
+    filled.fill((), parts)
 
 
-def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *, origin: str) -> None:
+def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint) -> None:
     """Each group is a model of the endpoint: how many archives it has, their sizes and their configuration.
 
     Raises InputError: a model's folder is not there, or wrong.
@@ -265,7 +251,7 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *
     # Only here: who simulates what is in no environment needs no model folders.
     from tritonstack.models import release_set  # noqa: PLC0415
     from tritonstack.models.inputs import choice_of  # noqa: PLC0415
-    from tritonstack.models.manifest import LOCAL, BuiltHere  # noqa: PLC0415
+    from tritonstack.models.manifest import BuiltHere  # noqa: PLC0415
 
     repositories = project_folder() / "model_repos"
     served = _served(environment, endpoint)
@@ -276,14 +262,11 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint, *
     for name, archives in served.items():
         if name not in groups:
             continue
-        filled.fill(("models", groups[name]), {"count": len(archives)}, origin=origin)
+        filled.fill(("models", groups[name]), {"count": len(archives)})
         digest = digests[archives[0]]
         manifest = built.manifest(archives[0], digest, endpoint=endpoint.name, platform=endpoint.platform)
         if manifest is not None:
-            other = ", built for the local Triton" if manifest.target == LOCAL else ""
-            facts = archive_facts(manifest.model_dump(mode="json"))
-            said = f"measured: {built.name}, {archives[0]}.{digest}.json{other}"
-            fill_facts(filled, groups[name], facts, origin=said)
+            fill_facts(filled, groups[name], archive_facts(manifest.model_dump(mode="json")))
 
 
 def _served(environment: Environment, endpoint: Endpoint) -> dict[str, list[str]]:
@@ -318,13 +301,13 @@ Price = tuple[float | None, str]
 """USD an hour of one instance, and its source; None and the reason where there is none."""
 
 
-def instance_price(instance: Instance, *, origin: str) -> Price:
-    """What one instance costs. ``origin``: source of the price that ``instance`` has itself.
+def instance_price(instance: Instance) -> Price:
+    """What one instance costs.
 
     Raises InputError: the project's own prices cannot be read.
     """
     if instance.usd_per_hour is not None:
-        return instance.usd_per_hour, origin
+        return instance.usd_per_hour, "the scenario, or its environment's file"
     listed = hosting_price(instance_type=instance.type, region=instance.region, project=project_folder())
     if listed is None:
         return None, (
@@ -333,88 +316,3 @@ def instance_price(instance: Instance, *, origin: str) -> Price:
         )
     date = f", {listed.date}" if listed.date else ""
     return listed.usd_per_hour, f"{listed.source} ({instance.region}, component {listed.component}{date})"
-
-
-SCENARIO = "assumed: the scenario"
-DEFAULT = "assumed: the default"
-CATALOGUE = "the catalogue"
-OriginOf = Callable[..., str]
-"""Location in the scenario → origin of its value."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """A figure of the scenario, its value, and its origin, in words."""
-
-    figure: str
-    value: str
-    origin: str
-
-
-def sources(scenario: Scenario, *, filled: Filled, written: Any, trace: Path | None) -> tuple[Source, ...]:
-    """Origins of a checked scenario. ``written``: the values of its own file; ``trace``: recorded requests."""
-    own = Filled(value=written)
-    calls = Source("calls", f"a curve, {scenario.arrivals.process}", SCENARIO)
-    if trace is not None:
-        calls = Source("calls", "a trace", f"recorded: {trace}")
-
-    def origin_of(*location: str | int) -> str:
-        if location in filled.origins:
-            return filled.origins[location]
-        return DEFAULT if own.get(*location) is None else SCENARIO
-
-    found = [*_fleet(scenario, origin_of), calls]
-    for place, group in enumerate(scenario.models):
-        found += _group(group, scenario, ("models", place), origin_of)
-    return tuple(found)
-
-
-def _fleet(scenario: Scenario, origin_of: OriginOf) -> Iterator[Source]:
-    instance, scaling = scenario.instance, scenario.scaling
-    memory, disk = memory_for_models(instance) or 0, disk_for_models(instance) or 0
-    yield Source("instance type", instance.type, origin_of("instance", "type"))
-    reserved = f", {instance.reserved_gpu_memory_mib:g} MiB reserved" if instance.reserved_gpu_memory_mib else ""
-    yield Source(
-        "GPU memory for models",
-        f"{memory / MIB:,.0f} MiB",
-        (CATALOGUE if instance.gpu_memory_mib is None else origin_of("instance", "gpu_memory_mib")) + reserved,
-    )
-    yield Source(
-        "disk for models",
-        f"{disk / MIB:,.0f} MiB",
-        CATALOGUE if instance.disk_mib is None else origin_of("instance", "disk_mib"),
-    )
-    yield Source("instances at first", str(instance.count), origin_of("instance", "count"))
-    if scaling is not None:
-        targets = [f"{name} {value:g}" for name, value in scaling.targets.items()]
-        schedules = [f"{len(scaling.schedules)} schedules"] if scaling.schedules else []
-        value = ", ".join([f"{scaling.minimum} to {scaling.maximum}", *targets, *schedules])
-        yield Source("scaling", value, origin_of("scaling"))
-    yield Source("routing", scenario.routing, origin_of("routing"))
-    yield Source("model cache", scenario.model_cache, origin_of("model_cache"))
-
-
-def _group(group: ModelGroup, scenario: Scenario, at: Location, origin_of: OriginOf) -> Iterator[Source]:
-    cold, service = scenario.cold_start, group.service
-    name = group.name if group.count == 1 else f"{group.name} (each of {group.count:,})"
-    yield Source(f"{name}: GPU memory", _mib(group.gpu_memory_mib), origin_of(*at, "gpu_memory_mib"))
-    disk = group.disk_mib or 0.0
-    download = disk if group.download_mib is None else group.download_mib
-    yield Source(f"{name}: files", f"{_mib(disk)}, {_mib(download)} to download", origin_of(*at, "disk_mib"))
-    if group.cold_seconds is not None:
-        value, origin = f"{group.cold_seconds:.2f} s with its download", origin_of(*at, "cold_seconds")
-    else:
-        load = cold.load_seconds if group.load_seconds is None else group.load_seconds
-        value = f"{download / cold.download_mib_per_second:.2f} s of download and {load:.2f} s of loading"
-        origin = origin_of(*(("cold_start",) if group.load_seconds is None else at), "load_seconds")
-    yield Source(f"{name}: cold start", value, origin)
-    value = f"{service.fixed_ms:g} ms + {service.per_item_ms:g} ms a request, {service.distribution}"
-    yield Source(f"{name}: execution", value, origin_of(*at, "service"))
-    held = f", held for at most {group.max_queue_delay_ms:g} ms" if group.max_batch > 1 else ""
-    batches = f"at most {group.max_batch}{held}" if group.max_batch > 1 else "none"
-    yield Source(f"{name}: batches, instances", f"{batches}; {group.instances}", origin_of(*at, "max_batch"))
-
-
-def _mib(size: float) -> str:
-    """A model's may be of some kilobytes, or of gigabytes."""
-    return f"{size:,.0f} MiB" if size >= 100 else f"{size:.3g} MiB"

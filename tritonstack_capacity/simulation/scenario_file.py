@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from tritonstack.config.scaling import Scaling
 from tritonstack.config.yaml_loader import YamlDocument, read_yaml, validate, with_lines
 from tritonstack.errors import InputError, Problem
-from tritonstack_capacity.simulation.autoscaler import LimitChange, limit_changes
 from tritonstack_capacity.simulation.fleet import FleetPlan
 from tritonstack_capacity.simulation.instance import Machine
-from tritonstack_capacity.simulation.scenario import MIB, MOST_MODELS, Arrivals, Instance, ModelGroup, Scenario
-from tritonstack_capacity.simulation.scenario_checks import (
-    as_far_as_readable,
-    check_arrivals,
-    check_instance,
-    check_limit,
-    check_models,
-    check_scaling,
-    check_warm_up,
-    disk_for_models,
-    has,
-    memory_for_models,
-    readable,
-    start_of,
-    whole,
-)
+from tritonstack_capacity.simulation.scenario import MIB, MOST_MODELS, ModelGroup, Scenario
+from tritonstack_capacity.simulation.scenario_checks import check_scenario, disk_for_models, memory_for_models
 from tritonstack_capacity.simulation.scenario_defaults import (
     Filled,
     Price,
-    Source,
     fill_from_environment,
     fill_from_manifests,
     fill_from_results,
     instance_price,
-    sources,
 )
 from tritonstack_capacity.simulation.trace import (
     MINUTE,
@@ -102,8 +84,8 @@ def drawn_calls(scenario: Scenario, models: ModelTable, *, seed: int) -> Trace:
     )
 
 
-def fleet_plan(scenario: Scenario, *, seconds: float) -> FleetPlan:
-    """The endpoint; ``seconds``: how long calls come."""
+def fleet_plan(scenario: Scenario) -> FleetPlan:
+    """The endpoint."""
     instance, cold = scenario.instance, scenario.cold_start
     memory, disk = memory_for_models(instance), disk_for_models(instance)
     cached = scenario.model_cache == "enabled"
@@ -120,9 +102,6 @@ def fleet_plan(scenario: Scenario, *, seconds: float) -> FleetPlan:
         keep_on_disk=cold.keep_on_disk and cached,
         cached=cached,
     )
-    changes: tuple[LimitChange, ...] = ()
-    if scenario.scaling is not None and (starts := start_of(scenario.arrivals)) is not None:
-        changes = limit_changes(scenario.scaling.schedules, starts=starts, seconds=seconds)
     return FleetPlan(
         machine=machine,
         count=instance.count,
@@ -130,7 +109,6 @@ def fleet_plan(scenario: Scenario, *, seconds: float) -> FleetPlan:
         spill_calls=scenario.spill_calls,
         scaling=scenario.scaling,
         speed=scenario.autoscaling,
-        changes=changes,
     )
 
 
@@ -145,7 +123,6 @@ class PreparedScenario:
     models: ModelTable  # with the popularity that a trace has, where there is one
     trace: Trace
     plan: FleetPlan
-    sources: tuple[Source, ...]  # where its figures come from
     price: Price  # of an instance
 
 
@@ -160,21 +137,17 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
     """
     document = read_yaml(path)
     filled = _filled(document, path.parent)
-    value = filled.value if isinstance(filled.value, dict) else {}
-    arrivals = readable(Arrivals, value.get("arrivals"))
-    file = trace
-    if trace is None and arrivals is not None and has(arrivals, "trace", "curve"):
-        file = None if arrivals.trace is None or arrivals.curve else path.parent / arrivals.trace
+    checked = validate(document, Scenario, value=filled.value)
+    scenario, findings = checked.value, checked.problems + filled.findings
+    if scenario is None:
+        raise InputError(filled.problems + with_lines(findings, path, document=document))
     elsewhere: list[Problem] = []
-    names = _names(value)
-    recorded = None if file is None else _unless_wrong(elsewhere, partial(read_trace, file, names=names))
-    price = _price(filled, elsewhere)
-    seconds = None if recorded is None else recorded.seconds
-    if file is None and arrivals is not None and has(arrivals, "duration_minutes"):
-        seconds = None if arrivals.duration_minutes is None else arrivals.duration_minutes * MINUTE
-    findings, scenario = _read(filled, document, traced=trace is not None, seconds=seconds)
+    recorded = _unless_wrong(elsewhere, partial(_recorded, scenario, path.parent, trace=trace))
+    price = _unless_wrong(elsewhere, partial(instance_price, scenario.instance))
+    seconds = _seconds(scenario) if recorded is None else recorded.seconds
+    findings += check_scenario(scenario, traced=trace is not None, seconds=seconds)
     problems = filled.problems + with_lines(findings, path, document=document) + elsewhere
-    if scenario is None or price is None or problems:
+    if price is None or problems:
         raise InputError(problems)
     models = model_table(scenario)
     if recorded is not None:
@@ -183,14 +156,7 @@ def prepare(path: Path, *, seed: int, trace: Path | None = None) -> PreparedScen
     if not len(calls):
         found, allowed = "no call was drawn with this seed", "a greater load"
         raise InputError([Problem(file=str(path), field="arrivals", found=found, allowed=allowed)])
-    return PreparedScenario(
-        scenario=scenario,
-        models=models,
-        trace=calls,
-        plan=fleet_plan(scenario, seconds=calls.seconds),
-        sources=sources(scenario, filled=filled, written=document.value, trace=file),
-        price=price,
-    )
+    return PreparedScenario(scenario=scenario, models=models, trace=calls, plan=fleet_plan(scenario), price=price)
 
 
 def _filled(document: YamlDocument, folder: Path) -> Filled:
@@ -211,56 +177,15 @@ def _unless_wrong(problems: list[Problem], read: Callable[[], Found]) -> Found |
         return None
 
 
-def _price(filled: Filled, problems: list[Problem]) -> Price | None:
-    instance = whole(Instance, filled.value.get("instance")) if isinstance(filled.value, dict) else None
-    if instance is None:
+def _recorded(scenario: Scenario, folder: Path, *, trace: Path | None) -> Trace | None:
+    """The calls of ``trace``, else of the scenario's own; None where it has a curve, or models without end."""
+    own = scenario.arrivals.trace
+    file = trace or (None if own is None or scenario.arrivals.curve else folder / own)
+    if file is None or sum(group.count for group in scenario.models) > MOST_MODELS:
         return None
-    origin = filled.origins.get(("instance", "usd_per_hour"), "the scenario")
-    return _unless_wrong(problems, partial(instance_price, instance, origin=origin))
+    return read_trace(file, names=model_names(scenario.models))
 
 
-def _read(
-    filled: Filled, document: YamlDocument, *, traced: bool, seconds: float | None
-) -> tuple[list[Problem], Scenario | None]:
-    """What is wrong with it, and the scenario; ``seconds``: how long calls come, None: not known."""
-    found = validate(document, Scenario, value=filled.value)
-    findings = found.problems + filled.findings
-    if isinstance(filled.value, dict):
-        findings += _cross_checks(filled.value, traced=traced, seconds=seconds)
-    return findings, found.value
-
-
-def _cross_checks(value: dict[str, Any], *, traced: bool, seconds: float | None) -> Iterator[Problem]:
-    """Checks between fields, as far as they can be read."""
-    instance = readable(Instance, value.get("instance"))
-    groups = list(_groups(value))
-    if instance is not None:
-        yield from check_instance(instance)
-    yield from check_models(groups, instance=instance)
-    arrivals = readable(Arrivals, value.get("arrivals"))
-    if arrivals is not None:
-        yield from check_arrivals(arrivals, traced=traced)
-    scaling = readable(Scaling, value.get("scaling"))
-    if scaling is not None:
-        yield from check_scaling(scaling, instance=instance, arrivals=arrivals)
-    limit, warm_up = value.get("latency_limit_ms"), value.get("warm_up_minutes")
-    if isinstance(limit, int | float) and limit > 0 and groups:
-        yield from as_far_as_readable(check_limit(float(limit), groups))
-    if isinstance(warm_up, int | float) and seconds is not None:
-        yield from check_warm_up(float(warm_up), seconds=seconds)
-
-
-def _groups(value: dict[str, Any]) -> Iterator[tuple[int, ModelGroup]]:
-    raw = value.get("models")
-    for place, each in enumerate(raw if isinstance(raw, list) else []):
-        group = readable(ModelGroup, each)
-        if group is not None:
-            yield place, group
-
-
-def _names(value: dict[str, Any]) -> tuple[str, ...] | None:
-    """Of all models; None where a group cannot be read, or there are too many."""
-    groups = tuple(group for _, group in _groups(value) if has(group, "name", "count"))
-    raw = value.get("models")
-    known = isinstance(raw, list) and len(raw) == len(groups) and sum(each.count for each in groups) <= MOST_MODELS
-    return model_names(groups) if known else None
+def _seconds(scenario: Scenario) -> float | None:
+    minutes = scenario.arrivals.duration_minutes
+    return None if minutes is None else minutes * MINUTE

@@ -7,7 +7,6 @@ import gzip
 import math
 import re
 from array import array
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -178,8 +177,8 @@ NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 """How a time is written. Python's ``float`` takes more, and reads ``1_0`` as ten."""
 
 
-def read_trace(file: Path, *, names: Sequence[str] | None) -> Trace:
-    """The calls in ``file``, of the models called ``names``; None: not known yet, any name is taken as model 0.
+def read_trace(file: Path, *, names: Sequence[str]) -> Trace:
+    """The calls in ``file``, of the models called ``names``.
 
     Raises:
         InputError: unreadable, not the two columns, a time that is no number, earlier than the one before or too late,
@@ -193,8 +192,7 @@ def read_trace(file: Path, *, names: Sequence[str] | None) -> Trace:
         if header != COLUMNS:
             found = _shown(",".join(header))
             raise InputError([csv_problem(file, "line 1", found, f"{','.join(COLUMNS)}, then a line for each call")])
-        known = defaultdict(int) if names is None else {name: number for number, name in enumerate(names)}
-        return _calls(file, reader, numbers=known)
+        return _calls(file, reader, numbers={name: number for number, name in enumerate(names)})
 
 
 def _opened(file: Path) -> TextIO:
@@ -256,7 +254,7 @@ def _faults(file: Path, line: int, row: list[str], *, before: float, numbers: di
             allowed = f"seconds from the beginning, at most {LATEST:,.0f}"
             advice = "Subtract the moment of the first call, where times are since 1970."
         faults.append(csv_problem(file, f"{place}, time_seconds", _shown(row[0]), allowed, advice))
-    if not isinstance(numbers, defaultdict) and row[1] not in numbers:
+    if row[1] not in numbers:
         names = list(numbers)
         known = ", ".join(names[:3]) + (f", … {names[-1]}" if len(names) > 3 else "")
         faults.append(csv_problem(file, f"{place}, model", _shown(row[1]), f"a model of the scenario: {known}"))

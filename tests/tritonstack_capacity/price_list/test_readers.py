@@ -46,7 +46,7 @@ def by_simulate(project: Path, name: str) -> Found:
     """What an environment's own price does to a scenario is tested there."""
     own = environment_of(project).prices.get(name)
     instance = Instance(type=name, usd_per_hour=own)
-    return instance_price(instance, origin="the environment's file")
+    return instance_price(instance)
 
 
 def by_review(project: Path, name: str) -> Found:

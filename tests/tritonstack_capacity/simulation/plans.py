@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tritonstack.config.scaling import Scaling
-from tritonstack_capacity.simulation.autoscaler import LimitChange
 from tritonstack_capacity.simulation.fleet import FleetPlan
 from tritonstack_capacity.simulation.instance import EVICTION, HIT, LOAD, Happening, Machine
 from tritonstack_capacity.simulation.scenario import Autoscaling, Routing
@@ -70,7 +69,6 @@ def plan(
     routing: Routing = "random",
     scaling: Scaling | None = None,
     speed: Autoscaling | None = None,
-    changes: tuple[LimitChange, ...] = (),
     spill_calls: int = 8,
     **machine: Any,
 ) -> FleetPlan:
@@ -83,7 +81,6 @@ def plan(
         spill_calls=spill_calls,
         scaling=scaling,
         speed=speed or Autoscaling(),
-        changes=changes,
     )
 
 

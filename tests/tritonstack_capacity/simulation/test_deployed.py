@@ -46,10 +46,6 @@ def changed(project: Path, before: str, after: str) -> None:
     file.write_text(text.replace(before, after, 1))
 
 
-def origins(found: dict[str, str]) -> dict[str, str]:
-    return {figure: origin.partition(":")[0] for figure, origin in found.items()}
-
-
 def test_what_an_endpoint_deploys_is_taken_from_its_environment(tmp_path: Path, project: Path) -> None:
     changed(project, "dashboard: true", "dashboard: true\nprices: {ml.g4dn.xlarge: 0.5}")
     found = read(tmp_path, PROD)
@@ -57,13 +53,7 @@ def test_what_an_endpoint_deploys_is_taken_from_its_environment(tmp_path: Path, 
     assert found.scenario.instance.type == "ml.g4dn.xlarge"
     assert (found.plan.count, found.plan.routing) == (2, "least_outstanding")
     assert found.plan.scaling == endpoint.scaling
-    assert found.price == (0.5, "prices of environments/prod.yaml")
-    said = {each.figure: each.origin for each in found.sources}
-    assert said["scaling"] == "deployed: environments/prod.yaml, endpoint digits"
-    assert origins(said)["routing"] == "deployed"
-    assert said["GPU memory for models"] == "the catalogue"
-    assert said["digits-onnx: GPU memory"] == "assumed: the scenario"
-    assert said["model cache"] == "assumed: the default"
+    assert found.price[0] == 0.5
 
 
 def test_the_scenario_stands_above_its_environment(tmp_path: Path, project: Path) -> None:
@@ -72,19 +62,6 @@ def test_the_scenario_stands_above_its_environment(tmp_path: Path, project: Path
     found = read(tmp_path, PROD + own)
     assert found.scenario.instance.type == "ml.g5.xlarge"
     assert (found.plan.count, found.plan.routing, found.plan.machine.cached) == (3, "random", False)
-    said = {each.figure: each.origin for each in found.sources}
-    assert said["instance type"] == said["model cache"] == "assumed: the scenario"
-
-
-def test_schedules_of_an_endpoint_become_changes_of_its_limits(tmp_path: Path, project: Path) -> None:
-    schedule = '{name: noon, when: "cron(5 12 * * ? *)", minimum: 4}'
-    changed(project, "gpu_utilization: 70}", f"gpu_utilization: 70, schedules: [{schedule}]}}")
-    assert "scaling has schedules" in problems(tmp_path, PROD)["arrivals.starts"]
-    at_noon = PROD.replace("arrivals: {", "arrivals: {starts: 2026-03-02T12:00:00, ")
-    [change] = read(tmp_path, at_noon).plan.changes
-    assert (change.seconds, change.minimum) == (300.0, 4)
-    wrong = PROD.replace("arrivals: {", "arrivals: {starts: 2026-02-30T12:00:00, ")
-    assert "a moment that there is" in problems(tmp_path, wrong)["arrivals.starts"]
 
 
 def test_a_built_archive_tells_sizes_batches_and_instances(tmp_path: Path, project: Path) -> None:
@@ -113,8 +90,6 @@ def test_a_built_archive_tells_sizes_batches_and_instances(tmp_path: Path, proje
     assert kind.disk == 3 * MIB
     assert kind.download_seconds == pytest.approx(0.02)
     assert (kind.max_batch, kind.delay, kind.copies) == (16, 0.0005, 2)
-    [files] = [each for each in found.sources if each.figure == "digits-onnx: files"]
-    assert files.origin == f"measured: .local/archives, digits-onnx.{digest}.json"
     own = read(tmp_path, PROD.replace("disk_mib: 4, ", "max_batch: 2, ", 1)).models.kind(0)
     assert (own.max_batch, own.copies) == (2, 2)
 
@@ -171,4 +146,4 @@ def test_the_projects_own_prices_are_taken_before_the_catalogues(tmp_path: Path,
     (project / "prices.json").write_text("[]")
     found = problems(tmp_path, PROD.replace("disk_mib: 4, ", "", 1))
     assert "models[0].disk_mib" in found
-    assert any("prices.json" in said for said in found.values())
+    assert any("prices.json" in each for each in found.values())

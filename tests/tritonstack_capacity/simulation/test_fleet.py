@@ -21,7 +21,6 @@ from tests.tritonstack_capacity.simulation.plans import (
     table,
 )
 from tritonstack.config.scaling import Scaling
-from tritonstack_capacity.simulation.autoscaler import LimitChange
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_capacity.simulation.instance import EVICTION, HIT, LOAD, Happening
 from tritonstack_capacity.simulation.scenario import Autoscaling, Routing
@@ -111,13 +110,6 @@ def test_a_removal_waits_for_the_cooldown_of_the_removal_before_and_for_no_addit
     assert added_then_removed == [(60.0, 4), (120.0, 3), (420.0, 2)]
     # An addition during a removal's cooldown comes at once, and ends that cooldown (API reference, ScaleInCooldown).
     assert changes_of(scaling, 400, 300, 500, 200) == [(60.0, 4), (120.0, 3), (180.0, 5), (240.0, 2)]
-
-
-def test_what_a_schedule_adds_begins_no_cooldown() -> None:
-    scaling = Scaling(minimum=1, maximum=9, invocations_per_instance=100, scale_out_cooldown_seconds=3600)
-    changes = (LimitChange(seconds=30.0, minimum=3, maximum=None),)
-    fleet = scaled(scaling, 200, 400, 400, minutes=1, speed=SHARP, changes=changes).fleet
-    assert [each.paid for each in fleet if each.seconds == 120.0] == [4]
 
 
 def test_nothing_is_decided_while_instances_start_and_the_cooldown_begins_after_it() -> None:

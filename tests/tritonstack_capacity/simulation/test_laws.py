@@ -88,27 +88,3 @@ def bits(happening: Happening) -> tuple[bytes, ...]:
 def test_a_seed_gives_the_same_bits(trace: Trace, seed: int) -> None:
     first, second = (simulate(plan(count=2, **TIGHT), table(*COLD), trace, seed=seed) for _ in range(2))
     assert bits(first) == bits(second)
-
-
-@given(trace=TIMED, power=st.integers(-3, 3))
-def test_slower_time_is_the_same_but_slower(trace: Trace, power: int) -> None:
-    """All times by a power of two: binary numbers scale without rounding, so that it holds to the last bit."""
-    factor = 2.0**power
-    slow_kinds = tuple(
-        replace(
-            kind,
-            download_seconds=kind.download_seconds * factor,
-            load_seconds=kind.load_seconds * factor,
-            fixed=kind.fixed * factor,
-            per_item=kind.per_item * factor,
-            delay=kind.delay * factor,
-        )
-        for kind in COLD
-    )
-    slow_trace = Trace(times=trace.times * factor, models=trace.models, seconds=trace.seconds * factor)
-    usual = simulate(plan(**TIGHT), table(*COLD), trace, seed=0)
-    slow = simulate(
-        plan(**{**TIGHT, "patience": factor, "unload_seconds": 0.5 * factor}), table(*slow_kinds), slow_trace, seed=0
-    )
-    assert (slow.calls.latencies == usual.calls.latencies * factor).all()
-    assert (slow.calls.outcomes == usual.calls.outcomes).all()

@@ -49,9 +49,8 @@ def test_constant_executions_wait_as_pollaczek_and_khinchine_say() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("servers", "busy"), [(1, 0.8), (4, 0.8), (8, 0.6)])
-def test_waits_alone_are_within_a_hundredth_of_erlang_c(servers: int, busy: float) -> None:
-    mean, load = 0.1, servers * busy
+def test_waits_alone_are_within_a_hundredth_of_erlang_c() -> None:
+    servers, mean, load = 4, 0.1, 3.2
     kind = replace(KIND, fixed=mean, exponential=True, copies=servers)
     expected = erlang_c(servers=servers, load=load) * mean / (servers - load)
     found = mean_latency(kind, rate=load / mean, count=6_000_000, executions=servers) - mean

@@ -81,55 +81,87 @@ def test_a_poisson_curve_has_its_rates_and_another_seed_other_calls(tmp_path: Pa
     assert (found.trace.times[:100] != read(tmp_path, text, seed=1).trace.times[:100]).all()
 
 
-def test_every_problem_of_every_kind_is_told_at_once_with_its_line(tmp_path: Path) -> None:
-    text = """\
-instance: {type: ml.g4dn.xlarge, reserved_gpu_memory_mib: 1000}
+WRONG_FIELDS = """\
+instance: {type: ml.g4dn.xlarge, count: 0}
 instance: {type: ml.t2.medium}
+models:
+  - {name: small, zipf: -1, gpu_memory_mib: -1, disk_mib: 1, service: {fixed_ms: 5}}
+  - {name: lost, gpu_memory_mib: 1, manifest: none.json, service: {fixed_ms: no}}
+arrivals: {duration_minutes: 5, process: odd}
+scaling: {minimum: 3, maximum: 2, gpu_utilization: 200}
+routing: nearest
+fleet: 3
+"""
+CONTRADICTIONS = """\
+instance: {type: ml.g4dn.xlarge, region: moon, reserved_gpu_memory_mib: 1000}
 models:
   - {name: huge, gpu_memory_mib: 20000, disk_mib: 500000, service: {fixed_ms: 5}}
   - {name: idle, gpu_memory_mib: 1, disk_mib: 1, service: {}}
-  - {name: idle, gpu_memory_mib: -1, disk_mib: 1, service: {fixed_ms: 5}}
-  - {name: sizeless, gpu_memory_mib: 1, service: {fixed_ms: 5}, max_queue_delay_ms: 3}
-  - {name: lost, gpu_memory_mib: 1, manifest: none.json, service: {fixed_ms: 5}}
-arrivals: {duration_minutes: 5, curve: [{minute: 1, per_minute: 1}, {minute: 1, per_minute: 1}]}
-routing: nearest
-scaling: {minimum: 3, maximum: 2, schedules: [{name: n, when: at(2026-01-01T00:00:00), minimum: 1}]}
-fleet: 3
+  - {name: idle, gpu_memory_mib: 1, service: {fixed_ms: 5}, max_queue_delay_ms: 3}
+arrivals: {duration_minutes: 5, curve: [{minute: 1, per_minute: 1}, {minute: 1, per_minute: 1}], trace: t.csv}
+scaling: {minimum: 3, maximum: 2, concurrency: 1}
+warm_up_minutes: 5
 """
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    {
+        "wrong fields": (
+            WRONG_FIELDS,
+            {
+                "instance": "again in line 2",
+                "instance.count": "1 or more",
+                "models[0].zipf": "0 or more",
+                "models[0].gpu_memory_mib": "more than 0",
+                "models[1].manifest": "none.json: No such file or directory",
+                "models[1].service.fixed_ms": "a number",
+                "arrivals.process": '"odd"',
+                "scaling.gpu_utilization": "100 or less",
+                "routing": '"nearest"',
+                "fleet": "the field fleet",
+            },
+        ),
+        "contradictions": (
+            CONTRADICTIONS,
+            {
+                "instance.region": "us-east-1",
+                "models[0].gpu_memory_mib": "at most 15384 MiB",
+                "models[0].disk_mib": "the disk for models of ml.g4dn.xlarge",
+                "models[1].name": "a name of its own",
+                "models[1].service": "no time at all",
+                "models[2].name": "a name of its own",
+                "models[2].disk_mib": "a manifest that tells it",
+                "models[2].max_queue_delay_ms": "with max_batch 1",
+                "arrivals": "both a curve and a trace",
+                "arrivals.curve[0].minute": "what holds at the beginning",
+                "arrivals.curve[1].minute": "more than 1, the point before",
+                "scaling.maximum": "2, less than the minimum of 3",
+                "warm_up_minutes": "less than 5 minutes",
+            },
+        ),
+    }.values(),
+    ids=["wrong fields", "contradictions"],
+)
+def test_wrong_fields_are_told_at_once_with_their_lines_and_so_are_contradictions(
+    tmp_path: Path, text: str, expected: dict[str, str]
+) -> None:
     found = problems(tmp_path, text)
-    expected = {
-        "instance": "again in line 2",
-        "models[0].gpu_memory_mib": "at most 15384 MiB",
-        "models[0].disk_mib": "the disk for models of ml.g4dn.xlarge",
-        "models[1].name": "a name of its own",
-        "models[1].service": "no time at all",
-        "models[2].name": "a name of its own",
-        "models[2].gpu_memory_mib": "more than 0",
-        "models[3].disk_mib": "a manifest that tells it",
-        "models[3].max_queue_delay_ms": "with max_batch 1",
-        "models[4].manifest": "none.json: No such file or directory",
-        "arrivals.curve[0].minute": "what holds at the beginning",
-        "arrivals.curve[1].minute": "more than 1, the point before",
-        "routing": '"nearest"',
-        "arrivals.starts": "scaling has schedules",
-        "scaling.maximum": "2, less than the minimum of 3",
-        "fleet": "the field fleet",
-    }
     assert expected.keys() == found.keys()
     for field, words in expected.items():
         assert words in found[field]
-    assert "scenario.yaml:4: models[0].gpu_memory_mib" in found["models[0].gpu_memory_mib"]
+        assert "scenario.yaml:" in found[field]
 
 
 @pytest.mark.parametrize(
     ("before", "after", "field", "words"),
     [
-        ("per_minute: 600", "per_minute: 0", "arrivals.curve", "0 calls in all"),
+        ("per_minute: 600", "per_minute: 0", "arrivals.curve", "one call at least"),
         ("per_minute: 600", "per_minute: 1000000000", "arrivals.curve", "at most 20,000,000"),
         ("ml.g4dn.xlarge", "ml.g4dn.12xlarge", "instance.type", "multi-model endpoints take no other"),
         ("xlarge}", "xlarge, reserved_gpu_memory_mib: 17000}", "instance.reserved_gpu_memory_mib", "less than"),
         ("count: 3", "count: 9999999", "models[0].count", "1000000 or less"),
-        ("arrivals:", "latency_limit_ms: 4\narrivals:", "latency_limit_ms", "which nothing keeps"),
+        ("name: large", "name: small-1", "models", "two models called small-1"),
         ("xlarge}", "xlarge, count: 5}\nscaling: {minimum: 1, maximum: 4, concurrency: 1}", "instance.count", "1 to 4"),
     ],
 )
@@ -138,49 +170,11 @@ def test_what_cannot_be_simulated_is_refused(tmp_path: Path, before: str, after:
     assert words in problems(tmp_path, GOOD.replace(before, after, 1))[field]
 
 
-def test_a_wrong_field_hides_no_other_mistake_of_its_part(tmp_path: Path) -> None:
-    """Each part has a field of a wrong type or range beside what only checks between fields can see."""
-    text = """\
-instance: {type: ml.g4dn.xlarg, region: moon, count: 0, disk_mib: 10}
-models:
-  - {name: m, count: 3, gpu_memory_mib: -1, disk_mib: 20, service: {fixed_ms: 5}}
-  - {name: m-1, zipf: -1, gpu_memory_mib: 10, disk_mib: 1, service: {fixed_ms: 0}, max_queue_delay_ms: 4}
-arrivals: {duration_minutes: 5, process: odd, curve: [{minute: 1, per_minute: 60}], trace: x.csv,
-  starts: "2026-13-01T00:00:00"}
-scaling: {minimum: 3, maximum: 1, gpu_utilization: 200, scale_in_cooldown_seconds: -1,
-  invocations_per_instance: 5, requests_per_second: 5}
-warm_up_minutes: 5
-"""
-    found = problems(tmp_path, text)
-    instance, models, arrivals, scaling = (
-        sorted(field.removeprefix(part) for field in found if field.startswith(part))
-        for part in ("instance", "models", "arrivals", "scaling")
-    )
-    assert instance == [".count", ".region", ".type"]
-    assert models == ["", "[0].disk_mib", "[0].gpu_memory_mib", "[1].max_queue_delay_ms", "[1].service", "[1].zipf"]
-    assert arrivals == ["", ".curve[0].minute", ".process", ".starts"]
-    assert scaling == [".gpu_utilization", ".maximum", ".requests_per_second", ".scale_in_cooldown_seconds"]
-    assert len(found) == 18  # and the warm-up
-    assert "two models called m-1" in found["models"]
-    assert "less than 5 minutes" in found["warm_up_minutes"]
-
-
-def test_nothing_is_said_of_what_depends_on_a_wrong_field(tmp_path: Path) -> None:
-    text = GOOD.replace("xlarge}", "xlarge, gpu_memory_mib: -1, count: 0}").replace("4000", "40000")
-    scaled = text + "scaling: {minimum: 2, maximum: 3, concurrency: 1}\nwarm_up_minutes: -1\n"
-    assert problems(tmp_path, scaled).keys() == {"instance.gpu_memory_mib", "instance.count", "warm_up_minutes"}
-
-
 def test_a_warm_up_is_shorter_than_the_trace(tmp_path: Path) -> None:
     text = GOOD + "warm_up_minutes: 2\n"
     found = problems(tmp_path, text, trace="time_seconds,model\n1,large\n60,large\n")
     assert "less than 1 minutes" in found["warm_up_minutes"]
     assert problems(tmp_path, text, trace="time_seconds,model\n").keys() == {""}
-
-
-def test_a_limit_that_few_calls_miss_alone_is_none_of_the_files_faults(tmp_path: Path) -> None:
-    slow_few = GOOD.replace("share: 1", "share: 0.1").replace("arrivals:", "latency_limit_ms: 10\narrivals:")
-    assert read(tmp_path, slow_few).scenario.latency_limit_ms == 10
 
 
 def test_a_trace_is_read_and_tells_the_popularity(tmp_path: Path) -> None:
@@ -192,33 +186,6 @@ def test_a_trace_is_read_and_tells_the_popularity(tmp_path: Path) -> None:
     arrivals = "arrivals: {trace: t.csv}\n"
     named = read(tmp_path, GOOD[: GOOD.index("arrivals:")] + arrivals)
     assert (named.trace.times == found.trace.times).all()
-
-
-@pytest.mark.parametrize(
-    ("trace", "field", "words"),
-    [
-        ("", "line 1", "time_seconds,model"),
-        ("time_seconds,model\n5,large\n4,large\n", "line 3, time_seconds", "5 or more (the call before)"),
-        ("time_seconds,model\n5,tiny\n", "line 2, model", "a model of the scenario: small-0, small-1, small-2"),
-        ("time_seconds,model\n5,large,3\n", "line 2", "3 values"),
-        ("time_seconds,model\n" + "x,y\n" * 50, "", "80 more such problems"),
-    ],
-)
-def test_a_trace_that_is_none_is_refused(tmp_path: Path, trace: str, field: str, words: str) -> None:
-    assert words in problems(tmp_path, GOOD, trace=trace)[field]
-
-
-def test_problems_of_a_trace_come_with_those_of_its_scenario(tmp_path: Path) -> None:
-    found = problems(tmp_path, GOOD.replace("fixed_ms: 20", "fixed_ms: no"), trace="time_seconds,model\nx,tiny\n")
-    assert found.keys() == {"models[1].service.fixed_ms", "line 2, time_seconds", "line 2, model"}
-
-
-def test_bytes_that_are_no_text_are_no_trace(tmp_path: Path) -> None:
-    (tmp_path / "calls.csv").write_bytes(b"time_seconds,model\n\xff\xfe,large\n")
-    with pytest.raises(InputError, match="no CSV"):
-        prepare(written(tmp_path), seed=0, trace=tmp_path / "calls.csv")
-    with pytest.raises(InputError, match="No such file"):
-        prepare(written(tmp_path), seed=0, trace=tmp_path / "none.csv")
 
 
 FIELDS: tuple[tuple[str | int, ...], ...] = (

@@ -123,6 +123,10 @@ def test_numbers_have_a_sign_a_fraction_and_an_exponent_and_empty_lines_are_skip
         read_trace(file, names=NAMES)
 
 
+def test_of_many_wrong_lines_the_first_are_told(tmp_path: Path) -> None:
+    assert "80 more such problems" in str(refusal(tmp_path, (HEADER + "x,y\n" * 50).encode()))
+
+
 def test_a_packed_trace_that_ends_early_is_refused(tmp_path: Path) -> None:
     packed = gzip.compress((HEADER + "1,large\n" * 100).encode())
     assert "ended before" in str(refusal(tmp_path, packed[:-9]))
