@@ -12,6 +12,7 @@ from tritonstack.review.assembly import normal_resources, normal_sections
 from tritonstack.review.change import ResourceChange, StackChange
 from tritonstack.review.compare import compare
 from tritonstack.review.snapshot import Asset, AssetKind, EnvironmentSnapshot, Findings, Snapshots, StackSnapshot
+from tritonstack.review.stored import FINDINGS, texts_of
 
 Template = dict[str, Any]
 CONFIG, ENDPOINT, MODEL = "AWS::SageMaker::EndpointConfig", "AWS::SageMaker::Endpoint", "AWS::SageMaker::Model"
@@ -93,6 +94,14 @@ def changed(before: Template, after: Template, **sections: Any) -> dict[str, Res
     old, new = stack(before, sections=sections), stack(after, sections=sections)
     [environment] = compare(of(old), of(new)).environments
     return {each.logical_id: each for one in environment.stacks for each in one.resources}
+
+
+def out_of_date(synthesised: Snapshots, folder: Path) -> list[str]:
+    """Files of ``folder`` that are not what was synthesised; ``findings.json`` only where validation was on."""
+    wanted = texts_of(synthesised)
+    unknown = {f"{name}/{FINDINGS}" for name, each in synthesised.environments.items() if each.findings is None}
+    there = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.json")}
+    return sorted(name for name in (wanted.keys() | there.keys()) - unknown if there.get(name) != wanted.get(name))
 
 
 def write_json(path: Path, document: Any) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.review.projects import SETTINGS, git, make_project
+from tests.review.projects import git, make_project
 from tests.review.reports import PRICES, after, before
 from tests.review.small import code, of, stack
 from tritonstack.review.document import ReviewDocument, document_of
@@ -36,32 +36,11 @@ def rich(project: Path) -> ReviewDocument:
     return changed(project, of(stack(before(), name="serving-digits")), of(stack(after(), name="serving-digits")))
 
 
-def test_a_line_of_the_settings_is_told_what_its_stack_does(project: Path) -> None:
+def test_a_line_of_the_settings_is_told_the_verdict(project: Path) -> None:
     [told] = annotations_of(rich(project), project=project)
     assert (told.file, told.line, told.end_line, told.title) == ("environments/dev.yaml", 7, 7, "review: dev")
-    assert told.message.startswith("serving-digits: 2 replaced, 1 removed, ")
-    assert "lets in tcp 22 from 0.0.0.0/0" in told.message
-    assert "0.75 USD/hour → 1.50 USD/hour" in told.message
-
-
-def test_a_line_of_another_section_is_told_the_verdict_where_its_stack_stays(project: Path) -> None:
-    file = project / "environments" / "dev.yaml"
-    file.write_text(SETTINGS.replace("retain: false", "retain: true"))
-    [told] = annotations_of(rich(project), project=project)
-    assert told.line == 4
     assert told.message.startswith("2 replaced; 1 removed; ")
-
-
-def test_a_second_line_of_the_same_stack_names_the_first(project: Path) -> None:
-    git(project, "checkout", "-q", "main")
-    file = project / "environments" / "dev.yaml"
-    old = f"{SETTINGS}    initial_instance_count: 1\n    routing: RANDOM\n"
-    file.write_text(old)
-    git(project, "commit", "-qam", "more")
-    file.write_text(old.replace("ml.g4dn.xlarge", "ml.g5.2xlarge").replace("RANDOM", "LEAST_OUTSTANDING_REQUESTS"))
-    told = [each for each in annotations_of(rich(project), project=project) if each.file]
-    assert [each.line for each in told] == [7, 9]
-    assert told[1].message == "Part of the message beside line 7."
+    assert "0.75 USD/hour → 1.50 USD/hour" in told.message
 
 
 def test_an_environment_whose_file_is_gone_is_told_without_a_line(project: Path) -> None:

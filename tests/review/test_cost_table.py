@@ -121,7 +121,7 @@ def test_what_is_billed_by_time(
         (
             [resource(PROJECT, {"Environment": {"Type": "ARM_CONTAINER", "ComputeType": "X"}})],
             "CodeBuild projects",
-            ["builds on arm1.x: price unknown"],
+            ["builds on ARM_CONTAINER.x: price unknown"],
         ),
         ([policy("sagemaker:CreateProc*")], "SageMaker Processing jobs", ["instances while they run"]),
         (
@@ -168,9 +168,6 @@ def test_what_is_free_has_no_row(kind: str, properties: dict[str, Any]) -> None:
             "how many times interface-endpoint in us-east-1 is billed",
         ),
         (ALARM, {"ThresholdMetricId": "band", "Metrics": MATH}, "alarm of another kind"),
-        ("AWS::SSM::Parameter", {"Tier": "Advanced"}, "SSM parameter of tier Advanced"),
-        ("AWS::CodePipeline::Pipeline", {}, "pipeline of type V1"),
-        (CONFIG, {"ProductionVariants": [{"VolumeSizeInGB": 9}]}, "volumes of instances"),
     ],
 )
 def test_what_has_no_price_is_unknown_and_makes_the_sums_unknown(

@@ -12,14 +12,10 @@ from hypothesis import strategies as st
 
 from tests.review.projects import commit, git
 from tests.review.releases import A10G, T4, A, B, C, dev, release_stack, write_manifest
-from tests.review.reports import BASE
-from tritonstack.models.manifest import BuiltHere, CopyOfBucket, Sizes
-from tritonstack.review.document import document_of
-from tritonstack.review.models import CommittedReleases, ModelChange, ModelKind, endpoint_sizes, model_changes
-from tritonstack.review.report import Known, report_of
+from tritonstack.models.manifest import BuiltHere, Sizes
+from tritonstack.review.models import CommittedReleases, ModelChange, ModelKind, model_changes
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import write_snapshots
-from tritonstack.review.views.wording import part_lists
 
 NOTHING = Sizes()
 
@@ -96,13 +92,6 @@ def test_a_document_of_another_form_is_no_release_set(document: Any) -> None:
     assert model_changes(None, other, sizes=NOTHING) == ()
 
 
-def test_the_order_of_stacks_does_not_show() -> None:
-    stacks = [release_stack({"two": B, "one": A}, endpoint=name) for name in ("b", "a")]
-    forward, backward = (model_changes(None, dev(*each), sizes=NOTHING) for each in (stacks, stacks[::-1]))
-    assert forward == backward
-    assert [(each.endpoint, each.model) for each in forward] == [("a", "one"), ("a", "two"), ("b", "one"), ("b", "two")]
-
-
 def test_where_no_manifest_tells_the_folder_does(tmp_path: Path) -> None:
     write_manifest(tmp_path, "told", A)
     old, new = (dev(release_stack({"one": A, "told": A}, platform=each)) for each in (T4, A10G))
@@ -132,14 +121,6 @@ def test_what_is_built_for_another_platform_is_not_what_is_served(tmp_path: Path
     write_manifest(tmp_path, "one", A, target=target, dependency="engine")
     [change] = changes(None, {"one": A}, sizes=here(tmp_path))
     assert (change.size_bytes, reason in change.size.reason) == (None, True)
-
-
-def test_a_copy_of_the_bucket_tells_sizes_too(tmp_path: Path) -> None:
-    for platform, size in ((T4, 10), (A10G, 20)):
-        write_manifest(tmp_path / "other", "one", A, target=platform, dependency="engine", sizes=(size, 100))
-    store = CopyOfBucket(folder=tmp_path, name="manifests/")
-    [change] = changes(None, {"one": A}, sizes=Sizes([store]))
-    assert (change.size_bytes, change.size.source) == (10, "manifests/")
 
 
 def test_a_digest_of_an_earlier_snapshot_is_a_rollback(tmp_path: Path) -> None:
@@ -175,47 +156,3 @@ def test_snapshots_of_another_form_are_passed_over(tmp_path: Path) -> None:
     base = commit(tmp_path, "gone")
     history = CommittedReleases(environment="dev", base=base, repository=tmp_path)
     assert history("serving-digits", "digits", "one", A) is not None
-
-
-def test_an_endpoints_total_with_an_unknown_size_is_a_lower_bound(tmp_path: Path) -> None:
-    write_manifest(tmp_path, "one", A, sizes=(1024, 2048))
-    [found] = endpoint_sizes(None, dev(release_stack({"one": A, "two": B})), sizes=here(tmp_path))
-    assert found.exceeds_disk is None
-    assert "2 archives, at least 1.0 KiB (2.0 KiB unpacked), plus 1 of unknown size" in found.sentences[0]
-    [nothing] = endpoint_sizes(None, dev(release_stack({"two": B})), sizes=NOTHING)
-    assert nothing.sentences[0] == "digits serves 1 archive of unknown size."
-
-
-@pytest.mark.parametrize(
-    ("variant", "figures", "words"),
-    [
-        ({"VolumeSizeInGB": 2}, (True, False), "All of them do not fit on its disk at once."),
-        ({"InstanceType": "ml.nobody.xlarge"}, (None, True), "a disk of unknown size and GPU memory of unknown size"),
-    ],
-)
-def test_archives_are_held_against_what_an_instance_has(
-    tmp_path: Path, variant: dict[str, Any], figures: tuple[bool | None, bool], words: str
-) -> None:
-    write_manifest(tmp_path, "one", A, sizes=(1024, 3 * 1024**3))
-    [found] = endpoint_sizes(None, dev(release_stack({"one": A}, variant=variant)), sizes=here(tmp_path))
-    assert (found.exceeds_disk, found.gpu_bytes is None) == figures
-    assert words in found.sentences[-1]
-
-
-def test_a_report_tells_what_an_endpoints_archives_come_to_where_its_models_change(tmp_path: Path) -> None:
-    for model, digest in (("one", A), ("two", B)):
-        write_manifest(tmp_path, model, digest, sizes=(1024, 2048))
-    old, new = dev(release_stack({"one": A})), dev(release_stack({"one": A, "two": B}))
-    known = Known(stores=(BuiltHere(folder=tmp_path),))
-    sides = [Snapshots(environments={"dev": each}) for each in (old, new)]
-    [environment] = document_of(report_of(sides[0], sides[1], base=BASE, known=known)).environments
-    [archives] = environment.archives
-    assert (archives.count, archives.packed_bytes, archives.unpacked_bytes, archives.unknown) == (2, 2048, 4096, 0)
-    assert archives.exceeds_disk is False
-    told = dict(part_lists(environment))["Models"]
-    assert told[-1] == (
-        "digits serves 2 archives, 2.0 KiB (4.0 KiB unpacked), before 1 archive, 1.0 KiB (2.0 KiB unpacked). "
-        "An instance (ml.g4dn.xlarge) has 116.4 GiB of disk and 16.0 GiB of GPU memory."
-    )
-    [same] = document_of(report_of(sides[0], sides[0], base=BASE, known=known)).environments
-    assert same.archives == ()

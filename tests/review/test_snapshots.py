@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.review.small import out_of_date
 from tests.stacks.app_process import ROOT
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.intrinsics import references
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import FOLDER, texts_of
-from tritonstack.review.write import out_of_date
 
 COMMITTED = ROOT / FOLDER
 DIGEST_OF_TEXTS = """
@@ -78,13 +78,6 @@ def test_no_hash_of_an_asset_and_no_commit_is_in_them(synthesised: Snapshots, as
     }
     for name, text in texts_of(synthesised).items():
         assert not [each for each in hashes | commits if each in text], name
-
-
-def test_they_do_not_depend_on_the_folder_of_the_assembly(
-    synthesised: Snapshots, assembly: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(assembly, tmp_path / "else where")
-    assert texts_of(read_assembly(tmp_path / "else where")) == texts_of(synthesised)
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from tests.review.small import code, of, resource, serving, stack
 from tests.review.values import json_values, stacks
 from tritonstack.errors import InputError
-from tritonstack.review import write
 from tritonstack.review.snapshot import (
     PIPELINE,
     TOP_LEVEL,
@@ -74,7 +73,6 @@ def test_findings_stay_where_nothing_is_known_of_them(tmp_path: Path) -> None:
     unknown = of(*example().environments["dev"].stacks.values())
     assert write_snapshots(unknown, tmp_path) == ()
     assert read_snapshots(tmp_path).environments["dev"].findings == FINDINGS
-    assert write.out_of_date(unknown, tmp_path) == []
 
 
 @settings(max_examples=50)
@@ -136,54 +134,8 @@ def test_a_file_that_is_no_snapshot_is_refused_by_name(tmp_path: Path, name: str
         read_snapshots(tmp_path)
 
 
-def test_files_that_differ_are_out_of_date(tmp_path: Path) -> None:
-    write_snapshots(example(), tmp_path)
-    assert write.out_of_date(example(), tmp_path) == []
-    assert write.out_of_date(example(image="triton:24.10"), tmp_path) == ["dev/serving.json"]
-    (tmp_path / "dev" / "more.json").write_text("{}")
-    (tmp_path / "dev" / "serving.json").unlink()
-    assert write.out_of_date(example(), tmp_path) == ["dev/more.json", "dev/serving.json"]
-
-
 # The command behind ``make snapshots``.
 SNAPSHOTS = of(stack({"Topic": resource("AWS::SNS::Topic", {"DisplayName": "a"})}))
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the command reads and writes, in place of the repository."""
-    monkeypatch.setattr(write, "ROOT", tmp_path)
-    return tmp_path / "snapshots"
-
-
-def test_it_says_which_files_it_wrote_and_removed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder.mkdir()
-    (folder / "old.json").write_text("{}")
-    assert write.write(SNAPSHOTS) == 0
-    *files, count = capsys.readouterr().out.splitlines()
-    assert [each.removeprefix("snapshots/") for each in files] == [
-        "dev/assets.json",
-        "dev/serving.json",
-        "old.json (removed)",
-    ]
-    assert count == "1 stacks of 1 environments: 3 files written or removed"
-
-
-def test_a_check_writes_nothing_and_fails_where_they_differ(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write.write(SNAPSHOTS)
-    capsys.readouterr()
-    assert write.check(SNAPSHOTS) == 0
-    assert "is up to date" in capsys.readouterr().out
-    other = of(stack({"Topic": resource("AWS::SNS::Topic", {"DisplayName": "b"})}))
-    before = (folder / "dev" / "serving.json").read_text()
-    assert write.check(other) == 1
-    assert "snapshots/dev/serving.json: differs" in capsys.readouterr().out
-    assert (folder / "dev" / "serving.json").read_text() == before
-
-
-def test_unknown_arguments_are_wrong_input(capsys: pytest.CaptureFixture[str]) -> None:
-    assert write.main(["--chek"]) == 2
-    assert "--check" in capsys.readouterr().err
 
 
 # Environments and what a pipeline adds to them, as one.

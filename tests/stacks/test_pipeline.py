@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.constructs_lib.templates import flat, listed
+from tests.review.small import out_of_date
 from tests.stacks.app_process import ROOT, run_app
 from tests.stacks.pipeline_templates import (
     Synthesised,
@@ -24,7 +25,6 @@ from tests.stacks.test_cfn_lint import linter, passed_over, said
 from tritonstack.errors import InputError
 from tritonstack.pipeline.snapshot import FOLDER, added_by_pipeline
 from tritonstack.review.assembly import read_assembly
-from tritonstack.review.write import out_of_date
 
 
 @pytest.fixture(scope="module")

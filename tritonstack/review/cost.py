@@ -249,7 +249,7 @@ class CostChange:
     endpoint: str  # its SageMaker name, after the change or before it for a removed one
     before: EndpointCost | None  # None for a new endpoint
     after: EndpointCost | None  # None for a removed one
-    sentences: tuple[str, ...]  # what changes, and why a part is unknown
+    sentences: tuple[str, ...]  # why a part is unknown, and what both fleets cost in an update
 
     @property
     def changed(self) -> bool:
@@ -367,34 +367,12 @@ def _amount(count: Count, price: Price | str, *, key: str, uncounted: str) -> Am
 
 
 def _sentences(
-    name: str,
-    old: EndpointCost | None,
-    new: EndpointCost | None,
-    during: Amount | None,
-    traffic: TrafficChange | None,
+    name: str, old: EndpointCost | None, new: EndpointCost | None, during: Amount | None, traffic: TrafficChange | None
 ) -> Iterator[str]:
-    if old is None and new is not None:
-        yield f"{name} is new: {_range(new)}."
-    elif new is None and old is not None:
-        yield f"{name} is removed: {_range(old)} less."
-    elif old is not None and new is not None and (old.minimum, old.maximum) != (new.minimum, new.maximum):
-        totals = CostTotals(
-            minimum_before=old.minimum,
-            minimum_after=new.minimum,
-            maximum_before=old.maximum,
-            maximum_after=new.maximum,
-        )
-        yield f"{name}: {totals.sentence}."
     for reason in dict.fromkeys(reason for side in (old, new) if side is not None for reason in side.reasons):
         yield f"Unknown: {reason}."
     if during is not None:
         run = "may run" if traffic is not None and traffic.touched is None else "run"
-        yield f"While it is updated both fleets {run}: at most {during.text}."
+        yield f"While {name} is updated both fleets {run}: at most {during.text}."
     elif traffic is not None and traffic.update is Update.ROLLING:
-        yield "While it is updated one more batch of instances runs beside the fleet."
-
-
-def _range(cost: EndpointCost) -> str:
-    if cost.minimum == cost.maximum:
-        return cost.minimum.text
-    return f"{cost.minimum.text} at minimum, {cost.maximum.text} at maximum"
+        yield f"While {name} is updated one more batch of instances runs beside the fleet."

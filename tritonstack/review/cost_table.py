@@ -28,7 +28,7 @@ _JOBS = {
     "sagemaker:CreateInferenceRecommendationsJob": "Inference Recommender jobs",
 }
 """Action → the jobs that a role may start with it; they are in no template."""
-_MACHINES = {"LINUX_CONTAINER": "general1", "LINUX_GPU_CONTAINER": "gpu1", "ARM_CONTAINER": "arm1"}
+_MACHINES = {"LINUX_CONTAINER": "general1", "LINUX_GPU_CONTAINER": "gpu1"}
 """CodeBuild's environment type → the machines' name in its price list."""
 _FREE_PREFIXES = ("AWS::IAM::", "AWS::CloudFormation::", "AWS::CDK::", "Custom::")
 _FREE = {
@@ -53,6 +53,7 @@ _FREE = {
     "AWS::SageMaker::Model",
     "AWS::SNS::Subscription",
     "AWS::SNS::TopicPolicy",
+    "AWS::SSM::Parameter",
     "AWS::SQS::QueuePolicy",
 }
 
@@ -301,23 +302,13 @@ def _project(resource: Resource) -> _Found:
 
 def _config(resource: Resource) -> _Found | None:
     """What an endpoint's configuration adds to its instances."""
-    fixed: dict[str, Count] = {}
-    variants = resource.properties.get("ProductionVariants", [])
-    if any("VolumeSizeInGB" in each for each in variants if isinstance(each, dict)):
-        fixed["volumes of instances"] = 1
     metrics = resource.properties.get("MetricsConfig", {})
     grows: dict[str, str | None] = {}
     if metrics.get("EnableEnhancedMetrics") is True:
         grows["each metric of an instance or GPU"] = "metric"
     if metrics.get("EnableDetailedObservability") is not False:  # SageMaker's default, with no published price
         grows["detailed observability"] = None
-    return _Found(fixed=fixed, grows=grows) if fixed or grows else None
-
-
-def _parameter(resource: Resource) -> _Found | None:
-    """Standard parameters are free."""
-    tier = resource.properties.get("Tier", "Standard")
-    return None if tier == "Standard" else _Found(fixed={f"SSM parameter of tier {tier}": 1})
+    return _Found(grows=grows) if grows else None
 
 
 _KINDS = (
@@ -337,7 +328,7 @@ _KINDS = (
     ),
     _Kind(
         name="KMS keys",
-        types=("AWS::KMS::Key", "AWS::KMS::ReplicaKey"),
+        types=("AWS::KMS::Key",),
         read=lambda key: _Found(
             fixed={"kms-key": 1},
             grows={"requests": "kms-requests"}
@@ -373,11 +364,7 @@ _KINDS = (
     _Kind(
         name="pipelines",
         types=("AWS::CodePipeline::Pipeline",),
-        read=lambda pipeline: (
-            _Found(grows={"minutes of actions": None})
-            if pipeline.properties.get("PipelineType") == "V2"
-            else _Found(fixed={"pipeline of type V1": 1})
-        ),
+        read=_by_use_alone(minutes_of_actions=None),
         use="pipeline actions",
     ),
     _Kind(
@@ -397,7 +384,6 @@ _KINDS = (
         types=("AWS::SQS::Queue", "AWS::SNS::Topic"),
         read=_by_use_alone(messages=None),
     ),
-    _Kind(name="SSM parameters", types=("AWS::SSM::Parameter",), read=_parameter),
 )
 _PRICED = {each for kind in _KINDS for each in kind.types}
 

@@ -12,15 +12,14 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.review.change import ABSENT, Absent, Effect, PropertyChange, ResourceChange, StackChange
-from tritonstack.review.cost import Amount, CostChange, CostTotals
+from tritonstack.review.cost import Amount, CostTotals
 from tritonstack.review.cost_table import CostRow, CostTable, compared
 from tritonstack.review.fail_on import Match
 from tritonstack.review.intrinsics import is_function, readable
-from tritonstack.review.models import EndpointSizes, Total
 from tritonstack.review.report import EnvironmentReport, Level, Report, standing
 from tritonstack.review.snapshot import Finding, Json
 
-VERSION = 1
+VERSION = 2
 """Of the document. A new field makes no new version; one that goes, or means something else, does."""
 SCHEMA_ID = f"urn:tritonstack:review:{VERSION}"
 ONE_LINE = 100
@@ -167,21 +166,6 @@ class ModelEntry(Part):
     sentence: str = Field(description="All of it in words.")
 
 
-class ArchivesEntry(Part):
-    """All archives of an endpoint whose models change."""
-
-    stack: str = Field(description="Its stack's name in the environment.")
-    endpoint: str = Field(description="The endpoint's name in the environment.")
-    count: int = Field(description="How many there are after the change; 0 for a removed endpoint.")
-    packed_bytes: int = Field(description="Of those whose size is known, as an instance downloads them.")
-    unpacked_bytes: int = Field(description="Likewise, on its disk.")
-    unknown: int = Field(description="How many sizes are unknown.")
-    exceeds_disk: bool | None = Field(
-        description="Whether they are more than an instance's disk holds; null where that is unknown."
-    )
-    sentences: tuple[str, ...] = Field(description="All of it in words, before and after, beside what an instance has.")
-
-
 class EngineEntry(Part):
     """A TensorRT engine that is to be built."""
 
@@ -204,14 +188,13 @@ class AmountEntry(Part):
 
 
 class CostEntry(Part):
-    """What an endpoint costs, or all of an environment."""
+    """What all endpoints of an environment cost."""
 
-    endpoint: str | None = Field(description="Its SageMaker name; null for all of them.")
-    minimum_before: AmountEntry | None = Field(description="At its fewest instances; null for a new endpoint.")
-    minimum_after: AmountEntry | None = Field(description="Null for a removed one.")
-    maximum_before: AmountEntry | None = Field(description="At its most instances; null for a new endpoint.")
-    maximum_after: AmountEntry | None = Field(description="Null for a removed one.")
-    sentences: tuple[str, ...] = Field(description="What changes, and why a part is unknown.")
+    minimum_before: AmountEntry = Field(description="At their fewest instances.")
+    minimum_after: AmountEntry = Field(description="Likewise after the change.")
+    maximum_before: AmountEntry = Field(description="At their most instances.")
+    maximum_after: AmountEntry = Field(description="Likewise after the change.")
+    sentence: str = Field(description="What changes.")
 
 
 class CostRowEntry(Part):
@@ -258,10 +241,9 @@ class EnvironmentEntry(Part):
     permissions: tuple[PermissionEntry, ...] = Field(description="Permissions that widen or narrow.")
     openings: tuple[OpeningEntry, ...] = Field(description="What opens or closes of networks, data and programs.")
     models: tuple[ModelEntry, ...] = Field(description="Models that change.")
-    archives: tuple[ArchivesEntry, ...] = Field(description="Sizes of all archives of their endpoints.")
     engines: tuple[EngineEntry, ...] = Field(description="Engines that are to be built.")
     cost: CostEntry = Field(description="Of all endpoints together.")
-    costs: tuple[CostEntry, ...] = Field(description="Of each endpoint.")
+    cost_notes: tuple[str, ...] = Field(description="Why a part is unknown, and what both fleets cost in an update.")
     cost_table: CostTableEntry = Field(description="Of everything that the templates have.")
     findings_known: bool = Field(description="Whether both sides were validated.")
     findings: tuple[FindingEntry, ...] = Field(description="Policy findings that come, go, or are accepted.")
@@ -280,7 +262,7 @@ class ReviewDocument(Part):
 
     model_config = ConfigDict(json_schema_extra={"$id": SCHEMA_ID})
 
-    version: Literal[1] = Field(description="Of this document.")
+    version: Literal[2] = Field(description="Of this document.")
     base: BaseEntry
     notes: tuple[str, ...] = Field(description="What is to be known of the comparison itself.")
     environments: tuple[EnvironmentEntry, ...] = Field(description="Of either side, by name.")
@@ -322,7 +304,6 @@ def _environment(report: EnvironmentReport) -> EnvironmentEntry:
         permissions=tuple(map(PermissionEntry.model_validate, parts.permissions)),
         openings=tuple(map(OpeningEntry.model_validate, parts.openings)),
         models=tuple(map(ModelEntry.model_validate, parts.models)),
-        archives=tuple(_archives(each) for each in parts.archives),
         engines=tuple(
             EngineEntry.model_validate(
                 {
@@ -336,7 +317,7 @@ def _environment(report: EnvironmentReport) -> EnvironmentEntry:
             for each in parts.engines
         ),
         cost=_total(parts.cost),
-        costs=tuple(_cost(each) for each in parts.costs),
+        cost_notes=tuple(sentence for each in parts.costs for sentence in each.sentences),
         cost_table=cost_table_entry(*parts.tables),
         findings_known=changes.findings.known,
         findings=tuple(_findings(report)),
@@ -418,40 +399,13 @@ def _findings(report: EnvironmentReport) -> Iterator[FindingEntry]:
             yield FindingEntry.model_validate({**vars(each), "change": kind, "reason": each.accepted})
 
 
-def _archives(sizes: EndpointSizes) -> ArchivesEntry:
-    total = sizes.after or Total()
-    return ArchivesEntry(
-        stack=sizes.stack,
-        endpoint=sizes.endpoint,
-        count=total.models,
-        packed_bytes=total.packed,
-        unpacked_bytes=total.unpacked,
-        unknown=total.unknown,
-        exceeds_disk=sizes.exceeds_disk,
-        sentences=sizes.sentences,
-    )
-
-
-def _cost(change: CostChange) -> CostEntry:
-    before, after = change.before, change.after
-    return CostEntry(
-        endpoint=change.endpoint,
-        minimum_before=None if before is None else _amount(before.minimum),
-        minimum_after=None if after is None else _amount(after.minimum),
-        maximum_before=None if before is None else _amount(before.maximum),
-        maximum_after=None if after is None else _amount(after.maximum),
-        sentences=change.sentences,
-    )
-
-
 def _total(totals: CostTotals) -> CostEntry:
     return CostEntry(
-        endpoint=None,
-        minimum_before=_amount(totals.minimum_before),
-        minimum_after=_amount(totals.minimum_after),
-        maximum_before=_amount(totals.maximum_before),
-        maximum_after=_amount(totals.maximum_after),
-        sentences=(totals.sentence,),
+        minimum_before=_known(totals.minimum_before),
+        minimum_after=_known(totals.minimum_after),
+        maximum_before=_known(totals.maximum_before),
+        maximum_after=_known(totals.maximum_after),
+        sentence=totals.sentence,
     )
 
 

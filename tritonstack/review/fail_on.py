@@ -12,7 +12,6 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.review.access.openings import OpeningKind
 from tritonstack.review.access.permissions import Direction, PermissionChange
 from tritonstack.review.change import Effect, ResourceChange
-from tritonstack.review.models import ModelKind
 from tritonstack.review.report import EnvironmentReport, Report, broad_without_reason, standing
 
 
@@ -64,12 +63,6 @@ def _removal(report: EnvironmentReport, types: str) -> Iterator[str]:
         if each.effect is Effect.REMOVED:
             yield f"the stack {each.stack_name} is no longer in the app"
     yield from _effects(Effect.REMOVED, Effect.RETAINED)(report, types)
-
-
-def _no_longer_kept(report: EnvironmentReport, types: str) -> Iterator[str]:
-    for name, each in _resources(report, types):
-        if each.no_longer_kept:
-            yield f"{name} is no longer kept when {' or '.join(each.no_longer_kept)}"
 
 
 def _traffic(report: EnvironmentReport, _given: str) -> Iterator[str]:
@@ -133,30 +126,15 @@ def _is_type(given: str) -> bool:
 WORDS: Mapping[str, Word] = {
     "replacement": Word(_replacement, "replacement[:TYPE]", _is_type),
     "removal": Word(_removal, "removal[:TYPE]", _is_type),
-    "no-longer-kept": Word(_no_longer_kept, "no-longer-kept[:TYPE]", _is_type),
     "refused": Word(_effects(Effect.REFUSED)),
     "traffic": Word(_traffic),
     "iam": Word(lambda report, _given: (sentence for sentence, _ in _wider(report))),
     "wildcard": Word(_wildcards),
     "opening": Word(_openings),
-    "model-removal": Word(
-        lambda report, _given: (each.sentence for each in report.parts.models if each.kind is ModelKind.REMOVED)
-    ),
-    "engine": Word(lambda report, _given: (each.sentence for each in report.parts.engines)),
-    "vulnerable-release": Word(
-        lambda report, given: (each.sentence for each in report.parts.releases if each.added or given == "kept"),
-        "vulnerable-release[:kept]",
-        lambda given: given in {"", "kept"},
-    ),
+    "vulnerable-release": Word(lambda report, _given: report.parts.releases),
     "cost": Word(_cost, "cost:+N%|cost:+N", lambda given: re.fullmatch(r"\+\d+(\.\d+)?%?", given) is not None),
     "unknown-cost": Word(_unknown_cost),
     "finding": Word(_findings),
-    "acceptance": Word(
-        lambda report, _given: (
-            f"{each.stack}: {each.path}: {each.rule} is accepted: {each.accepted}"
-            for each in report.changes.findings.accepted
-        )
-    ),
     "any": Word(lambda report, _given: [] if report.changes.effect is None else [report.verdict]),
 }
 """What each matches: docs/review.md, "Policy"."""

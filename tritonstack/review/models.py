@@ -1,4 +1,4 @@
-"""Models that a change adds, removes, rebuilds, rolls back or moves, and the size of their archives."""
+"""Models that a change adds, removes, rebuilds, rolls back or moves, with the sizes of their archives."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
-from tritonstack.catalogue import load_catalogue
 from tritonstack.models.manifest import ArchiveSize, Sizes, python_target
 from tritonstack.naming import Platform
 from tritonstack.review.intrinsics import assets_in
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot, stack_of
 from tritonstack.review.stored import commits_of, contents_of
-from tritonstack.review.traffic import ENDPOINT, config_of
+from tritonstack.review.traffic import ENDPOINT
 
 RECORDS = "Custom::ReleaseRecords"
 _DIGEST = re.compile(r"[0-9a-f]{16}")
@@ -263,10 +261,6 @@ def _rebuilt(dependency: str | None, old: Platform, new: Platform) -> bool | Non
 
 # Sizes.
 _KIB = 1024
-_GB = 10**9
-"""Of an instance store."""
-_GIB = 1024**3
-"""Of an EBS volume, which the API calls GB."""
 
 
 def bytes_text(count: int) -> str:
@@ -284,118 +278,3 @@ def bytes_text(count: int) -> str:
 def size_text(size: ArchiveSize) -> str:
     """``3.8 KiB``, or ``size unknown: no manifest of … in .local/archives``."""
     return f"size unknown: {size.reason}" if size.packed is None else bytes_text(size.packed)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Total:
-    """All archives of one endpoint."""
-
-    models: int = 0  # how many archives there are
-    packed: int = 0  # bytes of those whose size is known, as an instance downloads them
-    unpacked: int = 0  # likewise, on its disk
-    unknown: int = 0  # how many sizes are unknown
-
-    @property
-    def text(self) -> str:
-        """``2 archives, 11.9 KiB (20.0 KiB unpacked)``, ``…, at least …, plus 1 of unknown size``."""
-        of = f"{self.models} archive{'' if self.models == 1 else 's'}"
-        if self.unknown == self.models:
-            return f"{of} of unknown size" if self.models else "no archives"
-        sizes = f"{bytes_text(self.packed)} ({bytes_text(self.unpacked)} unpacked)"
-        return f"{of}, at least {sizes}, plus {self.unknown} of unknown size" if self.unknown else f"{of}, {sizes}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class EndpointSizes:
-    """All archives of one endpoint, against what an instance holds."""
-
-    stack: str  # the stack's name in the environment
-    endpoint: str  # the endpoint's name in the environment
-    before: Total | None  # None for a new endpoint
-    after: Total | None  # None for a removed one
-    instance_type: str | None = None  # of the variant with the smallest disk; None where the template names none
-    disk_bytes: int | None = None  # of the volume or the instance store with the models; None where it is unknown
-    gpu_bytes: int | None = None  # memory of all GPUs of an instance; None for a type that the catalogue does not have
-
-    @property
-    def exceeds_disk(self) -> bool | None:
-        """Whether the unpacked archives are more than the disk holds; None where that is unknown."""
-        if self.after is None or self.disk_bytes is None:
-            return None
-        if self.after.unpacked > self.disk_bytes:
-            return True
-        return None if self.after.unknown else False
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """All of it in words."""
-        if self.after is None:
-            before = "nothing" if self.before is None else self.before.text
-            return (f"{self.endpoint} serves nothing any more; it had {before}.",)
-        was = f", before {self.before.text}" if self.before is not None and self.before != self.after else ""
-        disk = "a disk of unknown size" if self.disk_bytes is None else f"{bytes_text(self.disk_bytes)} of disk"
-        gpu = "GPU memory of unknown size"
-        if self.gpu_bytes is not None:
-            gpu = f"{bytes_text(self.gpu_bytes)} of GPU memory"
-        found = [
-            f"{self.endpoint} serves {self.after.text}{was}.",
-            f"An instance ({self.instance_type or 'of unknown type'}) has {disk} and {gpu}.",
-        ]
-        return (*found, "All of them do not fit on its disk at once.") if self.exceeds_disk else tuple(found)
-
-
-def endpoint_sizes(
-    before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None, *, sizes: Sizes
-) -> tuple[EndpointSizes, ...]:
-    """Every endpoint with a release set, the unchanged ones included, by stack and name."""
-    old, new = _by_endpoint(before), _by_endpoint(after)
-    found = []
-    for key, served in sorted({**old, **new}.items()):
-        environment = after if key in new else before
-        assert environment is not None  # noqa: S101 - the set is of one of them
-        totals = [_total(side[key], sizes) if key in side else None for side in (old, new)]
-        found.append(
-            EndpointSizes(
-                stack=served.stack,
-                endpoint=served.endpoint,
-                before=totals[0],
-                after=totals[1],
-                **_capacity(served, environment.stacks[served.stack]),
-            )
-        )
-    return tuple(found)
-
-
-def _total(served: ServedSet, sizes: Sizes) -> Total:
-    found = [
-        sizes.size(model, digest, endpoint=served.endpoint, platform=served.platform)
-        for model, digest in served.models.items()
-    ]
-    return Total(
-        models=len(found),
-        packed=sum(each.packed or 0 for each in found),
-        unpacked=sum(each.unpacked or 0 for each in found),
-        unknown=sum(each.packed is None for each in found),
-    )
-
-
-def _capacity(served: ServedSet, stack: StackSnapshot) -> dict[str, Any]:
-    """Type, disk and GPU memory of the variant with the smallest disk, as far as disks are known."""
-    config = None if served.logical_id is None else config_of(stack.resources[served.logical_id], stack)
-    found = []
-    for variant in config.properties.get("ProductionVariants", []) if config is not None else ():
-        name, volume = variant.get("InstanceType"), variant.get("VolumeSizeInGB")
-        row = load_catalogue().instance(name) if isinstance(name, str) else None
-        disk = volume * _GIB if isinstance(volume, int) else 0 if row is None else row.local_nvme_gb * _GB
-        found.append(
-            {
-                "instance_type": name if isinstance(name, str) else None,
-                "disk_bytes": disk or None,
-                "gpu_bytes": None if row is None else row.gpu_memory_mib * row.gpu_count * _KIB**2,
-            }
-        )
-    return min(
-        found,
-        key=lambda each: (each["disk_bytes"] is not None, each["disk_bytes"] or 0, each["gpu_bytes"] or 0),
-        default={},
-    )

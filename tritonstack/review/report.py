@@ -31,10 +31,8 @@ from tritonstack.review.engines import EngineBuild, dependencies_of, engine_buil
 from tritonstack.review.models import (
     CommittedReleases,
     EarlierReleases,
-    EndpointSizes,
     ModelChange,
     ModelKind,
-    endpoint_sizes,
     model_changes,
     served_sets,
     sets_of,
@@ -99,14 +97,13 @@ class Parts:
     """What is reported of one environment besides its resources."""
 
     models: tuple[ModelChange, ...] = ()  # those that change
-    archives: tuple[EndpointSizes, ...] = ()  # sizes of all archives of the endpoints whose models change
     engines: tuple[EngineBuild, ...] = ()  # those that are to be built
     costs: tuple[CostChange, ...] = ()  # of every endpoint
     # what the whole environment costs, before and after
     tables: tuple[CostTable, CostTable] = (CostTable(), CostTable())
     permissions: tuple[PermissionChange, ...] = ()  # those that change
     openings: tuple[OpeningChange, ...] = ()  # of networks, data and programs
-    releases: tuple[VulnerableRelease, ...] = ()  # endpoints whose Triton release has known vulnerabilities
+    releases: tuple[str, ...] = ()  # sentences on Triton releases that add known vulnerabilities
 
     @property
     def cost(self) -> CostTotals:
@@ -182,15 +179,12 @@ def _parts(
     dependencies = {} if served_sets(before) == served_sets(deployed) else known.dependencies(name)
     sizes = Sizes(known.stores)
     models = model_changes(before, deployed, sizes=sizes, earlier=known.earlier(name), dependencies=dependencies)
-    touched = {(each.stack, each.endpoint) for each in models}
-    archives = endpoint_sizes(before, deployed, sizes=sizes) if models else ()
     costs = cost_changes(before, deployed, prices=prices, change=change)
     old = [(each.endpoint, each.before) for each in costs if each.before is not None]
     new = [(each.endpoint, each.after) for each in costs if each.after is not None]
     permissions = permission_changes(before, deployed)
     return Parts(
         models=models,
-        archives=tuple(each for each in archives if (each.stack, each.endpoint) in touched),
         engines=engine_builds(before, deployed, stores=known.stores, dependencies=dependencies) if models else (),
         costs=costs,
         tables=(
@@ -208,40 +202,22 @@ _TAG = re.compile(r":(\d{2}\.(?:0[1-9]|1[0-2]))(?:-|$)")
 """The release in an image's tag: ``…/sagemaker-tritonserver:24.09-py3``."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class VulnerableRelease:
-    """An endpoint on a Triton release with known vulnerabilities."""
-
-    added: int  # how many vulnerabilities it has that it had not before
-    sentence: str  # all of it in words
-
-
-def vulnerable_releases(
-    before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None
-) -> tuple[VulnerableRelease, ...]:
-    """Every endpoint after the change whose release has some, by stack and name."""
+def vulnerable_releases(before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None) -> tuple[str, ...]:
+    """A sentence for every endpoint that gets vulnerabilities which it did not have, by stack and name."""
     from tritonstack.catalogue import load_catalogue  # noqa: PLC0415 - its data files, rarely needed
 
     known, had, found = load_catalogue().vulnerabilities, dict(_releases(before)), []
     for (stack, endpoint), release in _releases(after):
         then = had.get((stack, endpoint))
-        all_now = known(release)
-        if not all_now:
-            continue
         earlier = set() if then is None else {each.id for each in known(then)}
-        added = [each for each in all_now if each.id not in earlier]
+        added = [each for each in known(release) if each.id not in earlier]
+        if not added:
+            continue
+        runs = f"runs release {release} instead of {then}: {len(added)} more known vulnerabilities"
         if then is None:
-            runs = f"is new on release {release}, which has {len(all_now)} known vulnerabilities"
-        elif added:
-            runs = f"runs release {release} instead of {then}: {len(added)} more known vulnerabilities"
-        elif then == release:
-            runs = f"stays on release {release}, which has {len(all_now)} known vulnerabilities"
-        else:
-            runs = f"runs release {release} instead of {then}, with {len(all_now)} known vulnerabilities"
-        worst = (added or all_now)[0]
-        score = "" if worst.score is None else f"CVSS {worst.score}, "
-        sentence = f"{stack}: {endpoint} {runs}, the gravest {worst.id} ({score}fixed in {worst.fixed_in})"
-        found.append(VulnerableRelease(added=len(added), sentence=sentence))
+            runs = f"is new on release {release}, which has {len(added)} known vulnerabilities"
+        score = "" if added[0].score is None else f"CVSS {added[0].score}, "
+        found.append(f"{stack}: {endpoint} {runs}, the gravest {added[0].id} ({score}fixed in {added[0].fixed_in})")
     return tuple(found)
 
 

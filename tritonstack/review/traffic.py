@@ -72,8 +72,7 @@ class Fleet:
     logical_id: str  # of the AWS::SageMaker::Endpoint
     endpoint: str  # its SageMaker name; its logical id where the name is generated
     region: str | None  # of the stack
-    # the variants, shadow ones included; none where its configuration lies in another stack
-    variants: tuple[Variant, ...]
+    variants: tuple[Variant, ...]  # none where its configuration lies in another stack
 
 
 def fleets_of(environment: EnvironmentSnapshot | None) -> tuple[Fleet, ...]:
@@ -84,16 +83,13 @@ def fleets_of(environment: EnvironmentSnapshot | None) -> tuple[Fleet, ...]:
     for _, stack in sorted(stacks.items()):
         for endpoint in stack.of_type(ENDPOINT):
             config = config_of(endpoint, stack)
-            given = (
-                [] if config is None else [*_variants(config), *config.properties.get("ShadowProductionVariants", [])]
-            )
             found.append(
                 Fleet(
                     stack=stack.name,
                     logical_id=endpoint.logical_id,
                     endpoint=endpoint_name(endpoint),
                     region=stack.region,
-                    variants=tuple(_variant(each, endpoint, stack, targets) for each in given),
+                    variants=tuple(_variant(each, endpoint, stack, targets) for each in _variants(config)),
                 )
             )
     return tuple(found)
@@ -113,11 +109,8 @@ def _variant(
     scaled = f"endpoint/{endpoint_name(endpoint)}/variant/{name}"
     own = [each for each in targets if _scales(each[0], endpoint) == scaled]
     target = next((each for each in own if each[1] is stack), own[0] if own else None)
-    managed = given.get("ManagedInstanceScaling", {})
     if target is not None:
         minimum, maximum = _limits(*target)
-    elif isinstance(managed, dict) and managed.get("Status") == "ENABLED":
-        minimum, maximum = (_count(managed.get(f"{each}InstanceCount"), stack) for each in ("Min", "Max"))
     else:
         count = given.get("InitialInstanceCount")
         # A custom resource returns the live count; with no endpoint there is none, and it returns the initial one.
@@ -133,10 +126,6 @@ def _variant(
 
 
 def _without_type(name: str, given: Mapping[str, Any], stack: StackSnapshot) -> str:
-    if "ServerlessConfig" in given:
-        return f"{name} is serverless, which costs by use"
-    if "InstancePools" in given:
-        return f"{name} takes one of several instance types"
     kind = given.get("InstanceType")
     if kind is None:
         return f"{name} names no instance type"

@@ -6,12 +6,10 @@ notice message). A step shows ten of each level, so what matters most comes firs
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.review.change import Effect
 from tritonstack.review.document import EnvironmentEntry, ReviewDocument
 from tritonstack.review.report import Level
 from tritonstack.review.snapshot import PIPELINE
@@ -38,15 +36,6 @@ CONSTRUCTS = (
 """What templates are made from, beside the settings."""
 MOST = 10
 """Annotations of one level that a step shows."""
-_STACKS = {
-    "artifacts": "artifacts",
-    "builds": "builds",
-    "network": "network",
-    "dashboard": "observability",
-    "alarms": "observability",
-}
-"""Section of an environment file → the stack that it makes; any other section is of all of them."""
-
 Places = Mapping[str, tuple[tuple[int, int], ...]]
 """File → first and last line of each changed place."""
 
@@ -92,7 +81,7 @@ def annotations_of(
     places = changed_lines(document.base.commit, repository=project)
     changing = [each for each in document.environments if each.effect is not None]
     found = [
-        *(one for each in changing for one in _settings(each, places, project)),
+        *(one for each in changing for one in _settings(each, places)),
         *_pipeline(changing, places),
         *_models(changing, places, folders or {}),
         *_code(changing, places),
@@ -129,45 +118,18 @@ def _at(file: str, place: tuple[int, int], level: Level, title: str, message: st
     )
 
 
-def _settings(environment: EnvironmentEntry, places: Places, project: Path) -> Iterator[Annotation]:
+def _settings(environment: EnvironmentEntry, places: Places) -> Iterator[Annotation]:
     """Next to the changed lines of an environment file."""
     file = f"{SETTINGS}/{environment.name}.yaml"
-    lines: dict[str, int] = {}
     for place in places.get(file, ()):
-        stacks = {stack for line in range(place[0], place[1] + 1) for stack in _stacks_of(project / file, line)}
-        named = sorted(stacks & {each.name for each in environment.stacks})
-        message = _of_stacks(environment, named) if named else _verdict(environment)
-        first = lines.setdefault(message, place[0])
-        message = message if first == place[0] else f"Part of the message beside line {first}."
-        yield _at(file, place, environment.level, environment.name, message)
-
-
-def _stacks_of(file: Path, line: int) -> Iterator[str]:
-    """The stacks that a line of an environment file makes; none where it is of all of them."""
-    from tritonstack.config.yaml_loader import read_yaml  # noqa: PLC0415 - only where a file of settings changed
-
-    document = read_yaml(file)
-    locations = [location for location, at in document.lines.items() if location and at <= line]
-    if not locations:
-        return
-    # The value that begins last at or before the line; of several on one line the innermost.
-    location = max(locations, key=lambda each: (document.lines[each], len(each)))
-    if location[0] == "endpoints" and len(location) > 1:
-        endpoint = document.value["endpoints"][location[1]]
-        if isinstance(endpoint, dict):
-            yield f"serving-{endpoint.get('name')}"
-    elif location[0] in _STACKS:
-        yield _STACKS[str(location[0])]
+        yield _at(file, place, environment.level, environment.name, _verdict(environment))
 
 
 def _pipeline(changing: Sequence[EnvironmentEntry], places: Places) -> Iterator[Annotation]:
     """Next to the first changed line of the pipeline's settings."""
     moved = [each for each in changing if each.name == PIPELINE or any(one.name == ACCESS for one in each.stacks)]
     if moved and PIPELINE_SETTINGS in places:
-        lines = (
-            f"{each.name}: {_verdict(each) if each.name == PIPELINE else _of_stacks(each, [ACCESS])}" for each in moved
-        )
-        yield _at(PIPELINE_SETTINGS, places[PIPELINE_SETTINGS][0], _closest(moved), "pipeline", "\n".join(lines))
+        yield _at(PIPELINE_SETTINGS, places[PIPELINE_SETTINGS][0], _closest(moved), "pipeline", _verdicts(moved))
 
 
 def _models(changing: Sequence[EnvironmentEntry], places: Places, folders: Mapping[str, str]) -> Iterator[Annotation]:
@@ -200,30 +162,18 @@ def _code(changing: Sequence[EnvironmentEntry], places: Places) -> Iterator[Anno
 def _constructs(changing: Sequence[EnvironmentEntry], places: Places) -> Iterator[Annotation]:
     """Next to the first changed line of each file that templates are made from: the verdict of every environment."""
     moved = [each for each in changing if each.resources]
-    message = "\n".join(f"{each.name}: {_verdict(each)}" for each in moved)
     for name, lines in places.items() if moved else ():
         if name.startswith(CONSTRUCTS):
-            text = f"This change as a whole:\n{message}"
+            text = f"This change as a whole:\n{_verdicts(moved)}"
             yield _at(name, lines[0], _closest(moved), "templates change", text)
-
-
-def _of_stacks(environment: EnvironmentEntry, stacks: Sequence[str]) -> str:
-    """What happens in some stacks of an environment."""
-    effects = Counter(each.effect for each in environment.resources if each.stack in stacks)
-    counts = ", ".join(f"{effects[effect]} {effect.value}" for effect in Effect if effects[effect])
-    sentences = [f"{', '.join(stacks)}: {counts}."] if counts else []
-    sentences += [sentence for each in environment.traffic if each.stack in stacks for sentence in each.sentences]
-    wider = sum(each.kind == "wider" for each in environment.permissions if each.stack in stacks)
-    if wider:
-        sentences.append(f"Permissions that widen: {wider}.")
-    sentences += [f"{each.name} {each.sentence}." for each in environment.openings if each.stack in stacks]
-    if any(each.minimum_before != each.minimum_after for each in environment.costs):
-        sentences.append(f"Cost {environment.cost.sentences[0]}.")
-    return " ".join(sentences) or _verdict(environment)
 
 
 def _verdict(environment: EnvironmentEntry) -> str:
     return "; ".join(each.text for each in environment.verdict)
+
+
+def _verdicts(environments: Sequence[EnvironmentEntry]) -> str:
+    return "\n".join(f"{each.name}: {_verdict(each)}" for each in environments)
 
 
 def _closest(environments: Sequence[EnvironmentEntry]) -> Level:

@@ -1,4 +1,4 @@
-"""The report as Markdown for a pull request: cut where GitHub would reject it, with a sentence on what is left out."""
+"""The report as Markdown for a pull request: cut where GitHub would reject it, with where all of it is."""
 
 from __future__ import annotations
 
@@ -32,19 +32,8 @@ WHOLE = "in the HTML page and the JSON of the same run"
 SHORT = 8
 """Lines: a longer difference is folded."""
 SIGNS = {Level.NOTHING: "⚪", Level.PLAIN: "🔵", Level.LOOK: "🟡", Level.CLOSE: "🔴"}
-# Cut first where the report is too long: what hurts least.
-_RANKS = (
-    Effect.TEMPLATE_ONLY,
-    Effect.NEW,
-    Effect.MAY_CHANGE,
-    Effect.CHANGED,
-    Effect.RENAMED,
-    Effect.RETAINED,
-    Effect.REMOVED,
-    Effect.MAY_BE_REPLACED,
-    Effect.REPLACED,
-    Effect.REFUSED,
-)
+_RANKS = tuple(reversed(Effect))
+"""Cut first where the report is too long: what hurts least."""
 _LAST = len(_RANKS)
 # An ARN, an action, a pattern or a reference, not a word.
 _NAME = re.compile(r"[*_\[]|\$\{|\w:+[\w*/]")
@@ -56,7 +45,6 @@ class Block:
 
     text: str  # all of it
     short: str | None = None  # takes its place where the report is too long; None: it stays whole
-    about: str = ""  # what is then left out
     rank: int = _LAST  # the lowest is cut first
 
 
@@ -87,7 +75,6 @@ def _head(document: ReviewDocument) -> Iterator[Block]:
         yield Block(
             text="\n".join([title, "", *(line for word in match_groups(document) for line in _rejected(word)), ""]),
             short=f"{title}\n\n{words}\n",
-            about="what each word of the policy matches",
             rank=_LAST - 1,
         )
 
@@ -105,8 +92,7 @@ def _rejected(word: MatchGroup) -> Iterator[str]:
 def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
     if environment.effect is None:
         return
-    name = environment.name
-    yield Block(text=f"## {code(name)}\n")
+    yield Block(text=f"## {code(environment.name)}\n")
     traffic = [f"- {code(each.endpoint)}: {text(' '.join(each.sentences))}" for each in shown_traffic(environment)]
     if traffic:
         yield Block(text="\n".join(["### Traffic", "", *traffic, ""]))
@@ -118,7 +104,6 @@ def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
         yield Block(
             text=f"### {title}\n\n{table}{listed}\n",
             short=f"### {title}: {len(lines)}\n",
-            about=f"{title.lower()} of {name}",
             rank=_LAST - 1,
         )
     for effect, resources in groupby(environment.resources, key=lambda each: each.effect):
@@ -130,7 +115,6 @@ def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
             yield Block(
                 text=head + _properties(each.properties),
                 short=head,
-                about=f"properties of {name}/{each.stack}/{each.path}",
                 rank=_RANKS.index(effect),
             )
     beside = [line for stack in environment.stacks for line in _stack(stack)]
@@ -138,7 +122,6 @@ def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
         yield Block(
             text="\n".join(["### Beside the resources", "", *beside, ""]),
             short="### Beside the resources: left out here\n",
-            about=f"code, documents and outputs of {name}",
             rank=0,
         )
     findings = [f"- {text(each)}" for each in finding_words(environment)]
@@ -146,7 +129,6 @@ def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
         yield Block(
             text="\n".join(["### Policy findings", "", *findings, ""]),
             short=f"### Policy findings: {len(findings)} change\n",
-            about=f"policy findings of {name}",
             rank=_LAST - 1,
         )
 
@@ -221,32 +203,19 @@ def _units(value: str) -> int:
 def _cut(blocks: list[Block], whole: str) -> str:
     texts = [each.text.rstrip("\n") + "\n" for each in blocks]
     size = sum(_units(each) + 1 for each in texts) - 1
-    cut: list[str] = []
-
-    def end() -> str:
-        if not cut:
-            return ""
-        named = sorted({each for each in cut if each})
-        listed = ", ".join(map(text, named[:5])) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
-        rest = "" if all(cut) else ", and the last parts of it"
-        return f"\n**Cut, for a comment takes {LIMIT:,} characters.** Left out: {listed}{rest}. All of it is {whole}.\n"
-
-    def too_long() -> bool:
-        return size > LIMIT or size + _units(end()) > LIMIT
-
+    if size <= LIMIT:
+        return "\n".join(texts)
+    end = f"\n**Cut, for a comment takes {LIMIT:,} characters.** All of it is {whole}.\n"
+    size += _units(end)
     order = [number for number, each in enumerate(blocks) if each.short is not None]
     for number in sorted(order, key=lambda number: (blocks[number].rank, -number)):
-        if not too_long():
+        if size <= LIMIT:
             break
         short = (blocks[number].short or "").rstrip("\n") + "\n"
         size += _units(short) - _units(texts[number])
         texts[number] = short
-        cut.append(blocks[number].about)
-    while len(texts) > 1 and too_long():
+    while len(texts) > 1 and size > LIMIT:
         size -= _units(texts.pop()) + 1
-        cut.append("")
-    return (
-        f"{MARKER}\nThe report is too long for here. All of it is {whole}.\n"
-        if too_long()
-        else "\n".join(texts) + end()
-    )
+    if size > LIMIT:
+        return f"{MARKER}\nThe report is too long for here. All of it is {whole}.\n"
+    return "\n".join(texts) + end

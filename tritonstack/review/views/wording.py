@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
-from os.path import commonprefix
 from typing import Literal
 
 from tritonstack.review.cost import HOURS_A_MONTH
@@ -78,7 +76,6 @@ def shown_traffic(environment: EnvironmentEntry) -> list[TrafficEntry]:
 def part_lists(environment: EnvironmentEntry) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Title and lines of every part that is a list of sentences and is not empty."""
     stacks = (f"{stack.stack_name}: {each}" for stack in environment.stacks for each in stack.sentences)
-    archives = (" ".join(each.sentences) for each in environment.archives)
     parts = {
         "Stacks as a whole": stacks,
         "Permissions that widen": _permissions(environment, "wider"),
@@ -87,7 +84,7 @@ def part_lists(environment: EnvironmentEntry) -> Iterator[tuple[str, tuple[str, 
         "What opens": _openings(environment, "opened"),
         "What is open otherwise": _openings(environment, "other"),
         "What closes": _openings(environment, "closed"),
-        "Models": (*(each.sentence for each in environment.models), *archives),
+        "Models": (each.sentence for each in environment.models),
         "Engines": (each.sentence for each in environment.engines),
         COST: _cost(environment),
     }
@@ -110,8 +107,7 @@ def _openings(environment: EnvironmentEntry, kind: str) -> Iterator[str]:
 
 def _cost(environment: EnvironmentEntry) -> Iterator[str]:
     """Sentences next to the table of ``cost_rows``, which has the amounts."""
-    for each in environment.costs:
-        yield from (sentence for sentence in each.sentences if not sentence.startswith(str(each.endpoint)))
+    yield from environment.cost_notes
     yield from cost_notes(environment.cost_table)
 
 
@@ -179,51 +175,28 @@ def finding_words(environment: EnvironmentEntry) -> tuple[str, ...]:
 # Lines of a difference.
 AROUND = 2
 """Unchanged lines that are shown around a difference."""
-_WORD = string.ascii_letters + string.digits
 
 
 @dataclass(frozen=True)
 class DiffLine:
     """A line of a difference."""
 
-    # ``+`` new, ``-`` removed, `` `` unchanged, ``…`` unchanged lines that are left out here
-    sign: Literal["+", "-", " ", "…"]
-    head: str = ""  # what the line shares with the one that it replaces
-    changed: str = ""  # what differs; the whole line where it replaces none
-    tail: str = ""  # what it shares again
-
-    @property
-    def text(self) -> str:
-        """The whole line."""
-        return self.head + self.changed + self.tail
+    sign: Literal["+", "-", " ", "…"]  # new, removed, unchanged; ``…``: unchanged lines that are left out here
+    text: str
 
 
 def diff_lines(before: str | None, after: str | None) -> list[DiffLine]:
     """The lines of a difference; None is no text at all."""
     old = [] if before is None else before.split("\n")
     new = [] if after is None else after.split("\n")
-    if len(old) == len(new) == 1:
-        return list(_pair(old[0], new[0]))
     lines: list[DiffLine] = []
     for kind, first, last, start, end in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
         if kind == "equal":
             lines += _same(old[first:last], at_start=first == 0, at_end=last == len(old))
         else:
-            lines += [DiffLine("-", changed=line) for line in old[first:last]]
-            lines += [DiffLine("+", changed=line) for line in new[start:end]]
+            lines += [DiffLine("-", line) for line in old[first:last]]
+            lines += [DiffLine("+", line) for line in new[start:end]]
     return lines
-
-
-def _pair(before: str, after: str) -> Iterator[DiffLine]:
-    """One line in the place of another, with what they share at both ends, by whole words."""
-    head = commonprefix([before, after])  # noqa: RUF071 - text, no paths
-    rest = min(len(before), len(after)) - len(head)
-    tail = commonprefix([before[::-1], after[::-1]])[:rest][::-1]  # noqa: RUF071
-    head, tail = head.rstrip(_WORD), tail.lstrip(_WORD)
-    if len(head) + len(tail) < max(len(before), len(after)) // 3:
-        head = tail = ""
-    yield DiffLine("-", head, before[len(head) : len(before) - len(tail)], tail)
-    yield DiffLine("+", head, after[len(head) : len(after) - len(tail)], tail)
 
 
 def _same(lines: list[str], *, at_start: bool, at_end: bool) -> list[DiffLine]:
