@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 from tritonstack.cli.schema import command, schema_names, schema_text
-from tritonstack.errors import WorkFailedError
 
 COMMITTED = Path(__file__).parents[2] / "schemas"
 
@@ -33,15 +32,3 @@ def test_schemas_are_written_whole_and_a_second_run_changes_nothing(tmp_path: Pa
     )
     second = runner.invoke(command, ["--folder", str(tmp_path / "new")], catch_exceptions=False)
     assert second.output.count(": unchanged") == len(schema_names())
-
-
-def test_check_fails_for_stale_and_missing_schemas_and_writes_nothing(tmp_path: Path) -> None:
-    stale = tmp_path / "environment.schema.json"
-    stale.write_text("{}", encoding="utf-8")
-    result = CliRunner().invoke(command, ["--check", "--folder", str(tmp_path)])
-    assert isinstance(result.exception, WorkFailedError)
-    assert result.exception.exit_code == 1
-    assert "environment.schema.json" in str(result.exception)
-    assert "recipe.schema.json" in str(result.exception)
-    assert [path.name for path in tmp_path.iterdir()] == ["environment.schema.json"]
-    assert stale.read_text(encoding="utf-8") == "{}"

@@ -12,7 +12,7 @@ from tritonstack.cli.session import local_option, session_of
 from tritonstack.config import load_environment
 from tritonstack.config.pipeline import LoadedPipeline, load_pipeline
 from tritonstack.outputs.reading import document_of, read_outputs
-from tritonstack.outputs.views import table, variables
+from tritonstack.outputs.views import table
 from tritonstack.paths import environment_file, project_folder, write_text
 from tritonstack.pipeline.bootstrap import accounts_of
 from tritonstack.pipeline.builds import PipelineNames
@@ -60,32 +60,20 @@ def loaded_pipeline(file: str) -> LoadedPipeline:
 @click.command("outputs")
 @click.argument("environment")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, as schemas/outputs.schema.json.")
-@click.option("--env", "as_variables", is_flag=True, help="Print lines NAME=value, for a shell or $GITHUB_ENV.")
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write this file instead: JSON, unless --env.",
-)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the JSON to this file instead.")
 @local_option
-def outputs_command(*, environment: str, as_json: bool, as_variables: bool, output: Path | None, local: bool) -> None:
+def outputs_command(*, environment: str, as_json: bool, output: Path | None, local: bool) -> None:
     """Print what other pipelines need of ENVIRONMENT: endpoints, bucket, key, roles, release records, alarms.
 
     Reads the SSM parameters of the deployed stacks and the current release records; the environment's file only states
     which must exist. The JSON document is a fixed contract (docs/outputs.md).
     """
-    if as_json and as_variables:
-        raise click.UsageError("--json and --env: give one of the two")
     settings = load_environment(environment_file(environment))
     document = document_of(read_outputs(session_of(settings, local=local), settings), environment=environment)
-    if as_variables:
-        text = variables(document)
-    elif as_json or output is not None:
-        text = document.text()
+    if output is not None:
+        write_text(output, document.text())
+        click.echo(f"{output}: written")
+    elif as_json:
+        click.echo(document.text(), nl=False)
     else:
         Console(highlight=False).print(table(document))
-        return
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_text(output, text)
-        click.echo(f"{output}: written")

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 from pydantic import BaseModel
 
-from tritonstack.errors import WorkFailedError
 from tritonstack.extensions import extensions
 from tritonstack.paths import write_text
 
@@ -49,7 +48,6 @@ def schema_names() -> list[str]:
 
 
 @click.command("schema")
-@click.option("--check", is_flag=True, help="Write nothing; exit code 1 where a committed schema is not current.")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
@@ -57,17 +55,11 @@ def schema_names() -> list[str]:
     show_default=True,
     help="Folder of the schemas.",
 )
-def command(*, check: bool, folder: Path) -> None:
+def command(*, folder: Path) -> None:
     """Write the JSON Schemas of environments, recipes and reports."""
-    stale = []
     for name in schema_names():
         path, text = folder / f"{name}.schema.json", schema_text(name)
         current = path.is_file() and path.read_text(encoding="utf-8") == text
-        if check:
-            stale += [] if current else [str(path)]
-            continue
         if not current:
             write_text(path, text)
         click.echo(f"{path}: {'unchanged' if current else 'written'}")
-    if stale:
-        raise WorkFailedError(f"not current: {', '.join(stale)}\n  do: run `tritonstack schema` and commit the result")

@@ -60,12 +60,9 @@ class BuildsFields(TypedDict):
     log_group: Annotated[str, Field(description="Log group of the builds.")]
 
 
-class ServingFields(TypedDict):
-    """The stack of one endpoint."""
+class FleetFields(TypedDict):
+    """One endpoint, in its stack's parameter and in the document."""
 
-    endpoint: Annotated[str, Field(description="The endpoint's name in the environment.")]
-    endpoint_name: Annotated[str, Field(description="Its name at SageMaker: EndpointName of InvokeEndpoint.")]
-    endpoint_arn: Annotated[str, Field(description="Its ARN.")]
     variant: Annotated[str, Field(description="Its production variant.")]
     instance_type: Annotated[str, Field(description="What it runs on.")]
     mode: Annotated[
@@ -76,27 +73,44 @@ class ServingFields(TypedDict):
     platform: Annotated[str, Field(description="What its archives are for: release and GPU.")]
     bucket: Annotated[str, Field(description="Bucket of its archives.")]
     archive_prefix: Annotated[str, Field(description="Where in the bucket its archives lie, with a trailing slash.")]
-    manifest_prefix: Annotated[str, Field(description="Where in the bucket their manifests lie.")]
+    manifest_prefix: Annotated[
+        str, Field(description="Where in the bucket their manifests lie, with a trailing slash.")
+    ]
     model_data_url: Annotated[str, Field(description="ModelDataUrl: a prefix in multi-model mode, else one archive.")]
     execution_role_arn: Annotated[str, Field(description="Role of its containers.")]
     log_group: Annotated[str, Field(description="Log group of its containers.")]
     release_records: Annotated[str, Field(description="SSM path of its release records, with a trailing slash.")]
+
+
+class ServingFields(FleetFields):
+    """The stack of one endpoint."""
+
+    endpoint: Annotated[str, Field(description="The endpoint's name in the environment.")]
+    endpoint_name: Annotated[str, Field(description="Its name at SageMaker: EndpointName of InvokeEndpoint.")]
+    endpoint_arn: Annotated[str, Field(description="Its ARN.")]
     builds_on_deploy: Annotated[bool, Field(description="Whether a deployment waits for builds of the builds stack.")]
 
 
-class ObservabilityFields(TypedDict):
-    """The observability stack."""
+class WatchFields(TypedDict):
+    """Dashboard and alarms of an environment, in the stack's parameter and in the document."""
 
     dashboard: Annotated[str | None, Field(description="CloudWatch dashboard; null where it has none.")]
     alarm_topic_arn: Annotated[str | None, Field(description="SNS topic of its alarms; null where it has none.")]
     composite_alarms: Annotated[
         dict[str, str] | None, Field(description="Severity → composite alarm; null where there are no alarms.")
     ]
-    endpoint_alarms: Annotated[
-        dict[str, list[str]] | None,
-        Field(description="Endpoint → its alarms; null without alarms, or where a parameter cannot hold their names."),
+    build_alarms: Annotated[
+        list[str] | None,
+        Field(description="Alarms of builds; null without alarms, or where a parameter cannot hold their names."),
     ]
-    build_alarms: Annotated[list[str] | None, Field(description="Alarms of builds; null as endpoint_alarms.")]
+
+
+class ObservabilityFields(WatchFields):
+    """The observability stack."""
+
+    endpoint_alarms: Annotated[
+        dict[str, list[str]] | None, Field(description="Endpoint → its alarms; null as build_alarms.")
+    ]
 
 
 class ArtifactsOutputs(StackOutputs, ArtifactsFields):
@@ -153,90 +167,57 @@ PARAMETER: TypeAdapter[Any] = TypeAdapter(AnyOutputs)
 """Reads and checks the value of a parameter."""
 
 
-# Every field is always there. What does not exist is null, and ``absent`` says why, by JSON Pointer (RFC 6901).
-
-
+# The document. Every field is always there. What does not exist is null, and ``absent`` says why, by JSON Pointer
+# (RFC 6901).
 SCHEMA_ID = f"urn:tritonstack:outputs:{CONTRACT}"
 """The schema's ``$id``; it has the contract's version, and stays through minor ones."""
 
 
-class _Part(BaseModel):
-    # A later minor version adds fields: a reader of this one passes over them.
-    model_config = ConfigDict(extra="ignore", frozen=True)
+class _OfStack(TypedDict):
+    stack: Annotated[str, Field(description="The stack's name in CloudFormation.")]
+    parameter: Annotated[str, Field(description="The SSM parameter that holds what the stack tells.")]
 
 
-class _OfStack(_Part):
-    stack: str = Field(description="The stack's name in CloudFormation.")
-    parameter: str = Field(description="The SSM parameter that holds what the stack tells.")
-
-
-class Artifacts(_OfStack):
+class Artifacts(_OfStack, ArtifactsFields):
     """Where archives lie."""
 
-    bucket: str = Field(description="Bucket of the archives.")
-    key_arn: str = Field(description="KMS key that they are under.")
 
-
-class Network(_OfStack):
+class Network(_OfStack, NetworkFields):
     """What containers and builds run in."""
 
-    vpc_id: str = Field(description="The VPC.")
-    subnets: dict[str, str] = Field(description="Zone → private subnet.")
-    security_groups: list[str] = Field(description="Of the containers.")
 
-
-class Builds(_OfStack):
+class Builds(_OfStack, BuildsFields):
     """What a deployment builds with."""
 
-    project: str = Field(description="CodeBuild project that builds archives.")
-    engine_project: str | None = Field(description="CodeBuild project of the GPU machine.")
-    processing_role_arn: str | None = Field(description="Role of the processing jobs that build engines.")
-    function_arn: str = Field(description="Function that starts builds.")
-    log_group: str = Field(description="Log group of the builds.")
 
-
-class Observability(_OfStack):
+class Observability(_OfStack, WatchFields):
     """What watches the environment; the alarms of an endpoint are told with it."""
 
-    dashboard: str | None = Field(description="CloudWatch dashboard.")
-    alarm_topic_arn: str | None = Field(description="SNS topic that tells of alarms.")
-    composite_alarms: dict[str, str] | None = Field(description="Severity → the composite alarm that tells the topic.")
-    build_alarms: list[str] | None = Field(description="Alarms of builds.")
 
-
-class ReleaseRecord(_Part):
+class ReleaseRecord(TypedDict):
     """A model's current release."""
 
-    parameter: str = Field(description="The SSM parameter: its value is the digest, and moves with a release.")
-    digest: str = Field(description="What it held when this was written: 16 hexadecimal digits.")
-    archive: str = Field(description="The archive's name: TargetModel in multi-model mode.")
+    parameter: Annotated[str, Field(description="The SSM parameter: its value is the digest, which a release moves.")]
+    digest: Annotated[str, Field(description="What it held when this was written: 16 hexadecimal digits.")]
+    archive: Annotated[str, Field(description="The archive's name: TargetModel in multi-model mode.")]
 
 
-class Endpoint(_OfStack):
+class _Named(_OfStack):
+    name: Annotated[str, Field(description="Its name at SageMaker: EndpointName of InvokeEndpoint.")]
+    arn: Annotated[str, Field(description="Its ARN.")]
+
+
+class Endpoint(_Named, FleetFields):
     """One endpoint."""
 
-    name: str = Field(description="Its name at SageMaker: EndpointName of InvokeEndpoint.")
-    arn: str = Field(description="Its ARN.")
-    variant: str = Field(description="Its production variant.")
-    instance_type: str = Field(description="What it runs on.")
-    mode: Literal["multi-model", "single-model"] = Field(description="With multi-model a call names a TargetModel.")
-    release: str = Field(description="Triton release.")
-    gpu: str = Field(description="GPU, in lower case.")
-    platform: str = Field(description="What its archives are for: release and GPU.")
-    bucket: str = Field(description="Bucket of its archives.")
-    archive_prefix: str = Field(description="Where in the bucket its archives lie, with a trailing slash.")
-    manifest_prefix: str = Field(description="Where in the bucket their manifests lie, with a trailing slash.")
-    model_data_url: str = Field(description="ModelDataUrl: a prefix in multi-model mode, else one archive.")
-    execution_role_arn: str = Field(description="Role of its containers.")
-    log_group: str = Field(description="Log group of its containers.")
-    release_records: str = Field(description="SSM path of its release records, with a trailing slash.")
-    releases: dict[str, ReleaseRecord] = Field(description="Model → its current release.")
-    alarms: list[str] | None = Field(description="Its CloudWatch alarms.")
+    releases: Annotated[dict[str, ReleaseRecord], Field(description="Model → its current release.")]
+    alarms: Annotated[list[str] | None, Field(description="Its CloudWatch alarms.")]
 
 
-class OutputsDocument(_Part):
+class OutputsDocument(BaseModel):
     """An environment as it is deployed, for other pipelines."""
 
+    # A later minor version adds fields: a reader of this one passes over them.
     model_config = ConfigDict(extra="ignore", frozen=True, json_schema_extra={"$id": SCHEMA_ID})
 
     contract: Literal[1] = Field(description="The contract's version.")

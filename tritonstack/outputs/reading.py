@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from tritonstack.aws_session import Session, code_of
 from tritonstack.config import Environment
@@ -213,7 +213,7 @@ def document_of(deployed: DeployedOutputs, *, environment: str) -> OutputsDocume
     """The document of an environment whose artifacts stack is deployed; every null of it has its reason."""
     stacks = deployed.stacks
     artifacts, watch = stacks["artifacts"], stacks.get("observability")
-    parts: dict[str, type[BaseModel]] = {"network": Network, "builds": Builds, "observability": Observability}
+    parts = {"network": Network, "builds": Builds, "observability": Observability}
     values: dict[str, Any] = {
         "contract": CONTRACT,
         "minor": MINOR,
@@ -263,8 +263,8 @@ def _endpoint(outputs: Mapping[str, Any], *, releases: Mapping[str, str], alarms
     return _part(Endpoint, values, stack=f"serving-{outputs['endpoint']}")
 
 
-def _part(model: type[BaseModel], outputs: Mapping[str, Any], *, stack: str | None = None) -> dict[str, Any]:
+def _part(part: type[Any], outputs: Mapping[str, Any], *, stack: str | None = None) -> dict[str, Any]:
     """The fields of a part of the document, from a stack's outputs."""
     parameter = outputs_parameter(environment=outputs["environment"], stack=stack or outputs["kind"])
     values = {**outputs, "parameter": parameter}
-    return {name: values[name] for name in model.model_fields}
+    return {name: values[name] for name in part.__annotations__}

@@ -1,19 +1,14 @@
-"""The document as variables of a shell, and as a table for people."""
+"""The document as a table for people."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tritonstack.errors import InputError, Problem
 from tritonstack.outputs.contract import OutputsDocument
-
-PREFIX = "TRITONSTACK"
-_NEEDS_NO_QUOTES = re.compile(r"[A-Za-z0-9_./:=@%+,-]*")
 
 
 def fields(document: OutputsDocument) -> Iterator[tuple[tuple[str, ...], str | None]]:
@@ -29,34 +24,6 @@ def _fields(value: Any, at: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], 
         yield at, ",".join(map(str, value))
     else:
         yield at, None if value is None else str(value)
-
-
-def variables(document: OutputsDocument) -> str:
-    """Lines ``TRITONSTACK_ENDPOINTS__DIGITS__NAME=…``, as a shell, ``docker --env-file`` and ``$GITHUB_ENV`` read them.
-
-    Two underscores stand between the parts of a path, one stands for a hyphen. What is null is empty.
-
-    Raises:
-        InputError: two fields would have one name, or a value would need quotes, which not all of these readers know.
-    """
-    lines: dict[str, str] = {}
-    problems: list[Problem] = []
-    for path, value in fields(document):
-        name = f"{PREFIX}_{'__'.join(path)}".replace("-", "_").upper()
-        place = ".".join(path)
-        if name in lines:
-            problems.append(
-                Problem(
-                    field=place, found=f"a second value for {name}", allowed="one field a variable", advice="--json"
-                )
-            )
-        if not _NEEDS_NO_QUOTES.fullmatch(value or ""):
-            allowed = "letters, digits and _./:=@%+,-"
-            problems.append(Problem(field=place, found=repr(value), allowed=allowed, advice="--json"))
-        lines[name] = value or ""
-    if problems:
-        raise InputError(problems)
-    return "".join(f"{name}={value}\n" for name, value in lines.items())
 
 
 def table(document: OutputsDocument) -> Table:
