@@ -115,7 +115,7 @@ def main() -> int:
         through = Target(
             name="the proxy",
             connect=lambda: connect_loopback(port),
-            request=http_request(f"/v2/models/{MODEL}/infer", body, {"Content-Type": "application/json"}),
+            request=http_request(f"/v2/models/{ENDPOINT}/{MODEL}/infer", body, {"Content-Type": "application/json"}),
             right=functools.partial(has_label, label=label),
         )
         direct = Direct(aws, body=body, label=label)
@@ -149,7 +149,7 @@ def figures(rounds: list[Round]) -> list[Figure]:
 @contextmanager
 def running_proxy() -> Iterator[int]:
     """``tritonstack proxy`` as a process of its own; gives its port. Raises WorkFailedError."""
-    command = [sys.executable, "-m", "tritonstack", "proxy", ENVIRONMENT, "--endpoint", ENDPOINT, "--port", "0"]
+    command = [sys.executable, "-m", "tritonstack", "proxy", ENVIRONMENT, "--port", "0"]
     variables = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, cwd=REPOSITORY, env=variables, stdout=subprocess.PIPE, text=True) as process:
         try:

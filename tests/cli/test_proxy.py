@@ -76,12 +76,6 @@ def test_it_says_where_it_listens_and_ends_cleanly_when_interrupted(
     assert second.endswith("/v2/models/digits/both"), "the first name alone would be ambiguous"
 
 
-def test_one_endpoint_s_models_are_counted_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    result, _ = served(monkeypatch, "--endpoint", "other", "--concurrency", "2")
-    assert ": 1 model of other. Ctrl-C" in result.stdout
-    assert result.stdout.splitlines()[1].endswith("/v2/models/both")
-
-
 def test_a_caller_who_may_not_list_is_told_how_models_are_reached(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,12 +84,6 @@ def test_a_caller_who_may_not_list_is_told_how_models_are_reached(
     assert (result.exit_code, status) == (0, 200)
     assert "Models are reached by endpoint/model" in result.stderr
     assert "/v2/models/<endpoint>/<model>" in result.stdout
-
-
-def test_an_endpoint_that_is_none_is_refused_with_those_that_are(world: World) -> None:
-    problem = problem_of(run("--endpoint", "digit"))
-    assert (problem.field, problem.found) == ("--endpoint", "'digit'")
-    assert problem.allowed.endswith("digits, lone, other")
 
 
 def test_an_environment_without_records_is_refused(world: World) -> None:

@@ -77,7 +77,7 @@ def run_python(client: ModelClient, *, folder: Path, page: Path = PAGE) -> dict[
         assert environment == client.environment, f"the page is about environment {environment}"
         return client
 
-    parts = make_parts(environment=client.environment, session=client._session, concurrency=4, archives=None)
+    parts = make_parts(environment=client.environment, session=client._session, concurrency=4)
     with (
         contextlib.chdir(folder),
         mock.patch("tritonstack.client.ModelClient", made),

@@ -40,14 +40,14 @@ def read(path: Path, model: TensorTable | None, name: str | None = None) -> dict
     return read_inputs([InputFile(path=path, input=name)], model)
 
 
-def read_json(value: Any, model: TensorTable | None, name: str | None = None) -> dict[str, Array]:
-    return inputs_from_json(json.dumps(value).encode(), file="f.json", named=name, table=model)
+def read_json(value: Any) -> dict[str, Array]:
+    return inputs_from_json(json.dumps(value).encode(), file="f.json")
 
 
-def problems(value: Any, model: TensorTable | None, name: str | None = None) -> list[tuple[str, str]]:
+def problems(value: Any) -> list[tuple[str, str]]:
     """Field and finding of everything wrong with a JSON value."""
     with pytest.raises(InputError) as caught:
-        read_json(value, model, name)
+        read_json(value)
     assert all(problem.file == "f.json" for problem in caught.value.problems)
     return [(problem.field, problem.found) for problem in caught.value.problems]
 
@@ -61,8 +61,7 @@ def test_a_kserve_request_is_taken_as_it_stands() -> None:
                 {"name": "h", "shape": [1], "datatype": "FP16", "data": [0.5]},
                 {"name": "t", "shape": [1, 1], "datatype": "BYTES", "data": ["ü"]},
             ]
-        },
-        None,
+        }
     )
     assert {name: (datatype_of(a), a.tolist()) for name, a in arrays.items()} == {
         "ids": ("INT64", [[3, 4]]),
@@ -74,8 +73,8 @@ def test_a_kserve_request_is_taken_as_it_stands() -> None:
 
 def test_a_request_that_says_more_than_inputs_is_refused_rather_than_cut() -> None:
     tensor = {"name": "a", "shape": [1], "datatype": "INT8", "data": [1]}
-    assert read_json({"id": "7", "inputs": [tensor]}, None)["a"].tolist() == [1]
-    said = problems({"inputs": [tensor], "outputs": [{"name": "b"}], "parameters": {}}, None)
+    assert read_json({"id": "7", "inputs": [tensor]})["a"].tolist() == [1]
+    said = problems({"inputs": [tensor], "outputs": [{"name": "b"}], "parameters": {}})
     assert sorted(field for field, _ in said) == ["outputs", "parameters"]
 
 
@@ -89,54 +88,27 @@ def test_everything_wrong_with_a_kserve_request_is_said_at_once() -> None:
         {"name": "f", "shape": [1], "datatype": "INT64", "data": [1.5]},
         {"name": "f", "shape": [1], "datatype": "INT64", "data": [1]},
     ]
-    said = dict(problems({"inputs": inputs}, None)[1:])
+    said = dict(problems({"inputs": inputs})[1:])
     assert said["inputs.a"] == "2 data for shape [3]"
     assert said["inputs.b"] == "numbers from 300 to 300 for datatype INT8"
     assert said["inputs.c"] == "datatype 'INT7'"
     assert said["inputs.d"] == "no 'datatype, data'"
     assert said["inputs.e"] == "shape [-1]"
     assert said["inputs.f"] == "numbers with fractions for datatype INT64"
-    assert problems({"inputs": inputs}, None)[0] == ("inputs.f", "given 2 times")
+    assert problems({"inputs": inputs})[0] == ("inputs.f", "given 2 times")
 
 
-def test_names_with_nested_lists_take_the_table_s_datatypes_and_a_batch_of_one() -> None:
-    arrays = read_json({"ids": [1, 2], "mask": [[True, False]]}, TWO)
-    assert (datatype_of(arrays["ids"]), arrays["ids"].tolist()) == ("INT64", [[1, 2]])
-    assert (datatype_of(arrays["mask"]), arrays["mask"].shape) == ("BOOL", (1, 2))
-
-
-@pytest.mark.parametrize("name", [None, "pixels"])
-def test_a_nested_list_alone_is_for_the_only_input(name: str | None) -> None:
-    assert read_json([1, 2, 3, 4], PIXELS, name)["pixels"].shape == (1, 4)
-
-
-def test_without_a_table_datatypes_are_guessed_and_shapes_kept() -> None:
-    arrays = read_json({"i": [1, 2], "f": [[0.5, 1]], "b": [True], "t": ["a"]}, None)
-    assert {n: (datatype_of(a), a.shape) for n, a in arrays.items()} == {
-        "i": ("INT64", (2,)),
-        "f": ("FP32", (1, 2)),
-        "b": ("BOOL", (1,)),
-        "t": ("BYTES", (1,)),
-    }
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000])
-def test_what_is_no_json_is_said(content: bytes) -> None:
-    with pytest.raises(InputError, match="no JSON"):
-        inputs_from_json(content, file="f.json", named=None, table=PIXELS)
-
-
-@pytest.mark.parametrize("model", [TWO, None])
-def test_an_array_without_a_name_is_refused_where_it_could_be_any_input(model: TensorTable | None) -> None:
-    with pytest.raises(InputError, match="=file"):
-        read_json([1, 2], model)
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 100_000, b"[1]", b"{}", b'{"inputs": [1]}'])
+def test_what_is_no_request_is_said(content: bytes) -> None:
+    with pytest.raises(InputError, match=r"no JSON|no KServe request"):
+        inputs_from_json(content, file="f.json")
 
 
 @given(value=st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3), st.lists))
 def test_any_json_value_is_an_array_or_a_problem(value: Any) -> None:
-    for model in (PIXELS, TWO, TEXT, None):
+    for datatype in ("FP32", "INT64", "BYTES"):
         try:
-            arrays = read_json(value, model, "x")
+            arrays = read_json({"inputs": [{"name": "x", "shape": [1], "datatype": datatype, "data": value}]})
         except InputError:
             continue
         assert isinstance(arrays["x"], np.ndarray)
@@ -144,11 +116,14 @@ def test_any_json_value_is_an_array_or_a_problem(value: Any) -> None:
 
 def test_several_files_give_several_inputs_and_none_twice(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.ones((1, 2), np.int64))
-    (tmp_path / "b.json").write_text("[[true, false]]")
-    files = [InputFile.parse(f"ids={tmp_path}/a.npy"), InputFile.parse(f"mask={tmp_path}/b.json")]
+    np.save(tmp_path / "b.npy", np.array([[True, False]]))
+    files = [InputFile.parse(f"ids={tmp_path}/a.npy"), InputFile.parse(f"mask={tmp_path}/b.npy")]
     assert {name: array.dtype for name, array in read_inputs(files, TWO).items()} == {"ids": np.int64, "mask": np.bool_}
     with pytest.raises(InputError, match="given twice"):
         read_inputs([*files, files[0]], TWO)
+    for model in (TWO, None):
+        with pytest.raises(InputError, match="=file"):
+            read(tmp_path / "a.npy", model)
 
 
 def test_what_is_wrong_with_several_files_is_said_at_once(tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from tests.client.fakes import (
     FakeTime,
     Reply,
     Request,
-    client_error,
     echo,
     error_reply,
     serving_outputs,
@@ -46,13 +45,6 @@ ONE, TWO = "0123456789abcdef", "fedcba9876543210"
 OUTPUTS = "/tritonstack/dev/_outputs/serving-text"
 X = {"x": np.arange(3, dtype=np.float32)}
 NOT_READY = error_reply("ModelNotReadyException", 429)
-MANIFEST = {
-    "model": {
-        "max_batch_size": 0,
-        "inputs": [{"name": "x", "datatype": "INT32", "shape": [2]}],
-        "outputs": [{"name": "y", "datatype": "INT32", "shape": [2]}],
-    }
-}
 
 
 class Bench:
@@ -68,7 +60,7 @@ class Bench:
                 OUTPUTS: serving_outputs(mode),
             }
         )
-        self.s3 = FakeS3({f"manifests/text/24.09-t4/bert.{ONE}.json": MANIFEST})
+        self.s3 = FakeS3({})
         self.session = FakeSession(endpoint.url, ssm=self.ssm, s3=self.s3)
         self.waits: list[Wait] = []
         self.client = ModelClient(
@@ -150,7 +142,6 @@ def test_an_answer_that_is_cut_off_is_asked_for_again(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("status", "tries"), [(400, 1), (501, 1), (0, 4), (500, 4), (404, 9), (503, 9), (507, 9)])
 def test_a_container_s_error_is_retried_by_its_own_status(bench: Bench, status: int, tries: int) -> None:
-    bench.s3.objects.clear()
     bench.endpoint.always(
         error_reply(
             "ModelError", 424, OriginalStatusCode=status, OriginalMessage='{"error":"no"}', LogStreamArn="arn:log"
@@ -162,24 +153,6 @@ def test_a_container_s_error_is_retried_by_its_own_status(bench: Bench, status: 
     assert (caught.value.status, caught.value.container_message) == (status, '{"error":"no"}')
     assert caught.value.log_stream_arn == "arn:log"
     assert f"bert.{ONE}.tar.gz" in str(caught.value)
-
-
-def test_a_refusal_of_the_model_names_what_does_not_fit_its_table(endpoint: FakeEndpoint) -> None:
-    bench = Bench(endpoint)
-    endpoint.always(error_reply("ModelError", 424, OriginalStatusCode=400, OriginalMessage="no"))
-    bench.s3.objects = {f"manifests/text/24.09-t4/bert.{ONE}.json": MANIFEST}
-    with pytest.raises(InputError) as caught:
-        bench.client.invoke("bert", X, ["z"])
-    assert [(p.field, p.allowed) for p in caught.value.problems] == [
-        ("inputs.x", "datatype INT32"),
-        ("inputs.x", "shape [2]"),
-        ("outputs.z", "y INT32 [2]"),
-    ]
-    assert isinstance(caught.value.__cause__, ModelFailedError)
-    other = Bench(endpoint)
-    other.s3.failure = client_error("AccessDenied", status=403)
-    with pytest.raises(ModelFailedError, match="no"):  # a caller without the bucket gets the container's words
-        other.client.invoke("bert", X)
 
 
 def gone(archive: str) -> Any:

@@ -18,7 +18,7 @@ from tests.client.fakes import FakeEndpoint, FakeTime, Reply, Request, echo, err
 from tests.client.rights import Caller, documented
 from tests.constructs_lib.templates import of_type, template_of
 from tests.stacks.environments import DIGITS, environment, new_stage
-from tritonstack.client import ModelClient, RequestRefusedError
+from tritonstack.client import ModelClient
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.client.releases import CONTRACT, MODE_SECONDS
 from tritonstack.outputs import contract
@@ -129,18 +129,17 @@ def test_the_mode_is_read_seldom_and_again_where_sagemaker_refuses(endpoint: Fak
     ("change", "todo"),
     [
         ({"outputs": None}, "cdk deploy 'local/serving-digits'"),
-        ({"without": "NameModels"}, f"may not read the parameter {OUTPUTS}"),
+        ({"without": "NameModels"}, "allow this caller ssm:GetParameter on it"),
     ],
     ids=["deployed-before-outputs", "not-allowed-to-read"],
 )
-def test_an_endpoint_whose_mode_cannot_be_read_is_called_as_multi_model_and_a_refusal_says_why(
+def test_an_endpoint_whose_mode_cannot_be_read_is_not_called_and_the_error_says_what_to_do(
     endpoint: FakeEndpoint, change: dict[str, Any], todo: str
 ) -> None:
-    assert aws(endpoint, "multi-model", **change).models().invoke("bert", X).target_model == ARCHIVE
-    with pytest.raises(RequestRefusedError, match="ValidationError") as caught:
+    with pytest.raises(ReleaseLookupError, match=f"cannot be read from {OUTPUTS}") as caught:
         aws(endpoint, "single-model", **change).models().invoke("bert", X)
     assert todo in str(caught.value)
-    assert len(endpoint.requests) == 2
+    assert endpoint.requests == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import http.client
 import json
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from botocore.exceptions import NoCredentialsError
 from tritonclient.http import InferenceServerClient, InferenceServerException, InferInput, InferRequestedOutput
 
 from tests.client.fakes import FakeEndpoint, Reply, Request, client_error, echo, error_reply, serving_outputs
-from tests.proxy.world import DIGEST, MANIFESTS, World
+from tests.proxy.world import DIGEST, World
 from tritonstack.proxy.errors import HttpError
 from tritonstack.proxy.server import Route, read_route
 
@@ -26,7 +25,6 @@ from tritonstack.proxy.server import Route, read_route
         ("GET", "/v2", Route(what="server")),
         ("GET", "/v2/health/live", Route(what="live")),
         ("GET", "/v2/health/ready", Route(what="ready")),
-        ("POST", "/v2/repository/index", Route(what="index")),
         ("GET", "/v2/models/stats", Route(what="statistics")),
         ("GET", "/v2/models/m", Route(what="model", model="m")),
         ("GET", "/v2/models/m/ready", Route(what="model-ready", model="m")),
@@ -48,9 +46,8 @@ def test_a_path_leads_to_what_it_asks_for(method: str, path: str, route: Route) 
         ("GET", "/v2/models/a/b/c/ready", 404, "no path"),
         ("GET", "/v2/models/m/infer", 405, "takes POST, not GET"),
         ("POST", "/v2/models/m", 405, "takes GET, not POST"),
-        ("POST", "/v2/models/a/b/generate", 501, "generate extension"),
-        ("POST", "/v2/repository/models/m/load", 501, "model repository control"),
-        ("GET", "/v2/trace/setting", 501, "trace"),
+        ("POST", "/v2/models/a/b/generate", 404, "no path"),
+        ("POST", "/v2/repository/models/m/load", 404, "no path"),
     ],
 )
 def test_any_other_path_is_refused_with_the_reason(method: str, path: str, status: int, words: str) -> None:
@@ -109,33 +106,6 @@ def test_arrays_go_and_come_in_both_formats(
     assert asked.content_type.startswith("application/vnd.sagemaker-triton") is binary
 
 
-@pytest.mark.parametrize(
-    ("request_coding", "response_coding"), [("gzip", None), ("deflate", "gzip"), (None, "deflate")]
-)
-def test_both_compressions_of_tritonclient_work_both_ways(
-    world: World, client: InferenceServerClient, request_coding: str | None, response_coding: str | None
-) -> None:
-    answer = client.infer(
-        "digits-onnx",
-        pixels(),
-        request_compression_algorithm=request_coding,
-        response_compression_algorithm=response_coding,
-    )
-    np.testing.assert_array_equal(answer.as_numpy("pixels"), ARRAY)
-    assert ARRAY.tobytes() in world.endpoint.requests[0].content, "InvokeEndpoint is given no compressed body"
-
-
-def test_who_answered_stands_in_headers(world: World) -> None:
-    body = json.dumps({"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [1]}], "id": "7"}).encode()
-    status, answer, headers = request(world, "POST", "/v2/models/digits-onnx/infer", body)
-    assert (status, answer["model_name"]) == (200, "digits-onnx")
-    assert headers["x-tritonstack-endpoint"] == "dev-digits"
-    assert headers["x-tritonstack-target-model"] == f"digits-onnx.{DIGEST}.tar.gz"
-    assert headers["x-tritonstack-variant"] == "g4dn-xlarge"
-    assert json.loads(world.endpoint.requests[0].content)["id"] == "7"
-    assert "x-amzn-requestid" not in headers
-
-
 def test_live_ready_and_metadata_of_the_server(world: World, client: InferenceServerClient) -> None:
     assert client.is_server_live()
     assert client.is_server_ready()
@@ -191,34 +161,6 @@ def test_an_ensemble_s_steps_have_addresses_for_their_configurations_alone(clien
         client.infer("pixels.decode", pixels())
 
 
-def test_without_the_bucket_s_manifest_the_one_that_was_built_here_tells(tmp_path: Path) -> None:
-    (tmp_path / "24.09-t4").mkdir()
-    path = tmp_path / "24.09-t4" / f"digits-onnx.{DIGEST}.json"
-    path.write_text(json.dumps(MANIFESTS["digits-onnx"]))
-    with FakeEndpoint().running() as endpoint:
-        world = World(endpoint, archives=tmp_path)
-        world.s3.failure = client_error("AccessDenied", status=403)
-        with world.serving():
-            client = InferenceServerClient(world.url)
-            assert client.get_model_config("digits-onnx")["max_batch_size"] == 8
-            path.unlink()
-            assert client.get_model_config("digits-onnx")["max_batch_size"] == 8, "a manifest never changes"
-            with pytest.raises(InferenceServerException, match="s3:GetObject") as raised:
-                client.get_model_metadata("pixels")
-            assert raised.value.status() == "503"
-
-
-def test_the_index_names_every_model_as_it_is_reached(world: World, client: InferenceServerClient) -> None:
-    world.sagemaker.states = {"dev-lone": "Failed"}
-    index = {entry["name"]: entry for entry in client.get_model_repository_index()}
-    assert set(index) == {"digits-onnx", "pixels", "digits/both", "other/both", "alone"}
-    assert index["alone"]["state"] == "UNAVAILABLE"
-    assert index["alone"]["reason"] == "endpoint dev-lone is Failed"
-    status, ready, _ = request(world, "POST", "/v2/repository/index", b'{"ready": true}')
-    assert (status, {entry["name"] for entry in ready}) == (200, set(index) - {"alone"})
-    assert request(world, "POST", "/v2/repository/index", b"{")[0] == 400
-
-
 def test_an_ambiguous_name_and_a_version_that_did_not_answer_are_refused(client: InferenceServerClient) -> None:
     with pytest.raises(InferenceServerException, match="digits/both, other/both") as raised:
         client.infer("both", pixels())
@@ -240,19 +182,6 @@ def test_an_unknown_name_is_404_with_near_ones(client: InferenceServerClient) ->
     with pytest.raises(InferenceServerException, match="there can be no model 'No_Name'") as raised:
         client.get_model_metadata("No_Name")
     assert raised.value.status() == "404"
-
-
-def test_a_proxy_of_one_endpoint_needs_no_other_name() -> None:
-    with FakeEndpoint().running() as endpoint:
-        world = World(endpoint)
-        with world.serving(endpoint="other"):
-            client = InferenceServerClient(world.url)
-            client.infer("both", pixels())
-            assert world.endpoint.requests[0].endpoint_name == "dev-other"
-            assert [entry["name"] for entry in client.get_model_repository_index()] == ["both"]
-            with pytest.raises(InferenceServerException, match="this proxy serves other alone") as raised:
-                client.infer("digits/both", pixels())
-            assert raised.value.status() == "404"
 
 
 def test_a_single_model_endpoint_is_asked_without_a_target_model(world: World, client: InferenceServerClient) -> None:

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeTime, serving_outputs
@@ -92,7 +91,6 @@ class World:
     """What stands behind a proxy of environment ``dev``, and the proxy's own address."""
 
     endpoint: FakeEndpoint
-    archives: Path | None = None
     ssm: FakeRecords = field(init=False)
     s3: FakeS3 = field(init=False)
     sagemaker: FakeStates = field(default_factory=FakeStates)
@@ -112,20 +110,19 @@ class World:
     def url(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def proxy(self, *, endpoint: str | None = None, concurrency: int = 4, limit: int = 1_000_000) -> Proxy:
+    def proxy(self, *, concurrency: int = 4) -> Proxy:
         session = FakeSession(self.endpoint.url, ssm=self.ssm, s3=self.s3, sagemaker=self.sagemaker)
         parts = make_parts(
             environment="dev",
             session=session,
             concurrency=concurrency,
-            archives=self.archives,
             clock=self.time.clock(),
         )
-        return Proxy(parts=parts, endpoint=endpoint, concurrency=concurrency, max_payload_bytes=limit)
+        return Proxy(parts=parts, concurrency=concurrency)
 
     @contextmanager
-    def serving(self, *, endpoint: str | None = None, concurrency: int = 4, limit: int = 1_000_000) -> Iterator[None]:
-        proxy = self.proxy(endpoint=endpoint, concurrency=concurrency, limit=limit)
+    def serving(self, *, concurrency: int = 4, limit: int = 1_000_000) -> Iterator[None]:
+        proxy = self.proxy(concurrency=concurrency)
         with listening(proxy, limit=limit) as self.port:
             yield
 

@@ -44,7 +44,6 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
     show_default=True,
     help="Payload format. auto: JSON for small, lossless inputs, else binary.",
 )
-@click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True, help="Number of requests.")
 @local_option
 def command(
     *,
@@ -56,7 +55,6 @@ def command(
     raw: bool,
     as_json: bool,
     payload_format: Any,
-    repeat: int,
     local: bool,
 ) -> None:
     """Call a model by its NAME: [endpoint/]model for its current release, or endpoint/archive for one archive."""
@@ -80,13 +78,13 @@ def command(
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
         raise InputError(problems)
     wanted = (list(outputs) or None) if raw else requested_outputs(table, outputs)
-    answers = [client.invoke(name, inputs, wanted, payload_format=payload_format) for _ in range(repeat)]
+    answer = client.invoke(name, inputs, wanted, payload_format=payload_format)
     if table is not None and not raw:
-        answers[-1] = client.with_meaning(answers[-1], table)
+        answer = client.with_meaning(answer, table)
     if as_json:
-        click.echo(json.dumps(invoke_view.as_json(answers), indent=2))
+        click.echo(json.dumps(invoke_view.as_json(answer), indent=2))
     else:
-        invoke_view.show(answers)
+        invoke_view.show(answer)
 
 
 def _inputs(client: ModelClient, table: TensorTable | None, files: Sequence[InputFile], text: str | None) -> Any:

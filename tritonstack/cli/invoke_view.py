@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,23 +20,22 @@ FIRST_VALUES = 6
 """How many of a vector's values are shown."""
 
 
-def as_json(answers: Sequence[Answer]) -> dict[str, Any]:
-    """KServe's form of the last answer, and who answered how fast."""
-    last = answers[-1]
-    meanings = {"meanings": [_meaning_json(meaning) for meaning in last.meanings]} if last.meanings else {}
+def as_json(answer: Answer) -> dict[str, Any]:
+    """KServe's form of an answer, and who answered how fast."""
+    meanings = {"meanings": [_meaning_json(meaning) for meaning in answer.meanings]} if answer.meanings else {}
     return {
-        "model_name": last.model_name,
-        "model_version": last.model_version,
-        "endpoint_name": last.endpoint_name,
-        "target_model": last.target_model,
-        "variant": last.variant,
-        "milliseconds": [round(answer.milliseconds, 3) for answer in answers],
-        "attempts": [answer.attempts for answer in answers],
-        "bytes_sent": last.bytes_sent,
-        "bytes_received": last.bytes_received,
+        "model_name": answer.model_name,
+        "model_version": answer.model_version,
+        "endpoint_name": answer.endpoint_name,
+        "target_model": answer.target_model,
+        "variant": answer.variant,
+        "milliseconds": round(answer.milliseconds, 3),
+        "attempts": answer.attempts,
+        "bytes_sent": answer.bytes_sent,
+        "bytes_received": answer.bytes_received,
         "outputs": [
             {"name": name, "datatype": datatype_of(array), "shape": list(array.shape), "data": _plain(array)}
-            for name, array in last.outputs.items()
+            for name, array in answer.outputs.items()
         ],
         **meanings,
     }
@@ -62,18 +60,19 @@ def _plain(array: Array) -> list[Any]:
     return [float(str(value)) for value in array.ravel()]
 
 
-def show(answers: Sequence[Answer]) -> None:
-    """Print the last answer, by its meaning where it has one, and a line about who answered how fast."""
-    last = answers[-1]
+def show(answer: Answer) -> None:
+    """Print an answer, by its meaning where it has one, and a line about who answered how fast."""
     console = Console(highlight=False)
-    for meaning in last.meanings:
+    for meaning in answer.meanings:
         _show_meaning(console, meaning)
-    if not last.meanings:
-        console.print(_arrays(last))
-    form = "binary" if last.content_type.startswith("application/vnd") else "JSON"
-    who = f"{last.target_model or last.model_name} at {last.endpoint_name} ({last.variant})"
+    if not answer.meanings:
+        console.print(_arrays(answer))
+    form = "binary" if answer.content_type.startswith("application/vnd") else "JSON"
+    who = f"{answer.target_model or answer.model_name} at {answer.endpoint_name} ({answer.variant})"
+    tries = f" after {answer.attempts} attempts" if answer.attempts > 1 else ""
+    time = f"{answer.milliseconds:.1f} ms{tries}"
     console.print(
-        Text(f"{who}: {_times(answers)}; {last.bytes_sent:,} bytes sent as {form}, {last.bytes_received:,} received"),
+        Text(f"{who}: {time}; {answer.bytes_sent:,} bytes sent as {form}, {answer.bytes_received:,} received"),
         soft_wrap=not console.is_terminal,  # at words on a screen, one line for a program
     )
 
@@ -110,17 +109,3 @@ def _arrays(answer: Answer) -> Table:
         values = np.array2string(shown, threshold=40, edgeitems=5, precision=4, max_line_width=sys.maxsize)
         table.add_row(Text(name), datatype_of(array), Text(shape_text(array.shape)), Text(values))
     return table
-
-
-def _times(answers: Sequence[Answer]) -> str:
-    """The milliseconds of one call, or the spread of many."""
-    times = sorted(answer.milliseconds for answer in answers)
-    if len(times) == 1:
-        tries = f" after {answers[0].attempts} attempts" if answers[0].attempts > 1 else ""
-        return f"{times[0]:.1f} ms{tries}"
-    p99 = times[min(len(times) - 1, round(0.99 * (len(times) - 1)))]
-    first, median = answers[0].milliseconds, times[len(times) // 2]
-    return (
-        f"{len(times)} calls, first {first:.1f} ms, least {times[0]:.1f}, median {median:.1f}, "
-        f"p99 {p99:.1f}, most {times[-1]:.1f} ms"
-    )

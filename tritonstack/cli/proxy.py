@@ -23,7 +23,6 @@ _NOT_TO_BE_HAD = (errno.EADDRINUSE, errno.EACCES)
 
 @click.command("proxy")
 @click.argument("environment")
-@click.option("--endpoint", help="Serve this endpoint's models only, by their names without the endpoint.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -39,7 +38,7 @@ _NOT_TO_BE_HAD = (errno.EADDRINUSE, errno.EACCES)
     help="Concurrent invocations (threads and AWS connections); further ones wait.",
 )
 @local_option
-def command(*, environment: str, endpoint: str | None, port: int, concurrency: int, local: bool) -> None:
+def command(*, environment: str, port: int, concurrency: int, local: bool) -> None:
     """Serve KServe's protocol v2 on loopback for the models of ENVIRONMENT, until interrupted.
 
     Triton's own clients (tritonclient.http, perf_analyzer) call a model by its name, [endpoint/]model; each call
@@ -47,15 +46,13 @@ def command(*, environment: str, endpoint: str | None, port: int, concurrency: i
     """
     import uvloop  # noqa: PLC0415
 
-    from tritonstack.paths import LocalPaths  # noqa: PLC0415
     from tritonstack.proxy.server import Proxy, make_parts, serve  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
     session = calling_session(environment, local=local)
-    archives = LocalPaths.from_environment().archives
-    parts = make_parts(environment=environment, session=session, concurrency=concurrency, archives=archives)
-    releases = _releases(parts.client, environment, endpoint, session)
-    proxy = Proxy(parts=parts, endpoint=endpoint, concurrency=concurrency)
+    parts = make_parts(environment=environment, session=session, concurrency=concurrency)
+    releases = _releases(parts.client, environment, session)
+    proxy = Proxy(parts=parts, concurrency=concurrency)
     try:
         uvloop.run(serve(proxy, port=port, listening=lambda port: _announce(environment, port, releases)))
     except OSError as error:
@@ -66,7 +63,7 @@ def command(*, environment: str, endpoint: str | None, port: int, concurrency: i
         raise InputError([Problem(field="--port", found=found, allowed="a free port", advice=advice)]) from error
 
 
-def _releases(client: Any, environment: str, endpoint: str | None, session: Any) -> Sequence[Release]:
+def _releases(client: Any, environment: str, session: Any) -> Sequence[Release]:
     """What is served; empty where this caller may not list it. Raises InputError or ReleaseLookupError."""
     from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
     from tritonstack.proxy.errors import is_denied  # noqa: PLC0415
@@ -86,11 +83,7 @@ def _releases(client: Any, environment: str, endpoint: str | None, session: Any)
         unknown = InputError([nothing])
         explain_name(unknown, client, environment, session, field="ENVIRONMENT")
         raise unknown
-    endpoints = sorted({release.endpoint for release in releases})
-    if endpoint is not None and endpoint not in endpoints:
-        allowed = f"an endpoint with release records: {', '.join(endpoints)}"
-        raise InputError([Problem(field="--endpoint", found=repr(endpoint), allowed=allowed)])
-    return [release for release in releases if endpoint in (None, release.endpoint)]
+    return releases
 
 
 def _announce(environment: str, port: int, releases: Sequence[Release]) -> None:

@@ -18,7 +18,7 @@ from tritonclient.utils import triton_to_np_dtype
 
 from tritonstack.adapters import Kind
 from tritonstack.client.body import Array
-from tritonstack.client.manifest import TensorSpec, TensorTable, shape_text
+from tritonstack.client.manifest import TensorTable, shape_text
 from tritonstack.client.preprocessing import to_arrays
 from tritonstack.errors import InputError, Problem, WorkFailedError
 
@@ -61,7 +61,6 @@ def read_inputs(
 ) -> dict[str, Array]:
     """Inputs of all files, not yet checked against the table.
 
-    Without a table (a caller without access to the bucket) datatypes come from the files and from JSON's numbers.
     ``fetch`` gives the client files that the model's adapters name (``ModelClient.client_files``).
 
     Raises InputError with every file that cannot be read, and every input that two files give.
@@ -92,7 +91,9 @@ def _read(file: InputFile, table: TensorTable | None, fetch: Fetch) -> dict[str,
         raise _refused(file, found=error.strerror or str(error), allowed=f"a file that can be read: {KINDS}") from error
     suffix = file.path.suffix.lower()
     if suffix == ".json":
-        return inputs_from_json(content, file=str(file.path), named=file.input, table=table)
+        if file.input is not None:
+            raise _refused(file, found=f"{file.input}=", allowed="a .json file without a name: it names its tensors")
+        return inputs_from_json(content, file=str(file.path))
     if suffix == ".npy":
         array = _numpy(file, lambda: np.load(io.BytesIO(content), allow_pickle=False))
         return {single_input(file=str(file.path), named=file.input, table=table): array}
@@ -150,44 +151,20 @@ def _refused(file: InputFile, *, found: str, allowed: str, advice: str = "") -> 
 
 
 _KINDS = {"f": "numbers with fractions", "b": "truth values", "U": "texts"}
-_FORMS = '{"inputs": [{"name", "shape", "datatype", "data"}, …]}, {name: nested list}, or a nested list'
 
 
-def inputs_from_json(content: bytes, *, file: str, named: str | None, table: TensorTable | None) -> dict[str, Array]:
-    """The arrays in a JSON text.
-
-    Numbers take the datatype of the table; without one, integers are INT64, other numbers FP32, texts BYTES. In the
-    short forms a batch dimension of one is put in front where the shape fits the table only with it.
-
-    Args:
-        content: the JSON text.
-        file: the file's name, for messages.
-        named: the input that the whole file is for, where the user named it.
-        table: the model's tensor table, where it can be read.
-
-    Raises:
-        InputError: every tensor that cannot be read.
-    """
+def inputs_from_json(content: bytes, *, file: str) -> dict[str, Array]:
+    """The arrays of a KServe request. ``file``: its name, for messages. Raises InputError with every problem."""
+    allowed = '{"inputs": [{"name", "shape", "datatype", "data"}, …]}'
     try:
         value = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise InputError([Problem(file=file, found=f"no JSON: {error}", allowed=_FORMS)]) from error
-    if named is not None or not isinstance(value, dict):
-        value = {single_input(file=file, named=named, table=table): value}
-    elif "inputs" in value and isinstance(value["inputs"], list) and _are_tensors(value["inputs"]):
-        _refuse_more_than_inputs(value, file)
-        return _gather([(str(tensor.get("name", index)), tensor) for index, tensor in enumerate(value["inputs"])], file)
-    problems: list[Problem] = []
-    arrays = {}
-    for name, nested in value.items():
-        try:
-            arrays[name] = _short(nested, table.input(name) if table else None)
-        except (ValueError, OverflowError, TypeError) as error:
-            found = str(error).splitlines()[0]
-            problems.append(Problem(file=file, field=name, found=found, allowed=_allowed(table, name)))
-    if problems:
-        raise InputError(problems)
-    return arrays
+        raise InputError([Problem(file=file, found=f"no JSON: {error}", allowed=allowed)]) from error
+    tensors = value.get("inputs") if isinstance(value, dict) else None
+    if not isinstance(tensors, list) or not tensors or not all(isinstance(each, dict) for each in tensors):
+        raise InputError([Problem(file=file, found="JSON that is no KServe request", allowed=allowed)])
+    _refuse_more_than_inputs(value, file)
+    return _gather([(str(tensor.get("name", index)), tensor) for index, tensor in enumerate(tensors)], file)
 
 
 def single_input(*, file: str, named: str | None, table: TensorTable | None) -> str:
@@ -206,11 +183,6 @@ def single_input(*, file: str, named: str | None, table: TensorTable | None) -> 
         found = f"an array without a name, and the model has {len(table.inputs)} inputs"
         allowed = ", ".join(f"{spec.name}=file" for spec in table.inputs)
     raise InputError([Problem(file=file, found=found, allowed=allowed)])
-
-
-def _are_tensors(inputs: list[Any]) -> bool:
-    """Whether these are KServe tensors, and not the rows of an input that happens to be called ``inputs``."""
-    return bool(inputs) and all(isinstance(tensor, dict) for tensor in inputs)
 
 
 def _refuse_more_than_inputs(request: dict[str, Any], file: str) -> None:
@@ -253,22 +225,6 @@ def _kserve(tensor: dict[str, Any]) -> Array:
     if array.size != math.prod(shape):
         raise ValueError(f"{array.size} data for shape {shape_text(shape)}")
     return array.reshape(shape)
-
-
-def _short(nested: Any, spec: TensorSpec | None) -> Array:
-    array = _typed(nested, spec.datatype if spec else _guess(nested))
-    if spec is not None and array.ndim == len(spec.shape) - 1 and spec.shape[0] == -1:
-        array = array[None]
-    return array
-
-
-def _guess(nested: Any) -> str:
-    """The datatype of numbers and texts whose model is not known."""
-    array = np.asarray(nested)
-    kinds = {"b": "BOOL", "i": "INT64", "u": "UINT64", "f": "FP32", "U": "BYTES"}
-    if array.dtype.kind not in kinds:
-        raise ValueError("neither numbers, truth values nor texts of one shape")
-    return kinds[array.dtype.kind]
 
 
 def _typed(nested: Any, datatype: str) -> Array:
@@ -314,11 +270,6 @@ def _texts(nested: Any) -> Array:
     texts = np.empty(array.shape, dtype=object)
     texts.ravel()[:] = [item.encode() for item in flat]
     return texts
-
-
-def _allowed(table: TensorTable | None, name: str) -> str:
-    spec = table.input(name) if table else None
-    return str(spec) if spec else "a nested list of numbers, truth values or texts"
 
 
 Image = Path | str | bytes

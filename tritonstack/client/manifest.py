@@ -235,10 +235,6 @@ log = logging.getLogger(__name__)
 _UNREADABLE = (ClientError, BotoCoreError, KeyError, TypeError, ValueError)
 
 
-class _NoManifestError(KeyError):
-    """The bucket has no manifest of an archive on any platform."""
-
-
 class ManifestReader:
     """Reads manifests from the bucket that the environment's SSM parameter names. Thread safe.
 
@@ -278,16 +274,6 @@ class ManifestReader:
             return None
         return manifest if isinstance(manifest, dict) else None
 
-    def lacks(self, release: Release) -> bool:
-        """Whether the bucket certainly has no manifest of an archive: nothing was published under its name."""
-        try:
-            self._read(release)
-        except _NoManifestError:
-            return True
-        except _UNREADABLE:
-            pass
-        return False
-
     def _read(self, release: Release) -> tuple[Any, str, str]:
         """The manifest, its bucket, and the prefix of its client files. Raises _UNREADABLE."""
         name = artifact_parameter(environment=self._environment, value="bucket-name")
@@ -304,7 +290,7 @@ class ManifestReader:
                     raise
             else:
                 return manifest, bucket, key.removesuffix(".json")
-        raise _NoManifestError(f"nothing under s3://{bucket}/{prefix}")
+        raise KeyError(f"nothing under s3://{bucket}/{prefix}")
 
 
 def read_table(manifest: Any, *, bucket: str = "", folder: str = "") -> TensorTable:

@@ -13,14 +13,13 @@ from botocore.exceptions import BotoCoreError
 
 from tritonstack.aws_session import AccountSession, Session, invalid_settings
 from tritonstack.client.body import Array, Body, PayloadFormat, decode, encode
-from tritonstack.client.errors import ModelFailedError, RequestRefusedError
+from tritonstack.client.errors import RequestRefusedError
 from tritonstack.client.inputs import NO_MANIFEST, Image, Text, adapted_inputs, requested_outputs
 from tritonstack.client.invocation import Clock, EndpointCaller, RawAnswer, RetryPolicy, Target, Wait
 from tritonstack.client.manifest import ClientFiles, ManifestReader, TensorTable
 from tritonstack.client.postprocessing import Meaning, meanings
 from tritonstack.client.releases import (
     RECORD_SECONDS,
-    EndpointMode,
     EndpointModes,
     ModelReference,
     Release,
@@ -146,14 +145,14 @@ class ModelClient:
                 to request and response.
 
         Raises:
-            InputError: no such model, an ambiguous name, or inputs that cannot be sent or that the model refused.
+            InputError: no such model, an ambiguous name, or inputs that cannot be sent.
             InvokeError: no response; a subclass for each reason, with botocore's error as the cause.
             MalformedAnswerError: the response is no inference response.
             ReleaseLookupError: the release records cannot be read.
         """
         started = self._clock.now()
         body = encode(inputs, outputs=outputs, payload_format=payload_format)
-        return self.send(name, body, started=started, explain=lambda: (inputs, outputs))
+        return self.send(name, body, started=started)
 
     def ask(
         self,
@@ -199,34 +198,20 @@ class ModelClient:
         """Paths of a model's client files, fetched where they are missing. Raises ClientFileError."""
         return self._files.paths(table.client_files, names)
 
-    def send(
-        self,
-        name: str,
-        body: Body,
-        *,
-        started: float | None = None,
-        explain: Callable[[], tuple[Mapping[str, Array], Sequence[str] | None]] | None = None,
-    ) -> Answer:
+    def send(self, name: str, body: Body, *, started: float | None = None) -> Answer:
         """Call a model with an encoded body.
 
         Args:
             name: as for :meth:`invoke`.
             body: an inference request in either payload format.
             started: start of the whole call, by the client's clock.
-            explain: gives the request's inputs and outputs, checked against the tensor table if the model refuses them.
 
         Raises:
             As :meth:`invoke`.
         """
         started = self._clock.now() if started is None else started
         reference = ModelReference.parse(name)
-        release = self._records.resolve(reference)
-        try:
-            target, raw = self._call(reference, release, body)
-        except ModelFailedError as error:
-            if error.status == 400 and explain is not None:
-                self._explain(release, *explain(), cause=error)
-            raise
+        target, raw = self._call(reference, self._records.resolve(reference), body)
         decoded = decode(raw.content, raw.content_type)
         return Answer(
             outputs=decoded.outputs,
@@ -243,14 +228,14 @@ class ModelClient:
             content_type=body.content_type,
         )
 
-    def send_raw(self, name: str, body: Body) -> tuple[Target, RawAnswer]:
-        """Call a model with an encoded body; the target, and the response without decoding.
+    def send_raw(self, name: str, body: Body) -> RawAnswer:
+        """Call a model with an encoded body; the response without decoding.
 
         Raises:
             As :meth:`send`, but for MalformedAnswerError.
         """
         reference = ModelReference.parse(name)
-        return self._call(reference, self._records.resolve(reference), body)
+        return self._call(reference, self._records.resolve(reference), body)[1]
 
     def manifest(self, name: str) -> Mapping[str, Any] | None:
         """The manifest of a model's archive, or None where this caller cannot read it.
@@ -267,7 +252,7 @@ class ModelClient:
         """How InvokeEndpoint names a model. Raises what :meth:`invoke` raises for its name."""
         reference = ModelReference.parse(name)
         release = self._records.resolve(reference)
-        return self._target(release, self._mode(reference, release))
+        return self._target(reference, release)
 
     def releases(self) -> tuple[Release, ...]:
         """Every current release of the environment. Raises ReleaseLookupError."""
@@ -276,59 +261,32 @@ class ModelClient:
     def tensor_table(self, name: str) -> TensorTable | None:
         """A model's inputs and outputs, or None where this caller cannot read its manifest.
 
-        Raises what :meth:`invoke` raises for its name, and UnknownModelError for an archive that was never published.
+        Raises what :meth:`invoke` raises for its name.
         """
-        reference = ModelReference.parse(name)
-        release = self._records.resolve(reference)
-        table = self._manifests.table(release)
-        if table is None and reference.digest is not None and self._manifests.lacks(release):
-            raise self._records.unknown_archive(release)
-        return table
+        return self._manifests.table(self.resolve(name))
 
     def _call(self, reference: ModelReference, release: Release, body: Body) -> tuple[Target, RawAnswer]:
         """Call; after a ValidationError, retry once if the release record or the endpoint's mode has changed."""
         started = self._clock.now()
-        target = self._target(release, self._mode(reference, release))
+        target = self._target(reference, release)
         try:
             return target, self._caller().call(target, body)
         except RequestRefusedError as error:
             if error.code != "ValidationError" or reference.digest is not None:
                 raise
             current = self._records.resolve(reference, loaded_since=started)
-            mode = self._mode(reference, current, loaded_since=started)
-            other = self._target(current, mode)
-            if other == target and mode.unread:
-                message = f"{error.message}\n  It was called as a multi-model endpoint: {mode.unread}"
-                raise RequestRefusedError(message, code=error.code, place=error.place) from error.__cause__
+            other = self._target(reference, current, loaded_since=started)
             if other == target:
                 raise
         return other, self._caller().call(other, body)
 
-    def _mode(
-        self, reference: ModelReference, release: Release, *, loaded_since: float = float("-inf")
-    ) -> EndpointMode:
-        """The endpoint's mode; multi-model, unread, for a reference to an archive, which only that mode serves."""
-        if reference.digest is not None:
-            return EndpointMode()
-        return self._modes.mode(release.endpoint, loaded_since=loaded_since)
-
-    def _target(self, release: Release, mode: EndpointMode) -> Target:
+    def _target(self, reference: ModelReference, release: Release, *, loaded_since: float = float("-inf")) -> Target:
+        """How InvokeEndpoint names a release. Multi-model endpoints alone serve an archive by its name."""
+        multi_model = reference.digest is not None or self._modes.is_multi_model(
+            release.endpoint, loaded_since=loaded_since
+        )
         name = endpoint_name(environment=self.environment, endpoint=release.endpoint)
-        return Target(endpoint_name=name, target_model=str(release.archive) if mode.multi_model else None)
-
-    def _explain(
-        self,
-        release: Release,
-        inputs: Mapping[str, Array],
-        outputs: Sequence[str] | None,
-        *,
-        cause: ModelFailedError,
-    ) -> None:
-        """Raise InputError where the tensor table can be read and the request does not fit it."""
-        table = self._manifests.table(release)
-        problems = table.problems(inputs, outputs) if table else []
-        if problems:
-            raise InputError(problems) from cause
+        return Target(endpoint_name=name, target_model=str(release.archive) if multi_model else None)
 
     def _caller(self) -> EndpointCaller:
         runtime = self._client("sagemaker-runtime")

@@ -176,16 +176,6 @@ class ReleaseRecords:
         records = self._all.get("", self._read_all, loaded_since=loaded_since)
         return tuple(Release(endpoint=e, model=m, digest=digest) for (e, m), digest in sorted(records.items()))
 
-    def unknown_archive(self, release: Release) -> UnknownModelError:
-        """The error for an archive that does not exist, with the current ones of its model as far as they are known."""
-        try:
-            current = [f"{one.endpoint}/{one.archive}" for one in self.all() if one.model == release.model]
-        except ReleaseLookupError:
-            current = []
-        found = f"{release.archive}, which was never published for endpoint {release.endpoint!r}"
-        allowed = f"an archive in the bucket; current: {', '.join(current) or 'none that is known'}"
-        return UnknownModelError([Problem(field="model's name", found=found, allowed=allowed)])
-
     def _search(self, model: str, loaded_since: float) -> Release:
         releases = self.all(loaded_since=loaded_since)
         found = [release for release in releases if release.model == model]
@@ -251,14 +241,6 @@ MODE_SECONDS = 900.0
 ACCESS_DENIED = frozenset({"AccessDeniedException", "AccessDenied"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class EndpointMode:
-    """Whether requests carry a TargetModel."""
-
-    multi_model: bool = True  # they do
-    unread: str = ""  # why the mode could not be read, and what to do; multi-model is assumed then. Empty: it was read
-
-
 class EndpointModes:
     """The modes of one environment's endpoints. Thread safe."""
 
@@ -266,31 +248,30 @@ class EndpointModes:
         """``ssm`` gives the boto3 client; ``now`` is a monotonic clock."""
         self._environment = environment
         self._ssm = ssm
-        self._modes: TimedCache[str, EndpointMode] = TimedCache(
+        self._modes: TimedCache[str, bool] = TimedCache(
             seconds=MODE_SECONDS, now=now, stale_errors=(ReleaseLookupError,)
         )
 
-    def mode(self, endpoint: str, *, loaded_since: float = float("-inf")) -> EndpointMode:
-        """The mode of an endpoint (its own name, without its environment), read at ``loaded_since`` or later.
+    def is_multi_model(self, endpoint: str, *, loaded_since: float = float("-inf")) -> bool:
+        """Whether requests to an endpoint carry a TargetModel, read at ``loaded_since`` or later.
 
-        Raises ReleaseLookupError where SSM gives no answer, or the parameter is damaged or of another contract.
+        ``endpoint``: its own name, without its environment. Raises ReleaseLookupError where SSM gives no answer, or the
+        parameter is missing, damaged or of another contract.
         """
         return self._modes.get(endpoint, lambda: self._read(endpoint), loaded_since=loaded_since)
 
-    def _read(self, endpoint: str) -> EndpointMode:
+    def _read(self, endpoint: str) -> bool:
         name = outputs_parameter(environment=self._environment, stack=f"serving-{endpoint}")
         deploy = f"cdk deploy '{self._environment}/serving-{endpoint}'"
         try:
             value = str(self._ssm().get_parameter(Name=name)["Parameter"]["Value"])
         except (ClientError, BotoCoreError) as error:
-            if code_of(error) == "ParameterNotFound":
-                # Deployed by a version before outputs. Such a stack's endpoints go on as they were called then.
-                return EndpointMode(unread=f"there is no parameter {name}\n  do: {deploy} writes it")
-            if code_of(error) in ACCESS_DENIED:
-                allow = "allow this caller ssm:GetParameter on it (docs/clients.md)"
-                return EndpointMode(unread=f"this caller may not read the parameter {name}\n  do: {allow}")
-            raise ReleaseLookupError(f"the endpoint's mode cannot be read from {name}: {error}") from error
-        return EndpointMode(multi_model=_multi_model(value, name=name, deploy=deploy))
+            todo = {
+                "ParameterNotFound": f"\n  do: {deploy} writes it",
+                **dict.fromkeys(ACCESS_DENIED, "\n  do: allow this caller ssm:GetParameter on it (docs/clients.md)"),
+            }.get(code_of(error), "")
+            raise ReleaseLookupError(f"the endpoint's mode cannot be read from {name}: {error}{todo}") from error
+        return _multi_model(value, name=name, deploy=deploy)
 
 
 def _multi_model(value: str, *, name: str, deploy: str) -> bool:

@@ -1,63 +1,18 @@
-"""Metadata, configuration, index and readiness of models, from manifests and endpoint states."""
+"""Metadata, configuration and readiness of models, from manifests and endpoint states."""
 
 from __future__ import annotations
 
-import json
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import VERSION
-from tritonstack.client.releases import Release, TimedCache
+from tritonstack.client.releases import TimedCache
 from tritonstack.models.model_config import ModelConfig, config_json, read_config
 from tritonstack.naming import ArchiveName, endpoint_name
-
-if TYPE_CHECKING:
-    from tritonstack.client.model_client import ModelClient
-
-Manifest = Mapping[str, Any]
-
-
-class Manifests:
-    """Manifests by archive. One never changes, so one that was found is kept. Thread safe."""
-
-    def __init__(self, *, client: ModelClient, archives: Path | None) -> None:
-        """``archives``: the folder of the archives built on this machine; None for none."""
-        self._client = client
-        self._archives = archives
-        self._kept: dict[Release, Manifest] = {}
-        self._lock = threading.Lock()
-
-    def of(self, name: str) -> Manifest | None:
-        """A model's manifest, or None where it cannot be read. Raises what the client raises for the name."""
-        release = self._client.resolve(name)
-        with self._lock:
-            if release in self._kept:
-                return self._kept[release]
-        found = self._client.manifest(name) or self._built_here(release)
-        if found is not None:
-            with self._lock:
-                self._kept[release] = found
-        return found
-
-    def _built_here(self, release: Release) -> Manifest | None:
-        if self._archives is None:
-            return None
-        for path in sorted(self._archives.rglob(f"{release.model}.{release.digest}.json")):
-            try:
-                manifest = json.loads(path.read_bytes())
-            except (OSError, ValueError):
-                continue
-            if isinstance(manifest, dict):
-                return manifest
-        return None
-
 
 STATE_SECONDS = 5.0
 CALLABLE = frozenset({"InService", "Updating", "SystemUpdating", "RollingBack", "UpdateRollbackFailed"})
@@ -174,28 +129,6 @@ def model_config(model: Described) -> dict[str, Any]:
     for step in found.get("ensemble_scheduling", {}).get("step", ()):
         step["model_name"] = step_address(model.name, step["model_name"])
     return found
-
-
-def repository_index(
-    releases: Sequence[Release], *, unready: Callable[[Release], str], only_ready: bool
-) -> list[dict[str, str]]:
-    """Every current release, by the name that a client calls.
-
-    Args:
-        releases: served by the proxy.
-        unready: why an endpoint cannot be called; empty where it can, or where its state is unknown.
-        only_ready: only releases that can be called.
-    """
-    counts = Counter(release.model for release in releases)
-    index = []
-    for release in releases:
-        reason = unready(release)
-        if reason and only_ready:
-            continue
-        name = release.model if counts[release.model] == 1 else f"{release.endpoint}/{release.model}"
-        state = "UNAVAILABLE" if reason else "READY"
-        index.append({"name": name, "version": "", "state": state, "reason": reason})
-    return index
 
 
 def _tensor(tensor: Mapping[str, Any]) -> dict[str, Any]:

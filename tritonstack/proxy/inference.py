@@ -6,68 +6,13 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from isal import isal_zlib
+from typing import Any
 
 from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE, Body
 from tritonstack.client.errors import MalformedAnswerError
-from tritonstack.client.invocation import RawAnswer, Target
+from tritonstack.client.invocation import RawAnswer
 from tritonstack.http_server import Answer, Headers
 from tritonstack.proxy.errors import HttpError
-
-Coding = Literal["identity", "gzip", "deflate"]
-
-_WBITS: dict[str, int] = {"gzip": 31, "deflate": 15}
-_LEVEL = 1
-"""The fastest level that compresses: over loopback, compression costs more than it saves."""
-_IsalError: Any = isal_zlib.error
-
-
-def decoded(body: bytes, coding: str, *, limit: int) -> bytes:
-    """A request's body without its Content-Encoding, at most ``limit`` bytes of it. Raises HttpError."""
-    coding = coding.strip().lower()
-    if coding in ("", "identity"):
-        return body
-    if coding not in _WBITS:
-        raise HttpError(415, f"Content-Encoding {coding!r}; allowed: gzip, deflate, identity")
-    whole: bytes
-    reader = isal_zlib.decompressobj(_WBITS[coding])
-    try:
-        whole = reader.decompress(body, limit + 1)
-    except _IsalError as error:
-        raise HttpError(400, f"the body is no {coding}: {error}") from error
-    if len(whole) > limit:
-        raise HttpError(413, f"the body is more than {limit} bytes once it is decompressed")
-    if not reader.eof or reader.unused_data:
-        raise HttpError(400, f"the body is no {coding}: {'it is cut off' if not reader.eof else 'more follows it'}")
-    return whole
-
-
-def wanted_coding(accept_encoding: str) -> Coding:
-    """The Content-Encoding of a response.
-
-    tritonclient sends one coding where its caller chose it. A list (``gzip, deflate, br``) is the default of HTTP
-    libraries: it allows identity, which is cheapest over loopback.
-    """
-    codings = []
-    for item in accept_encoding.lower().split(","):
-        name, _, parameters = item.partition(";")
-        if name.strip() and parameters.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000"):
-            codings.append(name.strip())
-    if codings == ["gzip"]:
-        return "gzip"
-    return "deflate" if codings == ["deflate"] else "identity"
-
-
-def encoded(body: bytes, coding: Coding) -> bytes:
-    """A response's body in a coding."""
-    if coding == "identity":
-        return body
-    compressor = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, _WBITS[coding])
-    whole: bytes = compressor.compress(body) + compressor.flush()
-    return whole
-
 
 # KServe's binary tensor extension gives the length of the JSON in the header ``Inference-Header-Content-Length``.
 # SageMaker passes no header on, so Triton's SageMaker front end has it in the content type. The bytes are the same:
@@ -95,13 +40,13 @@ class KServeAnswer:
     model_version: str
 
 
-def request_body(headers: Headers, body: bytes, *, limit: int) -> Body:
+def request_body(headers: Headers, content: bytes) -> Body:
     """The InvokeEndpoint body of a KServe request.
 
-    Raises HttpError where the header's length does not fit the body, or the body cannot be decompressed, or is larger
-    than ``limit`` bytes then.
+    Raises HttpError where the header's length does not fit the body, or the body is compressed.
     """
-    content = decoded(body, headers.get(b"content-encoding", b"").decode("latin-1"), limit=limit)
+    if headers.get(b"content-encoding", b"identity") != b"identity":
+        raise HttpError(415, "a compressed body; allowed: Content-Encoding identity")
     length = headers.get(LENGTH_HEADER)
     if length is None:
         return Body(content=content, content_type=JSON_TYPE)
@@ -128,22 +73,12 @@ def kserve_answer(raw: RawAnswer, *, model: str) -> KServeAnswer:
     return KServeAnswer(content=content, header_length=len(renamed), model_version=version)
 
 
-def http_answer(answer: KServeAnswer, *, target: Target, raw: RawAnswer, accept_encoding: str) -> Answer:
-    """The HTTP response, compressed on request; endpoint, variant and attempts are in ``x-tritonstack-`` headers."""
-    coding = wanted_coding(accept_encoding)
-    headers: Headers = {
-        b"content-type": JSON_TYPE.encode() if answer.header_length is None else BINARY_TYPE,
-        b"x-tritonstack-endpoint": _header_text(target.endpoint_name),
-        b"x-tritonstack-variant": _header_text(raw.variant),
-        b"x-tritonstack-attempts": b"%d" % raw.attempts,
-    }
-    if target.target_model:
-        headers[b"x-tritonstack-target-model"] = _header_text(target.target_model)
-    if answer.header_length is not None:
-        headers[LENGTH_HEADER] = b"%d" % answer.header_length
-    if coding != "identity":
-        headers[b"content-encoding"] = coding.encode()
-    return Answer(200, headers, encoded(answer.content, coding))
+def http_answer(answer: KServeAnswer) -> Answer:
+    """The HTTP response."""
+    if answer.header_length is None:
+        return Answer(200, {b"content-type": JSON_TYPE.encode()}, answer.content)
+    headers = {b"content-type": BINARY_TYPE, LENGTH_HEADER: b"%d" % answer.header_length}
+    return Answer(200, headers, answer.content)
 
 
 def _json_length(raw: RawAnswer) -> int | None:
@@ -169,8 +104,3 @@ def _renamed(described: bytes, model: str) -> tuple[bytes, str]:
         raise MalformedAnswerError(f"no inference response: {len(described)} bytes, {bytes(described[:80])!r} …")
     answer["model_name"] = model
     return json.dumps(answer, separators=(",", ":")).encode(), str(answer.get("model_version", ""))
-
-
-def _header_text(text: str) -> bytes:
-    """A header's value, without line breaks or other control characters."""
-    return re.sub(r"[^\x20-\x7e]", "?", text).encode()

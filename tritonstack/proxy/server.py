@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import json
 import logging
 import queue
 import signal
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
 
@@ -27,7 +25,7 @@ from tritonstack.client.releases import ModelReference
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.http_server import Answer, Headers, Manner, Request, Sender, Server
 from tritonstack.proxy import descriptions
-from tritonstack.proxy.descriptions import EndpointStates, Manifest, Manifests
+from tritonstack.proxy.descriptions import EndpointStates
 from tritonstack.proxy.errors import HttpError, answer_of, error_answer, is_denied
 from tritonstack.proxy.inference import http_answer, kserve_answer, request_body
 
@@ -74,17 +72,13 @@ class CallThreads:
 # ``docs/protocol`` and ``src/http_server.cc``). A model's name may be ``endpoint/model``, its slash as it is or as %2F.
 
 
-What = Literal["live", "ready", "server", "index", "model", "model-ready", "config", "infer", "statistics"]
-
-METHODS: dict[str, str] = {"infer": "POST", "index": "POST"}
-"""What is asked with another method than GET."""
+What = Literal["live", "ready", "server", "model", "model-ready", "config", "infer", "statistics"]
 
 _HEALTH: dict[tuple[str, ...], What] = {
     (): "server",
     ("health", "live"): "live",
     ("health", "ready"): "ready",
     ("models", "stats"): "statistics",
-    ("repository", "index"): "index",
 }
 _OF_MODELS: dict[str, What] = {
     "ready": "model-ready",
@@ -92,16 +86,6 @@ _OF_MODELS: dict[str, What] = {
     "infer": "infer",
     "stats": "statistics",
 }
-_NOT_HERE = {
-    "generate": "generate",
-    "generate_stream": "generate",
-    "trace": "trace",
-    "logging": "logging",
-    "systemsharedmemory": "shared memory",
-    "cudasharedmemory": "shared memory",
-    "repository": "model repository control",
-}
-"""A part of a path → the extension that it belongs to, which InvokeEndpoint has no way for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +105,8 @@ def read_route(method: bytes, path: bytes) -> Route:
         raise HttpError(404, f"{_shown(text)} is no path of KServe's protocol v2; they begin with /v2")
     route = _route(tuple(segments[1:]))
     if route is None:
-        raise _no_route(text, segments[1:])
-    wanted = METHODS.get(route.what, "GET")
+        raise HttpError(404, f"{_shown(text)} is no path of KServe's protocol v2 that this proxy knows")
+    wanted = "POST" if route.what == "infer" else "GET"
     given = method.decode("latin-1")
     if given != wanted:
         raise HttpError(405, f"{_shown(text)} takes {wanted}, not {given}")
@@ -144,14 +128,6 @@ def _route(segments: tuple[str, ...]) -> Route | None:
         names.pop()
     model = "/".join(unquote(name) for name in names)
     return Route(what=what, model=model, version=version) if len(names) <= 2 and all(names) else None
-
-
-def _no_route(text: str, segments: list[str]) -> HttpError:
-    for segment in segments:
-        if segment in _NOT_HERE:
-            extension = _NOT_HERE[segment]
-            return HttpError(501, f"{_shown(text)}: InvokeEndpoint has no way for Triton's {extension} extension")
-    return HttpError(404, f"{_shown(text)} is no path of KServe's protocol v2 that this proxy knows")
 
 
 def _shown(text: str) -> str:
@@ -204,38 +180,20 @@ class Parts:
 
     client: ModelClient
     states: EndpointStates
-    manifests: Manifests
     watch: CallerWatch
 
 
 class Proxy:
-    """Handles KServe requests for the models of one environment, or of one of its endpoints."""
+    """Handles KServe requests for the models of one environment."""
 
-    def __init__(
-        self,
-        *,
-        parts: Parts,
-        endpoint: str | None = None,
-        concurrency: int = 32,
-        max_payload_bytes: int = MAX_PAYLOAD_BYTES,
-    ) -> None:
-        """Start the threads, without calling AWS.
-
-        Args:
-            parts: client, endpoint states and manifests.
-            endpoint: the one endpoint that is served; None for all.
-            concurrency: concurrent invocations; further ones wait.
-            max_payload_bytes: the largest request body, decompressed.
-        """
+    def __init__(self, *, parts: Parts, concurrency: int = 32) -> None:
+        """Start the threads, without calling AWS. ``concurrency``: concurrent invocations; further ones wait."""
         self._parts = parts
-        self._endpoint = endpoint
-        self._limit = max_payload_bytes
         self._callers = CallThreads(count=concurrency, name="invoke")
         self._lookups = CallThreads(count=LOOKUP_THREADS, name="look-up")
         self._answers: dict[str, Callable[[Route, Request], Answer]] = {
             "server": lambda _route, _request: Answer.of_json(descriptions.SERVER_METADATA),
             "ready": self._server_ready,
-            "index": self._index,
             "model": lambda route, _request: self._described(route, descriptions.model_metadata),
             "model-ready": self._model_ready,
             "config": lambda route, _request: self._described(route, descriptions.model_config),
@@ -276,9 +234,9 @@ class Proxy:
         name = self._named(route.model)
         if request.sender.gone:
             raise CallerGoneError(f"{name}: nobody waits for the answer any more")
-        body = request_body(request.headers, request.body, limit=self._limit)
+        body = request_body(request.headers, request.body)
         with self._parts.watch.of(request.sender):
-            target, raw = self._parts.client.send_raw(name, body)
+            raw = self._parts.client.send_raw(name, body)
         answer = kserve_answer(raw, model=route.model)
         if route.version and str(int(route.version)) != answer.model_version:
             return error_answer(
@@ -286,8 +244,7 @@ class Proxy:
                 f"version {route.version} of {route.model} was asked for: InvokeEndpoint cannot choose one, and the "
                 f"model's version policy answers with {answer.model_version or 'one that it does not name'}",
             )
-        accept = request.headers.get(b"accept-encoding", b"").decode("latin-1")
-        return http_answer(answer, target=target, raw=raw, accept_encoding=accept)
+        return http_answer(answer)
 
     def _server_ready(self, _route: Route, _request: Request) -> Answer:
         try:
@@ -304,7 +261,7 @@ class Proxy:
 
     def _described(self, route: Route, describe: Callable[[descriptions.Described], dict[str, Any]]) -> Answer:
         name, step = descriptions.split_address(route.model)
-        manifest: Manifest | None = self._parts.manifests.of(self._named(name))
+        manifest = self._parts.client.manifest(self._named(name))
         if manifest is None:
             return error_answer(503, f"{name}: {NO_MANIFEST}")
         try:
@@ -316,25 +273,14 @@ class Proxy:
         except (KeyError, TypeError, ValueError) as error:
             return error_answer(502, f"{name}: its manifest is none that tritonstack publish writes: {error!r}")
 
-    def _index(self, _route: Route, request: Request) -> Answer:
-        index = descriptions.repository_index(
-            [one for one in self._parts.client.releases() if self._endpoint in (None, one.endpoint)],
-            unready=lambda release: self._parts.states.unready(release.endpoint),
-            only_ready=_only_ready(request.body),
-        )
-        return Answer.of_json(index)
-
     def _named(self, model: str) -> str:
-        """The name as the client takes it, with the endpoint where only one is served. Raises HttpError."""
-        name = model if self._endpoint is None or "/" in model else f"{self._endpoint}/{model}"
+        """The name, where a model could have it. Raises HttpError."""
         try:
-            reference = ModelReference.parse(name)
+            ModelReference.parse(model)
         except InputError as error:
             allowed = error.problems[0].allowed
             raise HttpError(404, f"there can be no model {model[:200]!r}; allowed: {allowed}") from error
-        if self._endpoint is not None and reference.endpoint != self._endpoint:
-            raise HttpError(404, f"{model[:200]!r} is of another endpoint: this proxy serves {self._endpoint} alone")
-        return name
+        return model
 
 
 def refuse_browsers(headers: Headers) -> None:
@@ -349,17 +295,6 @@ def refuse_browsers(headers: Headers) -> None:
         raise HttpError(403, "this proxy signs with a person's credentials: it answers programs on this machine alone")
 
 
-def _only_ready(body: bytes) -> bool:
-    """Whether a request for the index is for ready models only. Raises HttpError."""
-    if not body:
-        return False
-    try:
-        asked = json.loads(body)
-    except ValueError as error:
-        raise HttpError(400, f"the request is no JSON: {error}") from error
-    return isinstance(asked, dict) and asked.get("ready") is True
-
-
 LAST_REQUESTS_SECONDS = 5.0
 """How long running requests may take to end once the proxy is interrupted."""
 RECEIVE_SECONDS = 60.0
@@ -372,16 +307,13 @@ KSERVES = Manner(
 )
 
 
-def make_parts(
-    *, environment: str, session: Session, concurrency: int, archives: Path | None, clock: Clock | None = None
-) -> Parts:
+def make_parts(*, environment: str, session: Session, concurrency: int, clock: Clock | None = None) -> Parts:
     """The parts of a proxy, without calling AWS.
 
     Args:
         environment: its name.
         session: makes the AWS clients.
         concurrency: size of the connection pool.
-        archives: folder of manifests that cannot be read from the bucket.
         clock: time and randomness, for tests.
     """
     watch = CallerWatch()
@@ -397,7 +329,6 @@ def make_parts(
     return Parts(
         client=client,
         states=EndpointStates(environment=environment, sagemaker=sagemaker),
-        manifests=Manifests(client=client, archives=archives),
         watch=watch,
     )
 

@@ -83,20 +83,11 @@ def image() -> list[InferInput]:
 
 
 @pytest.mark.parametrize("endpoint", ["digits", "single"])
-@pytest.mark.parametrize("coding", [None, "gzip", "deflate"])
-def test_tritonclient_reaches_a_model_by_name_in_both_modes(
-    client: InferenceServerClient, endpoint: str, coding: str | None
-) -> None:
+def test_tritonclient_reaches_a_model_by_name_in_both_modes(client: InferenceServerClient, endpoint: str) -> None:
     array, expected = sample("digits-onnx")
     name = f"{endpoint}/digits-onnx"
     assert client.is_model_ready(name)
-    answer = client.infer(
-        name,
-        pixels(array),
-        request_id="42",
-        request_compression_algorithm=coding,
-        response_compression_algorithm=coding,
-    )
+    answer = client.infer(name, pixels(array), request_id="42")
     assert answer.as_numpy("label").ravel().tolist() == expected
     assert answer.as_numpy("probabilities").shape == (len(array), 10)
     assert {key: answer.get_response()[key] for key in ("id", "model_name", "model_version")} == {
@@ -133,9 +124,6 @@ def test_what_is_described_is_what_triton_takes(client: InferenceServerClient) -
     """Every model is called with zeros of the shape and type that its metadata tells."""
     assert client.is_server_live()
     assert client.is_server_ready()
-    index = {entry["name"]: entry["state"] for entry in client.get_model_repository_index()}
-    assert {"digits/digits-onnx", "single/digits-onnx", "digits-ensemble", "fits", "adds-00"} <= index.keys()
-    assert set(index.values()) == {"READY"}
     for name in ("digits/digits-onnx", "fits", "adds-00"):
         config = client.get_model_config(name)
         (described,) = client.get_model_metadata(name)["inputs"]
