@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from tests.preflight.fakes import DENIED, Answer, FakeSession, RefusalError
 from tests.preflight.subjects import ACCOUNT, served
-from tests.preflight.test_archives import FOUND, MISSING
 from tests.preflight.test_cloudformation import stacks
+from tests.preflight.test_images import FOUND, MISSING
 from tritonstack.cli import preflight
 from tritonstack.errors import InputError
 from tritonstack.preflight import runner

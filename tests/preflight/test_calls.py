@@ -208,5 +208,4 @@ def test_the_documented_policy_allows_exactly_what_is_called() -> None:
     assert policy is not None
     documented = set(re.findall(r'"([a-z0-9]+:[A-Z][A-Za-z]+)"', policy[1]))
     of_itself = {"sts:GetCallerIdentity"}  # needs no permission
-    by_s3 = {"kms:Decrypt"}  # S3 asks KMS with the caller's rights
-    assert documented == set(ACTIONS.values()) - of_itself | by_s3
+    assert documented == set(ACTIONS.values()) - of_itself

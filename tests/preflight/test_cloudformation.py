@@ -1,4 +1,4 @@
-"""CDK bootstrap, states of stacks, and names that others have taken."""
+"""CDK bootstrap and states of stacks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from tritonstack.preflight.cloudformation import (
     NEEDED_VERSION,
     QUALIFIER,
     check_bootstrap,
-    check_endpoint_name,
-    check_log_group,
     check_stack,
     qualifier_of,
 )
@@ -145,40 +143,3 @@ def test_stacks_that_may_not_be_described_are_unknown(tmp_path: Path) -> None:
     assert {(each.outcome, each.permission) for each in found.values()} == {
         ("unknown", "cloudformation:DescribeStacks")
     }
-
-
-def endpoint(answer: Answer) -> dict[str, Answer]:
-    return {"sagemaker.DescribeEndpoint": answer}
-
-
-RUNNING = endpoint({"EndpointName": "test-e0", "EndpointStatus": "InService"})
-OURS = ["other", "arn:aws:sagemaker:us-east-1:123456789012:endpoint/Test-e0"]
-
-
-def test_an_endpoint_of_the_stack_passes_and_any_other_of_its_name_fails(tmp_path: Path) -> None:
-    what = served(tmp_path)
-    gone = endpoint(RefusalError("ValidationException", "Could not find endpoint"))
-    assert results_of(check_endpoint_name, what, gone)["test-e0"].outcome == "passes"
-    own = results_of(check_endpoint_name, what, RUNNING | stacks(AWS_SageMaker_Endpoint=OURS))
-    assert own["test-e0"].outcome == "passes"
-    for answers in (stacks(AWS_SageMaker_Endpoint=["endpoint/other-e0"]), stacks(None)):
-        found = results_of(check_endpoint_name, what, RUNNING | answers)
-        assert found["test-e0"].outcome == "fails"
-
-
-def test_an_endpoint_whose_maker_is_not_told_is_unknown(tmp_path: Path) -> None:
-    answers = RUNNING | stacks() | {"cloudformation.ListStackResources": DENIED}
-    found = results_of(check_endpoint_name, served(tmp_path), answers)["test-e0"]
-    assert (found.outcome, found.permission) == ("unknown", "cloudformation:ListStackResources")
-
-
-def test_a_log_group_that_stands_in_the_way_fails(tmp_path: Path) -> None:
-    what = with_engine(tmp_path, {"instance_type": "ml.g5.xlarge"})
-    engines, builds = "/tritonstack/test/engines", "/tritonstack/test/builds"
-    rows = pages("logGroups", [{"logGroupName": f"{builds}-old"}], [{"logGroupName": builds}], following="nextToken")
-    there = {"logs.DescribeLogGroups": rows}
-    own = results_of(check_log_group, what, there | stacks(AWS_Logs_LogGroup=[builds]))
-    assert {name: result.outcome for name, result in own.items()} == {builds: "passes", engines: "passes"}
-    left = results_of(check_log_group, what, there | stacks(None))
-    assert {name: result.outcome for name, result in left.items()} == {builds: "fails", engines: "passes"}
-    assert f"--log-group-name {builds}" in left[builds].advice

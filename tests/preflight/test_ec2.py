@@ -13,7 +13,6 @@ from tests.preflight.test_cloudformation import stacks
 from tritonstack.preflight.ec2 import (
     check_left_network,
     check_prefix_list,
-    check_security_group,
     check_subnet,
     check_zone,
 )
@@ -86,18 +85,6 @@ def test_a_subnet_that_is_gone_fails_and_one_that_may_not_be_seen_is_unknown(tmp
     denied = {"ec2.DescribeSubnets": RefusalError("UnauthorizedOperation")}
     found = results_of(check_subnet, what, denied)
     assert {(each.outcome, each.permission) for each in found.values()} == {("unknown", "ec2:DescribeSubnets")}
-
-
-@pytest.mark.parametrize(("vpcs", "outcome"), [(["vpc-01"], "passes"), (["vpc-02"], "fails"), ([], "fails")])
-def test_groups_and_route_tables_are_of_the_vpc(tmp_path: Path, vpcs: list[str], outcome: str) -> None:
-    groups = [{"GroupId": "sg-01", "VpcId": vpc} for vpc in vpcs]
-    answers: dict[str, Answer] = {
-        # The other one: as where an EC2 that knows not the filter answers with every group.
-        "ec2.DescribeSecurityGroups": {"SecurityGroups": [{"GroupId": "sg-02", "VpcId": "vpc-02"}, *groups]},
-        "ec2.DescribeRouteTables": {"RouteTables": [{"RouteTableId": "rtb-01", "VpcId": vpc} for vpc in vpcs]},
-    }
-    found = results_of(check_security_group, served(tmp_path, network=NETWORK), answers)
-    assert {name: result.outcome for name, result in found.items()} == {"sg-01": outcome, "rtb-01": outcome}
 
 
 @pytest.mark.parametrize(

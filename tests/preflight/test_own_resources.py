@@ -1,4 +1,4 @@
-"""Resources of your own: KMS keys, and what else the settings name."""
+"""KMS keys of your own."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.preflight.fakes import DENIED, Answer, FakeSession, RefusalError, pages
+from tests.preflight.fakes import DENIED, Answer, FakeSession, RefusalError
 from tests.preflight.subjects import ACCOUNT, results_of, served
-from tests.preflight.test_cloudformation import stacks
 from tritonstack.preflight.own_resources import (
-    check_alarm_email,
-    check_bucket,
     check_key,
-    check_permissions_boundary,
-    check_rollback_alarm,
     lets_in,
 )
 from tritonstack.read_only_aws import MutatingCallError, ReadOnlyCalls
@@ -112,59 +107,3 @@ def test_encrypt_is_called_with_dry_run_alone(tmp_path: Path) -> None:
 def test_a_statement_lets_a_service_in_or_not(statement: dict[str, Any], expected: bool) -> None:
     policy = {"Statement": statement}
     assert lets_in(policy, "Service", ["logs.us-east-1.amazonaws.com"]) is expected
-
-
-BOUNDARY, TOPIC = f"arn:aws:iam::{ACCOUNT}:policy/bound", "arn:aws:sns:us-east-1:123456789012:test-alarms"
-ROLLOUT = {"kind": "all-at-once", "termination_wait_seconds": 600, "accept_multi_model": True}
-NETWORK = {
-    "imported": {"vpc_id": "vpc-1", "subnets": {"us-east-1a": "subnet-1", "us-east-1b": "subnet-2"}},
-    "s3_prefix_list_id": "pl-1",
-}
-
-
-def alarms(*states: str) -> dict[str, Any]:
-    return {"MetricAlarms": [], "CompositeAlarms": [{"AlarmName": "bad", "StateValue": state} for state in states]}
-
-
-def subscribed(*arns: str) -> Answer:
-    rows = [{"Protocol": "email", "Endpoint": "a@example.org", "SubscriptionArn": arn} for arn in arns]
-    others = [{"Protocol": "email", "Endpoint": "b@example.org", "SubscriptionArn": "PendingConfirmation"}]
-    return pages("Subscriptions", others, rows)
-
-
-@pytest.mark.parametrize(
-    ("check", "operation", "answer", "outcome"),
-    [
-        (check_permissions_boundary, "iam.GetPolicy", {"Policy": {"Arn": BOUNDARY}}, "passes"),
-        (check_permissions_boundary, "iam.GetPolicy", RefusalError("NoSuchEntity"), "fails"),
-        (check_permissions_boundary, "iam.GetPolicy", RefusalError("AccessDenied"), "unknown"),
-        (check_bucket, "s3.HeadBucket", {}, "passes"),
-        (check_bucket, "s3.HeadBucket", RefusalError("404", "Not Found"), "fails"),
-        (check_bucket, "s3.HeadBucket", RefusalError("403", "Forbidden"), "unknown"),
-        (check_rollback_alarm, "cloudwatch.DescribeAlarms", alarms("OK"), "passes"),
-        (check_rollback_alarm, "cloudwatch.DescribeAlarms", alarms("INSUFFICIENT_DATA"), "passes"),
-        (check_rollback_alarm, "cloudwatch.DescribeAlarms", alarms("ALARM"), "fails"),
-        (check_rollback_alarm, "cloudwatch.DescribeAlarms", alarms(), "fails"),
-        (check_rollback_alarm, "cloudwatch.DescribeAlarms", DENIED, "unknown"),
-        (check_alarm_email, "sns.ListSubscriptionsByTopic", subscribed(), "passes"),
-        (check_alarm_email, "sns.ListSubscriptionsByTopic", subscribed("PendingConfirmation"), "fails"),
-        (check_alarm_email, "sns.ListSubscriptionsByTopic", subscribed(f"{TOPIC}:1"), "passes"),
-    ],
-)
-def test_what_the_settings_name_must_be_there(
-    tmp_path: Path, check: Any, operation: str, answer: Answer, outcome: str
-) -> None:
-    what = served(
-        tmp_path,
-        {"rollout": {**ROLLOUT, "rollback_alarms": ["bad"]}},
-        permissions_boundary=BOUNDARY,
-        network={**NETWORK, "additional_buckets": ["weights"]},
-        alarms={"email": ["a@example.org"]},
-    )
-    [result] = results_of(check, what, {**stacks(AWS_SNS_Topic=[TOPIC]), operation: answer}).values()
-    assert result.outcome == outcome
-
-
-def test_what_the_settings_do_not_name_is_not_looked_at(tmp_path: Path) -> None:
-    for check in (check_permissions_boundary, check_bucket, check_rollback_alarm, check_alarm_email):
-        assert results_of(check, served(tmp_path), {}) == {}

@@ -1,4 +1,4 @@
-"""Account, CDK bootstrap and stacks: what `cdk deploy` itself needs, and names that others have taken."""
+"""Account, CDK bootstrap and stacks: what `cdk deploy` itself needs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonstack.catalogue import partition
-from tritonstack.config import Endpoint, engines_built_on_deploy
+from tritonstack.config import engines_built_on_deploy
 from tritonstack.engines.order import Served
-from tritonstack.naming import log_group
 from tritonstack.preflight.subject import About, PreflightResult, Subject
 from tritonstack.read_only_aws import NotKnownError
 from tritonstack.releases.records import stack_name
@@ -154,66 +153,3 @@ def _stack(about: About, subject: Subject) -> PreflightResult:
         command = resume if stack.status == "UPDATE_ROLLBACK_FAILED" else delete
         return about.fails(found, advice=f"Mend what its events name, then: {command}")
     return about.passes(found)
-
-
-_ENDPOINT = "AWS::SageMaker::Endpoint"
-_NO_ENDPOINT = ("ValidationException", "ResourceNotFound")
-"""Error codes of DescribeEndpoint for a name that no endpoint has ("Could not find endpoint")."""
-
-
-def check_endpoint_name(subject: Subject) -> Iterator[PreflightResult]:
-    """No endpoint that the environment's stacks did not make has the name of one of theirs: names are fixed."""
-    for endpoint in subject.environment.endpoints:
-        about = About(
-            check="endpoint-name",
-            subject=endpoint.sagemaker_name(subject.environment.environment),
-            needed="no endpoint of that name, or the stack's own",
-        )
-        yield from about.look(_endpoint_name, subject, endpoint)
-
-
-def _endpoint_name(about: About, subject: Subject, endpoint: Endpoint) -> PreflightResult:
-    answer = subject.calls.ask("sagemaker", "describe_endpoint", absent=_NO_ENDPOINT, EndpointName=about.subject)
-    if answer is None:
-        return about.passes("no such endpoint yet")
-    stack = stack_name(environment=subject.environment.environment, endpoint=endpoint.name)
-    own = {name.rpartition("/")[2].lower() for name in subject.facts.made_by(stack, _ENDPOINT)}
-    if about.subject.lower() in own:
-        return about.passes(f"{answer['EndpointStatus']}, made by {stack}")
-    return about.fails(
-        f"an endpoint ({answer['EndpointStatus']}) that {stack} did not make",
-        advice="Delete it, or call the endpoint or the environment otherwise.",
-    )
-
-
-def log_groups(subject: Subject) -> dict[str, str]:
-    """Log group that a stack makes by a fixed name → the stack. An endpoint's own is adopted where it exists."""
-    environment = subject.environment
-    name, found = environment.environment, {}
-    if subject.builds_on_deploy:
-        found[log_group(environment=name, of="builds")] = f"{name}-builds"
-        if any(build.builder.kind == "codebuild" for build in subject.served.engines.builds):
-            found[log_group(environment=name, of="engines")] = f"{name}-builds"
-    if environment.network is not None and environment.network.created is not None:
-        found[log_group(environment=name, of="network")] = f"{name}-network"
-    return found
-
-
-def check_log_group(subject: Subject) -> Iterator[PreflightResult]:
-    """No log group exists that a stack is to make: their names are fixed."""
-    for group, stack in log_groups(subject).items():
-        about = About(check="log-group", subject=group, needed=f"no such log group, or the one of {stack}")
-        yield from about.look(_log_group, subject, stack)
-
-
-def _log_group(about: About, subject: Subject, stack: str) -> PreflightResult:
-    rows = subject.calls.pages("logs", "describe_log_groups", "logGroups", logGroupNamePrefix=about.subject)
-    if about.subject not in {row["logGroupName"] for row in rows}:
-        return about.passes("no such log group yet")
-    if about.subject in subject.facts.made_by(stack, "AWS::Logs::LogGroup"):
-        return about.passes(f"made by {stack}")
-    return about.fails(
-        f"a log group that {stack} did not make",
-        advice=f"Keep what is needed of it, then: aws logs delete-log-group --region {subject.environment.region}"
-        f" --log-group-name {about.subject}",
-    )

@@ -1,4 +1,4 @@
-"""Networks: imported subnets and security groups, zones, S3's prefix list, and fleets in a network to be deleted."""
+"""Networks: imported subnets, zones, S3's prefix list, and fleets in a network to be deleted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tritonstack.preflight.subject import About, PreflightResult, Subject
 _KINDS = {
     "Subnets": ("describe_subnets", "SubnetId", "subnet-id"),
     "SecurityGroups": ("describe_security_groups", "GroupId", "group-id"),
-    "RouteTables": ("describe_route_tables", "RouteTableId", "route-table-id"),
 }
 """Rows of EC2's response → the operation, the field of a row's id, the filter by it."""
 
@@ -108,32 +107,6 @@ def _subnet(about: About, subject: Subject, subnet: NamedSubnet) -> PreflightRes
     if free < subnet.addresses:
         return about.fails(found, advice="Free addresses there, or name a larger subnet, or more zones.")
     return about.passes(found)
-
-
-def check_security_group(subject: Subject) -> Iterator[PreflightResult]:
-    """Security groups and route tables that the settings name exist, in their VPC."""
-    network, builds = subject.environment.network, subject.environment.builds.network
-    groups: dict[str, str] = {}
-    tables: dict[str, str] = {}
-    if network is not None and network.imported is not None:
-        groups |= dict.fromkeys(network.imported.security_group_ids, network.imported.vpc_id)
-        tables |= dict.fromkeys(network.imported.route_table_ids, network.imported.vpc_id)
-    if builds is not None and subject.builds_on_deploy:
-        groups |= dict.fromkeys(builds.security_group_ids, builds.vpc_id)
-    for group, vpc in sorted(groups.items()):
-        about = About(check="security-group", subject=group, needed=f"a security group of {vpc}")
-        yield from about.look(_in_vpc, subject, vpc, "SecurityGroups")
-    for table, vpc in sorted(tables.items()):
-        about = About(check="security-group", subject=table, needed=f"a route table of {vpc}")
-        yield from about.look(_in_vpc, subject, vpc, "RouteTables")
-
-
-def _in_vpc(about: About, subject: Subject, vpc: str, kind: str) -> PreflightResult:
-    rows = _rows(subject, kind, [about.subject])
-    if not rows:
-        return about.fails("there is none in the region", advice=f"Name one of {vpc}.")
-    found = f"of {rows[0]['VpcId']}"
-    return about.passes(found) if rows[0]["VpcId"] == vpc else about.fails(found, advice=f"Name one of {vpc}.")
 
 
 def check_zone(subject: Subject) -> Iterator[PreflightResult]:

@@ -8,28 +8,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tritonstack.preflight.archives import check_archive, check_image
-from tritonstack.preflight.cloudformation import (
-    check_account,
-    check_bootstrap,
-    check_endpoint_name,
-    check_log_group,
-    check_stack,
-)
-from tritonstack.preflight.ec2 import (
-    check_left_network,
-    check_prefix_list,
-    check_security_group,
-    check_subnet,
-    check_zone,
-)
-from tritonstack.preflight.own_resources import (
-    check_alarm_email,
-    check_bucket,
-    check_key,
-    check_permissions_boundary,
-    check_rollback_alarm,
-)
+from tritonstack.preflight.cloudformation import check_account, check_bootstrap, check_stack
+from tritonstack.preflight.ec2 import check_left_network, check_prefix_list, check_subnet, check_zone
+from tritonstack.preflight.images import check_image
+from tritonstack.preflight.own_resources import check_key
 from tritonstack.preflight.quotas import (
     check_codebuild_quota,
     check_endpoint_quota,
@@ -56,24 +38,16 @@ ACCOUNT = Check("account", "account and region", check_account)
 CHECKS: tuple[Check, ...] = (
     Check("bootstrap", "CDK bootstrap", check_bootstrap),
     Check("stack", "states of the stacks", check_stack),
-    Check("endpoint-name", "names of endpoints", check_endpoint_name),
-    Check("log-group", "names of log groups", check_log_group),
     Check("instance-type", "instance types in the region", check_instance_type),
     Check("endpoint-quota", "quotas of endpoint instances", check_endpoint_quota),
     Check("processing-quota", "quotas of processing jobs that build engines", check_processing_quota),
     Check("codebuild-quota", "quotas of builds in CodeBuild", check_codebuild_quota),
     Check("image", "images in ECR", check_image),
-    Check("archive", "archives in the bucket", check_archive),
     Check("key", "KMS keys of your own", check_key),
-    Check("permissions-boundary", "permissions boundary", check_permissions_boundary),
     Check("subnet", "imported subnets", check_subnet),
-    Check("security-group", "imported security groups and route tables", check_security_group),
     Check("zone", "zones of the network", check_zone),
     Check("left-network", "the network that is left", check_left_network),
     Check("prefix-list", "S3's prefix list", check_prefix_list),
-    Check("bucket", "buckets of your own", check_bucket),
-    Check("rollback-alarm", "rollback alarms of your own", check_rollback_alarm),
-    Check("alarm-email", "addresses of alarms", check_alarm_email),
 )
 """The others, in the order in which they are shown."""
 

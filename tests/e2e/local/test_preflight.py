@@ -18,11 +18,9 @@ WRONG = f"""
     account: "123456789012"
     region: us-east-1
     production: false
-    permissions_boundary: arn:aws:iam::123456789012:policy/nowhere
     artifacts: {{key_arn: "{KEY}"}}
     network:
       s3_prefix_list_id: pl-00000000
-      additional_buckets: [no-such-bucket-anywhere]
       imported: {{vpc_id: vpc-00000001, subnets: {{us-east-1a: subnet-0000000a, us-east-1b: subnet-0000000b}}}}
     endpoints:
       - name: large
@@ -48,9 +46,7 @@ def test_what_is_deployed_passes_and_nothing_is_changed(project: Project, deploy
     found = looked(project, deployed, "local", expect=0)
     assert {row["outcome"] for row in found.values()} == {"passes"}
     assert "123456789012 in us-east-1" in found["account", "local"]["found"]
-    assert found["endpoint-name", "local-digits"]["found"] == "InService, made by local-serving-digits"
     assert found["stack", "local-serving-many"]["found"].startswith(("CREATE_COMPLETE", "UPDATE_COMPLETE"))
-    assert "missing" not in found["archive", "local"]["found"]
     assert int(found["bootstrap", "version"]["found"]) >= 6
     assert state(deployed) == before
 
@@ -64,13 +60,10 @@ def test_what_will_fail_is_said_before_anything_is_deployed(project: Project, de
     fails = {key for key, row in found.items() if row["outcome"] == "fails"}
     assert fails == {
         ("endpoint-quota", "ml.g4dn.xlarge"),
-        ("archive", "wrong"),
         ("key", KEY),
-        ("permissions-boundary", "arn:aws:iam::123456789012:policy/nowhere"),
         ("subnet", "subnet-0000000a"),
         ("subnet", "subnet-0000000b"),
         ("prefix-list", "pl-00000000"),
-        ("bucket", "no-such-bucket-anywhere"),
     }
     assert {row["outcome"] for key, row in found.items() if key not in fails} == {"passes"}
     others = instances(deployed, "ml.g4dn.xlarge")
