@@ -172,15 +172,6 @@ def test_a_text_is_sent_as_utf8_and_refused_where_it_is_none(tmp_path: Path) -> 
         read(tmp_path / "b.txt", TEXT)
 
 
-@pytest.mark.parametrize(("datatype", "shape"), [("BYTES", (-1, 1)), ("UINT8", (-1, -1))])
-def test_file_bytes_are_sent_as_they_are(tmp_path: Path, datatype: str, shape: tuple[int, ...]) -> None:
-    raw = table(("blob", datatype, shape), image={"input": "blob", "encoding": "file-bytes"})
-    (tmp_path / "a.jpg").write_bytes(picture("JPEG"))
-    array = read(tmp_path / "a.jpg", raw)["blob"]
-    wanted = [picture("JPEG")] if datatype == "BYTES" else list(picture("JPEG"))
-    assert (datatype_of(array), array.tolist()) == (datatype, [wanted])
-
-
 @pytest.mark.parametrize("content", [b"\xff\x00", b"", b"\xff\xd8\xff\xe0junk"])
 def test_file_bytes_of_no_image_are_refused_before_they_travel(tmp_path: Path, content: bytes) -> None:
     raw = table(("blob", "UINT8", (-1, -1)), image={"input": "blob", "encoding": "file-bytes"})

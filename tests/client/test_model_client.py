@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.client.fake_triton import read_request
 from tests.client.fakes import (
     FakeEndpoint,
     FakeS3,
@@ -25,10 +24,8 @@ from tests.client.fakes import (
     error_reply,
     serving_outputs,
 )
-from tests.client.systems import DIGEST, ENDPOINT, ENVIRONMENT, TRANSLATION, Systems, image_file, running_systems
+from tests.client.systems import DIGEST, ENDPOINT, ENVIRONMENT, Systems, running_systems
 from tritonstack.client import (
-    Classes,
-    Embedding,
     EndpointUnavailableError,
     MalformedAnswerError,
     ModelClient,
@@ -36,7 +33,6 @@ from tritonstack.client import (
     ModelNotReadyError,
     RequestRefusedError,
     RetryPolicy,
-    Text,
     Wait,
 )
 from tritonstack.errors import InputError, WorkFailedError
@@ -226,10 +222,6 @@ def test_aws_settings_that_boto3_cannot_use_are_the_user_s_to_mend(monkeypatch: 
         ModelClient(environment="dev")
 
 
-RESNETS = ("resnet50-torchscript", "resnet50-onnx", "resnet50-tensorrt")
-ENCODERS = ("roberta-large-onnx", "bert-tensorrt-0", "bert-large-pytorch")
-
-
 @pytest.fixture
 def systems(tmp_path: Path) -> Iterator[Systems]:
     with running_systems(tmp_path) as running:
@@ -240,45 +232,6 @@ def systems(tmp_path: Path) -> Iterator[Systems]:
 def client(systems: Systems, tmp_path: Path) -> ModelClient:
     """A client with a cache of its own."""
     return ModelClient(environment=ENVIRONMENT, session=systems.session, cache_folder=tmp_path / "cache")
-
-
-@pytest.mark.parametrize("name", [*RESNETS, "inception-ensemble"])
-def test_an_image_is_answered_with_the_five_best_classes(client: ModelClient, tmp_path: Path, name: str) -> None:
-    path = image_file(tmp_path / "photo.jpg")
-    for image in (path, str(path), path.read_bytes()):
-        meaning = client.ask(name, image=image).meaning
-        assert isinstance(meaning, Classes)
-        assert len(meaning.best) == 5
-        scores = [label.score for label in meaning.best]
-        assert scores == sorted(scores, reverse=True)
-        assert all(label.name and not label.name.isdigit() for label in meaning.best)
-
-
-@pytest.mark.parametrize("name", ENCODERS)
-def test_a_text_is_answered_with_a_vector_and_only_that_output_is_asked_for(
-    client: ModelClient, systems: Systems, name: str
-) -> None:
-    answer = client.ask(name, text="The house is wonderful.")
-    assert isinstance(answer.meaning, Embedding)
-    assert list(answer.outputs) == ["pooled_output"]
-    assert answer.meaning.vector.shape == answer.outputs["pooled_output"].shape[1:]
-    (request,) = systems.endpoint.requests
-    described, _ = read_request(request.content, request.content_type)
-    assert [output["name"] for output in described["outputs"]] == ["pooled_output"]
-    assert answer.bytes_received < 5000, "the hidden states of each token stay where they are"
-    if name == "bert-tensorrt-0":
-        more = client.ask(name, text="house", outputs=["output"])
-        assert (more.outputs["output"].shape, more.meaning) == ((1, 128, 768), None)
-
-
-def test_a_text_is_translated(client: ModelClient, systems: Systems, tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("The house is wonderful.\n")
-    for text in ("The house is wonderful.", tmp_path / "text.txt"):
-        answer = client.ask("t5-python", text=text)
-        assert answer.meaning == Text(text=TRANSLATION)
-        assert answer.outputs["output"].dtype == np.int32
-    client.ask("bert-tensorrt-0", text="house")
-    assert sum(key.endswith("tokenizer.json") for key in systems.s3.read) == 1, "both have the same one here"
 
 
 def test_what_cannot_be_asked_is_said_before_anything_is_sent(

@@ -80,11 +80,6 @@ def test_a_stage_is_an_environment_and_a_stack_says_where_it_goes(tmp_path: Path
     assert (stack.account, stack.region, stack.tags) == ("111111111111", "us-east-1", {"team": "platform"})
 
 
-def test_a_stack_outside_stages_stands_in_an_environment_of_its_own(tmp_path: Path) -> None:
-    folder = write_assembly(tmp_path, template=TEMPLATE, stage=None)
-    assert list(read_assembly(folder).environments) == ["_app"]
-
-
 def test_stages_inside_other_constructs_have_names_of_their_own(tmp_path: Path) -> None:
     folder = write_assembly(tmp_path, template=TEMPLATE, metadata=METADATA)
     for path in (folder / "manifest.json", folder / "assembly-dev" / "manifest.json"):
@@ -114,13 +109,6 @@ def test_nothing_is_kept_of_what_builds_start_from(tmp_path: Path) -> None:
     (tmp_path / "source" / "file").write_text("another")
     assert serving(tmp_path) == before
     assert before.assets["Source/Files"].kind is AssetKind.SOURCE
-
-
-def test_a_source_that_a_function_runs_too_is_code(tmp_path: Path) -> None:
-    folder = write(tmp_path)
-    shared = {**TEMPLATE["Resources"], "Other": resource("AWS::Lambda::Function", {"Code": {"S3Key": SOURCE}})}
-    write_json(folder / "assembly-dev" / "serving1.template.json", {"Resources": shared})
-    assert serving(folder).assets["Source/Files"].kind is AssetKind.CODE
 
 
 def test_without_a_validation_report_nothing_is_known_of_findings(tmp_path: Path) -> None:
@@ -229,10 +217,6 @@ def test_what_the_cdk_adds_to_every_template_is_out() -> None:
     assert list(resources) == ["Topic"]
     assert resources["Topic"].path == "Alarms/Topic"
     assert resources["Topic"].attributes == {"DependsOn": ["A", "B"], "Metadata": {"Mine": 1}}
-
-
-def test_names_are_sorted_and_lists_keep_their_order() -> None:
-    assert json.dumps(normal({"b": [2, 1], "a": {"d": 1, "c": 2}}, {})) == '{"a": {"c": 2, "d": 1}, "b": [2, 1]}'
 
 
 # The app that cdk.json names, run as the CDK's command line runs it.

@@ -156,27 +156,6 @@ def test_a_subnet_that_goes_under_a_fleet_of_another_stack_is_said_to_be_left_be
     assert replaced["Subnet"].reasons[-1].startswith("The old one is left behind: the fleet of dev-serving")
 
 
-@given(stacks())
-def test_a_stack_compared_with_itself_changes_nothing(one: StackSnapshot) -> None:
-    changes = compare(of(one), of(one))
-    assert changes.empty
-
-
-@settings(max_examples=50)
-@given(stacks(), stacks())
-def test_what_is_new_one_way_goes_the_other_way(one: StackSnapshot, other: StackSnapshot) -> None:
-    def names(before: StackSnapshot, after: StackSnapshot, *, come: bool) -> set[str]:
-        [environment] = compare(of(before), of(after)).environments
-        return {
-            each.logical_id
-            for change in environment.stacks
-            for each in change.resources
-            if (each.before is None if come else each.after is None)
-        }
-
-    assert names(one, other, come=True) == names(other, one, come=False)
-
-
 @settings(max_examples=50)
 @given(stacks(), stacks())
 def test_every_difference_is_told_once_and_the_same_way_twice(one: StackSnapshot, other: StackSnapshot) -> None:

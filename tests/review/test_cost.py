@@ -151,36 +151,6 @@ def test_a_rolling_update_adds_a_batch_and_an_untouched_endpoint_nothing() -> No
     assert (untouched.sentences, untouched.changed) == ((), False)
 
 
-COUNTS = st.integers(0, 9)
-VARIANTS = st.sampled_from([{}, G5, NOBODYS])
-TEMPLATES = st.builds(
-    lambda variant, low, more: {**serving(variant=variant), **target(low, low + more)}, VARIANTS, COUNTS, COUNTS
-)
-
-
-@given(st.lists(TEMPLATES, max_size=3))
-def test_the_same_on_both_sides_costs_the_same(templates: list[Template]) -> None:
-    side = environment(*templates)
-    found = cost_changes(side, side, prices=PRICES)
-    assert not any(each.changed for each in found)
-    totals = cost_totals(found)
-    assert totals.grow_by_more(Decimal(0)) is False
-    assert "→" not in totals.sentence
-
-
-@given(st.lists(TEMPLATES, min_size=1, max_size=3), st.integers(1, 500))
-def test_an_unknown_price_never_gives_a_number(templates: list[Template], cents: int) -> None:
-    """Whatever else is known, neither the sum nor its text is the sum of what is known alone."""
-    templates = [*templates, {**serving(variant=NOBODYS), **target(1, 2)}]
-    totals = cost_totals(cost_changes(None, environment(*templates), prices=PRICES))
-    assert totals.minimum_after.usd_per_hour is None
-    assert "unknown" in totals.minimum_after.text
-    known = Prices(after=PriceBook(overrides={**BOOK.overrides, "ml.nobody.xlarge": Decimal(cents) / 100}))
-    told = cost_totals(cost_changes(None, environment(*templates), prices=known)).minimum_after
-    assert told.usd_per_hour is not None
-    assert told.usd_per_hour > totals.minimum_after.known
-
-
 def test_a_total_with_an_unknown_part_is_a_lower_bound() -> None:
     found = cost_changes(None, environment(serving(), serving(variant=NOBODYS)), prices=PRICES)
     totals = cost_totals(found)

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.constructs_lib.templates import ROOT, new_app
 from tests.review.reports import report
@@ -203,58 +201,6 @@ def test_an_endpoint_is_a_row_with_its_fewest_and_its_most_instances() -> None:
     found = line({**serving(), **target(2, 8, {"MinCapacity": 1})}, book=book)
     assert (found.name, found.quantity) == ("endpoint dev-digits", "1 to 8 of ml.g4dn.xlarge")
     assert [each.usd_per_hour for each in (found.idle, found.most) if each] == [Decimal("0.75"), Decimal(6)]
-
-
-KINDS: dict[str, dict[str, Any]] = {
-    "AWS::EC2::NatGateway": {},
-    ENDPOINT: INTERFACE,
-    "AWS::KMS::Key": {"EnableKeyRotation": True},
-    ALARM: METRIC,
-    "AWS::S3::Bucket": {},
-    "AWS::RDS::DBInstance": {},
-}
-COUNTS = st.integers(0, 9)
-
-
-@st.composite
-def environments(draw: st.DrawFn) -> EnvironmentSnapshot:
-    """Any of the kinds, any number of times, with scaled endpoints, in regions with prices and without."""
-    stacks = []
-    for number in range(draw(st.integers(0, 2))):
-        kinds = draw(st.lists(st.sampled_from(sorted(KINDS)), max_size=8))
-        resources = {f"R{index}": resource(kind, KINDS[kind]) for index, kind in enumerate(kinds)}
-        if draw(st.booleans()):
-            instance = draw(st.sampled_from(["ml.g4dn.xlarge", "ml.nobody.xlarge"]))
-            minimum, maximum = sorted((draw(COUNTS), draw(COUNTS)))
-            name = f"dev-{number}"
-            resources |= serving(name=name, variant={"InstanceType": instance})
-            resources |= target(minimum, maximum, endpoint=name)
-        stacks.append(stack(resources, name=f"s{number}", region=draw(st.sampled_from([REGION, NOWHERE]))))
-    return of(*stacks).environments["dev"]
-
-
-@given(environments())
-def test_the_most_is_never_less_than_idle_and_nothing_without_a_price_counts_as_nothing(
-    given_: EnvironmentSnapshot,
-) -> None:
-    found = table_of(given_, book=PriceBook())
-    for each in found.lines:
-        assert (each.idle is None) == (each.most is None)
-        if each.idle is not None and each.most is not None:
-            assert each.idle.known <= each.most.known
-            assert all(each.most.unknown.get(name, 0) >= count for name, count in each.idle.unknown.items())
-            assert set(each.most.unknown) <= set(each.unknown)
-    entry = cost_table_entry(found, found)
-    sums = sum(row.idle_after.at_least for row in entry.rows if row.idle_after)
-    assert not entry.changed
-    assert entry.idle_after.at_least == pytest.approx(sums)
-    unknown = table_of(given_, book=PriceBook(unreadable="no prices"))
-    assert unknown.idle.known == unknown.most.known == 0
-    by_time = [
-        one for stack_ in given_.stacks.values() for one in stack_.of_type(*(KINDS.keys() - {"AWS::S3::Bucket"}))
-    ]
-    assert sum(unknown.idle.unknown.values()) >= len(by_time)
-    assert all(each.idle is None or each.unknown or each.idle.usd_per_hour == 0 for each in unknown.lines)
 
 
 def test_two_endpoints_of_one_generated_name_are_two_rows() -> None:

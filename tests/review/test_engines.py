@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.engines.engine_environments import T4 as ENGINES_T4
 from tests.engines.engine_environments import served_engines, write_models
@@ -31,11 +29,6 @@ def test_a_new_digest_needs_an_engine_and_what_stays_or_needs_none_does_not() ->
     [notice] = engine_builds(before, after)
     assert (notice.model, notice.digest, notice.endpoints, notice.certain) == ("fast", B, ("digits",), True)
     assert notice.on_deploy
-
-
-@given(st.dictionaries(st.sampled_from([*ENGINE, "other"]), st.sampled_from([A, B]), min_size=1))
-def test_nothing_is_built_where_nothing_changes(models: dict[str, str]) -> None:
-    assert engine_builds(served(models), served(models)) == ()
 
 
 @pytest.mark.parametrize(

@@ -90,14 +90,6 @@ def test_a_shallow_clone_that_ends_before_the_merge_base_says_how_to_deepen_it(r
     assert read_snapshots_at("origin/main", repository=clone)[1] == snapshots("base")
 
 
-def test_histories_without_a_common_commit_are_refused(repository: Path) -> None:
-    git(repository, "checkout", "--quiet", "--orphan", "alone")
-    commit(repository, "alone")
-    with pytest.raises(InputError, match="no commit in common") as raised:
-        read_snapshots_at("main", repository=repository)
-    assert raised.value.problems[0].advice == "another REF"
-
-
 def test_a_hooks_variables_name_no_other_repository(
     repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -199,11 +199,6 @@ def test_what_opens_is_told_first() -> None:
     assert [(kind, name) for kind, name, _ in told(before, after)] == [(OPENED, "Log"), (CLOSED, "Model")]
 
 
-def test_an_environment_that_is_gone_closes_what_was_open() -> None:
-    open_ = group(HTTPS | WORLD)
-    assert [kind for kind, _, _ in (*told(open_, None), *told(None, open_))] == [CLOSED, OPENED]
-
-
 def test_what_has_another_logical_id_and_is_the_same_else_opens_and_closes_nothing() -> None:
     before = {"Model": resource(MODEL, {"ExecutionRoleArn": "arn:role"})}
     assert told(before, {"Renamed": before["Model"]}) == []

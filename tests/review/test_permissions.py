@@ -203,13 +203,6 @@ def test_every_wildcard_of_the_committed_environments_has_its_reason() -> None:
     assert [each for each in told_of if "no reason" in each] == []
 
 
-def test_where_a_statement_stands_is_told() -> None:
-    [change] = changes(role(allow(GET)), role(allow(GET), allow(PUT, Sid="Write")))
-    assert (change.stack, change.principal) == ("serving", "Role")
-    assert (change.logical_id, change.source) == ("Access", "PolicyDocument.Statement[Write]")
-    assert (change.actions, change.resources, change.who) == ((PUT,), (B,), ())
-
-
 def test_a_resource_that_acts_as_another_role_is_told() -> None:
     def running(name: str) -> Template:
         model = resource("AWS::SageMaker::Model", {"ExecutionRoleArn": {"Fn::GetAtt": [name, "Arn"]}})
@@ -291,17 +284,6 @@ def test_principals_of_other_accounts_and_everybody_are_called_out() -> None:
     assert (change.other_accounts, change.wildcards) == ((), ("principal: anybody", f"resource {B}"))
 
 
-def test_who_may_assume_a_role() -> None:
-    def trusting(*principals: Any) -> Template:
-        statements = [{"Effect": "Allow", "Principal": each, "Action": "sts:AssumeRole"} for each in principals]
-        return role(AssumeRolePolicyDocument={"Statement": statements})
-
-    service = {"Service": "a.amazonaws.com"}
-    [change] = changes(trusting(service), trusting(service, {"AWS": OTHERS}))
-    assert (change.kind, change.statement) == (WIDER, f"{OTHERS} may now assume it: sts:AssumeRole")
-    assert change.other_accounts == ("222222222222",)
-
-
 def one(kind: str, name: str, *statements: Any, **members: Any) -> Template:
     """A resource whose policy is a property of its own."""
     return {"It": resource(kind, {name: {"Statement": list(statements)}, **members})}
@@ -334,12 +316,6 @@ def test_a_log_groups_policy_may_be_text() -> None:
     assert told({}, after) == [(WIDER, "new: anybody may: logs:Put*")]
 
 
-def test_everything_of_its_service_in_a_keys_policy_is_the_key() -> None:
-    after = one("AWS::KMS::Key", "KeyPolicy", allow("kms:*", "*", Principal={"AWS": ACCOUNT_ROOT}))
-    [change] = changes({}, after)
-    assert change.wildcards == ("action kms:* (every action of kms)",)
-
-
 def test_a_permission_to_invoke_is_a_statement_of_the_function() -> None:
     function = {"Function": resource("AWS::Lambda::Function")}
     on = {"FunctionName": {"Fn::GetAtt": ["Function", "Arn"]}, "Principal": "events.amazonaws.com"}
@@ -359,12 +335,6 @@ def test_a_statement_that_only_the_deployment_knows_is_told(value: Any) -> None:
     assert change.kind is WIDER
     assert change.statement.startswith("a principal that is named there may now: what is known only when deployed: ")
     assert "${Given}" in change.statement
-
-
-def test_a_document_that_only_the_deployment_knows_is_told() -> None:
-    sides = ({"It": resource("AWS::KMS::Key", {"KeyPolicy": {"Ref": name}})} for name in ("One", "Two"))
-    (wider, text), (narrower, _) = told(*sides)
-    assert (wider, narrower, "${Two}" in text) == (WIDER, NARROWER, True)
 
 
 def test_everybody_may_invoke_and_so_may_a_service_that_is_none_of_them() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from hypothesis import given
@@ -11,8 +10,7 @@ from hypothesis import strategies as st
 
 from tests.review.policies import NARROWER, OTHER, WIDER, changes, environment, policy, role
 from tests.review.small import Template, resource
-from tests.review.values import stacks
-from tritonstack.iam_policies import Request, Verdict, covers, evaluate, may_meet
+from tritonstack.iam_policies import Request, Verdict, evaluate
 from tritonstack.review.access.openings import OpeningKind, opening_changes
 from tritonstack.review.access.permissions import permission_changes
 from tritonstack.review.snapshot import EnvironmentSnapshot
@@ -94,13 +92,6 @@ def everything(statements: list[dict[str, Any]], rules: list[dict[str, Any]]) ->
     return environment({**role(*statements), **group(rules)})
 
 
-@given(stacks())
-def test_no_stack_breaks_it_and_none_changes_against_itself(stack: Any) -> None:
-    same = EnvironmentSnapshot(name="dev", stacks={stack.name: stack}, findings=None)
-    assert permission_changes(same, same) == ()
-    assert opening_changes(same, same) == ()
-
-
 @given(STATEMENTS, STATEMENTS, RULES, RULES)
 def test_the_other_way_round_wider_is_narrower(a: list[Any], b: list[Any], rules: list[Any], others: list[Any]) -> None:
     before, after = everything(a, rules), everything(b, others)
@@ -167,31 +158,3 @@ def test_what_iam_allows_from_now_on_is_never_left_out(before: list[Any], after:
         assert was <= now
     if kinds == {NARROWER}:
         assert now <= was
-
-
-ONE_ALLOW = st.builds(
-    statement,
-    st.just("Allow"),
-    st.builds(lambda one: {"Action": [one]}, st.sampled_from(WIDE_ACTIONS)),
-    st.builds(lambda one: {"Resource": [one]}, st.sampled_from(WIDE_RESOURCES)),
-    st.just({}),
-)
-
-
-@given(ONE_ALLOW, ONE_ALLOW)
-def test_wider_is_what_iam_allows_after_and_not_before(before: Any, after: Any) -> None:
-    """Of one statement each, so that no two of them hold together what one of the others does."""
-    kinds = {each.kind for each in changes(role(before), role(after))}
-    was, now = allowed([before]), allowed([after])
-    assert (WIDER in kinds) is bool(now - was)
-    assert (NARROWER in kinds) is bool(was - now)
-
-
-PATTERNS = st.text("ab*?", max_size=5)
-
-
-@given(PATTERNS, PATTERNS, st.text("ab", max_size=6))
-def test_a_pattern_that_covers_another_matches_all_that_it_matches(wide: str, narrow: str, text: str) -> None:
-    if fnmatchcase(text, narrow):
-        assert not covers(wide, narrow) or fnmatchcase(text, wide)
-        assert not fnmatchcase(text, wide) or may_meet(wide, narrow)

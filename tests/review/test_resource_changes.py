@@ -87,25 +87,6 @@ def test_nothing_changes_where_nothing_does_and_tags_alone_are_known() -> None:
     assert properties(change) == {"Tags.team": (Replaces.NO, None)}
 
 
-def test_an_image_replaces_the_model_which_replaces_the_config_which_updates_the_endpoint() -> None:
-    changes = changed(serving(), serving(image="triton:24.10"))
-    assert effects(changes) == {"Model": Effect.REPLACED, "Config": Effect.REPLACED, "Endpoint": Effect.CHANGED}
-    assert properties(changes["Config"]) == {"ProductionVariants[0].ModelName": (Replaces.YES, "Model")}
-    assert properties(changes["Endpoint"]) == {"EndpointConfigName": (Replaces.NO, "Config")}
-
-
-def test_a_property_whose_text_changes_is_told_once_though_it_follows_something_too() -> None:
-    def network(cidr: str, name: str) -> Template:
-        return {
-            "Vpc": resource("AWS::EC2::VPC", {"CidrBlock": cidr}),
-            "Topic": resource(TOPIC, {"DisplayName": {"Fn::Sub": f"{name} of ${{Vpc}}"}}),
-        }
-
-    changes = changed(network("10.0.0.0/16", "a"), network("10.1.0.0/16", "b"))
-    assert properties(changes["Topic"]) == {"DisplayName": (Replaces.NO, None)}
-    assert len(changes["Topic"].properties) == 1
-
-
 def test_what_may_be_replaced_makes_what_follows_possible_only() -> None:
     """Template reference, AWS::EC2::VPC InstanceTenancy: replacement for some values; Subnet VpcId: replacement."""
 
@@ -185,25 +166,6 @@ def test_other_code_changes_the_functions_that_run_it_and_not_what_they_answer()
     [asset] = change.assets
     assert (asset.changed, asset.new, asset.removed) == (("handler.py",), ("more.py",), ("shared.py",))
     assert asset.users == ("Function",)
-
-
-def test_another_release_set_updates_the_custom_resources_that_read_it() -> None:
-    resources = {"Records": resource("Custom::ReleaseRecords", {"ReleaseSetKey": "{asset:Set}.release-set"})}
-    old = stack(resources, documents={"Set": {"models": {"a": "1"}}})
-    new = stack(resources, documents={"Set": {"models": {"a": "2", "b": "1"}}})
-    change = stack_change(old, new)
-    assert [each.effect for each in change.resources] == [Effect.CHANGED]
-    [document] = change.documents
-    assert [each.name for each in document.members] == ["models.a", "models.b"]
-
-
-def test_policies_and_order_alone_touch_nothing() -> None:
-    """User guide, "DeletionPolicy attribute": a change of it alone is no change of the resource."""
-    old = {"Topic": resource(TOPIC, {"TopicName": "a"}, DeletionPolicy="Delete")}
-    new = {"Topic": resource(TOPIC, {"TopicName": "a"}, DeletionPolicy="Retain", DependsOn=["B"])}
-    [change] = changed(old, new).values()
-    assert change.effect is Effect.TEMPLATE_ONLY
-    assert [each.name for each in change.attributes] == ["DeletionPolicy", "DependsOn"]
 
 
 @pytest.mark.parametrize(

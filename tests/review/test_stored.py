@@ -134,10 +134,6 @@ def test_a_file_that_is_no_snapshot_is_refused_by_name(tmp_path: Path, name: str
         read_snapshots(tmp_path)
 
 
-# The command behind ``make snapshots``.
-SNAPSHOTS = of(stack({"Topic": resource("AWS::SNS::Topic", {"DisplayName": "a"})}))
-
-
 # Environments and what a pipeline adds to them, as one.
 
 
