@@ -14,7 +14,6 @@ from tritonstack.cli import dashboard
 NOTHING: dict[str, Answer] = {
     "ssm.GetParameter": RefusalError("ParameterNotFound"),
     "cloudwatch.GetMetricData": {"MetricDataResults": []},
-    "cloudwatch.DescribeAlarms": {"MetricAlarms": [], "CompositeAlarms": []},
 }
 
 

@@ -25,7 +25,7 @@ def html(recorded_aws: Emulator) -> str:
     dashboard = dashboard_of(environment(ENDPOINTS["scaled"], ENDPOINTS["single-model, four GPUs"]), projects=None)
     span = Span.last(1.5, now=datetime.now(tz=UTC))
     read = read_samples(recorded_aws.client("cloudwatch"), dashboard, span)
-    return page(dashboard, Figures(samples=read, span=span, alarms=(), local=True))
+    return page(dashboard, Figures(samples=read, span=span, local=True))
 
 
 LAYOUT = """<script>

@@ -21,7 +21,7 @@ from tritonstack.cli.dashboard import _serve
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.monitoring.dashboard import BUILDS, dashboard_of
 from tritonstack.monitoring.graphs import BuildProjects, Dashboard
-from tritonstack.monitoring.page import Figures, Lines, Span, make_server, page, read_samples, read_states
+from tritonstack.monitoring.page import Figures, Lines, Span, make_server, page, read_samples
 
 GPU_GRAPHS = {"gpu", "gpu_memory"}
 Samples = dict[tuple[str, str], Lines]
@@ -76,19 +76,6 @@ def test_builds_that_ended_are_counted_and_timed(recorded_aws: Emulator) -> None
     assert all(0 < value < 1 for _, value in read[BUILDS, "archives_minutes"]["minutes"])
 
 
-def test_an_environment_without_alarms_shows_none_and_others_are_not_ours(recorded_aws: Emulator) -> None:
-    cloudwatch = recorded_aws.client("cloudwatch")
-    alarm = {
-        "MetricName": "Invocations", "Namespace": "AWS/SageMaker", "Statistic": "Sum", "Period": 60,
-        "EvaluationPeriods": 1, "Threshold": 1.0, "ComparisonOperator": "LessThanThreshold",
-    }  # fmt: skip
-    cloudwatch.put_metric_alarm(AlarmName="dev-of-scaling", **alarm)
-    assert read_states(cloudwatch, "dev") == []
-    cloudwatch.put_metric_alarm(AlarmName="dev-ours", AlarmDescription="x. Runbook: y#z", **alarm)
-    assert [each.name for each in read_states(cloudwatch, "dev")] == ["dev-ours"]
-    assert read_states(cloudwatch, "prod") == []
-
-
 def test_a_cloudwatch_that_is_gone_is_a_message(recorded_dashboard: Dashboard) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
@@ -102,8 +89,6 @@ def test_a_cloudwatch_that_is_gone_is_a_message(recorded_dashboard: Dashboard) -
         )
         with pytest.raises(WorkFailedError, match="could not read the metrics"):
             read_samples(cloudwatch, recorded_dashboard, Span.last(1, now=datetime.now(tz=UTC)))
-        with pytest.raises(WorkFailedError, match="could not read the states"):
-            read_states(cloudwatch, "dev")
 
 
 # The server.
@@ -117,7 +102,7 @@ def server(recorded_aws: Emulator, recorded_dashboard: Dashboard) -> Iterator[Th
     def draw() -> str:
         span = Span.last(1.5, now=datetime.now(tz=UTC))
         read = read_samples(cloudwatch, recorded_dashboard, span)
-        return page(recorded_dashboard, Figures(samples=read, span=span, alarms=(), local=True), refresh_seconds=60)
+        return page(recorded_dashboard, Figures(samples=read, span=span, local=True), refresh_seconds=60)
 
     yield from serving(draw)
 

@@ -13,7 +13,7 @@ from tests.monitoring.settings_of import DIGITS, PROJECTS, environment
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graphs import Graph
 from tritonstack.monitoring.metric import Metric, Series
-from tritonstack.monitoring.page import AlarmState, Figures, Lines, Span, page, plot, read_graph
+from tritonstack.monitoring.page import Figures, Lines, Span, page, plot, read_graph
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 HOUR = Span.last(1, now=NOW)
@@ -45,14 +45,14 @@ class Tags(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
 
-def drawn(*, local: bool = True, refresh_seconds: int | None = None, alarms: tuple[AlarmState, ...] = ()) -> str:
+def drawn(*, local: bool = True, refresh_seconds: int | None = None) -> str:
     """The page of an environment of which the calls alone have data."""
     dashboard = dashboard_of(environment(DIGITS), projects=PROJECTS)
     samples: dict[tuple[str, str], Lines] = {
         (section.key, each.key): {line.key: [] for line in each.series} for section, each in dashboard.graphs()
     }
     samples["digits", "traffic"] = {"calls": points(1, 2, 4)}
-    figures = Figures(samples=samples, span=HOUR, alarms=alarms, local=local)
+    figures = Figures(samples=samples, span=HOUR, local=local)
     return page(dashboard, figures, refresh_seconds=refresh_seconds)
 
 
@@ -104,29 +104,6 @@ def test_a_graph_without_data_says_why(key: str, local: bool, words: str) -> Non
     assert 'data-points="0"' in found
     assert words in found
     assert "<svg" not in found
-
-
-def test_alarms_that_are_on_come_first_with_what_they_say() -> None:
-    states = tuple(
-        AlarmState(name=name, state=state, description='says "so" <b>')
-        for name, state in (("a", "OK"), ("b", "ALARM"), ("c", "INSUFFICIENT_DATA"))
-    )
-    items = re.findall(r'<li class="(\w+)" title="([^"]*)">([^<]*)</li>', drawn(alarms=states))
-    assert [(state, text) for state, _, text in items] == [
-        ("ALARM", "b: ALARM"),
-        ("INSUFFICIENT_DATA", "c: no data"),
-        ("OK", "a: OK"),
-    ]
-    assert items[0][1] == "says &#34;so&#34; &lt;b&gt;"
-    assert "<ul" not in drawn()
-
-
-@pytest.mark.parametrize(
-    ("address", "link"), [("https://git/x.md", '<a href="https://git/x.md#p">a: OK</a>'), ("docs/x.md", ">a: OK</li>")]
-)
-def test_an_alarm_leads_to_its_runbook_where_that_has_an_address(address: str, link: str) -> None:
-    state = AlarmState(name="a", state="OK", description=f"dev-digits: slow. Runbook: {address}#p")
-    assert link in drawn(alarms=(state,))
 
 
 def test_periods_without_data_are_a_gap_and_percent_reaches_to_a_hundred_whatever_the_values() -> None:

@@ -81,14 +81,6 @@ def test_every_difference_of_the_working_tree_counts_for_its_model_alone(
     assert repository.told() == {"double": UNCOMMITTED, "other": repository.first}
 
 
-def test_staged_and_put_back_is_as_committed(repository: Repository) -> None:
-    content = (repository.double / "recipe.yaml").read_text()
-    write(repository.double, {"recipe.yaml": "other"})
-    repository.git("add", "--all")
-    write(repository.double, {"recipe.yaml": content})
-    assert repository.told()["double"] == repository.first
-
-
 def test_a_deleted_file_is_a_change_of_its_model(repository: Repository) -> None:
     (repository.double / "sample/request.json").rename(repository.root / "elsewhere.json")
     gone = repository.commit("gone")
@@ -153,21 +145,3 @@ def test_a_hooks_variables_do_not_lead_to_another_repository(
 ) -> None:
     monkeypatch.setenv("GIT_DIR", str(REPOSITORY / ".git"))
     assert repository.told()["double"] == repository.first
-
-
-def test_git_is_started_once_for_all_models_and_environments(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[list[str]] = []
-    run = subprocess.run
-
-    def count(command: list[str], **more: object) -> object:
-        started.append(command)
-        return run(command, **more)  # type: ignore[call-overload]  # as it was called
-
-    monkeypatch.setattr("tritonstack.releases.commits.subprocess.run", count)
-    commits._history.cache_clear()
-    repositories = repository.root / "model_repos"
-    for _ in range(3):
-        commits_of({name: archives_of(repositories / name)[0] for name in ("double", "other")}, repositories)
-    assert len(started) == 1

@@ -23,7 +23,6 @@ from tritonstack.cli import releases
 from tritonstack.cli.schema import schema_text
 from tritonstack.errors import InputError, TritonstackError, WorkFailedError
 from tritonstack.models.inputs import model_digest
-from tritonstack.releases import rollback as rollback_module
 from tritonstack.releases.records import DeployedSet, deployed_set
 
 
@@ -216,13 +215,6 @@ def test_an_account_other_than_the_files_is_refused(updated: Deployment) -> None
     assert updated.records() == {"bert": B}
 
 
-def test_a_stack_of_another_kind_is_no_deployed_set(deployment: Deployment) -> None:
-    queue = {"Queue": {"Type": "AWS::SQS::Queue"}}
-    assert deployment.aws.deploy(deployment.stack(), queue) == "CREATE_COMPLETE"
-    with pytest.raises(WorkFailedError, match="no serving stack of this version"):
-        _releases(deployment)
-
-
 def test_a_deployed_set_that_is_gone_from_its_bucket_is_told(deployment: Deployment) -> None:
     deployment.deploy({"bert": A})
     store = deployment.aws.client("s3")
@@ -262,27 +254,6 @@ def test_a_checkout_for_another_platform_builds_nothing(deployment: Deployment) 
     with pytest.raises(InputError, match=f"digits for {OTHER}"):
         _rollback(deployment, "double", "--yes")
     assert deployment.records() == {"double": B}
-
-
-def test_interrupted_while_the_build_is_started_it_is_stopped_all_the_same(
-    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _prepared_to_build(deployment, "sleep 300")
-    start, calls = rollback_module._Build.start, 0
-
-    def interrupted(*arguments: Any, **named: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        build = start(*arguments, **named)
-        if calls == 1:
-            raise KeyboardInterrupt
-        return build
-
-    monkeypatch.setattr(rollback_module._Build, "start", interrupted)
-    result = CliRunner().invoke(releases.rollback_command, [deployment.name, "double", "--yes"], catch_exceptions=False)
-    assert (result.exit_code, deployment.records()) == (1, {"double": B})
-    [build] = _ended_builds(deployment)
-    assert build["buildStatus"] == "STOPPED"
 
 
 def _ended_builds(deployment: Deployment) -> list[dict[str, Any]]:

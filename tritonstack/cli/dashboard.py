@@ -11,12 +11,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session, code_of
 from tritonstack.cli.session import session_of
-from tritonstack.config import Environment, load_environment
+from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graphs import BuildProjects, Dashboard
-from tritonstack.monitoring.page import HOST, Figures, Span, make_server, page, read_samples, read_states
+from tritonstack.monitoring.page import HOST, Figures, Span, make_server, page, read_samples
 from tritonstack.naming import builds_parameter
 from tritonstack.pages.chromium import write_picture
 from tritonstack.paths import LocalPaths, environment_file, write_text
@@ -51,7 +51,7 @@ def command(*, environment: str, hours: float, serve: bool, port: int, png: Path
     local = is_local(cloudwatch)
 
     def draw(*, refresh_seconds: int | None = None) -> str:
-        figures = read_figures(cloudwatch, settings, dashboard, hours=hours, local=local)
+        figures = read_figures(cloudwatch, dashboard, hours=hours, local=local)
         return page(dashboard, figures, refresh_seconds=refresh_seconds)
 
     if serve:
@@ -65,13 +65,12 @@ def command(*, environment: str, hours: float, serve: bool, port: int, png: Path
         click.echo(f"{file}")
 
 
-def read_figures(cloudwatch: Any, settings: Environment, dashboard: Dashboard, *, hours: float, local: bool) -> Figures:
+def read_figures(cloudwatch: Any, dashboard: Dashboard, *, hours: float, local: bool) -> Figures:
     """What the page shows now. Raises :class:`WorkFailedError` where CloudWatch refuses."""
     span = Span.last(hours, now=datetime.now(tz=UTC))
     return Figures(
         samples=read_samples(cloudwatch, dashboard, span),
         span=span,
-        alarms=read_states(cloudwatch, settings.environment),
         local=local,
     )
 

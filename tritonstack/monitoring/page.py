@@ -1,9 +1,8 @@
-"""The dashboard of an environment as one HTML page: reads metrics and alarm states, draws them, serves the page."""
+"""The dashboard of an environment as one HTML page: reads metrics, draws them, serves the page."""
 
 from __future__ import annotations
 
 import http.server
-import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -83,53 +82,16 @@ def read_graph(cloudwatch: Any, graph: Graph, span: Span) -> Lines:
         request["NextToken"] = answer["NextToken"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class AlarmState:
-    """One alarm: its name, ``OK``, ``ALARM`` or ``INSUFFICIENT_DATA``, and its description."""
-
-    name: str
-    state: str
-    description: str
-
-
-def read_states(cloudwatch: Any, environment: str) -> list[AlarmState]:
-    """The alarms that the observability stack of ``environment`` made, by their names, which begin with its name.
-
-    Raises:
-        WorkFailedError: CloudWatch refuses.
-    """
-    found: list[AlarmState] = []
-    pages = cloudwatch.get_paginator("describe_alarms").paginate(
-        AlarmNamePrefix=f"{environment}-", AlarmTypes=["MetricAlarm"]
-    )
-    try:
-        for page in pages:
-            found += [
-                AlarmState(
-                    name=each["AlarmName"], state=each["StateValue"], description=each.get("AlarmDescription", "")
-                )
-                for each in page["MetricAlarms"]
-                if "Runbook: " in each.get("AlarmDescription", "")  # scaling makes alarms of its own
-            ]
-    except (BotoCoreError, ClientError) as error:
-        raise WorkFailedError(f"could not read the states of the alarms: {error}") from error
-    return sorted(found, key=lambda each: each.name)
-
-
 WITHOUT: dict[Needs, str] = {
     "gpu": "No data: the local AWS runs on the CPU and writes no GPU metrics.",
 }
 """What the local AWS can never show, and why."""
-RUNBOOK = re.compile(r"Runbook: (https://\S+)$")
-"""End of an alarm's description whose runbook has an address; a path in a repository is no link of a page."""
 NOTHING = "No data in this time: SageMaker writes this metric while requests come."
 NEEDED: dict[Needs, str] = {
     "gpu": "No data in this time: instances write this metric every minute while they run.",
     "codebuild": "No build ended in this time.",
     "unloading": "No model was unloaded in this time.",
 }
-STATES = {"ALARM": "ALARM", "INSUFFICIENT_DATA": "no data", "OK": "OK"}
-"""State → its text, in the order of showing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +100,6 @@ class Figures:
 
     samples: Mapping[tuple[str, str], Lines]  # the lines of every graph, by the keys of its section and its own
     span: Span  # their time range
-    alarms: Sequence[AlarmState]  # empty where there are no alarms
     local: bool  # whether they are of the local AWS
 
 
@@ -153,7 +114,6 @@ def page(dashboard: Dashboard, figures: Figures, *, refresh_seconds: int | None 
                 f"{span.start:%-d %b %Y %H:%M} to {span.end:%H:%M} UTC, a value for every {every}",
                 "from the local AWS" if figures.local else f"from CloudWatch, {dashboard.region}",
             ),
-            badges=[_badge(each) for each in sorted(figures.alarms, key=lambda alarm: [*STATES].index(alarm.state))],
             sections=[
                 pages.Section(
                     title=each.title, notes=each.notes, figures=[_figure(each, graph, figures) for graph in each.graphs]
@@ -162,16 +122,6 @@ def page(dashboard: Dashboard, figures: Figures, *, refresh_seconds: int | None 
             ],
             refresh_seconds=refresh_seconds,
         )
-    )
-
-
-def _badge(alarm: AlarmState) -> pages.Badge:
-    runbook = RUNBOOK.search(alarm.description)
-    return pages.Badge(
-        text=f"{alarm.name}: {STATES[alarm.state]}",
-        state=alarm.state,
-        title=alarm.description,
-        link=runbook[1] if runbook else "",
     )
 
 

@@ -49,23 +49,12 @@ class Section:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Badge:
-    """A short state in the header. ``state``: its class; ``title``: tooltip; ``link``: address, or ""."""
-
-    text: str
-    state: str
-    title: str
-    link: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Page:
     """``lines`` stand next to the title; a browser loads the page again after ``refresh_seconds``."""
 
     title: str
     lines: Sequence[str]
     sections: Sequence[Section]
-    badges: Sequence[Badge] = ()
     refresh_seconds: int | None = None
 
 

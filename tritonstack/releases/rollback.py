@@ -167,17 +167,11 @@ def _build_here(order: Order, bucket: ArtifactBucket, session: Session, *, repor
 
 def _build_there(order: Order, project: str, bucket: ArtifactBucket, session: Session, *, report: Report) -> None:
     """Build it by the build project, and wait; an interruption stops the build."""
-    identity = uuid.uuid4().hex
-    key = order_key(order=identity)
+    key = order_key(order=uuid.uuid4().hex)
     bucket.put(key, order.to_json().encode())
     client = session.client("codebuild")
     place = f"s3://{bucket.name}/{key}"
-    try:
-        build = _Build.start(client, project=project, order=place, token=identity)
-    except KeyboardInterrupt:
-        # It may run, and only its name was not heard yet: CodeBuild answers the same token with the same build.
-        _Build.start(client, project=project, order=place, token=identity).stop()
-        raise
+    build = _Build.start(client, project=project, order=place)
     report(build.identity)
     try:
         state = await_job(
@@ -217,11 +211,10 @@ class _Build:
     link: str = ""
 
     @classmethod
-    def start(cls, client: Any, *, project: str, order: str, token: str) -> _Build:
+    def start(cls, client: Any, *, project: str, order: str) -> _Build:
         variable = {"name": ORDER_VARIABLE, "value": order, "type": "PLAINTEXT"}
-        request = {"projectName": project, "idempotencyToken": token, "environmentVariablesOverride": [variable]}
         try:
-            started = client.start_build(**request)["build"]
+            started = client.start_build(projectName=project, environmentVariablesOverride=[variable])["build"]
         except (BotoCoreError, ClientError) as error:
             raise WorkFailedError(f"CodeBuild starts no build of {project}: {error}") from error
         return cls(client, str(started["id"]), str(started.get("logs", {}).get("deepLink", "")))
