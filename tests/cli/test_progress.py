@@ -25,15 +25,6 @@ def test_a_step_is_a_line_when_it_begins_and_one_with_its_time_when_it_ends() ->
     assert re.fullmatch(r"… deploy\n✓ deploy  \d+\.\d s\n", file.getvalue())
 
 
-def test_an_outcome_stays_and_a_detail_does_not() -> None:
-    shown, file = steps()
-    with shown.step("publish") as step:
-        step.say("digits")
-        step.end_with("2 published")
-    assert file.getvalue().endswith(" s  2 published\n")
-    assert "digits" not in file.getvalue()
-
-
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_step_that_fails_or_is_interrupted_is_marked_and_the_error_goes_on(error: type[BaseException]) -> None:
     shown, file = steps()
@@ -72,13 +63,6 @@ def test_in_a_log_a_long_step_says_what_it_is_at() -> None:
         step.say("proving digits")
         assert file.written.wait(20)
     assert re.fullmatch(r"… build\n  build  \d+ s  proving digits\n✓ build  \d+\.\d s\n", file.getvalue())
-
-
-def test_names_and_outcomes_are_no_markup() -> None:
-    shown, file = steps()
-    with shown.step("build [red]digits[/red]") as step:
-        step.end_with("[bold]")
-    assert (file.getvalue().count("[red]digits[/red]"), "[bold]" in file.getvalue()) == (2, True)
 
 
 def test_on_a_terminal_the_live_line_goes_away_and_the_outcome_stays() -> None:

@@ -146,8 +146,3 @@ def test_an_interruption_does_not_wait_for_ever_for_a_call(world: World, monkeyp
         assert not threads[0].is_alive()
     finally:
         answered.set()
-
-
-@pytest.mark.parametrize("arguments", [["--port", "70000"], ["--concurrency", "0"], ["--concurrency", "x"]])
-def test_wrong_options_are_refused(arguments: list[str]) -> None:
-    assert run(*arguments).exit_code == 2

@@ -13,7 +13,7 @@ import pytest
 
 from tests.client.fakes import client_error
 from tritonstack.client.errors import ClientFileError
-from tritonstack.client.manifest import ClientFile, ClientFiles, TensorSpec, TensorTable, cache_folder
+from tritonstack.client.manifest import ClientFile, ClientFiles, TensorSpec, TensorTable
 
 TABLE = TensorTable(
     inputs=(
@@ -120,10 +120,3 @@ def test_a_file_that_cannot_be_fetched_is_named_with_its_place(tmp_path: Path) -
 def test_what_is_no_sha_256_never_becomes_a_path(digest: str) -> None:
     with pytest.raises(ValueError, match="is no SHA-256"):
         labels(sha256=digest)
-
-
-def test_the_cache_is_the_user_s_unless_a_home_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/ada")
-    assert cache_folder({}) == Path("/home/ada/.cache/tritonstack/client-files")
-    assert cache_folder({"XDG_CACHE_HOME": "/caches"}) == Path("/caches/tritonstack/client-files")
-    assert cache_folder({"XDG_CACHE_HOME": "/caches", "TRITONSTACK_HOME": "/here"}) == Path("/here/client-files")

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.client.fakes import (
     FakeEndpoint,
@@ -27,15 +26,13 @@ from tests.client.fakes import (
 from tests.client.systems import DIGEST, ENDPOINT, ENVIRONMENT, Systems, running_systems
 from tritonstack.client import (
     EndpointUnavailableError,
-    MalformedAnswerError,
     ModelClient,
     ModelFailedError,
-    ModelNotReadyError,
     RequestRefusedError,
     RetryPolicy,
     Wait,
 )
-from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.errors import InputError
 
 ONE, TWO = "0123456789abcdef", "fedcba9876543210"
 OUTPUTS = "/tritonstack/dev/_outputs/serving-text"
@@ -106,15 +103,6 @@ def test_a_loading_model_is_waited_for(bench: Bench) -> None:
     assert all("ModelNotReadyException" in wait.message for wait in bench.waits)
 
 
-def test_a_model_that_never_gets_ready_ends_with_its_own_error(bench: Bench) -> None:
-    bench.endpoint.always(NOT_READY)
-    with pytest.raises(ModelNotReadyError) as caught:
-        bench.client.invoke("bert", X)
-    assert isinstance(caught.value, WorkFailedError)
-    assert isinstance(caught.value.__cause__, ClientError)
-    assert 360 <= sum(bench.time.slept) <= 368
-
-
 @pytest.mark.parametrize("reply", [error_reply("ServiceUnavailable", 503), (503, {}, b"<html>"), (0, {}, b"")])
 def test_an_endpoint_that_stays_unavailable_is_tried_nine_times_and_botocore_adds_none(
     bench: Bench, reply: Reply
@@ -179,13 +167,6 @@ def test_a_refusal_with_an_unchanged_record_is_told_after_one_look(bench: Bench,
     assert bench.time.slept == []
     if name != "bert":
         assert bench.session.made == ["sagemaker-runtime"], "an archive needs no permission but to invoke"
-
-
-def test_an_answer_that_is_none_is_malformed_and_not_asked_for_again(bench: Bench) -> None:
-    bench.endpoint.always((200, {"Content-Type": "text/html"}, b"<html>"))
-    with pytest.raises(MalformedAnswerError):
-        bench.client.invoke("bert", X)
-    assert len(bench.endpoint.requests) == 1
 
 
 def test_many_threads_share_one_client_and_each_gets_its_own_answer(bench: Bench) -> None:

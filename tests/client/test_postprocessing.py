@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,11 +47,6 @@ def test_logits_become_probabilities_where_the_recipe_says_so(files: dict[str, P
     (found,) = classes(np.log(np.array([[2, 1, 1]], np.float32)), kind, files)
     assert [one.name for one in found.best] == ["cat", "dog", "cow"]
     assert [one.score for one in found.best] == pytest.approx([0.5, 0.25, 0.25])
-
-
-def test_without_labels_a_class_is_called_by_its_number_and_a_model_may_not_batch() -> None:
-    (found,) = classes(np.array([1, 2], ml_dtypes.bfloat16), ClassesAnswer(output="y"), {}, batched=False)
-    assert [(one.name, one.score) for one in found.best] == [("1", 2.0), ("0", 1.0)]
 
 
 @pytest.mark.parametrize("count", [2, 4])

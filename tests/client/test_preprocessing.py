@@ -201,15 +201,6 @@ def test_the_pad_token_is_the_recipe_s_else_the_file_s_else_a_usual_one(tmp_path
         tokens("the", text_adapter(length=4, pad="<fill>"), own)
 
 
-@given(words=st.lists(st.sampled_from(WORDS[4:]), max_size=12), length=st.integers(2, 16))
-def test_ids_and_mask_have_the_length_that_the_model_takes(tokenizer: Path, words: list[str], length: int) -> None:
-    found = tokens(" ".join(words), text_adapter(length=length), tokenizer)
-    assert {name: array.shape for name, array in found.items()} == {"ids": (length,), "mask": (length,)}
-    used = int(found["mask"].sum())
-    assert used == min(length, len(words) + 2)
-    assert not found["ids"][used:].any(), "what is not masked in is padding"
-
-
 @given(words=st.lists(st.sampled_from(WORDS[4:9]), min_size=1, max_size=12))
 def test_tokens_read_back_as_the_text(tokenizer: Path, words: list[str]) -> None:
     text = " ".join(words)

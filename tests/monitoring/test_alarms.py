@@ -140,11 +140,6 @@ def test_an_alarm_holds_its_setting_against_its_metric(
     assert (alarm.series.expression, alarm.threshold) == (expression, threshold)
 
 
-def test_no_traffic_lasts_as_long_as_the_setting_says() -> None:
-    alarm = one(DIGITS, "no-traffic", no_traffic_minutes=7)
-    assert alarm.period * alarm.periods == alarm.period * alarm.needed == 7 * 60
-
-
 def test_silence_is_a_fault_only_where_silence_is_looked_for() -> None:
     treated = {alarm.kind.anchor: alarm.missing for alarm in alarms_of(environment(ENDPOINTS["scaled"], SINGLE))}
     assert {anchor for anchor, missing in treated.items() if missing == "breaching"} == {"no-traffic"}

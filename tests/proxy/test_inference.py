@@ -107,20 +107,6 @@ def test_a_length_that_does_not_fit_the_body_is_refused(length: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "described",
-    [
-        {"outputs": [], "model_name": "archive", "model_version": "4"},
-        {"model_version": "4", "model_name": "archive", "outputs": []},
-        {"outputs": []},
-    ],
-)
-def test_an_answer_in_another_order_is_renamed_too(described: dict[str, Any]) -> None:
-    answer = kserve_answer(raw_answer(json.dumps(described).encode(), JSON_TYPE), model="m")
-    assert json.loads(answer.content) == {**described, "model_name": "m"}
-    assert answer.model_version == described.get("model_version", "")
-
-
-@pytest.mark.parametrize(
     ("content", "content_type"),
     [
         (b"<html>", "text/html"),

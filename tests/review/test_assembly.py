@@ -1,4 +1,7 @@
-"""Cloud assemblies: synthesised by the app that cdk.json names, read as the CDK lays them out, in normal form."""
+"""Cloud assemblies: synthesised by the app that cdk.json names, and read as the CDK lays them out.
+
+The normal form of templates is held by the committed snapshots.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import pytest
 
 from tests.review.small import resource, write_assembly, write_json
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.review.assembly import normal, normal_resources, normal_sections, read_assembly, synthesise
+from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.snapshot import AssetKind, Finding, StackSnapshot
 
 CODE, SET, SOURCE = "aa" * 32, "bb" * 32, "cc" * 32
@@ -147,76 +150,6 @@ def test_findings_are_those_of_the_report_and_those_accepted(tmp_path: Path) -> 
 def test_a_folder_that_is_no_assembly_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"manifest\.json"):
         read_assembly(tmp_path)
-
-
-# The normal form of a template: noise is out, and what says the same reads the same.
-HASH = "ab" * 32
-
-
-@pytest.mark.parametrize(
-    ("separator", "parts", "text"),
-    [
-        (
-            "",
-            ["arn:", {"Ref": "A"}, ":s3:::", {"Fn::GetAtt": ["Bucket", "Name"]}, "/*"],
-            "arn:${A}:s3:::${Bucket.Name}/*",
-        ),
-        ("", ["${x}", {"Ref": "B"}], "${!x}${B}"),
-        (",", ["a", {"Ref": "B"}], None),
-        ("", ["a", {"Fn::Select": [0, {"Ref": "B"}]}], None),
-    ],
-    ids=["references", "text that looks like a variable stays text", "a separator stays", "another function stays"],
-)
-def test_a_join_of_references_reads_as_one_text(separator: str, parts: list[Any], text: str | None) -> None:
-    join = {"Fn::Join": [separator, parts]}
-    assert normal(join, {}) == (join if text is None else {"Fn::Sub": text})
-
-
-def test_an_assets_hash_is_its_path_wherever_it_stands_and_other_hashes_stay() -> None:
-    other = "cd" * 32
-    value = {"Key": f"{HASH}.zip", "Location": f"bucket/{HASH}.zip", "Other": other}
-    assert normal(value, {HASH: "Handler/Code"}) == {
-        "Key": "{asset:Handler/Code}.zip",
-        "Location": "bucket/{asset:Handler/Code}.zip",
-        "Other": other,
-    }
-
-
-def test_tags_are_a_map_and_what_is_more_than_tags_is_not() -> None:
-    tags = [{"Key": "team", "Value": "platform"}, {"Key": "a", "Value": {"Ref": "B"}}]
-    assert normal({"Tags": tags}, {}) == {"Tags": {"a": {"Ref": "B"}, "team": "platform"}}
-    twice = {"Tags": [{"Key": "a", "Value": "1"}, {"Key": "a", "Value": "2"}]}
-    scaled = {"Tags": [{"Key": "a", "Value": "1", "PropagateAtLaunch": True}]}
-    assert normal(twice, {}) == twice
-    assert normal(scaled, {}) == scaled
-
-
-def test_text_that_is_json_is_read() -> None:
-    assert normal('{"widgets": [{"y": 0, "x": 1}]}', {}) == {"$json": {"widgets": [{"x": 1, "y": 0}]}}
-    assert normal("{not json}", {}) == "{not json}"
-    assert normal("{}", {}) == "{}"
-
-
-def test_what_the_cdk_adds_to_every_template_is_out() -> None:
-    template = {
-        "Metadata": {"x": 1},
-        "Parameters": {"BootstrapVersion": {"Type": "String"}, "Mine": {"Type": "String"}},
-        "Rules": {"CheckBootstrapVersion": {}},
-        "Conditions": {"CDKMetadataAvailable": {}},
-        "Resources": {
-            "CDKMetadata": resource("AWS::CDK::Metadata", {"Analytics": "v2"}),
-            "Topic": resource(
-                "AWS::SNS::Topic",
-                Metadata={"aws:cdk:path": "a/b", "cdk_nag": {}, "aws:asset:path": "asset.1", "Mine": 1},
-                DependsOn=["B", "A"],
-            ),
-        },
-    }
-    assert normal_sections(template, {}) == {"Parameters": {"Mine": {"Type": "String"}}}
-    resources = normal_resources(template, paths={"Topic": "Alarms/Topic"}, assets={})
-    assert list(resources) == ["Topic"]
-    assert resources["Topic"].path == "Alarms/Topic"
-    assert resources["Topic"].attributes == {"DependsOn": ["A", "B"], "Metadata": {"Mine": 1}}
 
 
 # The app that cdk.json names, run as the CDK's command line runs it.

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.review.projects import commit, git
 from tests.review.small import Template, of, resource, serving, stack
@@ -156,27 +154,6 @@ def test_a_total_with_an_unknown_part_is_a_lower_bound() -> None:
     totals = cost_totals(found)
     assert totals.minimum_after.text == "at least 0.7364 USD/hour, plus 1 unknown"
     assert totals.sentence == "0.00 USD/hour → at least 0.7364 USD/hour, plus 1 unknown"
-
-
-AMOUNTS = st.builds(
-    lambda cents, unknown: Amount(known=Decimal(cents) / 100, unknown=unknown),
-    st.integers(0, 1000),
-    st.dictionaries(st.sampled_from(["x", "y"]), st.integers(1, 5), max_size=2),
-)
-
-
-@given(AMOUNTS, AMOUNTS, st.integers(0, 100), st.integers(1, 1000), st.integers(1, 1000))
-def test_whether_it_grows_by_more_holds_whatever_the_unknown_prices_are(
-    before: Amount, after: Amount, percent: int, x: int, y: int
-) -> None:
-    told = grows_by_more(before, after, percent=Decimal(percent))
-    prices = {"x": Decimal(x) / 100, "y": Decimal(y) / 100}
-    old, new = (
-        each.known + sum(count * prices[name] for name, count in each.unknown.items()) for each in (before, after)
-    )
-    grows = new > old * (1 + Decimal(percent) / 100)
-    assert told in {None, grows}
-    assert told is not None or before.unknown or after.unknown
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.stacks.everything import everything
 from tritonstack.catalogue.prices import service_price
 from tritonstack.review.assembly import read_assembly
 from tritonstack.review.cost import HOURS_A_MONTH, PriceBook, price_book
-from tritonstack.review.cost_table import CostLine, CostTable, compared, table_of
+from tritonstack.review.cost_table import CostLine, CostTable, table_of
 from tritonstack.review.document import cost_table_entry
 from tritonstack.review.report import Level
 from tritonstack.review.snapshot import EnvironmentSnapshot
@@ -208,7 +208,7 @@ def test_two_endpoints_of_one_generated_name_are_two_rows() -> None:
     del unnamed["Endpoint"]["Properties"]["EndpointName"]
     two = of(*(stack(unnamed, name=name) for name in ("a", "b"))).environments["dev"]
     found = table_of(two, book=PriceBook())
-    assert [each.name for each in compared(found, found)][:2] == ["endpoint Endpoint"] * 2
+    assert [each.name for each in cost_table_entry(found, found).rows][:2] == ["endpoint Endpoint"] * 2
 
 
 def test_a_row_that_comes_and_one_that_costs_more_stand_before_and_after() -> None:

@@ -39,12 +39,6 @@ def test_a_document_is_as_its_schema_says_and_the_same_twice() -> None:
         jsonschema.validate(broken, json.loads(schema_text("review")))
 
 
-def test_a_new_resource_is_told_with_all_of_its_properties() -> None:
-    [parameter] = [each for each in dev().resources if each.logical_id == "Parameter"]
-    assert [(each.name, each.before) for each in parameter.properties][:2] == [("Name", None), ("Tags", None)]
-    assert parameter.properties[0].after == "/new"
-
-
 def test_an_unknown_price_is_no_number() -> None:
     new = {**before(), **serving(variant={"InstanceType": "ml.nowhere.xlarge"})}
     [entry] = document(report(before(), new, known=Known())).environments
@@ -187,20 +181,6 @@ def test_what_is_replaced_is_never_counted_only() -> None:
     )
     lines = shown(document(report(old, new)))
     assert sum(line.startswith("  replaced: ") for line in lines) == 12
-
-
-def test_of_many_properties_the_first_are_shown() -> None:
-    old, new = (
-        resource("AWS::CloudWatch::Alarm", {f"P{n:02}": f"{side}{n}" for n in range(20)}) for side in ("old", "new")
-    )
-    few = document(report({**before(), "A": old}, {**before(), "A": new}))
-    lines = shown(few)
-    assert sum(line.startswith("    P") for line in lines) == MOST_LINES
-    assert "    … 14 more properties" in lines
-    assert sum(line.startswith("    P") for line in shown(few, verbose=True)) == 20
-    others = {f"T{n:02}": resource("AWS::SNS::Topic", {}) for n in range(9)}
-    named = shown(document(report({**before(), "A": old}, {**before(), **others, "A": new})))
-    assert "    P00, P01, P02, P03, P04, P05 and 14 more" in named
 
 
 def test_an_environment_that_costs_what_it_did_is_told_by_its_sums() -> None:

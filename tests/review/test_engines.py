@@ -106,14 +106,6 @@ def test_the_last_one_is_that_of_the_digest_that_is_replaced(tmp_path: Path) -> 
     assert f"The last took 2 min 5 s (fast {A} on {T4}, in .local/archives)" in last(tmp_path).sentence
 
 
-def test_where_that_is_not_known_the_longest_of_the_platform_is_told(tmp_path: Path) -> None:
-    write_manifest(tmp_path, "fast", A, target=T4, seconds={"build_seconds": 100.0})
-    write_manifest(tmp_path, "fast", B, target=T4, seconds={"build_seconds": 900.0})
-    write_manifest(tmp_path, "fast", B, target=A10G, seconds={"build_seconds": 2000.0})
-    assert last(tmp_path, before=None).seconds == 900
-    assert "the longest of 2" in last(tmp_path, before=None).source
-
-
 @pytest.mark.parametrize(
     ("target", "stand_in", "reason"),
     [

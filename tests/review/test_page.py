@@ -87,12 +87,6 @@ def test_in_a_browser_everything_has_its_place_and_filters_hide_an_effect(
 
 
 @needs_chromium
-def test_its_policy_lets_its_own_style_in_and_no_script(html: str, tmp_path: Path) -> None:
-    seen = _open(html.replace("</body>", f"{LAYOUT}</body>"), tmp_path, "--dump-dom")
-    assert "<title>Review against origin/main</title>" in seen
-
-
-@needs_chromium
 @pytest.mark.parametrize(
     ("scheme", "colours"),
     [

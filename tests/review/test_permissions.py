@@ -221,19 +221,6 @@ def test_a_managed_policy_that_is_attached_speaks_at_its_role() -> None:
     assert [(each.principal, each.kind) for each in changes(role(), before)] == [("M", WIDER)]
 
 
-def test_a_policy_on_a_role_that_is_named_is_one_on_that_role() -> None:
-    named = role(allow(GET), RoleName="r")
-    by_name = resource("AWS::IAM::Policy", {"PolicyDocument": {"Statement": [allow(GET)]}, "Roles": ["r"]})
-    assert told(named, {**named, "Access": by_name}) == []
-
-
-def test_permissions_of_a_role_outside_the_app_come_and_go() -> None:
-    outside = resource("AWS::IAM::Policy", {"PolicyDocument": {"Statement": [allow(GET)]}, "Roles": ["theirs"]})
-    [change] = changes({}, {"Access": outside})
-    assert (change.kind, change.principal, change.whole) == (WIDER, "theirs", False)
-    assert change.statement == f"may now: {GET} on {B}"
-
-
 # Policies of resources, and who may assume a role.
 ROLE, OTHERS = "arn:aws:iam::111111111111:role/r", "arn:aws:iam::222222222222:root"
 ACCOUNT_ROOT = "arn:aws:iam::111111111111:root"
@@ -335,13 +322,6 @@ def test_a_statement_that_only_the_deployment_knows_is_told(value: Any) -> None:
     assert change.kind is WIDER
     assert change.statement.startswith("a principal that is named there may now: what is known only when deployed: ")
     assert "${Given}" in change.statement
-
-
-def test_everybody_may_invoke_and_so_may_a_service_that_is_none_of_them() -> None:
-    anybody = {"FunctionName": "f", "Action": "lambda:InvokeFunction", "Principal": "*"}
-    before = {"All": resource("AWS::Lambda::Permission", anybody)}
-    after = {**before, "More": resource("AWS::Lambda::Permission", {**anybody, "Principal": "s3.amazonaws.com"})}
-    assert told(before, after) == [(WIDER, "s3.amazonaws.com may now: lambda:InvokeFunction")]
 
 
 def test_a_deny_of_a_new_resource_narrows_nothing() -> None:

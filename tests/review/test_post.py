@@ -92,12 +92,6 @@ def test_an_api_that_fails_is_failed_work(api: StandIn) -> None:
         to(api).post(MARKER)
 
 
-def test_a_dry_run_asks_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "r.md").write_text(f"{MARKER}\nx")
-    assert main(["--dry-run", str(tmp_path / "r.md")]) == 0
-    assert "nothing is posted" in capsys.readouterr().out
-
-
 def test_wrong_input_is_said_all_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError) as raised:
         pull_request_of({"GITHUB_REPOSITORY": "owner", "GITHUB_API_URL": "file:///etc", "GITHUB_TOKEN": "secret one"})

@@ -11,9 +11,6 @@ from hypothesis import given
 
 from tests.review.reports import report
 from tests.review.small import (
-    CONFIG,
-    ENDPOINT,
-    MODEL,
     Template,
     changed,
     code,
@@ -75,16 +72,6 @@ def test_what_a_deployment_does_to_one_resource(before: Template, after: Templat
     [change] = changed(before, after).values()
     assert change.effect is effect
     assert any(reason in each for each in change.reasons) if reason else change.reasons == ()
-
-
-def test_nothing_changes_where_nothing_does_and_tags_alone_are_known() -> None:
-    def tagged(team: str) -> Template:
-        return one(MODEL, {"ModelName": "m", "Tags": [{"Key": "team", "Value": team}]})
-
-    assert changed(tagged("a"), tagged("a")) == {}
-    [change] = changed(tagged("a"), tagged("b")).values()
-    assert (change.effect, change.tags_only) == (Effect.CHANGED, True)
-    assert properties(change) == {"Tags.team": (Replaces.NO, None)}
 
 
 def test_what_may_be_replaced_makes_what_follows_possible_only() -> None:
@@ -292,24 +279,6 @@ def test_another_logical_id_with_the_same_name_exists_already() -> None:
     assert (change.effect, change.renamed_from) == (Effect.REFUSED, "Old")
     changes = changed(old, {"New": resource(TOPIC, {"TopicName": "mine", "DisplayName": "x"})})
     assert effects(changes) == {"New": Effect.REFUSED, "Old": Effect.REMOVED}
-
-
-def test_two_possible_pairs_are_no_renaming() -> None:
-    old = {name: resource(TOPIC) for name in ("A", "B")}
-    new = {name: resource(TOPIC) for name in ("C", "D")}
-    assert effects(changed(old, new)) == {**dict.fromkeys("AB", Effect.REMOVED), **dict.fromkeys("CD", Effect.NEW)}
-
-
-def test_a_circle_of_references_ends() -> None:
-    def circle(cidr: str) -> Template:
-        return {
-            "A": resource("AWS::EC2::VPC", {"CidrBlock": cidr, "Tags": [{"Key": "b", "Value": {"Ref": "B"}}]}),
-            "B": resource(CONFIG, {"KmsKeyId": {"Ref": "A"}}),
-            "C": resource(ENDPOINT, {"EndpointConfigName": {"Ref": "B"}, "EndpointName": "e"}),
-        }
-
-    found = effects(changed(circle("10.0.0.0/16"), circle("10.1.0.0/16")))
-    assert found == {"A": Effect.REPLACED, "B": Effect.REPLACED, "C": Effect.CHANGED}
 
 
 # Two values, property by property.

@@ -21,8 +21,6 @@ from tritonstack.review.snapshot import (
     Json,
     Snapshots,
     StackSnapshot,
-    findings_of,
-    findings_text,
     joined,
     part_of,
     stack_of,
@@ -86,34 +84,6 @@ def test_the_layout_is_json_and_ends_with_a_newline(value: Json) -> None:
     text = text_of(value)
     assert json.dumps(json.loads(text)) == json.dumps(value)
     assert text.endswith("\n")
-
-
-def test_each_property_has_a_line_of_its_own() -> None:
-    text = text_of({"Statement": [{"Action": ["a", "b"], "Condition": {"StringEquals": {"x": ["y"]}}, "Sid": "R"}]})
-    assert text.splitlines() == [
-        "{",
-        '  "Statement": [',
-        "    {",
-        '      "Action": ["a", "b"],',
-        '      "Condition": {"StringEquals": {"x": ["y"]}},',
-        '      "Sid": "R"',
-        "    }",
-        "  ]",
-        "}",
-    ]
-
-
-def test_a_reason_stands_once_for_all_that_it_is_given_for() -> None:
-    accepted = tuple(
-        Finding(stack="serving", path=path, rule=rule, accepted="Because.")
-        for path, rule in (("A", "R1"), ("A", "R2"), ("B/C", "R1"))
-    )
-    text = findings_text(Findings(open=(), accepted=accepted))
-    assert json.loads(text)["Accepted"] == [
-        {"Rule": "R1", "Reason": "Because.", "On": ["serving/A", "serving/B/C"]},
-        {"Rule": "R2", "Reason": "Because.", "On": ["serving/A"]},
-    ]
-    assert findings_of(json.loads(text)) == Findings(open=(), accepted=accepted)
 
 
 def test_a_stack_that_is_called_as_another_file_and_a_folder_without_snapshots_are_refused(tmp_path: Path) -> None:

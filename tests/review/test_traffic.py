@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.review.small import Template, resource, serving, stack, stack_change
-from tritonstack.review.change import FleetChange, TrafficChange, Update
+from tritonstack.review.change import TrafficChange, Update
 
 SCALED: dict[str, Any] = {"RetainAllVariantProperties": True}
 G5: dict[str, Any] = {"InstanceType": "ml.g5.xlarge", "VariantName": "g5-xlarge"}
@@ -53,7 +53,7 @@ def test_what_happens_to_the_calls_of_an_endpoint(
     before: Template, after: Template, touched: bool | None, update: Update, sentence: str
 ) -> None:
     change = traffic(before, after)
-    assert (change.touched, change.update, change.fleet) == (touched, update, ())
+    assert (change.touched, change.update) == (touched, update)
     assert sentence in change.sentences[0]
 
 
@@ -71,7 +71,7 @@ def test_another_image_moves_the_calls_as_the_template_says(
     deployment: dict[str, Any], update: Update, sentence: str
 ) -> None:
     change = traffic(serving(**deployment), serving(image="triton:24.10", **deployment))
-    assert (change.touched, change.update, change.fleet) == (True, update, (FleetChange.CONTAINER,))
+    assert (change.touched, change.update) == (True, update)
     assert sentence in change.sentences
     quota = "Both fleets run until the old one has ended: the quota must allow both."
     assert (quota in change.sentences) == (update is not Update.ROLLING)
@@ -80,23 +80,21 @@ def test_another_image_moves_the_calls_as_the_template_says(
 def test_another_instance_type_goes_all_at_once_whatever_the_canary_but_for_a_variant_that_keeps_its_name() -> None:
     """Developer guide, "Exclusions": guardrails need the same variant name before and after."""
     change = traffic(serving(**CANARY), serving(variant=G5, **CANARY))
-    assert (change.touched, change.update, change.fleet) == (True, Update.ALL_AT_ONCE, (FleetChange.INSTANCE_TYPE,))
+    assert (change.touched, change.update) == (True, Update.ALL_AT_ONCE)
     assert "from 1 of ml.g4dn.xlarge to 1 of ml.g5.xlarge" in change.sentences[0]
     assert any("neither canary nor linear applies" in each for each in change.sentences)
     rolling = traffic(serving(**ROLLING), serving(variant=G5, **ROLLING))
     assert any("SageMaker rejects a rolling update" in each for each in rolling.sentences)
     kept = traffic(serving(**CANARY), serving(variant={"InstanceType": "ml.g5.xlarge"}, **CANARY))
-    assert (kept.update, kept.fleet) == (Update.CANARY, (FleetChange.INSTANCE_TYPE,))
+    assert kept.update is Update.CANARY
 
 
-def test_a_count_alone_is_a_change_of_capacity_and_a_key_a_setting() -> None:
+def test_a_count_alone_stays_where_the_endpoint_retains_its_variants_properties() -> None:
     change = traffic(serving(), serving(variant={"InitialInstanceCount": 3}))
-    assert (change.touched, change.fleet) == (True, (FleetChange.CAPACITY,))
+    assert change.touched is True
     assert not any("stays" in each for each in change.sentences)
     kept = traffic(serving(**SCALED), serving(variant={"InitialInstanceCount": 3}, **SCALED))
     assert any("The number of serving instances stays" in each for each in kept.sentences)
-    key = traffic(serving(), serving(config={"KmsKeyId": "key"}))
-    assert (key.touched, key.fleet) == (True, (FleetChange.OTHER,))
 
 
 def test_what_a_custom_resource_answers_decides_when_it_is_deployed() -> None:
@@ -106,7 +104,7 @@ def test_what_a_custom_resource_answers_decides_when_it_is_deployed() -> None:
         return {**serving(variant=count, **SCALED), "Before": before}
 
     change = traffic(scaled(4), scaled(5))
-    assert (change.touched, change.fleet) == (None, (FleetChange.CAPACITY,))
+    assert change.touched is None
     assert "known only when deployed" in change.sentences[0]
 
 

@@ -123,16 +123,6 @@ class Update(StrEnum):
     UNKNOWN = "decided while it is deployed"
 
 
-class FleetChange(StrEnum):
-    """What of an endpoint's fleet changes, by weight."""
-
-    INSTANCE_TYPE = "instance type"
-    VARIANTS = "production variants"
-    CONTAINER = "container or model"
-    OTHER = "settings of the endpoint's configuration"
-    CAPACITY = "instance count"
-
-
 @dataclass(frozen=True, kw_only=True)
 class TrafficChange:
     """What a deployment does to the requests of one endpoint. Other fields: ``document.TrafficEntry``."""
@@ -141,7 +131,6 @@ class TrafficChange:
     logical_id: str  # of the AWS::SageMaker::Endpoint
     touched: bool | None
     update: Update  # how
-    fleet: tuple[FleetChange, ...] = ()  # what changes, by weight
     sentences: tuple[str, ...]
 
 

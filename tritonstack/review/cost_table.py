@@ -131,36 +131,6 @@ def table_of(environment: EnvironmentSnapshot, *, book: PriceBook) -> CostTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class CostRow:
-    """One row on both sides; None where the environment has or had nothing of it."""
-
-    name: str
-    before: CostLine | None
-    after: CostLine | None
-
-    @property
-    def changed(self) -> bool:
-        """Whether it comes, goes or costs another amount by time."""
-        sides = [None if each is None else (each.idle, each.most) for each in (self.before, self.after)]
-        return sides[0] != sides[1]
-
-
-def compared(before: CostTable, after: CostTable) -> tuple[CostRow, ...]:
-    """The rows of both sides, those that went last."""
-    old, new = _keyed(before), _keyed(after)
-    return tuple(CostRow(name=key[0], before=old.get(key), after=new.get(key)) for key in {**new, **old})
-
-
-def _keyed(table: CostTable) -> dict[tuple[str, int], CostLine]:
-    """Name and number of that name → row: endpoints whose names are generated may be called the same."""
-    found: dict[tuple[str, int], CostLine] = {}
-    for each in table.lines:
-        number = sum(name == each.name for name, _ in found)
-        found[each.name, number] = each
-    return found
-
-
 def _endpoint(name: str, cost: EndpointCost) -> CostLine:
     def instances(variant: Variant) -> str:
         counts = f"{variant.minimum}" + (f" to {variant.maximum}" if variant.minimum != variant.maximum else "")

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.review.change import ABSENT, Absent, Effect, PropertyChange, ResourceChange, StackChange
 from tritonstack.review.cost import Amount, CostTotals
-from tritonstack.review.cost_table import CostRow, CostTable, compared
+from tritonstack.review.cost_table import CostLine, CostTable
 from tritonstack.review.fail_on import Match
 from tritonstack.review.intrinsics import is_function, readable
 from tritonstack.review.report import EnvironmentReport, Level, Report, standing
@@ -410,9 +410,10 @@ def _total(totals: CostTotals) -> CostEntry:
 
 
 def cost_table_entry(before: CostTable, after: CostTable) -> CostTableEntry:
-    """A cost table as data, of both sides."""
+    """A cost table as data, of both sides; rows that went stand last."""
+    old, new = _keyed(before), _keyed(after)
     return CostTableEntry(
-        rows=tuple(_row(each) for each in compared(before, after)),
+        rows=tuple(_row(key[0], old.get(key), new.get(key)) for key in {**new, **old}),
         idle_before=_known(before.idle),
         idle_after=_known(after.idle),
         most_before=_known(before.most),
@@ -422,18 +423,26 @@ def cost_table_entry(before: CostTable, after: CostTable) -> CostTableEntry:
     )
 
 
-def _row(row: CostRow) -> CostRowEntry:
-    before, after = row.before, row.after
+def _keyed(table: CostTable) -> dict[tuple[str, int], CostLine]:
+    """Name and number of that name → row: endpoints whose names are generated may be called the same."""
+    found: dict[tuple[str, int], CostLine] = {}
+    for each in table.lines:
+        number = sum(name == each.name for name, _ in found)
+        found[each.name, number] = each
+    return found
+
+
+def _row(name: str, before: CostLine | None, after: CostLine | None) -> CostRowEntry:
     present = after or before
     return CostRowEntry(
-        name=row.name,
+        name=name,
         quantity_before=None if before is None else before.quantity,
         quantity_after=None if after is None else after.quantity,
         idle_before=None if before is None else _amount(before.idle),
         idle_after=None if after is None else _amount(after.idle),
         most_before=None if before is None else _amount(before.most),
         most_after=None if after is None else _amount(after.most),
-        changed=row.changed,
+        changed=(before and (before.idle, before.most)) != (after and (after.idle, after.most)),
         by_use=() if present is None else present.grows,
     )
 

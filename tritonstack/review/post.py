@@ -1,6 +1,6 @@
 """Puts a report under a pull request on GitHub: one comment, found by its first line and rewritten in place.
 
-python3 -m tritonstack.review.post REPORT.md [--dry-run]
+python3 -m tritonstack.review.post REPORT.md
 
 Needs nothing but Python. Reads GITHUB_REPOSITORY, PULL_REQUEST, GITHUB_TOKEN and GITHUB_API_URL, and REVIEW_AUTHOR: the
 account that the token writes as, by default ``github-actions[bot]``. Comments of other accounts are left alone, for
@@ -129,16 +129,11 @@ def pull_request_of(variables: Mapping[str, str]) -> PullRequest:
 
 def main(arguments: list[str]) -> int:
     """Post. Returns 0 also where the token may not write, after a line about it: the report is elsewhere, too."""
-    dry = "--dry-run" in arguments
-    files = [each for each in arguments if each != "--dry-run"]
-    if len(files) != 1 or files[0].startswith("-"):
+    if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return InputError.exit_code
     try:
-        body = _report(Path(files[0]))
-        if dry:
-            print(f"dry run: a comment of {len(body)} characters would be written or rewritten; nothing is posted")
-            return 0
+        body = _report(Path(arguments[0]))
         print(pull_request_of(os.environ).post(body))
     except MayNotWriteError as error:
         print(f"no comment: this token may not write one, as that of a pull request from a fork ({error})")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tritonstack import aws_names
-from tritonstack.review.change import Effect, FleetChange, Replaces, ResourceChange, TrafficChange, Update
+from tritonstack.review.change import Effect, ResourceChange, TrafficChange, Update
 from tritonstack.review.intrinsics import JSON_TEXT, readable, references
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 
@@ -174,7 +174,6 @@ def _shown(value: Json, stack: StackSnapshot) -> str:
 
 
 # Traffic.
-_CAPACITY = {"InitialInstanceCount", "InitialVariantWeight", "DesiredInstanceCount"}
 _KINDS = {"ALL_AT_ONCE": Update.ALL_AT_ONCE, "CANARY": Update.CANARY, "LINEAR": Update.LINEAR}
 _HOW = {"DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVariantProperties", "RetainDeploymentConfig"}
 """Properties of an endpoint that say how it is updated."""
@@ -217,15 +216,12 @@ def traffic_changes(
     )
 
 
-def _made(
-    endpoint: Resource, touched: bool | None, update: Update, *sentences: str, fleet: Iterable[FleetChange] = ()
-) -> TrafficChange:
+def _made(endpoint: Resource, touched: bool | None, update: Update, *sentences: str) -> TrafficChange:
     return TrafficChange(
         endpoint=endpoint_name(endpoint),
         logical_id=endpoint.logical_id,
         touched=touched,
         update=update,
-        fleet=tuple(fleet),
         sentences=sentences,
     )
 
@@ -273,24 +269,6 @@ class _Endpoint:
         kind = self.routing.get("Type", "ALL_AT_ONCE")
         return _KINDS.get(kind, Update.UNKNOWN) if isinstance(kind, str) else Update.UNKNOWN
 
-    def fleet_changes(self) -> list[FleetChange]:
-        """What changes, by weight."""
-        found: set[FleetChange] = set()
-        types = [[_text(each, "InstanceType") for each in side] for side in (self.old_variants, self.new_variants)]
-        if types[0] != types[1]:
-            found.add(FleetChange.INSTANCE_TYPE)
-        elif not self.same_variants or len(self.old_variants) != len(self.new_variants):
-            found.add(FleetChange.VARIANTS)
-        for each in self.config_change.properties if self.config_change else ():
-            member = each.path[-1]
-            if "ModelName" in each.path:
-                found.add(FleetChange.CONTAINER)
-            elif member in _CAPACITY:
-                found |= {FleetChange.CAPACITY} if each.replaces is not Replaces.NO else set()
-            elif member not in {"InstanceType", "VariantName"} and each.path[0] != "Tags":
-                found.add(FleetChange.OTHER)
-        return [each for each in FleetChange if each in found]
-
 
 def _kept(endpoint: _Endpoint) -> TrafficChange:
     """An endpoint that stays: updated to another configuration, or not."""
@@ -308,21 +286,19 @@ def _kept(endpoint: _Endpoint) -> TrafficChange:
         return _made(endpoint.resource, False, Update.NONE, f"{name} is unchanged{tagged}.")
     config = endpoint.config_change
     certain = any(each.follows is None for each in moves) or config is None or config.effect is Effect.REPLACED
-    fleet, update = endpoint.fleet_changes(), endpoint.update
-    sentences = _update_sentences(endpoint, fleet, update, certain=certain)
-    return _made(endpoint.resource, True if certain else None, update, *sentences, fleet=fleet)
+    update = endpoint.update
+    return _made(
+        endpoint.resource, True if certain else None, update, *_update_sentences(endpoint, update, certain=certain)
+    )
 
 
-def _update_sentences(
-    endpoint: _Endpoint, fleet: Sequence[FleetChange], update: Update, *, certain: bool
-) -> Iterator[str]:
+def _update_sentences(endpoint: _Endpoint, update: Update, *, certain: bool) -> Iterator[str]:
     name, config = endpoint_name(endpoint.resource), endpoint.deployment
-    what = ", ".join(each.value for each in fleet) or "its configuration"
     if certain:
         fleets = f"from {_fleet(endpoint.old_variants)} to {_fleet(endpoint.new_variants)}"
-        yield f"{name} is updated ({what}): {update.value}, {fleets}."
+        yield f"{name} is updated: {update.value}, {fleets}."
     else:
-        yield f"{name} may be updated ({what}), which is known only when deployed; if so: {update.value}."
+        yield f"{name} may be updated, which is known only when deployed; if so: {update.value}."
     if update is Update.CANARY:
         yield f"First {_size(endpoint.routing.get('CanarySize'))}, then the rest{_wait(endpoint.routing)}."
     elif update is Update.LINEAR:
@@ -339,8 +315,7 @@ def _update_sentences(
         yield f"These alarms roll it back: {', '.join(readable(each.get('AlarmName', each)) for each in alarms)}."
     else:
         yield "No alarm is watched: only a fleet that does not start is rolled back."
-    retained = endpoint.same_variants and endpoint.resource.properties.get("RetainAllVariantProperties") is True
-    if FleetChange.CAPACITY in fleet and retained:
+    if endpoint.same_variants and endpoint.resource.properties.get("RetainAllVariantProperties") is True:
         yield "The number of serving instances stays: the endpoint retains its variants' properties."
     if update is not Update.ROLLING:
         yield "Both fleets run until the old one has ended: the quota must allow both."
