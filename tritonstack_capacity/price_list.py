@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
 
 import pydantic_core
 from pydantic import BaseModel, Field, ValidationError
@@ -17,9 +17,8 @@ from tritonstack.catalogue.price_file import (
     ListedPrice,
     PriceFile,
     RegionPrices,
-    hosting_price_of,
 )
-from tritonstack.catalogue.prices import CONSTRUCTED_VERSION, HostingPrice, carried_prices
+from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack.errors import WorkFailedError
 from tritonstack.read_only_aws import ReadOnlyCalls
 
@@ -175,83 +174,44 @@ def _usd(name: str, dimension: _Dimension) -> Decimal:
     return Decimal(text)
 
 
-API_REGIONS = ("us-east-1", "eu-central-1", "ap-south-1")
-"""Where the Price List Query API answers, each for every region (Billing user guide, "Using the AWS Price List Query
-API")."""
+API_REGION = "us-east-1"
+"""One of the three where the Price List Query API answers, each for every region (Billing user guide, "Using the AWS
+Price List Query API")."""
 SERVICE_CODE = "AmazonSageMaker"
 PAGE = 100
 """The most products of a page (Price List API reference, GetProducts)."""
-MOST_PAGES = 200
-"""A region has a few hundred hosting products: more pages than this are no end."""
 
 
-def hosting_documents(
-    calls: ReadOnlyCalls, *, region: str, api_region: str, say: Callable[[str], None]
-) -> tuple[str, ...]:
+def hosting_documents(calls: ReadOnlyCalls, *, region: str) -> tuple[str, ...]:
     """The documents of every hosting product in ``region``, as the API gives them.
-
-    ``api_region`` is one of ``API_REGIONS``.
 
     Raises:
         NotKnownError: no permission, no credentials, no network, throttled to the last.
-        WorkFailedError: the list does not end, or has nothing for the region.
+        WorkFailedError: the list has nothing for the region.
     """
     wanted = {"regionCode": region, "component": COMPONENT}
-    request: dict[str, Any] = {
-        "ServiceCode": SERVICE_CODE,
-        "Filters": [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
-        "FormatVersion": "aws_v1",
-        "MaxResults": PAGE,
-    }
-    found: list[str] = []
-    for _ in range(MOST_PAGES):
-        answer = calls.must("pricing", "get_products", region=api_region, **request)
-        found += answer.get("PriceList") or []
-        say(f"{region}: {len(found)} products")
-        token = answer.get("NextToken")
-        if not token:
-            break
-        if token == request.get("NextToken"):
-            raise WorkFailedError(f"the Price List answers one page of {region} again and again\n  do: run it again")
-        request["NextToken"] = token
-    else:
-        raise WorkFailedError(f"the Price List has more than {MOST_PAGES} pages for {region}, which are not read")
+    filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()]
+    asked: dict[str, Any] = {"ServiceCode": SERVICE_CODE, "Filters": filters, "FormatVersion": "aws_v1"}
+    found = tuple(calls.pages("pricing", "get_products", "PriceList", MaxResults=PAGE, **asked))
     if not found:
         raise WorkFailedError(
             f"the Price List has no hosting product in {region}: nothing is written\n"
             "  do: run it again later, or set `prices:` in the environment files"
         )
-    return tuple(found)
+    return found
 
 
 SHOWN = 500
 """Characters of reasons, where every product has one."""
 
-Kind = Literal["new", "changed", "unchanged", "not listed", "refused"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """What an update means for one instance type in one region."""
-
-    region: str
-    instance_type: str
-    # ``not listed``: the Price List has no such product; what was known stays. ``refused``: it has one that is not
-    # clear; what was known stays
-    kind: Kind
-    before: HostingPrice | None  # what readers of prices took until now, of the file or of the catalogue; None: nothing
-    after: HostingPrice | None  # what they take from now on
-    why: str = ""  # of ``refused``
-
 
 @dataclass(frozen=True, kw_only=True)
 class Update:
-    """The file's new prices."""
+    """The file's new prices, and what of the lists is not among them."""
 
-    prices: PriceFile  # all of them
-    # by region and type; none of types that neither the list nor anybody else knows a price of
-    changes: tuple[Change, ...]
-    unreadable: tuple[str, ...] = ()  # documents of an unknown product, each with its region and the reason
+    prices: PriceFile
+    delisted: tuple[str, ...]  # types that the file has and the list no longer has: "us-east-1 ml.g4dn.xlarge"
+    refused: tuple[str, ...]  # prices that are not clear, each with region, type where it is known, and reason
 
 
 def updated(old: PriceFile | None, answers: Mapping[str, Sequence[str]], *, types: Sequence[str]) -> Update:
@@ -266,20 +226,19 @@ def updated(old: PriceFile | None, answers: Mapping[str, Sequence[str]], *, type
         WorkFailedError: no product of a region is one that its endpoints' instances are clearly billed by.
     """
     regions = dict(old.regions) if old is not None else {}
-    changes: list[Change] = []
-    unreadable: list[str] = []
+    delisted: list[str] = []
+    refused: list[str] = []
     for region, documents in sorted(answers.items()):
         known = regions.get(region)
         read = _Read.of(documents, region=region)
-        unreadable += [f"{region}: {why}" for why in read.nameless]
         # What the local AWS made up is nothing that a real list could lack.
         kept = known if known is not None and known.constructed == read.newest.constructed else None
         wanted = sorted({*types, *(kept.types if kept else ())})
-        new = _region(kept, read, wanted=wanted)
-        told = [_change(region, name, known=known, new=new, read=read) for name in wanted]
-        changes += [change for change in told if change.kind != "not listed" or change.before is not None]
-        regions[region] = new
-    return Update(prices=PriceFile(regions=regions), changes=tuple(changes), unreadable=tuple(unreadable))
+        new = regions[region] = _region(kept, read, wanted=wanted)
+        delisted += [f"{region} {name}" for name, row in new.types.items() if not row.listed]
+        refused += [f"{region}: {why}" for why in read.nameless]
+        refused += [f"{region} {name}: {why}" for name in wanted if (why := read.refusal(name))]
+    return Update(prices=PriceFile(regions=regions), delisted=tuple(delisted), refused=tuple(refused))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,25 +308,3 @@ def _row(product: HostingProduct) -> ListedPrice:
         usage_type=product.usage_type,
         effective=product.effective,
     )
-
-
-def _change(region: str, name: str, *, known: RegionPrices | None, new: RegionPrices, read: _Read) -> Change:
-    before, after = _price(region, name, known), _price(region, name, new)
-    refused = read.refusal(name)
-    kind: Kind
-    if refused:
-        kind = "refused"
-    elif name not in read.products:
-        kind = "not listed"
-    elif before is None:
-        kind = "new"
-    else:
-        kind = "unchanged" if after is not None and after.usd_per_hour == before.usd_per_hour else "changed"
-    return Change(region=region, instance_type=name, kind=kind, before=before, after=after, why=refused)
-
-
-def _price(region: str, name: str, prices: RegionPrices | None) -> HostingPrice | None:
-    """What readers take: the file's, else the catalogue's."""
-    if prices is not None and name in prices.types:
-        return hosting_price_of(prices, prices.types[name])
-    return carried_prices().get((region, name))

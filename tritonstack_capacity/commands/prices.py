@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -15,21 +14,20 @@ from rich.table import Table
 from rich.text import Text
 
 from tritonstack.aws_session import AccountSession
-from tritonstack.catalogue import load_catalogue, partition
+from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.price_file import PriceFile, price_file_text, read_price_file
 from tritonstack.catalogue.prices import PRICES_FILE, HostingPrice, Prices, carried_prices, project_prices
 from tritonstack.cli.progress import Steps
-from tritonstack.config import Environment, load_environment, load_environments
+from tritonstack.config import Environment, load_environments
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import require_local_aws
 from tritonstack.paths import project_folder, write_text
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack_capacity.commands import table_console
-from tritonstack_capacity.price_list import API_REGIONS, Change, Kind, Update, hosting_documents, updated
+from tritonstack_capacity.price_list import API_REGION, Update, hosting_documents, updated
 
 WIDTH = 120
 UNKNOWN = "not known"
-KINDS: tuple[Kind, ...] = ("changed", "new", "not listed", "refused", "unchanged")
 
 
 def show_prices(regions: Sequence[str], environments: Sequence[Environment], *, project: Path) -> None:
@@ -52,43 +50,19 @@ def show_prices(regions: Sequence[str], environments: Sequence[Environment], *, 
     _unknown(console, environments)
 
 
-def show_update(found: Update, environments: Sequence[Environment], *, file: Path, changed: bool) -> None:
-    """Print what is another price now, what the list lacks, what of it is not clear, and where the prices are."""
+def show_update(found: Update, regions: Sequence[str], environments: Sequence[Environment], *, file: Path) -> None:
+    """Print how many prices each region has, what of the lists is gone or not clear, and where the prices are."""
     console = _console()
-    shown = sorted(
-        (change for change in found.changes if change.kind != "unchanged"),
-        key=lambda change: (change.region, _by_size(change.instance_type)),
-    )
-    if shown:
-        table = _table("", ("region", "instance type", "USD an hour", "of", "now", ""))
-        for change in shown:
-            table.add_row(*map(Text, _cells(change)))
-        console.print(table)
-    for region, prices in sorted(found.prices.regions.items()):
-        kinds = Counter(change.kind for change in found.changes if change.region == region)
-        counts = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind])
-        if counts:
-            console.print(f"{region}: {counts}; Price List {prices.version}, published {prices.published}")
-    refused = [f"{change.region} {change.instance_type}: {change.why}" for change in found.changes if change.why]
-    for line in (*refused, *found.unreadable):
+    for region in regions:
+        prices = found.prices.regions[region]
+        source = "the local AWS, which constructs them" if prices.constructed else f"Price List {prices.version}"
+        console.print(f"{region}: {len(prices.types)} prices; {source}, published {prices.published}", soft_wrap=True)
+    for line in found.delisted:
+        console.print(f"listed no longer, kept as it was: {line}", soft_wrap=True)
+    for line in found.refused:
         click.echo(f"refused: {line}", err=True)
-    if any(found.prices.regions[change.region].constructed for change in found.changes):
-        click.echo("The local AWS answered: its prices are constructed, and show nothing of AWS's.")
     _unknown(console, environments)
-    console.print(f"{file}: {'written; look at its diff, and commit it' if changed else 'unchanged'}", soft_wrap=True)
-
-
-def _cells(change: Change) -> tuple[str, ...]:
-    before, after, words = change.before, change.after, str(change.kind)
-    if change.kind in ("not listed", "refused"):
-        words += f", {'kept as it was' if after is not None else UNKNOWN}"
-    elif change.kind == "changed" and before is not None and after is not None:
-        old, new = (Decimal(str(each.usd_per_hour)) for each in (before, after))
-        words = f"{(new - old) / old * 100:+.2f} %"
-    dated = "" if before is None else before.date or before.kind
-    if before is not None and before.component != "hosting":
-        dated += f", component {before.component}"
-    return change.region, change.instance_type, _usd(before), dated, _usd(after), words
+    console.print(f"{file}: look at its diff, and commit it", soft_wrap=True)
 
 
 def _known(region: str, known: Mapping[str, HostingPrice], *, own: Prices) -> Table:
@@ -156,9 +130,8 @@ def _console() -> Console:
     return table_console(WIDTH, highlight=False, markup=False, emoji=False)
 
 
-region_option = click.option("--region", "regions", multiple=True, help="A region; may be given again.")
-environment_option = click.option(
-    "--environment", "-e", "environments", multiple=True, help="The region of an environment; may be given again."
+region_option = click.option(
+    "--region", "regions", multiple=True, help="A region; may be given again.  [default: the environments']"
 )
 
 
@@ -167,64 +140,54 @@ environment_option = click.option(
 def command(context: click.Context) -> None:
     """What an instance of an endpoint costs an hour: shown (without a word more), or updated from AWS's Price List."""
     if context.invoked_subcommand is None:
-        context.invoke(list_prices, regions=(), environments=())
+        context.invoke(list_prices, regions=())
 
 
 @command.command("list")
 @region_option
-@environment_option
-def list_prices(*, regions: Sequence[str], environments: Sequence[str]) -> None:
+def list_prices(*, regions: Sequence[str]) -> None:
     """Show what is known, each price with its source and date, and what the environments' endpoints take.
 
-    Without an option: every environment of the project. Reads only files.
+    Reads only files.
     """
-    chosen, loaded = _chosen(regions, environments)
+    chosen, loaded = _chosen(regions)
     show_prices(chosen, loaded, project=project_folder())
 
 
 @command.command("update")
 @region_option
-@environment_option
-@click.option(
-    "--api-region",
-    type=click.Choice(API_REGIONS),
-    default=API_REGIONS[0],
-    show_default=True,
-    help="Where the Price List is asked; each has the prices of every region.",
-)
 @click.option("--local", is_flag=True, help="Ask the local AWS, whose prices are constructed.")
-def update(*, regions: Sequence[str], environments: Sequence[str], api_region: str, local: bool) -> int:
+def update(*, regions: Sequence[str], local: bool) -> int:
     """Ask AWS's Price List for on-demand prices of endpoints' instances, and write them into the project's prices.json.
 
-    Without an option: the regions of every environment of the project. What is in the file goes before the catalogue's
-    prices, for every command, and is there to be reviewed and committed. Needs the permission pricing:GetProducts.
+    What is in the file goes before the catalogue's prices, for every command, and is there to be reviewed and
+    committed. Needs the permission pricing:GetProducts.
     Ends with 1 where a price of the list is not clear: what was known of it stays.
     """
     file = project_folder() / PRICES_FILE
     old = read_price_file(file) if file.exists() else None
-    chosen, loaded = _chosen(regions, environments)
-    _refuse_other_partitions(chosen)
-    calls = ReadOnlyCalls(require_local_aws().session() if local else AccountSession(api_region))
+    chosen, loaded = _chosen(regions)
+    calls = ReadOnlyCalls(require_local_aws().session() if local else AccountSession(API_REGION))
     with Steps().step("AWS Price List") as step:
         answers = {}
         for region in chosen:
+            step.say(region)
             try:
-                answers[region] = hosting_documents(calls, region=region, api_region=api_region, say=step.say)
+                answers[region] = hosting_documents(calls, region=region)
             except NotKnownError as error:
                 raise _no_answer(error) from error
         step.end_with(f"{sum(map(len, answers.values()))} products of {', '.join(chosen)}")
     found = updated(old, answers, types=tuple(load_catalogue().instances))
     _refuse_constructed_over_real(old, found.prices)
     text = price_file_text(found.prices)
-    changed = not file.exists() or file.read_text(encoding="utf-8") != text
-    if changed:
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
         write_text(file, text)
-    show_update(found, loaded, file=file, changed=changed)
-    return 1 if found.unreadable or any(change.kind == "refused" for change in found.changes) else 0
+    show_update(found, chosen, loaded, file=file)
+    return 1 if found.refused else 0
 
 
-def _chosen(regions: Sequence[str], environments: Sequence[str]) -> tuple[tuple[str, ...], tuple[Environment, ...]]:
-    """The regions that are meant, and the environments in them: the named ones, else the project's."""
+def _chosen(regions: Sequence[str]) -> tuple[tuple[str, ...], tuple[Environment, ...]]:
+    """The regions that are meant, and the project's environments in them."""
     known = load_catalogue().regions
     wrong = [
         Problem(field="--region", found=region, allowed=f"regions of SageMaker: {', '.join(known)}")
@@ -234,34 +197,9 @@ def _chosen(regions: Sequence[str], environments: Sequence[str]) -> tuple[tuple[
     if wrong:
         raise InputError(wrong)
     folder = project_folder() / "environments"
-    loaded = _environments(folder, environments, needed=not regions)
-    named = {each.region for each in loaded} if environments or not regions else set()
-    chosen = tuple(sorted({*regions, *named}))
+    loaded = load_environments(folder) if not regions or any(folder.glob("*.yaml")) else ()
+    chosen = tuple(sorted({*regions} or {each.region for each in loaded}))
     return chosen, tuple(each for each in loaded if each.region in chosen)
-
-
-def _environments(folder: Path, names: Sequence[str], *, needed: bool) -> tuple[Environment, ...]:
-    """The named environments, else all; a project without any is wrong only where they are ``needed``."""
-    if not names:
-        return load_environments(folder) if needed or any(folder.glob("*.yaml")) else ()
-    loaded: list[Environment] = []
-    problems: list[Problem] = []
-    for name in dict.fromkeys(names):
-        try:
-            loaded.append(load_environment(folder / f"{name}.yaml"))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
-    return tuple(loaded)
-
-
-def _refuse_other_partitions(regions: Sequence[str]) -> None:
-    wrong = [region for region in regions if partition(region) != "aws"]
-    if wrong:
-        found = f"{', '.join(wrong)}, of a partition with a Price List, credentials or a currency of its own"
-        allowed, advice = "regions of the partition aws", "Set `prices:` in the environment's file."
-        raise InputError([Problem(field="--region", found=found, allowed=allowed, advice=advice)])
 
 
 def _refuse_constructed_over_real(old: PriceFile | None, new: PriceFile) -> None:

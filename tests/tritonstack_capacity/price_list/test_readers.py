@@ -13,7 +13,6 @@ from tests.catalogue.test_prices import own_prices
 from tests.config.environment_file import write_environment
 from tests.tritonstack_capacity.bench.test_cloud_gate import LADDER, fast, measured
 from tritonstack.config import Environment, load_environment
-from tritonstack.errors import InputError
 from tritonstack.monitoring.graphs import variant_of
 from tritonstack.review.cost import Price, prices_of
 from tritonstack_capacity.commands import bench, size
@@ -130,14 +129,3 @@ def test_settings_take_the_file_beside_their_own_folder_whatever_the_shell_says(
     price = load_environment(Path("local.yaml")).price(UNKNOWN)
     assert price is not None
     assert price.usd_per_hour == 5.12
-
-
-@pytest.mark.parametrize("price", [".inf", "-.inf", ".nan", "1.0e+300", "1.0e-300", "0", "-1"])
-def test_an_own_price_that_is_none_is_refused(price: str, tmp_path: Path) -> None:
-    file = write_environment(tmp_path, header=f"prices: {{{CARRIED}: {price}}}")
-    with pytest.raises(InputError) as refused:
-        load_environment(file)
-    [problem] = refused.value.problems
-    assert problem.field == f"prices.{CARRIED}"
-    assert problem.found.startswith(price)
-    assert problem.allowed.startswith("more than 0 USD an hour")

@@ -1,38 +1,26 @@
-"""What the Price List's answers make of the file: what is new, another, gone or unclear, and what stays as it was."""
+"""A document of the Price List, and what the answers make of the file: what is new, gone, unclear, and what stays."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.tritonstack_capacity.price_list.documents import PUBLISHED, REGION, TYPE, VERSION, document, text
-from tests.tritonstack_capacity.price_list.test_product import paths, replaced
+from tests.tritonstack_capacity.price_list.documents import PUBLISHED, REGION, TYPE, VERSION, dimension, document, text
 from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, price_file_text
-from tritonstack.catalogue.prices import CONSTRUCTED_VERSION, carried_prices
+from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack.errors import WorkFailedError
-from tritonstack_capacity.price_list import Change, Update, updated
+from tritonstack_capacity.price_list import HostingProduct, UnclearProductError, Update, read_product, updated
 
 OLDER = "2026-10-01T00:00:00Z"
 OTHER = "ml.g5.16xlarge"
-"""A type without a price in the catalogue's us-east-1."""
 
 
 def run(*documents: str, old: PriceFile | None = None, types: Iterable[str] = (TYPE, OTHER)) -> Update:
     return updated(old, {REGION: documents}, types=tuple(types))
-
-
-def kinds(found: Update) -> dict[str, str]:
-    return {change.instance_type: change.kind for change in found.changes}
-
-
-def change_of(found: Update, name: str) -> Change:
-    [change] = [change for change in found.changes if change.instance_type == name]
-    return change
 
 
 def row(found: Update | PriceFile, name: str) -> ListedPrice:
@@ -40,7 +28,7 @@ def row(found: Update | PriceFile, name: str) -> ListedPrice:
     return prices.regions[REGION].types[name]
 
 
-def test_the_first_file_has_every_price_and_tells_it_from_the_catalogue_s() -> None:
+def test_the_first_file_has_every_price() -> None:
     found = run(text(TYPE, "0.7500000000"), text(OTHER, "5.12"))
     assert found.prices.regions[REGION] == RegionPrices(
         published=PUBLISHED,
@@ -54,26 +42,19 @@ def test_the_first_file_has_every_price_and_tells_it_from_the_catalogue_s() -> N
             ),
         },
     )
-    assert kinds(found) == {TYPE: "changed", OTHER: "new"}
-    before, after = change_of(found, TYPE).before, change_of(found, TYPE).after
-    assert before is not None
-    assert after is not None
-    assert (before.usd_per_hour, before.date, before.component) == (0.7364, "2025-02-03", "not stated")
-    assert (after.usd_per_hour, after.date, after.component) == (0.75, "2026-11-20", "hosting")
-    assert change_of(found, OTHER).before is None
+    assert found.delisted == found.refused == ()
 
 
 def test_the_same_list_in_another_order_gives_the_same_bytes() -> None:
     first = run(text(TYPE), text(OTHER, "5.12"))
     second = run(text(OTHER, "5.12"), text(TYPE), old=first.prices)
     assert price_file_text(second.prices) == price_file_text(first.prices)
-    assert kinds(second) == {TYPE: "unchanged", OTHER: "unchanged"}
 
 
 def test_a_type_that_the_list_has_no_longer_stays_with_the_date_of_its_list() -> None:
     old = run(text(TYPE, "0.5", published=OLDER), text(OTHER, "5.12", published=OLDER)).prices
     found = run(text(TYPE, "0.5"), old=old)
-    assert kinds(found) == {TYPE: "unchanged", OTHER: "not listed"}
+    assert found.delisted == (f"{REGION} {OTHER}",)
     assert row(found, OTHER) == row(old, OTHER).model_copy(update={"published": OLDER, "listed": False})
     price = found.prices.prices()[REGION, OTHER]
     assert (price.date, price.source) == ("2026-10-01", "AWS Price List, listed no longer")
@@ -84,18 +65,13 @@ def test_a_type_that_the_list_has_no_longer_stays_with_the_date_of_its_list() ->
     assert (row(back, OTHER).usd_per_hour, row(back, OTHER).listed, row(back, OTHER).published) == (5.5, True, None)
 
 
-def test_what_the_catalogue_alone_knows_and_the_list_lacks_is_told() -> None:
-    found = run(text(OTHER, "5.12"))
-    assert kinds(found) == {TYPE: "not listed", OTHER: "new"}
-    assert TYPE not in found.prices.regions[REGION].types
-    assert change_of(found, TYPE).before == change_of(found, TYPE).after == carried_prices()[REGION, TYPE]
-
-
 def test_two_products_of_a_type_are_refused_and_neither_is_taken() -> None:
     old = run(text(TYPE, "0.5", published=OLDER)).prices
-    found = run(text(TYPE, "0.6", sku="A"), text(TYPE, "0.7", sku="B"), text(OTHER, "5.12"), old=old)
-    assert kinds(found) == {TYPE: "refused", OTHER: "new"}
-    assert change_of(found, TYPE).why == "2 products: SKU A at 0.6 USD, SKU B at 0.7 USD"
+    found = run(text(TYPE, "0.6", sku="A"), text(TYPE, "0.7", sku="B"), text(OTHER, "5.12"), "no JSON", old=old)
+    nameless, twice = found.refused
+    assert nameless.startswith(f"{REGION}: the document is no JSON")
+    assert twice == f"{REGION} {TYPE}: 2 products: SKU A at 0.6 USD, SKU B at 0.7 USD"
+    assert row(found, OTHER).usd_per_hour == 5.12
     assert row(found, TYPE) == row(old, TYPE).model_copy(update={"published": OLDER})
 
 
@@ -111,12 +87,6 @@ def test_an_answer_without_a_single_clear_price_is_failed_work(documents: list[s
     with pytest.raises(WorkFailedError, match=words) as failed:
         run(*documents, old=run(text(TYPE)).prices)
     assert f"none of the Price List's 1 products of {REGION}" in str(failed.value)
-
-
-def test_a_document_that_does_not_tell_what_it_is_of_is_told_and_the_others_are_taken() -> None:
-    found = run(text(TYPE), "no JSON")
-    assert kinds(found) == {TYPE: "changed"}
-    assert [line.split(":")[0] for line in found.unreadable] == [REGION]
 
 
 def test_regions_that_were_not_asked_stay() -> None:
@@ -138,21 +108,105 @@ def test_constructed_prices_are_no_loss_and_never_look_like_aws_s() -> None:
     assert not found.prices.regions[REGION].constructed
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(paths(document())),
-            st.none() | st.text() | st.integers() | st.sampled_from(["0", "Inf", "1.5", REGION, TYPE, OTHER]),
-        ),
-        max_size=4,
+Document = dict[str, Any]
+
+
+def read(one: Any) -> HostingProduct | None:
+    return read_product(json.dumps(one), region=REGION)
+
+
+def test_a_product_s_price_comes_with_its_list() -> None:
+    assert read(document(usd="0.7364000000")) == HostingProduct(
+        instance_type=TYPE,
+        region=REGION,
+        sku=f"SKU-{TYPE}-{REGION}",
+        usage_type=f"USE1-Host:{TYPE}",
+        usd_per_hour=Decimal("0.7364"),
+        effective="2026-11-01",
+        published="2026-11-20T02:56:06Z",
+        version="20261120025606",
     )
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"component": "Training"},
+        {"component": "hosting"},
+        {"regionCode": "us-east-2"},
+        {"locationType": "AWS Local Zone"},
+        {"usagetype": f"USE1-AsyncInf:{TYPE}"},
+        {"usagetype": f"USE1-Host:{TYPE}.more"},
+        {"usagetype": f"USE1-ReservedHost:{TYPE}"},
+        {"usagetype": "USE1-Host:ml.g4dnxxlarge", "instanceName": TYPE},
+    ],
 )
-def test_no_answer_breaks_an_update_and_no_price_is_ever_zero(changes: list[tuple[tuple[Any, ...], Any]]) -> None:
-    documents = [text(TYPE), text(OTHER, "5.12")]
-    for path, value in changes:
-        documents.append(json.dumps(replaced(document(), path, value)))
-    old = run(text(TYPE, "0.9", published=OLDER)).prices
-    found = run(*documents, old=old)
-    assert all(price.usd_per_hour > 0 for price in found.prices.prices().values())
-    assert found.prices.prices()[REGION, TYPE].usd_per_hour in (0.5, 0.9)
-    assert PriceFile.model_validate_json(price_file_text(found.prices)) == found.prices
+def test_what_no_endpoint_s_instances_are_billed_by_is_left_out(attributes: dict[str, str]) -> None:
+    assert read(document(**attributes)) is None
+
+
+def test_storage_of_endpoints_is_left_out() -> None:
+    storage = document(usagetype="USE1-Host:VolumeUsage.gp2")
+    del storage["product"]["attributes"]["instanceName"]
+    assert read(storage) is None
+
+
+def _no_terms(one: Document) -> None:
+    one["terms"] = {"Reserved": one["terms"]["OnDemand"]}
+
+
+def _two_terms(one: Document) -> None:
+    [term] = one["terms"]["OnDemand"].values()
+    one["terms"]["OnDemand"]["other"] = term
+
+
+def _two_tiers(one: Document) -> None:
+    [term] = one["terms"]["OnDemand"].values()
+    first = dimension(one)
+    term["priceDimensions"]["next"] = {**first, "beginRange": "100"}
+    first["endRange"] = "100"
+
+
+def _of(**fields: Any) -> Callable[[Document], None]:
+    def change(one: Document) -> None:
+        dimension(one).update(fields)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (_no_terms, "0 on-demand terms"),
+        (_two_terms, "2 on-demand terms"),
+        (_two_tiers, "2 prices in its on-demand term"),
+        (_of(unit="Quantity"), "a price by 'Quantity', not by 'Hrs'"),
+        (_of(beginRange="10"), "a price from 10 to Inf hours alone"),
+        (_of(endRange="10"), "a price from 0 to 10 hours alone"),
+        (_of(pricePerUnit={"CNY": "5.0"}), "a price in CNY, not in USD"),
+        (_of(pricePerUnit={}), "a price in no currency"),
+        (_of(pricePerUnit={"USD": "0.0000000000"}), "a price of 0 USD, which no instance costs"),
+        (_of(pricePerUnit={"USD": "-1"}), "a price of '-1', which is no amount"),
+        (_of(pricePerUnit={"USD": "NaN"}), "a price of 'NaN', which is no amount"),
+        (_of(pricePerUnit={"USD": "1e3"}), "a price of '1e3', which is no amount"),
+        (_of(pricePerUnit={"USD": 1}), "pricePerUnit.USD"),
+        (lambda one: one.pop("publicationDate"), "publicationDate: Field required"),
+        (lambda one: one.update(publicationDate="yesterday"), "publicationDate: "),
+        (lambda one: one.pop("terms"), "terms: Field required"),
+    ],
+)
+def test_a_price_that_is_not_clear_is_refused_by_the_type_s_name(change: Callable[[Document], Any], words: str) -> None:
+    one = document()
+    change(one)
+    with pytest.raises(UnclearProductError) as refused:
+        read(one)
+    assert refused.value.instance_type == TYPE
+    assert words in refused.value.why
+
+
+@pytest.mark.parametrize("said", ["", "no JSON", "[]", "null", "{}", '{"product": []}', "[" * 100_000])
+def test_no_product_at_all_is_refused_without_a_name(said: str) -> None:
+    with pytest.raises(UnclearProductError) as refused:
+        read_product(said, region=REGION)
+    assert refused.value.instance_type is None
+    assert refused.value.why

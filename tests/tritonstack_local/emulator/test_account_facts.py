@@ -174,7 +174,7 @@ def test_an_update_from_the_local_aws_is_named_constructed_wherever_it_is_read(
 
     first = run("update", "--local")
     assert first.return_value == 0, first.output
-    assert "The local AWS answered: its prices are constructed" in first.output
+    assert "the local AWS, which constructs them" in first.output
     assert read_price_file(tmp_path / "prices.json").regions[REGION].constructed
     before = (tmp_path / "prices.json").read_bytes()
     assert run("update", "--local").return_value == 0
