@@ -1,18 +1,21 @@
-"""``tritonstack capacity size``: what it prints, its JSON and its exit codes."""
+"""``tritonstack capacity size``: what it prints, its JSON and its exit codes; docs/size.md shows what it prints."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.tritonstack_capacity.sizing.test_capacity import PUBLISHED
+from tests.tritonstack_capacity.sizing.test_capacity import PUBLISHED, published
 from tritonstack.errors import InputError
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.commands import size
+from tritonstack_capacity.sizing.capacity import CapacityRow
 from tritonstack_capacity.sizing.measurements import NEEDED
 
 HEADER = ",".join(NEEDED)
@@ -73,6 +76,11 @@ def test_an_unknown_price_is_said_and_never_a_zero(tmp_path: Path) -> None:
     assert "not compared, since their price is unknown: a on ml.unheard.xlarge" in result.output
     assert "prices: {ml.unheard.xlarge: <USD an hour>}" in result.output
     assert "0.00" not in result.output
+    document = json.loads(run("--load", "6000", "--latency-ms", "100", "--json", measurements=file).output)
+    [row] = document["rows"]
+    assert (row["usd_per_instance_hour"], row["cost_per_hour"], row["cost_per_million"]) == (None, None, None)
+    assert (document["recommended"], document["scaling"]) == (None, None)
+    assert document["unpriced"] == [{"configuration": "a", "instance_type": "ml.unheard.xlarge"}]
 
 
 def test_a_price_below_a_cent_does_not_look_free(tmp_path: Path) -> None:
@@ -86,16 +94,6 @@ def test_names_in_a_file_are_printed_as_they_are(tmp_path: Path) -> None:
     file = measured(tmp_path, "trt[16][/red],ml.g4dn.xlarge,600,80")
     output = run("--load", "600", "--latency-ms", "100", measurements=file).output
     assert output.count("trt[16][/red]") > 3
-
-
-@pytest.mark.parametrize(("load", "least", "greatest"), [("3e11", 0.25, 2), ("0.000001", 1, 4)])
-def test_a_load_at_the_end_of_the_range_is_tried_with_the_factors_that_stay_in_it(
-    load: str, least: float, greatest: float
-) -> None:
-    result = run("--load", load, "--latency-ms", "500", "--json")
-    assert result.exit_code == 0, result.exception
-    tried = [case["value"] for case in json.loads(result.output)["sensitivity"]["load_factor"]]
-    assert (tried[0], tried[-1]) == (least, greatest)
 
 
 def day_file(folder: Path, *, quiet: int, busy: int) -> str:
@@ -158,23 +156,47 @@ def test_the_maximum_is_for_the_greater_of_the_load_and_the_days_busiest_hour(
     assert scaling["note"] in " ".join(run(*given).output.split())
 
 
-@pytest.mark.parametrize(
-    ("price", "problem"),
-    [
-        ("1.0e+300", ("local.yaml:{line}", "prices.ml.g4dn.2xlarge", "1.0e+300 (YAML reads 1e+300)")),
-        ("1.0e-8", ("", "prices: ml.g4dn.2xlarge", "1E-8")),  # settings take it, and no advice can be made with it
-    ],
-)
-def test_an_environments_absurd_price_is_refused(
-    price: str, problem: tuple[str, str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+PAGE = (REPOSITORY / "docs" / "size.md").read_text(encoding="utf-8")
+
+
+def test_the_documented_commands_run_and_print_the_documented_diff(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "environments").mkdir()
-    text = (REPOSITORY / "environments/local.yaml").read_text()
-    (tmp_path / "environments/local.yaml").write_text(f"{text}\nprices: {{ml.g4dn.2xlarge: {price}}}\n")
-    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
-    result = run("--load", "30000", "--latency-ms", "500", "--environment", "local")
-    assert isinstance(result.exception, InputError)
-    file, field, found = problem
-    [told] = result.exception.problems
-    assert (told.file or "").rpartition("/")[2] == file.format(line=len(text.splitlines()) + 2)
-    assert (told.field, told.found) == (field, found)
+    shutil.copytree(REPOSITORY / "environments", tmp_path / "environments")
+    data = tmp_path / PUBLISHED.relative_to(REPOSITORY)
+    data.parent.mkdir(parents=True)
+    shutil.copy(PUBLISHED, data)
+    monkeypatch.chdir(tmp_path)
+    printed = ""
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL) for line in block.splitlines()]
+    assert len(lines) == 2
+    for line in lines:
+        program, group, name, *arguments = line.split()
+        assert (program, group, name) == ("tritonstack", "capacity", "size")
+        result = CliRunner().invoke(size.command, arguments)
+        assert result.exit_code == 0, result.output
+        printed += result.stdout
+    [diff] = re.findall(r"```diff\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert f"\n{diff}" in printed
+
+
+def test_the_documented_table_is_the_computed_one() -> None:
+    table = published()
+    shown = [line for line in PAGE.splitlines() if "| ml.g4dn" in line]
+    assert shown == [_line(row, recommended=row is table.recommended) for row in table.rows]
+
+
+def _line(row: CapacityRow, *, recommended: bool) -> str:
+    measured = row.measurement
+    answer = "**yes, cheapest**" if recommended else "yes" if row.meets_latency else "no"
+    cells = (
+        measured.configuration,
+        measured.instance_type,
+        str(measured.invocations_per_minute),
+        str(measured.latency_ms),
+        str(row.instances),
+        f"{row.cost_per_hour:.2f}",
+        f"{row.cost_per_million:.2f}",
+        answer,
+    )
+    return f"| {' | '.join(cells)} |"

@@ -58,10 +58,6 @@ Read = TypeVar("Read")
     "standard output, the rest to the standard error: `… --diff FILE | git apply`.",
 )
 @click.option("--endpoint", help="With --diff: the endpoint. [default: the one on the recommended instance type]")
-@click.option(
-    "--configuration",
-    help="With --diff: what the endpoint serves. [default: the cheapest within the limit on its instance type]",
-)
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def command(
     *,
@@ -73,7 +69,6 @@ def command(
     environment: str | None,
     file: Path | None,
     endpoint: str | None,
-    configuration: str | None,
     as_json: bool,
 ) -> None:
     """Print what each measured configuration needs for a load, what it costs, and the cheapest within the limit.
@@ -81,11 +76,9 @@ def command(
     Reads only files. With a daily curve the cheapest is the cheapest by the day. Exit code 2 where no measured
     configuration keeps the limit, or the scaling fits no endpoint: the table is printed all the same.
     """
-    problems = [
-        Problem(field=option, found=f"{value} without --diff", allowed="with --diff FILE only")
-        for option, value in (("--endpoint", endpoint), ("--configuration", configuration))
-        if value is not None and file is None
-    ]
+    problems: list[Problem] = []
+    if endpoint is not None and file is None:
+        problems.append(Problem(field="--endpoint", found="without --diff", allowed="with --diff FILE only"))
 
     def read(one: Callable[[], Read]) -> Read | None:
         try:
@@ -118,9 +111,7 @@ def command(
     proposal, refusal = None, None if any(row.meets_latency for row in table.rows) else InputError([_nobody(table)])
     if file is not None and chosen is not None and refusal is None:
         try:
-            target, row = scaling_target(
-                table, environment=chosen, file=str(file), endpoint=endpoint, configuration=configuration
-            )
+            target, row = scaling_target(table, environment=chosen, file=str(file), endpoint=endpoint)
             change = scaling_change(target, row=row, production=chosen.production, factor=factor, curve=curve)
             proposal = Proposal(file=file, change=change, diff=environment_diff(file, change))
             advice = change.advice
@@ -161,15 +152,13 @@ def _parsed_factor(text: str) -> Decimal:
 
 
 def _environment(name: str | None, file: Path | None) -> Environment | None:
-    named = None if name is None else load_environment(project_folder() / "environments" / f"{name}.yaml")
-    if file is None:
-        return named
-    changed = load_environment(file)
-    if named is not None and named.environment != changed.environment:
-        found = f"{named.environment}, and --diff {file}, which is {changed.environment}"
+    """Whose region and prices count: those of ``--diff FILE``, else of ``--environment``."""
+    if name is not None and file is not None:
         allowed = "--diff alone: region and prices are those of its file"
-        raise InputError([Problem(field="--environment", found=found, allowed=allowed)])
-    return changed
+        raise InputError([Problem(field="--environment", found=f"{name} with --diff {file}", allowed=allowed)])
+    if name is not None:
+        return load_environment(project_folder() / "environments" / f"{name}.yaml")
+    return None if file is None else load_environment(file)
 
 
 def _nobody(table: CapacityTable) -> Problem:

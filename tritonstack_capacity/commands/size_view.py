@@ -273,9 +273,6 @@ def _notes(proposal: Proposal, table: CapacityTable) -> Iterator[str]:
             scaled, whole = advice.usd_per_day
             cost += f"; a day: {scaled:.2f} USD scaled, {whole:.2f} USD at the maximum all day"
         yield cost
-    if proposal.diff:
-        many = f"{advice.maximum} instances, and a second fleet during an update"
-        yield f"tritonstack preflight {proposal.file.stem} checks whether the account's quota allows {many}"
     if best is not None and best.cost_per_hour is not None and best.measurement != row.measurement:
         other = f"cheapest of all: {best.instances} x {best.measurement.name}, {best.cost_per_hour:.2f} USD an hour"
         if table.usd_per_day is not None:
@@ -287,15 +284,6 @@ def _notes(proposal: Proposal, table: CapacityTable) -> Iterator[str]:
             "it is a multi-model endpoint: its target counts the invocations of all its models together, so --load "
             "and the measured rate must be of their mix"
         )
-    scaling = endpoint.scaling
-    if scaling is None:
-        return
-    others = [f"{name}: {value:g}" for name, value in scaling.targets.items() if name != "invocations_per_instance"]
-    if others:
-        yield f"{', '.join(others)} stays: of several targets, the one that asks for the most instances wins"
-    if scaling.schedules:
-        names = ", ".join(each.name for each in scaling.schedules)
-        yield f"its schedules stay, and give other limits at their times: {names}"
 
 
 def _settings(settings: tuple[SettingChange, ...]) -> Table:

@@ -196,7 +196,7 @@ Cases = dict[Decimal, CapacityRow | None]
 class Sensitivity:
     """The cheapest row at the load under other assumptions, one changed at a time."""
 
-    loads: Cases  # by factor of the load; without factors that take the load out of the allowed range
+    loads: Cases  # by factor of the load
     rates: Cases  # by factor of all measured rates
     limits: Cases  # by latency limit in milliseconds, from the strictest that a row keeps; each holds up to the next
 
@@ -211,7 +211,7 @@ def sensitivity(table: CapacityTable) -> Sensitivity:
         if best is not None and (last is None or best.measurement != last.measurement):
             limits[limit] = last = best
     return Sensitivity(
-        loads={each: _cheapest_at(table, load=load * each) for each in LOADS if is_above_zero(load * each)},
+        loads={each: _cheapest_at(table, load=load * each) for each in LOADS},
         rates={each: _cheapest_at(table, rate=each) for each in RATES},
         limits=limits,
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 
@@ -256,42 +254,32 @@ def _target_of(advice: ScalingAdvice) -> str:
 
 
 def scaling_target(
-    table: CapacityTable, *, environment: Environment, file: str, endpoint: str | None, configuration: str | None
+    table: CapacityTable, *, environment: Environment, file: str, endpoint: str | None
 ) -> tuple[Endpoint, CapacityRow]:
-    """The endpoint to write to, and the row that its numbers come from.
+    """The endpoint to write to, and the row that its numbers come from; some row of ``table`` keeps the limit.
 
     Without a name: the one endpoint on the instance type of the cheapest row. With one: that endpoint, and the best row
-    on its own instance type. ``configuration`` leaves the rows of that configuration alone in the running.
+    on its own instance type.
 
     Raises:
-        InputError: no such endpoint or configuration, none or several on the type, or nothing on it keeps the limit.
+        InputError: no such endpoint, none or several on the type, or nothing on it keeps the limit.
     """
-    rows = tuple(row for row in table.rows if configuration in (None, row.measurement.configuration))
-    if not rows:
-        known = {row.measurement.configuration for row in table.rows}
-        raise InputError([_unknown("--configuration", configuration, known)])
     if endpoint is None:
-        return _by_row(_cheapest(rows, table=table, configuration=configuration), environment=environment, file=file)
+        return _by_row(_cheapest(table), environment=environment, file=file)
     found = environment.endpoint(endpoint)
     if found is None:
-        raise InputError([_unknown("--endpoint", endpoint, [each.name for each in environment.endpoints], file=file)])
-    return found, _best_on(found, rows, table=table, file=file)
+        allowed = ", ".join(sorted(each.name for each in environment.endpoints))
+        raise InputError([Problem(file=file, field="--endpoint", found=endpoint, allowed=allowed)])
+    return found, _best_on(found, table=table, file=file)
 
 
-def _cheapest(rows: tuple[CapacityRow, ...], *, table: CapacityTable, configuration: str | None) -> CapacityRow:
-    best = table.cheapest_of(rows)
-    if best is not None:
-        return best
-    limit = table.demand.latency_ms
-    if any(row.meets_latency for row in rows):
-        found = f"no row within {limit} ms whose price is known, so that none is the cheapest"
-        allowed = "a price for one of them: prices: {<instance type>: <USD an hour>} in the file"
-        advice = "or name the endpoint: --endpoint NAME takes the best row on its own instance type"
-        raise InputError([Problem(field="--diff", found=found, allowed=allowed, advice=advice)])
-    fastest = min(rows, key=lambda row: row.measurement.latency_ms).measurement
-    found = f"{configuration}, which nowhere keeps {limit} ms"
-    allowed = f"one that does; its fastest is {fastest.latency_ms} ms on {fastest.instance_type}"
-    raise InputError([Problem(field="--configuration", found=found, allowed=allowed)])
+def _cheapest(table: CapacityTable) -> CapacityRow:
+    if table.recommended is not None:
+        return table.recommended
+    found = f"no row within {table.demand.latency_ms} ms whose price is known, so that none is the cheapest"
+    allowed = "a price for one of them: prices: {<instance type>: <USD an hour>} in the file"
+    advice = "or name the endpoint: --endpoint NAME takes the best row on its own instance type"
+    raise InputError([Problem(field="--diff", found=found, allowed=allowed, advice=advice)])
 
 
 def _by_row(row: CapacityRow, *, environment: Environment, file: str) -> tuple[Endpoint, CapacityRow]:
@@ -313,9 +301,9 @@ def _by_row(row: CapacityRow, *, environment: Environment, file: str) -> tuple[E
     raise InputError([Problem(file=file, field="endpoints", found=found, allowed=allowed, advice=advice)])
 
 
-def _best_on(endpoint: Endpoint, rows: tuple[CapacityRow, ...], *, table: CapacityTable, file: str) -> CapacityRow:
+def _best_on(endpoint: Endpoint, *, table: CapacityTable, file: str) -> CapacityRow:
     """The cheapest on the type; where its price is unknown, the least instances, which is the same at one price."""
-    there = [row for row in rows if row.measurement.instance_type == endpoint.instance_type]
+    there = [row for row in table.rows if row.measurement.instance_type == endpoint.instance_type]
     fit = [row for row in there if row.meets_latency]
     best = table.cheapest_of(tuple(fit))
     if best is not None:
@@ -335,10 +323,3 @@ def _best_on(endpoint: Endpoint, rows: tuple[CapacityRow, ...], *, table: Capaci
         advice += f", or change instance_type to {best.measurement.instance_type}, the cheapest that keeps the limit"
     field, allowed = f"endpoints: {endpoint.name}: instance_type", f"a row within {limit} ms"
     raise InputError([Problem(file=file, field=field, found=found, allowed=allowed, advice=advice)])
-
-
-def _unknown(option: str, found: str | None, names: Iterable[str], *, file: str | None = None) -> Problem:
-    known, found = sorted(names), found or ""
-    near = difflib.get_close_matches(found, known, n=1)
-    advice = f"did you mean {near[0]}?" if near else ""
-    return Problem(file=file, field=option, found=found, allowed=", ".join(known), advice=advice)

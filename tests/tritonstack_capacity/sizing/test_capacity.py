@@ -1,4 +1,4 @@
-"""The capacity table against the published one, row by row, and the rules of its recommendation."""
+"""The capacity table against the published one, the rules of its recommendation, and how far that holds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 import tritonstack_capacity.sizing
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
-from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table, instances_for
+from tritonstack_capacity.sizing.capacity import (
+    LOADS,
+    RATES,
+    CapacityRow,
+    CapacityTable,
+    Demand,
+    capacity_table,
+    instances_for,
+    sensitivity,
+)
 from tritonstack_capacity.sizing.measurements import prices, read_measurements
 
 PUBLISHED = Path(tritonstack_capacity.sizing.__file__).parent / "data" / "bert_large_load_test.csv"
@@ -98,3 +107,53 @@ def test_a_row_without_a_price_is_never_free() -> None:
     assert table.rows[0].cost_per_million is None
     assert [row.measurement.configuration for row in table.unpriced] == ["unknown"]
     assert table.recommended is table.rows[1]
+
+
+AMOUNT = st.decimals(min_value="0.01", max_value="10000", places=2)
+ROWS = st.lists(st.tuples(AMOUNT, AMOUNT, AMOUNT), min_size=1, max_size=6)
+
+
+def cheapest_cost(rows: list[tuple[Decimal, Decimal, Decimal]], *, load: Decimal, limit: Decimal) -> Decimal | None:
+    """Of the rows (rate, latency, USD) that keep the limit, by whole instances."""
+    costs = []
+    for rate, latency, usd in rows:
+        if latency <= limit:
+            whole, rest = divmod(load, rate)
+            costs.append(usd * max(1, int(whole) + (1 if rest else 0)))
+    return min(costs, default=None)
+
+
+def cost(row: CapacityRow | None) -> Decimal | None:
+    return None if row is None else row.cost_per_hour
+
+
+def table(rows: list[tuple[Decimal, Decimal, Decimal]], *, load: Decimal, limit: Decimal) -> CapacityTable:
+    measured = [
+        measurement(name=f"m{number}", rate=str(rate), latency=str(latency), usd=str(usd))
+        for number, (rate, latency, usd) in enumerate(rows)
+    ]
+    return table_of(*measured, load=str(load), limit=str(limit))
+
+
+@given(rows=ROWS, load=AMOUNT, limit=AMOUNT)
+def test_each_case_is_the_cheapest_under_its_own_assumption(
+    rows: list[tuple[Decimal, Decimal, Decimal]], load: Decimal, limit: Decimal
+) -> None:
+    found = sensitivity(table(rows, load=load, limit=limit))
+    assert {factor: cost(row) for factor, row in found.loads.items()} == {
+        factor: cheapest_cost(rows, load=load * factor, limit=limit) for factor in LOADS
+    }
+    assert {factor: cost(row) for factor, row in found.rates.items()} == {
+        factor: cheapest_cost([(rate * factor, *rest) for rate, *rest in rows], load=load, limit=limit)  # type: ignore[misc]
+        for factor in RATES
+    }
+
+
+@given(rows=ROWS, load=AMOUNT, limit=AMOUNT, other=AMOUNT)
+def test_the_limits_give_the_answer_of_any_limit(
+    rows: list[tuple[Decimal, Decimal, Decimal]], load: Decimal, limit: Decimal, other: Decimal
+) -> None:
+    limits = sensitivity(table(rows, load=load, limit=limit)).limits
+    assert list(limits) == sorted(limits)
+    reached = [row for value, row in limits.items() if value <= other]
+    assert (cost(reached[-1]) if reached else None) == cheapest_cost(rows, load=load, limit=other)

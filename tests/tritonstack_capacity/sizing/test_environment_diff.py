@@ -7,15 +7,11 @@ import re
 import subprocess
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.tritonstack_capacity.sizing.environment_texts import OWN_KEYS, environment_texts
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
-from tritonstack.config import Environment, Scaling, load_environment
+from tritonstack.config import load_environment
 from tritonstack.config.loader import load_environments
 from tritonstack.errors import InputError
 from tritonstack.paths import REPOSITORY
@@ -72,48 +68,38 @@ def applied(file: Path, **how: str | None) -> ScalingChange:
     return change
 
 
-def without_scaling(environment: Environment, *, endpoint: str) -> dict[str, Any]:
-    """All settings but those that a diff for ``endpoint`` may change."""
-    found = environment.model_dump()
-    [own] = [each for each in found["endpoints"] if each["name"] == endpoint]
-    own.pop("initial_instance_count")
-    scaling = own.pop("scaling") or Scaling(minimum=1, maximum=1).model_dump()
-    own["others"] = {name: value for name, value in scaling.items() if name not in OWN_KEYS}
-    return found
+FLOW = "{minimum: 2, maximum: 9, gpu_utilization: 70, requests_per_second: 1.50}"
+STYLES = {
+    "no scaling": ([], {}),
+    "null": (["scaling: null  # later"], {}),
+    "an empty value": (["scaling:", "timeouts: {model_download_seconds: 600}"], {}),
+    "a mapping in a line": ([f"scaling: {FLOW}  # é {{}}: [x", "initial_instance_count: 4"], {"gpu_utilization": 70}),
+    "a mapping over lines": (["scaling: {minimum: 2,  # least", "          maximum: 9, gpu_utilization: 70}"], {}),
+    "a block": (["scaling:", "  # why", "  minimum: 4", "  maximum: 9", "", "  invocations_per_instance: 3000"], {}),
+    "a factor": (["scaling: {safety_factor: 0.70, requests_per_second: 1.5, maximum: 9, minimum: 1}"], {}),
+}
 
 
-@given(
-    text=environment_texts(),
-    numbers=st.tuples(
-        st.sampled_from(("600", "37", "1335.3", "0.5")),
-        st.sampled_from(("6000", "1", "9999.5")),
-        st.none() | st.sampled_from(("0.5", "0.333", "1")),
-    ),
-    which=st.integers(0, 2),
-)
-def test_any_file_has_the_advice_afterwards_and_nothing_else_changed(
-    tmp_path_factory: pytest.TempPathFactory, text: str, numbers: tuple[str, str, str | None], which: int
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lines of Unix", "lines of Windows"])
+@pytest.mark.parametrize(("lines", "kept"), STYLES.values(), ids=STYLES)
+def test_a_file_of_any_style_has_the_advice_afterwards_and_nothing_else_changed(
+    lines: list[str], kept: dict[str, float], end: str, tmp_path: Path
 ) -> None:
-    rate, load, factor = numbers
-    file = written(tmp_path_factory.mktemp("environments"), text)
+    text = f"{HEAD}endpoints:  # all\n{endpoint_text(*lines)}{endpoint_text('scaling: ' + FLOW, name='other')}"
+    file = written(tmp_path, text.replace("\n", end))
     before = load_environment(file)
-    name = before.endpoints[which % len(before.endpoints)].name
-    how = {"endpoint": name, "rate": rate, "load": load, "factor": factor}
-    if not change_of(file, **how).changed:  # type: ignore[arg-type]
-        return
-    advice = applied(file, **how).advice
+    advice = applied(file).advice
     after, edited = load_environment(file), file.read_bytes().decode()
-    endpoint = after.endpoint(name)
+    endpoint = after.endpoint("digits")
     assert endpoint is not None and endpoint.scaling is not None
-    scaling = endpoint.scaling
-    assert (scaling.minimum, scaling.maximum) == (advice.minimum, advice.maximum)
-    assert scaling.invocations_target == pytest.approx(float(advice.invocations_per_instance))
-    assert scaling.minimum <= endpoint.initial_instance_count <= scaling.maximum
-    assert without_scaling(after, endpoint=name) == without_scaling(before, endpoint=name)
+    assert (endpoint.scaling.minimum, endpoint.scaling.maximum) == (advice.minimum, advice.maximum)
+    assert endpoint.scaling.invocations_target == pytest.approx(float(advice.invocations_per_instance))
+    assert kept.items() <= endpoint.scaling.model_dump().items()
+    assert after.endpoint("other") == before.endpoint("other")
     assert len(edited.splitlines()) - len(text.splitlines()) <= 2
-    assert re.findall("# comment.*", edited) == re.findall("# comment.*", text)
-    assert set(re.findall("\r?\n", edited)) == set(re.findall("\r?\n", text))
-    assert environment_diff(file, change_of(file, **how)) == ""  # type: ignore[arg-type]
+    assert re.findall("#[^\r\n]*", edited) == re.findall("#[^\r\n]*", text)
+    assert set(re.findall("\r?\n", edited)) == {end}
+    assert environment_diff(file, change_of(file)) == ""
 
 
 COMMITTED = [

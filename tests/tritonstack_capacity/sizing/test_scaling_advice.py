@@ -1,4 +1,4 @@
-"""What is proposed as scaling, and the daily curve that it reads."""
+"""What is proposed as scaling: which settings change and why, for which endpoint, from which row."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
-from tritonstack.config import Scaling
-from tritonstack.errors import InputError
-from tritonstack_capacity.sizing.capacity import DailyCurve, instances_for, read_daily_curve
-from tritonstack_capacity.sizing.scaling_advice import scaling_advice
+from tests.tritonstack_capacity.sizing.test_environment_diff import HEAD, change_of, endpoint_text, written
+from tritonstack.config import Environment, Scaling, load_environment
+from tritonstack.errors import InputError, Problem
+from tritonstack_capacity.sizing.capacity import (
+    CapacityTable,
+    DailyCurve,
+    Demand,
+    capacity_table,
+    instances_for,
+    read_daily_curve,
+)
+from tritonstack_capacity.sizing.scaling_advice import ScalingChange, scaling_advice, scaling_target
 
 
 def curve_file(folder: Path, *lines: str) -> Path:
@@ -80,3 +88,185 @@ def test_every_fault_of_a_curve_is_named(tmp_path: Path) -> None:
     fields = [problem.field.removeprefix("line ") for problem in refused.value.problems]
     assert fields[:3] == ["3, hour", "4, hour", "5, hour"]
     assert fields[3:] == [*(f"{line}, invocations_per_min" for line in (6, 7, 8)), "9", "10"]
+
+
+PRODUCTION = HEAD.replace("production: false", "production: true")
+DAY = DailyCurve(loads=(Decimal(900),) * 12 + (Decimal(3000),) * 12)
+QUIET = DailyCurve(loads=(Decimal(0),) + (Decimal(3000),) * 23)
+
+
+def values(change: ScalingChange) -> dict[str, tuple[float | None, float]]:
+    return {
+        each.field: (None if each.before is None else float(each.before), float(each.after)) for each in change.settings
+    }
+
+
+def why(change: ScalingChange, field: str) -> str:
+    [found] = [each.why for each in change.settings if each.field == field]
+    return found
+
+
+def test_an_endpoint_without_scaling_gets_what_was_measured_and_the_factor_apart(tmp_path: Path) -> None:
+    change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text()}"))
+    assert values(change) == {
+        "minimum": (None, 1),
+        "maximum": (None, 20),
+        "requests_per_second": (None, 10),
+        "safety_factor": (None, 0.5),
+    }
+    assert why(change, "maximum") == "--load, 6000 calls a minute at 300 an instance"
+    assert why(change, "requests_per_second") == "measured: 600 calls a minute, plain on ml.none.xlarge"
+    assert "AWS advises" in why(change, "safety_factor")
+
+
+def test_a_production_endpoint_has_two_instances_at_least(tmp_path: Path) -> None:
+    change = change_of(written(tmp_path, f"{PRODUCTION}endpoints:\n{endpoint_text()}"))
+    assert values(change)["minimum"] == (None, 2)
+    assert "the least in production" in why(change, "minimum")
+    quiet = change_of(written(tmp_path, f"{PRODUCTION}endpoints:\n{endpoint_text()}"), curve=QUIET)
+    assert values(quiet)["minimum"] == (None, 2)
+    assert "the quietest hour needs no more" in why(quiet, "minimum")
+
+
+@pytest.mark.parametrize(
+    ("scaling", "changed"),
+    [
+        ("invocations_per_instance: 3000, gpu_utilization: 70", {"maximum": 20, "invocations_per_instance": 300}),
+        ("requests_per_second: 4", {"maximum": 20, "requests_per_second": 10}),
+        ("requests_per_second: 10.0", {"maximum": 20}),
+        ("requests_per_second: 4, safety_factor: 0.8", {"maximum": 13, "requests_per_second": 10}),
+        ("gpu_utilization: 70", {"maximum": 20, "requests_per_second": 10, "safety_factor": 0.5}),
+    ],
+)
+def test_the_targets_form_and_the_factor_stay_as_the_file_has_them(
+    scaling: str, changed: dict[str, float], tmp_path: Path
+) -> None:
+    own = f"scaling: {{minimum: 3, maximum: 4, {scaling}}}"
+    change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(own)}"))
+    assert {each.field: float(each.after) for each in change.changed} == changed
+    assert values(change)["minimum"] == (3, 3)
+    assert why(change, "minimum").startswith("kept: nothing tells how quiet the day gets")
+
+
+def test_a_factor_that_is_told_goes_before_the_files(tmp_path: Path) -> None:
+    own = "scaling: {minimum: 2, maximum: 4, requests_per_second: 4, safety_factor: 0.8}"
+    change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(own)}"), factor="0.25")
+    assert values(change)["safety_factor"] == (0.8, 0.25)
+    assert values(change)["maximum"] == (4, 40)
+    assert why(change, "safety_factor").endswith("--safety-factor")
+    kept = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(own)}"))
+    assert why(kept, "safety_factor").endswith("the file's")
+
+
+def test_a_day_decides_both_limits_whatever_the_file_says(tmp_path: Path) -> None:
+    own = "scaling: {minimum: 5, maximum: 40, requests_per_second: 10}"
+    file = written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(own)}")
+    change = change_of(file, curve=DAY, load="3000")
+    assert (values(change)["minimum"], values(change)["maximum"]) == ((5, 3), (40, 10))
+    assert why(change, "minimum") == "the quietest hour, 900 calls a minute at 300 an instance"
+    assert why(change, "maximum") == "the busiest hour, 3000 calls a minute at 300 an instance"
+
+
+@pytest.mark.parametrize(("count", "after"), [("1", 3), ("2", 3), ("3", None), ("10", None), ("11", 10)])
+def test_the_count_to_start_with_changes_only_where_it_is_outside_the_limits(
+    count: str, after: int | None, tmp_path: Path
+) -> None:
+    file = written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(f'initial_instance_count: {count}')}")
+    change = change_of(file, curve=DAY, load="3000")
+    found = values(change).get("initial_instance_count")
+    assert found == (None if after is None else (float(count), after))
+
+
+def test_a_busiest_hour_above_the_load_decides_the_maximum_and_the_reason_names_both(tmp_path: Path) -> None:
+    change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text()}"), curve=DAY, load="600")
+    assert values(change)["maximum"] == (None, 10)
+    assert why(change, "maximum") == "the busiest hour, 3000 calls a minute at 300 an instance; --load is 600"
+
+
+SMALL, LARGE, OTHER = "ml.g4dn.xlarge", "ml.g5.xlarge", "ml.g5.4xlarge"
+ROWS = (
+    measurement(name="plain", type_=SMALL, rate="100", latency="90", usd="1"),
+    measurement(name="batched", type_=SMALL, rate="200", latency="95", usd="1"),
+    measurement(name="plain", type_=LARGE, rate="900", latency="60", usd="2"),
+    measurement(name="slow", type_=OTHER, rate="9000", latency="500", usd="1"),
+)
+
+
+def environment(folder: Path, *types: str) -> Environment:
+    listed = [endpoint_text(name=f"served{number}").replace(SMALL, type_) for number, type_ in enumerate(types)]
+    return load_environment(written(folder, f"{HEAD}endpoints:\n{''.join(listed)}"))
+
+
+def target(table: CapacityTable, environment: Environment, *, endpoint: str | None = None) -> tuple[str, str]:
+    found, row = scaling_target(table, environment=environment, file="dev.yaml", endpoint=endpoint)
+    return found.name, row.measurement.name
+
+
+def refusal(table: CapacityTable, environment: Environment, *, endpoint: str | None = None) -> Problem:
+    with pytest.raises(InputError) as refused:
+        target(table, environment, endpoint=endpoint)
+    [problem] = refused.value.problems
+    return problem
+
+
+def test_the_one_endpoint_on_the_recommended_type_is_taken(tmp_path: Path) -> None:
+    assert target(table_of(*ROWS), environment(tmp_path, SMALL, LARGE)) == ("served1", f"plain on {LARGE}")
+
+
+def test_a_named_endpoint_gets_the_best_row_of_its_own_type(tmp_path: Path) -> None:
+    assert target(table_of(*ROWS), environment(tmp_path, SMALL, LARGE), endpoint="served0") == (
+        "served0",
+        f"batched on {SMALL}",
+    )
+
+
+def test_without_prices_none_is_the_cheapest_but_a_named_endpoint_needs_none(tmp_path: Path) -> None:
+    rows = (measurement(name="plain", type_=SMALL), measurement(name="batched", type_=SMALL, rate="700"))
+    table = capacity_table(
+        rows, demand=Demand(invocations_per_minute=Decimal(6000), latency_ms=Decimal(100)), price_of=lambda _: None
+    )
+    served = environment(tmp_path, SMALL)
+    problem = refusal(table, served)
+    assert problem.field == "--diff"
+    assert problem.found == "no row within 100 ms whose price is known, so that none is the cheapest"
+    assert "prices: {<instance type>: <USD an hour>}" in problem.allowed
+    assert target(table, served, endpoint="served0") == ("served0", f"batched on {SMALL}")
+
+
+@pytest.mark.parametrize(
+    ("types", "chosen", "found", "advice"),
+    [
+        ((LARGE, SMALL, LARGE), {}, f"2 endpoints on {LARGE}: served0, served2", "--endpoint NAME"),
+        (
+            (SMALL,),
+            {},
+            f"no endpoint on {LARGE}, the recommended type; there are: served0 on {SMALL}",
+            f"change instance_type to {LARGE} first",
+        ),
+        (
+            ("ml.g5.2xlarge",),
+            {"endpoint": "served0"},
+            "nothing measured on ml.g5.2xlarge",
+            f"change instance_type to {LARGE}",
+        ),
+        ((OTHER,), {"endpoint": "served0"}, f"nothing within 100 ms on {OTHER}; the fastest is slow, 500 ms", ""),
+    ],
+    ids=[
+        "several on the type",
+        "none on it",
+        "not measured",
+        "its type misses the limit",
+    ],
+)
+def test_what_no_advice_can_be_written_for_is_refused(
+    types: tuple[str, ...], chosen: dict[str, str], found: str, advice: str, tmp_path: Path
+) -> None:
+    problem = refusal(table_of(*ROWS), environment(tmp_path, *types), **chosen)
+    assert problem.found == found
+    assert advice in problem.advice
+
+
+def test_names_that_are_not_there_are_told_with_those_that_are(tmp_path: Path) -> None:
+    served = environment(tmp_path, SMALL, LARGE)
+    problem = refusal(table_of(*ROWS), served, endpoint="served3")
+    assert (problem.field, problem.allowed) == ("--endpoint", "served0, served1")
