@@ -152,7 +152,7 @@ class Bench:
         manifest = self._client.manifest(name)
         for payload_format in settings.formats:
             payload.body(payload_format)  # JSON cannot carry every datatype
-            if settings.generator == "perf-analyzer" and not settings.container:
+            if settings.generator == "perf-analyzer":
                 kserve_data(payload, manifest)  # nor can perf_analyzer
             yield Subject(
                 configuration=configuration,

@@ -121,7 +121,6 @@ RemoteRun = BuildRun | ExecutionRun
 Progress = Callable[[str], None]
 CLEAN_UP_SECONDS = 20 * 60.0
 """How long a stopped test's clean-up is waited for: a run of its function, and one more try."""
-REPORT_SECONDS = 5 * 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,7 +188,9 @@ class CloudTests:
                 self._progress(f"what was measured so far: {folder}")
             raise
         except (BotoCoreError, ClientError) as error:
-            raise WorkFailedError(_lost(test, run, objects, error)) from error
+            if isinstance(error, ClientError) and not run.identity:
+                raise WorkFailedError(f"load test {test} cannot be started: {error}") from error
+            raise WorkFailedError(_goes_on(test, run, objects, what="is followed no longer", why=error)) from error
         if not objects.fetch(folder, local=self._local):
             raise WorkFailedError(f"load test {test} left no results: {failed or 'it ended well'}")
         self._progress(f"{kind}: results in {folder}")
@@ -229,9 +230,8 @@ class CloudTests:
         return ExecutionRun(*clients, machine=machine, plan=plan)
 
     def _follow(self, run: RemoteRun) -> str:
-        """Wait for its end; returns why it failed, or "". Reports each change once, and the state now and then."""
+        """Wait for its end; returns why it failed, or "". Reports each change once."""
         reported: tuple[str, ...] = ()
-        waited = 0.0
         while True:
             state = run.look()
             for line in state.at:
@@ -241,25 +241,22 @@ class CloudTests:
             if state.ended:
                 return state.failed
             self._wait(self._poll_seconds)
-            before, waited = waited, waited + self._poll_seconds
-            if before // REPORT_SECONDS < waited // REPORT_SECONDS:
-                self._progress(f"{waited / 60:.0f} min: {', '.join(state.at)}")
 
     def _interrupted(self, test: str, run: RemoteRun, objects: TestObjects) -> None:
         """Stop the test, and wait until it is cleaned up. Where that fails, report what goes on."""
         self._progress(f"stopping load test {test}; again Ctrl-C leaves it to the cloud to clean up")
-        stopped = False
+        what = "could not be stopped"
         try:
             if not run.identity:
                 run.start()  # the answer to the first call may be what was interrupted
             run.stop()
-            stopped = True
+            what = "was stopped, and its clean-up is followed no longer"
             self._await_clean_up(run, objects)
         except KeyboardInterrupt:
-            self._progress(_left(test, run, objects, stopped=stopped, why="interrupted"))
+            self._progress(_goes_on(test, run, objects, what=what, why="interrupted"))
             raise
         except (BotoCoreError, ClientError) as error:
-            raise WorkFailedError(_left(test, run, objects, stopped=stopped, why=str(error))) from error
+            raise WorkFailedError(_goes_on(test, run, objects, what=what, why=error)) from error
 
     def _await_clean_up(self, run: RemoteRun, objects: TestObjects) -> None:
         until = time.monotonic() + CLEAN_UP_SECONDS
@@ -282,32 +279,12 @@ class CloudTests:
             raise WorkFailedError(f"{name} cannot be read: {error}\n  do: {advice}") from error
 
 
-def _lost(test: str, run: RemoteRun, objects: TestObjects, error: BotoCoreError | ClientError) -> str:
-    """Message for a test that cannot be started or followed."""
-    if run.identity:
-        return (
-            f"load test {test} is followed no longer: {error}\n  it goes on, and cleans up after itself: "
-            f"{run.identity}\n  its results will be in {objects.url}"
-        )
-    if isinstance(error, ClientError):
-        return f"load test {test} cannot be started: {error}"
-    return (
-        f"it is not known whether load test {test} was started: {error}\n"
-        f"  if it was, it cleans up after itself, and its results will be in {objects.url}"
-    )
-
-
-def _left(test: str, run: RemoteRun, objects: TestObjects, *, stopped: bool, why: str) -> str:
-    """Message for a test that cannot be stopped, or whose clean-up is not waited for."""
-    if stopped:
-        return (
-            f"load test {test} was stopped, and its clean-up is followed no longer: {why}\n"
-            f"  it cleans up after itself: {run.identity}\n  what it measured will be in {objects.url}"
-        )
+def _goes_on(test: str, run: RemoteRun, objects: TestObjects, *, what: str, why: object) -> str:
+    """Message for a test that the cloud goes on with, alone: ``what`` of it failed here, and ``why``."""
     at = run.identity or "where it was started at all, which is not known"
     return (
-        f"load test {test} could not be stopped: {why}\n  it goes on, and cleans up after itself: {at}\n"
-        f"  its results will be in {objects.url}"
+        f"load test {test} {what}: {why}\n  the cloud goes on with it, and cleans up: {at}\n"
+        f"  what it measures will be in {objects.url}"
     )
 
 

@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack import VERSION
 from tritonstack.client.model_client import ModelClient
 from tritonstack.config import Endpoint, Environment
-from tritonstack.config.load_test import MOST_JOBS, BenchBuildSettings, RecommenderSettings
+from tritonstack.config.load_test import BenchBuildSettings, RecommenderSettings
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import load_test_job_prefix, load_test_prefix
 from tritonstack.paths import write_text
@@ -61,15 +61,9 @@ def recommender_plan(
     started: datetime,
     local: bool,
 ) -> dict[str, Any]:
-    """The plan of a test with Inference Recommender.
-
-    Raises:
-        ValueError: more than ``MOST_JOBS`` jobs.
-    """
+    """The plan of a test with Inference Recommender."""
     prefix = load_test_job_prefix(environment)
     jobs = [each for one in configurations for each in _jobs(one, settings)]
-    if len(jobs) > MOST_JOBS:
-        raise ValueError(f"{len(jobs)} jobs; a test has {MOST_JOBS} at most")
     return {
         "id": test,
         "kind": "recommender",

@@ -41,15 +41,6 @@ while entered and control.recv(64):
         one.close()
 """
 """Standard library alone; ends when its caller closes the other end, however it ends."""
-RUN_INSIDE = """
-import ctypes, os, sys
-NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000
-libc = ctypes.CDLL(None, use_errno=True)
-if libc.setns(os.pidfd_open(int(sys.argv[1])), NEW_USER | NEW_NETWORK):
-    sys.exit(f"the network of process {sys.argv[1]} cannot be entered: {os.strerror(ctypes.get_errno())}")
-os.execv(sys.argv[2], sys.argv[2:])
-"""
-"""Runs a program in the network of a process, with files and user as outside."""
 
 
 class Entrance:
@@ -119,11 +110,6 @@ def entrance(pid: int) -> Iterator[Entrance]:
             helper.wait()
 
 
-def inside(pid: int) -> tuple[str, ...]:
-    """What stands before a command (its program by its path) that is to run in the network of the process ``pid``."""
-    return (sys.executable, "-I", "-c", RUN_INSIDE, str(pid))
-
-
 # Source of the names: Triton's user guide, «Metrics», inference request metrics; durations are cumulative
 # microseconds.
 _LINE = re.compile(r"^(nv_inference_\w+)\{([^}]*)\} (\S+)$", re.MULTILINE)
@@ -182,8 +168,6 @@ class LocalContainer:
     """One running container."""
 
     open_socket: OpenSocket  # gives sockets of its network
-    # what stands before a command that is to run in its network; nothing where it shares this one
-    enter: tuple[str, ...]
     port: int  # of SageMaker's front end
     metrics_port: int  # of Triton's own figures
     server_version: str | None  # as the server logged it; None where it did not
@@ -228,10 +212,10 @@ def local_container(status: Mapping[str, Any], endpoint: str) -> Iterator[LocalC
         "server_version": fleet["server_version"],
     }
     if fleet["isolation"] != "namespace":
-        yield LocalContainer(open_socket=_plain_socket, enter=(), **parts)
+        yield LocalContainer(open_socket=_plain_socket, **parts)
         return
     with entrance(process.pid) as opened:
-        yield LocalContainer(open_socket=opened.open_socket, enter=inside(process.pid), **parts)
+        yield LocalContainer(open_socket=opened.open_socket, **parts)
 
 
 def serving_fleet(status: Mapping[str, Any], endpoint: str) -> Mapping[str, Any]:

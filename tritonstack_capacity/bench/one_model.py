@@ -31,7 +31,7 @@ from tritonstack_capacity.bench.document import EVERY_LOAD, ColdPart, EndpointPa
 from tritonstack_capacity.bench.http_caller import HttpCaller, Prepare, SignedRequests, http_caller
 from tritonstack_capacity.bench.load import Budget
 from tritonstack_capacity.bench.measuring import Measuring, PointPart, load_line, round_line
-from tritonstack_capacity.bench.perf_analyzer import Analyser, AnalyserWay, at_container, by_proxy
+from tritonstack_capacity.bench.perf_analyzer import Analyser, by_proxy
 from tritonstack_capacity.bench.settings import BenchSettings, Progress
 from tritonstack_capacity.bench.subject import BenchTarget, Subject, describe_endpoint
 
@@ -253,7 +253,9 @@ class OneModel:
         )
         analyser: Analyser | None = None
         if settings.generator == "perf-analyzer":
-            analyser = Analyser(settings, await self._analyser_way(stack, container), budget=budget)
+            chosen = isinstance(self._session, LocalSession)  # by option or name; variables are inherited
+            way = await stack.enter_async_context(by_proxy(settings, self._subject, local=chosen))
+            analyser = Analyser(settings, way, budget=budget)
         counters = ServerCounters(container, progress=self._progress)
         points = (
             measuring.ramp(settings.phases, settings.stop) if settings.phases else self._levels(analyser or measuring)
@@ -284,14 +286,6 @@ class OneModel:
             yield found, reason
             if reason is not None:
                 return
-
-    async def _analyser_way(self, stack: AsyncExitStack, container: LocalContainer | None) -> AnalyserWay:
-        subject = self._subject
-        if not self._settings.container or container is None:
-            chosen = isinstance(self._session, LocalSession)  # by option or name; variables are inherited
-            return await stack.enter_async_context(by_proxy(self._settings, subject, local=chosen))
-        request = container.request(subject.target, self._callers.body, name_hash=self._name_hash())
-        return at_container(request, model=subject.target.release.model, enter=container.enter)
 
     @contextmanager
     def _container(self) -> Iterator[LocalContainer | None]:

@@ -16,13 +16,11 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import machine_folder
-from tritonstack_capacity.bench.http_caller import ReadyRequest
 from tritonstack_capacity.bench.load import Budget, Load, Samples, Users
 from tritonstack_capacity.bench.measuring import SHARES, PointPart, figures, point_part
 from tritonstack_capacity.bench.settings import MOST_THREADS, BenchSettings
@@ -172,9 +170,6 @@ def libraries() -> Iterator[Path]:
         yield folder
 
 
-# Straight at a container nothing listens that speaks KServe's protocol: SageMaker's ``serve`` script switches it off.
-# What perf_analyzer calls an OpenAI service is a POST of JSON to any path of any server, and that is what
-# SageMaker's front end takes. So it goes there, as JSON, in the container's own network.
 ADDRESS = "KServe v2 at http://"
 """How the proxy's first line begins."""
 STOP_SECONDS = 30.0
@@ -186,7 +181,6 @@ class AnalyserWay:
 
     options: tuple[str, ...]  # how to measure
     data: str  # the request, as its ``--input-data`` has it
-    enter: tuple[str, ...] = ()  # what stands before its command
 
 
 @asynccontextmanager
@@ -210,27 +204,6 @@ async def by_proxy(settings: BenchSettings, subject: Subject, *, local: bool) ->
         yield AnalyserWay(options=("-m", release.model, "-u", address), data=data)
     finally:
         await _end(process)
-
-
-def at_container(request: ReadyRequest, *, model: str, enter: tuple[str, ...]) -> AnalyserWay:
-    """At a local container's port for SageMaker.
-
-    Args:
-        request: as the container takes it, in JSON.
-        model: what its reports call it.
-        enter: what stands before a command that is to run in the container's network.
-    """
-    address = urlsplit(request.url)
-    headers = [f"{name}:{value}" for name, value in request.headers.items() if name != "Content-Type"]
-    return AnalyserWay(
-        options=(
-            *("--service-kind", "openai", "--async", "-m", model),
-            *("-u", f"http://{address.netloc}", "--endpoint", address.path.lstrip("/")),
-            *(word for header in headers for word in ("-H", header)),
-        ),
-        data=json.dumps({"data": [{"payload": [json.loads(request.body)]}]}),
-        enter=enter,
-    )
 
 
 def kserve_data(payload: Payload, manifest: Mapping[str, Any] | None) -> str:
@@ -301,7 +274,7 @@ class Analyser:
         return self._point(load, found)
 
     async def _run(self, options: list[str]) -> str:
-        command = [*self._way.enter, str(find_program()), *self._way.options, *options]
+        command = [str(find_program()), *self._way.options, *options]
         return await run(command, seconds=self._budget.seconds)
 
     def _point(self, load: Load, found: Analysed) -> PointPart:

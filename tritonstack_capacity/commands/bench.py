@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import resource
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ from tritonstack_capacity.bench.bench import Bench
 from tritonstack_capacity.bench.document import result_notes, where
 from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, Timing
 from tritonstack_capacity.bench.results_folder import ResultsFolder
-from tritonstack_capacity.bench.settings import MOST_THREADS, BenchSettings, OptionReader, check
+from tritonstack_capacity.bench.settings import BenchSettings, OptionReader, check
 from tritonstack_capacity.commands import table_console
 
 if TYPE_CHECKING:
@@ -192,8 +193,24 @@ _OTHERS = {
 """Modes: the other options that they allow, and why no more."""
 _OF_ROUNDS = ("seconds", "rounds", "max_rounds", "stable_within")
 """A ramp has steps instead."""
-_OF_CLIENT = ("warm_up", "rounds", "timeout", "seed")
-"""perf_analyzer has no such options: it drops measurements until three agree, and gives no call up."""
+_OF_CLIENT = ("warm_up", "rounds", "timeout", "seed", "outputs")
+"""perf_analyzer has no such options: it drops measurements until three agree, and asks for every output."""
+
+
+class Number(click.FloatRange):
+    """A finite number in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Refuse NaN, which is in every range, and infinities."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{number} is no finite number.", param, ctx)
+        return number
+
+
+ABOVE_ZERO, NOT_NEGATIVE = Number(min=0, min_open=True), Number(min=0)
+ONE_OR_MORE = click.IntRange(1)
+PER_CENT = Number(min=0, max=100, min_open=True, max_open=True)
 
 
 @click.command("bench")
@@ -228,21 +245,23 @@ _OF_CLIENT = ("warm_up", "rounds", "timeout", "seed")
     metavar="USERS+PER_MINUTE:SECONDS",
     help="A ramp, as 2+2:1500: two users, two more each minute, 1500 s. Several in their order.",
 )
-@click.option("--seconds", type=float, default=10.0, show_default=True, help="Of one round.")
-@click.option("--warm-up", type=float, default=2.0, show_default=True, help="Seconds before a load that do not count.")
-@click.option("--rounds", type=int, default=3, show_default=True, help="The least of a level.")
-@click.option("--max-rounds", type=int, default=10, show_default=True)
+@click.option("--seconds", type=ABOVE_ZERO, default=10.0, show_default=True, help="Of one round.")
+@click.option(
+    "--warm-up", type=NOT_NEGATIVE, default=2.0, show_default=True, help="Seconds before a load, not counted."
+)
+@click.option("--rounds", type=ONE_OR_MORE, default=3, show_default=True, help="The least of a level.")
+@click.option("--max-rounds", type=ONE_OR_MORE, default=10, show_default=True)
 @click.option(
     "--stable-within",
-    type=float,
+    type=PER_CENT,
     default=10.0,
     show_default=True,
     help="Per cent: half of the confidence interval of rate and latency, at which rounds end.",
 )
-@click.option("--confidence", type=float, default=95.0, show_default=True, help="Per cent.")
-@click.option("--percentile", type=float, default=95.0, show_default=True, help="Of the latency that counts.")
-@click.option("--stop-latency-ms", type=float, help="Put no more load on what is slower.")
-@click.option("--stop-rate", type=float, help="Put no more load on what answers so many a minute.")
+@click.option("--confidence", type=PER_CENT, default=95.0, show_default=True, help="Per cent.")
+@click.option("--percentile", type=PER_CENT, default=95.0, show_default=True, help="Of the latency that counts.")
+@click.option("--stop-latency-ms", type=ABOVE_ZERO, help="Put no more load on what is slower.")
+@click.option("--stop-rate", type=ABOVE_ZERO, help="Put no more load on what answers so many a minute.")
 @click.option(
     "--format",
     "payload_format",
@@ -253,15 +272,21 @@ _OF_CLIENT = ("warm_up", "rounds", "timeout", "seed")
 )
 @click.option("--input", "files", multiple=True, metavar="[INPUT=]FILE", help="What is sent.  [default: the sample]")
 @click.option("--output", "outputs", multiple=True, help="An output that is wanted; without it the one with a meaning.")
-@click.option("--cold-starts", type=int, default=0, show_default=True, help="So many first calls to fresh copies.")
-@click.option("--max-calls", type=int, default=1_000_000, show_default=True, help="Of each model and format.")
-@click.option("--max-seconds", type=float, default=3600.0, show_default=True, help="Of each model and format.")
-@click.option("--timeout", type=float, default=70.0, show_default=True, help="Seconds after which a call is given up.")
+@click.option(
+    "--cold-starts",
+    type=click.IntRange(0, 20),
+    default=0,
+    show_default=True,
+    help="So many first calls to fresh copies.",
+)
+@click.option("--max-calls", type=ONE_OR_MORE, default=1_000_000, show_default=True, help="Of each model and format.")
+@click.option("--max-seconds", type=ABOVE_ZERO, default=3600.0, show_default=True, help="Of each model and format.")
+@click.option("--timeout", type=ABOVE_ZERO, default=70.0, show_default=True, help="Seconds until a call is given up.")
 @click.option("--most-under-way", type=click.IntRange(1, 5000), default=1000, show_default=True, help="Calls at once.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of Poisson arrivals.")
 @click.option("--generator", type=click.Choice(["client", "perf-analyzer"]), default="client", show_default=True)
 @click.option(
-    "--cloudwatch-wait", type=float, help="Seconds to wait for SageMaker's figures.  [default: 180; 6 locally]"
+    "--cloudwatch-wait", type=NOT_NEGATIVE, help="Seconds to wait for SageMaker's figures.  [default: 180; 6 locally]"
 )
 @click.option(
     "--to",
@@ -318,14 +343,8 @@ def _ignored(context: click.Context) -> list[Problem]:
         why = "each number of users is a step of its own"
         found += problem([name for name in _OF_ROUNDS if name in given], given["phases"], why)
     if context.params["generator"] == "perf-analyzer":
-        # Through the proxy it asks for every output; at a container nothing but its users bounds its calls.
-        ignored = (*_OF_CLIENT, "most_under_way" if context.params["container"] else "outputs")
         beside = f"{given['generator']} perf-analyzer"
-        found += problem([name for name in given if name in ignored], beside, "perf_analyzer cannot be told it")
-        most = context.params["most_under_way"]
-        if "most_under_way" in given and "most_under_way" not in ignored and most > MOST_THREADS:
-            allowed = f"up to {MOST_THREADS}: the proxy has no more calls on their way"
-            found.append(Problem(field="--most-under-way", found=f"{most} with perf-analyzer", allowed=allowed))
+        found += problem([name for name in given if name in _OF_CLIENT], beside, "perf_analyzer cannot be told it")
     if "arrivals" in given and "rate" not in given:
         found.append(Problem(field=given["arrivals"], found="without --rate", allowed="with it"))
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 
 from tests.e2e.project import PROGRAM, Project
 from tritonstack.errors import WorkFailedError
-from tritonstack_capacity.bench.perf_analyzer import VARIABLE, find_program
+from tritonstack_capacity.bench.perf_analyzer import find_program
 from tritonstack_capacity.sizing.measurements import read_measurements
 from tritonstack_local.aws import LocalAws
 
@@ -70,52 +69,16 @@ def test_an_unknown_model_is_refused_before_any_load(project: Project, deployed:
     assert not (tmp_path / "no").exists()
 
 
-STAND_IN = """#!{python}
-import json, sys, time, urllib.request
+@pytest.mark.long
+def test_perf_analyzer_goes_through_the_proxy(project: Project, deployed: LocalAws, tmp_path: Path) -> None:
+    try:
+        find_program()
+    except WorkFailedError as error:
+        pytest.skip(str(error))
+    options = ("--generator", "perf-analyzer", "--users", "2", "--seconds", "1", "--to", str(tmp_path))
+    project.run("capacity", "bench", "digits/digits-onnx", *options)
 
-told = dict(zip(sys.argv[1:], sys.argv[2:]))
-[body] = json.load(open(told["--input-data"]))["data"][0]["payload"]
-header = told["-H"].split(":", 1)
-calls, begin = [], time.time_ns()
-for _ in range(20):
-    sent = time.time_ns()
-    headers = {{"Content-Type": "application/json", header[0]: header[1]}}
-    url = told["-u"] + "/" + told["--endpoint"]
-    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-    assert json.load(urllib.request.urlopen(request))["outputs"]
-    calls.append({{"timestamp": sent, "response_timestamps": [time.time_ns()]}})
-cuts = [begin, (begin + time.time_ns()) // 2, time.time_ns()]
-export = {{"version": "stand-in", "experiments": [{{"requests": calls, "window_boundaries": cuts}}]}}
-json.dump(export, open(told["--profile-export-file"], "w"))
-"""
-"""Stands in for perf_analyzer, where that is not installed: twenty real calls, told and exported as it would."""
-
-
-@pytest.fixture(params=["stand-in", pytest.param("perf_analyzer", marks=pytest.mark.long)])
-def perf_analyzer(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """NVIDIA's program, and what stands in for it."""
-    if request.param == "perf_analyzer":
-        try:
-            return find_program()
-        except WorkFailedError as error:
-            pytest.skip(str(error))
-    program = tmp_path / "stand-in"
-    program.write_text(STAND_IN.format(python=sys.executable))
-    program.chmod(0o755)
-    return program
-
-
-def test_perf_analyzer_goes_straight_at_a_container(
-    project: Project, deployed: LocalAws, tmp_path: Path, perf_analyzer: Path
-) -> None:
-    options = ("--generator", "perf-analyzer", "--container", "--format", "json", "--users", "2", "--seconds", "1")
-    project.execute(
-        [str(PROGRAM), "capacity", "bench", "digits/digits-onnx", *options, "--to", str(tmp_path / "results")],
-        variables={VARIABLE: str(perf_analyzer)},
-    )
-
-    [found] = results(tmp_path / "results")["results"]
-    assert found["way"] == "container"
+    [found] = results(tmp_path)["results"]
     assert found["generator"].startswith("perf_analyzer ")
     assert found["points"][0]["all"]["answered"] >= 20
     assert found["points"][0]["all"]["failed"] == 0

@@ -115,11 +115,6 @@ def test_a_default_job_has_neither_traffic_nor_types() -> None:
     assert job["request"] == {"InputConfig": {}, "JobType": "Default", "JobDescription": "fast on any type"}
 
 
-def test_more_jobs_than_their_names_have_digits_for_are_refused() -> None:
-    with pytest.raises(ValueError, match="100 jobs"):
-        plan(*(configuration(f"m{number}") for number in range(100)))
-
-
 def test_what_the_jobs_results_are_put_into_is_a_document_of_bench() -> None:
     made = plan(configuration("plain"), configuration("batched"))
     read = BenchDocument.model_validate({**made["document"], "results": list(made["results"].values())})

@@ -7,6 +7,7 @@ import resource
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -32,6 +33,18 @@ def refused(*arguments: str) -> list[str]:
     return [problem.field for problem in error.problems]
 
 
+ANALYSER = ("digits", "--generator", "perf-analyzer")
+BY_CLIENT = ("--warm-up", "30", "--timeout", "5", "--rounds", "7", "--seed", "3")
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1", "one"])
+@pytest.mark.parametrize("option", ["--seconds", "--warm-up", "--stable-within", "--max-calls", "--cold-starts"])
+def test_a_number_is_one_and_in_its_range(option: str, text: str) -> None:
+    error = bench("digits", option, text).exception
+    assert isinstance(error, click.BadParameter)
+    assert error.exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
@@ -40,26 +53,11 @@ def refused(*arguments: str) -> list[str]:
         (("--cloud", "prod", "--gate", "results"), "--gate"),
         (("digits", "--phase", "1:60", "--rounds", "4", "--seconds", "3"), "--seconds, --rounds"),
         (("digits", "--arrivals", "even"), "--arrivals"),
+        ((*ANALYSER, *BY_CLIENT, "--output", "y"), "--warm-up, --rounds, --output, --timeout, --seed"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(arguments: tuple[str, ...], field: str) -> None:
     assert refused(*arguments)[0] == field
-
-
-ANALYSER = ("digits", "--generator", "perf-analyzer")
-BY_CLIENT = ("--warm-up", "30", "--timeout", "5", "--rounds", "7", "--seed", "3")
-
-
-def test_options_that_perf_analyzer_would_ignore_are_refused_all_at_once() -> None:
-    found = refused(*ANALYSER, *BY_CLIENT, "--users", "600", "--output", "y", "--most-under-way", "600")
-
-    assert found == ["--warm-up, --rounds, --output, --timeout, --seed", "--most-under-way", "--users"]
-
-
-def test_at_a_container_it_asks_for_the_wanted_output_and_nothing_bounds_its_calls() -> None:
-    at_container = (*ANALYSER, "--container", "--format", "json", "--output", "y")
-
-    assert refused(*at_container, "--users", "600", "--most-under-way", "700") == ["--most-under-way"]
 
 
 def test_what_the_own_client_takes_and_what_perf_analyzer_is_told_is_taken(
@@ -73,7 +71,7 @@ def test_what_the_own_client_takes_and_what_perf_analyzer_is_told_is_taken(
 
 
 def test_whatever_is_wrong_is_told_at_once() -> None:
-    arguments = ("--phase", "1:x", "--rounds", "0", "--arrivals", "even", "--users", "nan", "--input", "none.json")
+    arguments = ("--phase", "1:x", "--rounds", "11", "--arrivals", "even", "--users", "nan", "--input", "none.json")
 
     found = refused("digits", "digits", *arguments)
 

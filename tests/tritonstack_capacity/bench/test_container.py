@@ -19,10 +19,8 @@ from tritonstack_capacity.bench.container import (
     ADVICE,
     LocalContainer,
     ServerCounters,
-    between,
     local_container,
     name_hash_of,
-    read_counters,
     serving_fleet,
 )
 from tritonstack_capacity.bench.one_model import endpoint_figures
@@ -62,7 +60,7 @@ def test_an_archive_has_the_name_that_the_container_gave_it() -> None:
 
 def test_ports_are_the_servers_own_unless_its_command_says_others() -> None:
     with local_container(status(fleet(os.getpid())), "local-bert") as found:
-        assert (found.port, found.metrics_port, found.enter, found.server_version) == (8080, 8002, (), "2.51.0")
+        assert (found.port, found.metrics_port, found.server_version) == (8080, 8002, "2.51.0")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +90,6 @@ class Metrics(BaseHTTPRequestHandler):
 def container(port: int) -> LocalContainer:
     return LocalContainer(
         open_socket=lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM),
-        enter=(),
         port=8080,
         metrics_port=port,
         server_version=None,
@@ -117,8 +114,13 @@ def test_metrics_that_are_off_are_told_with_their_port() -> None:
             container(port).metrics()
 
 
-TEXT = """nv_inference_request_success{{model="m",version="1"}} {requests}
+METRICS = """# HELP nv_inference_request_success Number of successful inference requests
+nv_inference_request_success{{model="m",version="1"}} {requests}
+nv_inference_count{{model="m",version="1"}} {requests}
+nv_inference_exec_count{{model="m",version="1"}} {runs}
 nv_inference_request_duration_us{{model="m",version="1"}} {us}
+nv_inference_request_success{{model="idle",version="1"}} 5
+nv_cpu_utilization 0.5
 """
 
 
@@ -135,11 +137,12 @@ texts: list[str] = []
 
 
 def test_each_load_has_what_was_counted_since_the_one_before_and_what_cannot_be_read_is_told_once() -> None:
-    texts.extend(TEXT.format(requests=requests, us=us) for requests, us in ((10, 1000), (30, 41_000), (40, 51_000)))
+    read = ((10, 5, 1000), (30, 10, 41_000), (40, 20, 51_000))
+    texts.extend(METRICS.format(requests=requests, runs=runs, us=us) for requests, runs, us in read)
     counting = Counting(**vars(container(8002)))
     counters = ServerCounters(counting, progress=Told())
-    assert [(one.requests, one.request_ms) for one in counters.since()] == [(20, 2.0)]
-    assert [(one.requests, one.request_ms) for one in counters.since()] == [(10, 1.0)]
+    assert [(one.model, one.requests, one.request_ms, one.mean_batch) for one in counters.since()] == [("m", 20, 2, 4)]
+    assert [(one.model, one.requests, one.request_ms, one.mean_batch) for one in counters.since()] == [("m", 10, 1, 1)]
 
     told = Told()
     counters = ServerCounters(counting, progress=told)
@@ -147,28 +150,8 @@ def test_each_load_has_what_was_counted_since_the_one_before_and_what_cannot_be_
     assert told.notes == [f"without Triton's own figures: port 8002 does not answer\n  do: {ADVICE}"]
 
 
-METRICS = """# HELP nv_inference_request_success Number of successful inference requests
-nv_inference_request_success{{model="m",version="1"}} {requests}
-nv_inference_count{{model="m",version="1"}} {requests}
-nv_inference_exec_count{{model="m",version="1"}} {runs}
-nv_inference_request_duration_us{{model="m",version="1"}} {us}
-nv_inference_queue_duration_us{{model="m",version="1"}} 1000
-nv_inference_compute_infer_duration_us{{model="m",version="1"}} {us}
-nv_inference_request_success{{model="idle",version="1"}} 5
-nv_cpu_utilization 0.5
-"""
 BEGIN = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
 END = datetime(2026, 1, 1, 12, 2, 10, tzinfo=UTC)
-
-
-def test_figures_are_of_the_time_between_two_readings() -> None:
-    before = read_counters(METRICS.format(requests=100, runs=100, us=500_000))
-    after = read_counters(METRICS.format(requests=500, runs=200, us=2_500_000))
-
-    [found] = between(before, after)
-
-    assert (found.model, found.requests, found.mean_batch) == ("m", 400, 4.0)
-    assert (found.request_ms, found.compute_ms, found.queue_ms) == (5.0, 5.0, 0.0)
 
 
 class CloudWatch:

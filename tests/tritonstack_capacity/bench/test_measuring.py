@@ -1,15 +1,43 @@
-"""Rounds until they agree, warm-up left out, ramps step by step, and what ends them."""
+"""Loops on a clock of their own, rounds until they agree, ramps, and arithmetic against values computed elsewhere."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
+import statistics
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.bench.virtual_time import Now, run
-from tritonstack_capacity.bench.load import Budget, Phase, Rate, Users
-from tritonstack_capacity.bench.measuring import Measuring, PointPart, StabilityRule, StopConditions, Timing
+from tritonstack_capacity.bench.load import (
+    NOT_BEGUN,
+    Budget,
+    ClosedLoop,
+    OpenLoop,
+    Part,
+    Phase,
+    Rate,
+    Samples,
+    Users,
+    due_times,
+    steps,
+)
+from tritonstack_capacity.bench.measuring import (
+    FiguresPart,
+    Measuring,
+    PointPart,
+    StabilityRule,
+    StopConditions,
+    Timing,
+    agreement,
+    figures,
+    mean_interval,
+    t_quantile,
+)
 
 RULE = StabilityRule(within=0.1, confidence=0.95, least=3, most=6, percentile=95.0)
 Seconds = Callable[[float], float]
@@ -75,12 +103,6 @@ def test_a_call_of_the_warm_up_that_ends_later_is_no_latency() -> None:
     point = whole(level(Users(count=1), lambda at: 0.7 if at < 1.0 else 0.01))
 
     assert point.all.most_ms == pytest.approx(10), "the one that began at 0.7 ended within the first round"
-
-
-def test_each_call_is_of_one_round() -> None:
-    point = whole(level(Users(count=3), lambda at: 0.3 + at % 0.7))
-
-    assert sum(one.answered for one in point.rounds) == point.all.answered
 
 
 def test_a_budget_that_is_spent_leaves_the_whole_rounds_or_nothing() -> None:
@@ -173,3 +195,236 @@ def test_a_cancelled_level_leaves_no_call_behind() -> None:
         return len(asyncio.all_tasks())
 
     assert run(work) == 1, "but for the test's own"
+
+
+SCIPY = {
+    (0.975, 1): 12.706204736174694,
+    (0.975, 2): 4.302652729749462,
+    (0.975, 3): 3.1824463052837078,
+    (0.975, 4): 2.776445105197793,
+    (0.975, 9): 2.262157162798205,
+    (0.975, 30): 2.0422724563012378,
+    (0.995, 5): 4.032142983555228,
+    (0.995, 10): 3.16927267261695,
+    (0.995, 29): 2.7563859036705978,
+}
+"""``scipy.stats.t.ppf(probability, freedom)`` of SciPy 1.17."""
+
+
+@pytest.mark.parametrize(("asked", "expected"), SCIPY.items())
+def test_quantiles_of_students_t_are_scipys(asked: tuple[float, int], expected: float) -> None:
+    assert t_quantile(*asked) == pytest.approx(expected, rel=1e-10)
+
+
+def test_the_interval_of_a_mean_is_scipys() -> None:
+    # scipy.stats.t.interval(0.95, 4, loc=mean(x), scale=sem(x)) of these five: (8.834365521916686, 15.165634478083314)
+    found = mean_interval([10.0, 12.0, 9.0, 14.0, 15.0], confidence=0.95)
+
+    assert found.mean == 12.0
+    assert found.half_width == pytest.approx(3.165634478083314, rel=1e-10)
+    assert mean_interval([3.0], confidence=0.95).half_width is None, "one value says nothing of its mean"
+
+
+def test_a_rate_counts_what_was_answered_in_its_time() -> None:
+    samples = Samples()
+    for due, ended, failure in ((0.0, 0.5, None), (0.5, 0.9, "503"), (0.9, 1.4, None)):
+        samples.add(due=due, sent=due + 0.1, ended=ended, failure=failure)
+
+    found = figures(samples.part(), begin=0.0, end=1.0)
+
+    assert found.per_minute == 60.0
+    assert (found.answered, found.failed) == (2, 1)
+    assert found.mean_ms == pytest.approx(500)
+    assert found.late_ms == pytest.approx(100)
+
+
+def test_latencies_are_of_the_calls_that_were_due_in_its_time() -> None:
+    samples = Samples()
+    for due, ended in ((0.9, 1.5), (1.2, 1.3), (1.9, 4.0), (2.0, 2.1)):
+        samples.add(due=due, sent=due, ended=ended, failure=None)
+
+    by_due = figures(samples.part(), begin=1.0, end=2.0)
+    by_end = figures(samples.part(), begin=1.0, end=2.0, by="ended")
+
+    assert (by_due.answered, by_end.answered) == (2, 2)
+    assert by_due.most_ms == pytest.approx(2100)
+    assert by_end.most_ms == pytest.approx(600)
+    assert by_due.per_minute == by_end.per_minute == 120
+
+
+def found_figures(*, per_minute: float = 600.0, p95: float | None = 100.0, failed: int = 0) -> FiguresPart:
+    return FiguresPart(
+        seconds=10.0,
+        answered=100,
+        failed=failed,
+        per_minute=per_minute,
+        mean_ms=p95,
+        least_ms=p95,
+        most_ms=p95,
+        percentiles_ms={} if p95 is None else {"95": p95},
+        late_ms=0.0,
+    )
+
+
+AGREEING = StabilityRule(within=0.1, confidence=0.95, least=3, most=9, percentile=95.0)
+
+
+@pytest.mark.parametrize(
+    ("rates", "latencies", "stable"),
+    [
+        ((600, 601, 599), (100, 101, 99), True),
+        ((600, 601), (100, 100), False),
+        ((600, 300, 900), (100, 100, 100), False),
+        ((600, 600, 600), (100, 50, 150), False),
+        ((600, 600, 600), (100, 100, None), False),
+    ],
+    ids=["agree", "too few", "rates differ", "latencies differ", "one answered nothing"],
+)
+def test_rounds_agree_where_rate_and_latency_do(
+    rates: tuple[float, ...], latencies: tuple[float | None, ...], stable: bool
+) -> None:
+    rounds = [found_figures(per_minute=rate, p95=late) for rate, late in zip(rates, latencies, strict=True)]
+
+    assert agreement(rounds, AGREEING).stable is stable
+
+
+def test_the_published_ramp_goes_from_two_users_to_fifty_one() -> None:
+    found = steps((Phase(initial_users=2, users_per_minute=2, seconds=1500),))
+
+    assert [step.users for step in found] == list(range(2, 52))
+    assert (found[0].begin, found[-1].end) == (0.0, 1500.0)
+    assert all(step.end - step.begin == pytest.approx(30) for step in found)
+
+
+@given(st.floats(min_value=0, max_value=200), st.floats(min_value=1, max_value=3600), st.integers(1, 50))
+@example(199.0, 900.0, 1)  # whose steps do not add up to 900 but for rounding
+def test_the_steps_of_a_ramp_fill_it_without_a_gap(rate: float, seconds: float, users: int) -> None:
+    found = steps((Phase(initial_users=users, users_per_minute=rate, seconds=seconds),) * 2)
+
+    assert found[0].begin == 0
+    assert found[-1].end == pytest.approx(2 * seconds)
+    assert all(one.end == two.begin for one, two in itertools.pairwise(found))
+    assert all(step.end - step.begin > 5e-7 for step in found), "what rounding leaves is no step"
+
+
+class Server:
+    """Answers after so many seconds; while it stalls, everyone waits for the stall's end."""
+
+    def __init__(self, now: Now, *, seconds: float, stall: tuple[float, float] = (0.0, 0.0)) -> None:
+        self.now, self.seconds, self.stall = now, seconds, stall
+        self.under_way = self.most = 0
+
+    async def __call__(self) -> str | None:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        begin, end = self.stall
+        if begin <= self.now() < end:
+            await asyncio.sleep(end - self.now())
+        await asyncio.sleep(self.seconds)
+        self.under_way -= 1
+        return None
+
+
+def budget(now: Now, *, calls: int = 100_000, seconds: float = 1e6) -> Budget:
+    return Budget(calls=calls, seconds=seconds, now=now)
+
+
+def opened(
+    *, seconds: float, stall: tuple[float, float] = (0.0, 0.0), under_way: int = 1000, calls: int = 40
+) -> tuple[Samples, int]:
+    """Ten calls a second, evenly; the samples, and how many calls were at the server at once."""
+
+    async def work(now: Now) -> tuple[Samples, int]:
+        server = Server(now, seconds=seconds, stall=stall)
+        due = itertools.islice(due_times(Rate(per_second=10, arrivals="even"), seed=0), calls)
+        loop = OpenLoop(server, due=due, most_under_way=under_way, budget=budget(now), now=now)
+        loop.start()
+        await asyncio.sleep(20)
+        await loop.stop()
+        return loop.samples, server.most
+
+    return run(work)
+
+
+def latencies(samples: Samples) -> list[float]:
+    part: Part = samples.part(0)
+    return [round(float(value), 3) for value in sorted(part.ended - part.due)]
+
+
+def test_calls_that_were_due_during_a_stall_count_from_when_they_were_due() -> None:
+    samples, most = opened(seconds=0.01, stall=(0.95, 2.0), under_way=1)
+
+    assert most == 1, "one connection: those that are due meanwhile cannot even begin"
+    # Due at 1.0: a second and its own time. Each after it was due 0.1 s later and answered 0.01 s later.
+    expected = [1.01 - 0.09 * number for number in range(11)]
+    assert [value for value in latencies(samples) if value > 0.1] == pytest.approx(sorted(expected))
+
+
+def closed(seconds: float, *users: tuple[int, float], calls: int = 100_000, **server: Any) -> tuple[Samples, int, str]:
+    """So many users for so many seconds, one after the other; samples, most calls at once, what was spent."""
+
+    async def work(now: Now) -> tuple[Samples, int, str]:
+        one, left = Server(now, seconds=seconds, **server), budget(now, calls=calls)
+        loop = ClosedLoop(one, budget=left, now=now)
+        for count, lasting in users:
+            loop.set_users(count)
+            await asyncio.sleep(lasting)
+        await loop.stop()
+        return loop.samples, one.most, left.why
+
+    return run(work)
+
+
+def test_a_closed_loop_sees_one_slow_call_where_an_open_one_sees_all_that_waited() -> None:
+    slow_closed = [value for value in latencies(closed(0.1, (1, 4.0), stall=(1.0, 2.0))[0]) if value > 0.3]
+    slow_open = [value for value in latencies(opened(seconds=0.1, stall=(0.95, 2.0))[0]) if value > 0.3]
+
+    assert len(slow_closed) == 1
+    assert len(slow_open) == 8
+
+
+def test_each_user_calls_again_as_soon_as_it_is_answered_and_stops_where_it_is_too_many() -> None:
+    samples, most, _ = closed(0.25, (3, 2.1))
+    assert (len(samples), most) == (27, 3)
+    fewer, _, _ = closed(1.0, (3, 1.5), (1, 2.0))
+    assert sorted(fewer.sent) == [0, 0, 0, 1, 1, 1, 2, 3]
+
+
+def test_no_call_is_made_beyond_the_budget() -> None:
+    samples, _, why = closed(0.1, (3, 5.0), calls=7)
+    assert (len(samples), why) == (7, "all 7 calls were made (--max-calls)")
+
+
+def test_calls_that_were_due_and_had_no_turn_have_failed_unless_they_are_beyond_the_budget() -> None:
+    """One connection, a server of a second: of ten calls a second nine are not even begun."""
+
+    def begun(calls: int, seconds: float) -> Samples:
+        async def work(now: Now) -> Samples:
+            due = due_times(Rate(per_second=10, arrivals="even"), seed=0)
+            left = budget(now, calls=calls)
+            loop = OpenLoop(Server(now, seconds=1.0), due=due, most_under_way=1, budget=left, now=now)
+            loop.start()
+            await asyncio.sleep(seconds)
+            await loop.stop()
+            return loop.samples
+
+        return run(work)
+
+    samples = begun(100_000, 3.95)
+    assert len(samples) == 40, "every call that was due"
+    assert samples.failures == {NOT_BEGUN: 36}
+    assert len(samples.part().latencies_ms) == 4
+    assert not begun(2, 1.5).failures
+
+
+def test_poisson_arrivals_are_independent_and_repeatable() -> None:
+    def gaps(seed: int) -> list[float]:
+        times = list(itertools.islice(due_times(Rate(per_second=50), seed=seed), 20_000))
+        return [after - before for before, after in itertools.pairwise(times)]
+
+    found = gaps(7)
+
+    assert statistics.mean(found) == pytest.approx(1 / 50, rel=0.03)
+    assert statistics.stdev(found) == pytest.approx(1 / 50, rel=0.03), "of an exponential one, as much as the mean"
+    assert gaps(7) == found
+    assert gaps(8) != found

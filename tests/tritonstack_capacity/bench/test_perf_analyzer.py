@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import os
 import sys
@@ -18,14 +17,12 @@ import pytest
 
 from tests.tritonstack_capacity.bench.test_settings import SETTINGS
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack_capacity.bench.http_caller import ReadyRequest
 from tritonstack_capacity.bench.load import Budget, Load, Rate, Users
 from tritonstack_capacity.bench.perf_analyzer import (
     VARIABLE,
     Analyser,
     AnalyserWay,
     arguments,
-    at_container,
     find_program,
     kserve_data,
     read_export,
@@ -63,15 +60,6 @@ def analyser(*, calls: int = 10_000, seconds: float = 60.0) -> Analyser:
     return Analyser(SETTINGS, way, budget=Budget(calls=calls, seconds=seconds, now=time.monotonic))
 
 
-def test_its_export_becomes_rounds_and_figures() -> None:
-    point = analyser()._point(Users(count=2), read_export(export()))
-
-    assert [round(one.per_minute) for one in point.rounds] == [5940, 6000, 6000]
-    assert point.all.percentiles_ms["95"] == pytest.approx(5.0)
-    assert (point.all.answered, point.all.failed) == (299, 1)
-    assert point.stable
-
-
 @pytest.mark.parametrize("text", ["", "{}", '{"version": "1", "experiments": []}', export(windows=0)])
 def test_what_is_no_export_is_refused(text: str) -> None:
     with pytest.raises(WorkFailedError, match="export"):
@@ -107,37 +95,10 @@ def test_shapes_are_without_the_batch_dimension_where_the_model_batches() -> Non
     assert json.loads(kserve_data(given, None))["data"][0]["x"]["shape"] == [1, 2, 3]
 
 
-def test_values_keep_being_numbers_of_their_kind() -> None:
-    """It finds no float data in a list of whole numbers."""
-    assert "[0.0, 0.0]" in kserve_data(payload(x=np.zeros((1, 2), dtype=np.float32)), BATCHES)
-
-
 @pytest.mark.parametrize("array", [np.zeros((2, 3)), np.array([[b"text"]], dtype=object)], ids=["a batch", "bytes"])
 def test_what_it_cannot_send_is_refused(array: Any) -> None:
     with pytest.raises(InputError):
         kserve_data(payload(x=array), BATCHES)
-
-
-def test_at_a_container_it_posts_the_request_to_sagemakers_own_path() -> None:
-    body = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [3.5]}]}
-    request = ReadyRequest(
-        url="http://127.0.0.1:8080/models/0123/invoke",
-        headers={"Content-Type": "application/json", "X-Amzn-SageMaker-Target-Model": "x.0123.tar.gz"},
-        body=json.dumps(body).encode(),
-    )
-
-    way = at_container(request, model="x", enter=("enter", "17"))
-
-    told = dict(itertools.pairwise(way.options))
-    assert (told["--service-kind"], told["-u"], told["--endpoint"]) == (
-        "openai",
-        "http://127.0.0.1:8080",
-        "models/0123/invoke",
-    )
-    assert way.options.count("-H") == 1, "it says by itself that it sends JSON"
-    assert told["-H"] == "X-Amzn-SageMaker-Target-Model:x.0123.tar.gz"
-    assert json.loads(way.data) == {"data": [{"payload": [body]}]}
-    assert way.enter == ("enter", "17")
 
 
 def test_where_it_is_not_installed_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -190,7 +151,9 @@ def test_measurements_that_never_agree_are_taken_as_they_come(program: Callable[
     found = asyncio.run(analyser().level(Users(count=2)))
 
     assert found is not None
-    assert found.all.answered == 299
+    assert [round(one.per_minute) for one in found.rounds] == [5940, 6000, 6000]
+    assert found.all.percentiles_ms["95"] == pytest.approx(5.0)
+    assert (found.all.answered, found.all.failed) == (299, 1)
     assert len(calls.read_text().splitlines()) == 2
 
 

@@ -1,19 +1,23 @@
-"""What is written: a document by its schema, a page that loads nothing, and files that are never half there."""
+"""What is written: a document by its schema, pages that load nothing, the table that `capacity size` reads."""
 
 from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from tests.tritonstack_capacity.bench.documents import document, point, result
+from tests.tritonstack_capacity.bench.documents import CONFIG, document, point, result
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack_capacity.bench.document import result_notes
+from tritonstack_capacity.bench.document import COLUMNS, BenchDocument, ResultPart, measurements_csv, result_notes
 from tritonstack_capacity.bench.page import bench_page as page
+from tritonstack_capacity.bench.page import recommended_page
 from tritonstack_capacity.bench.results_folder import ResultsFolder, read_results
+from tritonstack_capacity.sizing.capacity import Demand, capacity_table
+from tritonstack_capacity.sizing.measurements import Measurement, prices, read_measurements
 
 SCHEMA = Path(__file__).resolve().parents[3] / "schemas" / "bench.schema.json"
 FOUND = document(
@@ -112,23 +116,6 @@ def test_a_result_above_the_limit_is_named_and_not_drawn_as_within_it() -> None:
     assert titled(html, "Latency against throughput").count("<li>") == 4, "all of them"
 
 
-def test_where_every_result_is_above_the_limit_a_note_takes_the_plots_place() -> None:
-    html = page(document(result("plain", ABOVE), result("slow", ABOVE), limit_ms=500))
-
-    spread = titled(html, "Percentiles of the best load")
-    assert "left out: plain, slow.</p>" in spread
-    assert "<polyline" not in spread
-    assert "Speed-up" not in html
-
-
-@pytest.mark.parametrize(("limit_ms", "drawn"), [(120.0, 1), (180.0, 1), (2000.0, 0), (None, 0)])
-def test_a_limit_is_drawn_where_it_leaves_room_for_the_values(limit_ms: float | None, drawn: int) -> None:
-    html = page(document(result("plain", point(users=1, per_minute=1000, p95=60)), limit_ms=limit_ms))
-
-    assert html.count('<line class="limit"') == drawn
-    assert ("p95, ms<" if limit_ms is None else f"p95, ms, limit {limit_ms:g}<") in html
-
-
 def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
     found = result(
         "plain",
@@ -164,3 +151,112 @@ def test_calls_that_began_late_are_told_where_that_counts(late_ms: float, told: 
     assert lines == (
         ["plain (binary): 1 user: calls began up to 6.1 ms late (p99): beyond the generator"] if told else []
     )
+
+
+SLOW_AND_FAST = (
+    point(users=1, per_minute=1000, p95=60),
+    point(users=8, per_minute=6000, p95=480),
+    point(users=16, per_minute=9000, p95=900),
+)
+
+
+def read(folder: Path, found: BenchDocument) -> tuple[Measurement, ...]:
+    file = folder / "measurements.csv"
+    file.write_text(measurements_csv(found))
+    return read_measurements(file)
+
+
+def test_size_reads_it_and_recommends_from_it(tmp_path: Path) -> None:
+    found = read(tmp_path, document(result("trt-db-ig", *SLOW_AND_FAST), limit_ms=500))
+
+    demand = Demand(invocations_per_minute=Decimal(30_000), latency_ms=Decimal(500))
+    table = capacity_table(found, demand=demand, price_of=prices(region="us-east-1", overrides={}))
+
+    [row] = table.rows
+    assert row.measurement.configuration == "trt-db-ig"
+    assert row.measurement.invocations_per_minute == 3000, "of one of its two instances"
+    assert row.measurement.latency_ms == 480
+    assert row.instances == 10
+    assert table.recommended is not None
+
+
+def test_where_no_load_is_within_the_limit_the_row_is_the_fastest_and_misses_it(tmp_path: Path) -> None:
+    [row] = read(tmp_path, document(result("plain", *SLOW_AND_FAST), limit_ms=50))
+
+    assert row.latency_ms == 60
+
+
+def test_both_formats_of_a_configuration_are_two_rows_with_names_of_their_own(tmp_path: Path) -> None:
+    both = (result("plain", SLOW_AND_FAST[0]), result("plain", SLOW_AND_FAST[1], payload_format="json"))
+
+    names = [row.configuration for row in read(tmp_path, document(*both))]
+
+    assert names == ["plain-binary", "plain-json"]
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (CONFIG, ("tensorrt_plan", "Yes", "2")),
+        ('backend: "python"\n# no dynamic_batching\ninstance_group {\n  count: 3\n}\n', ("python", "No", "3")),
+        ("}", ("NA", "NA", "NA")),
+    ],
+    ids=["as a person writes it", "as a build writes it", "no text format"],
+)
+def test_it_tells_what_the_configuration_is(config: str, expected: tuple[str, ...]) -> None:
+    header, row = measurements_csv(document(result("both", SLOW_AND_FAST[0], config={"bert": config}))).splitlines()
+
+    told = dict(zip(header.split(","), row.split(","), strict=True))
+    assert tuple(told[name] for name in COLUMNS[1:4]) == expected
+
+
+def test_a_result_without_an_answer_has_no_row() -> None:
+    assert len(measurements_csv(document(result("plain"))).splitlines()) == 1
+
+
+def job(configuration: str, instance_type: str, *, per_minute: float, ms: float, count: int = 1) -> ResultPart:
+    told = point(users=1, per_minute=per_minute, p95=ms)
+    told["all"] = {**told["all"], "percentiles_ms": {}, "answered": 0}
+    return result(
+        configuration, {**told, "rounds": []}, instance_type=instance_type, instance_count=count, ended_by="COMPLETED"
+    )
+
+
+FAST = job("fast <b>", "ml.g4dn.xlarge", per_minute=1200, ms=90, count=2)
+SLOW = job("slow", "ml.g5.xlarge", per_minute=400, ms=800)
+NOTHING = result("lost", instance_type="ml.g5.xlarge", ended_by="FAILED: no capacity", failed=True)
+
+
+def recommended(*results: ResultPart, local: bool = False) -> BenchDocument:
+    made = document(*results, limit_ms=500)
+    settings = {**made.settings, "recommender": {}}
+    return made.model_copy(update={"settings": settings, "machine": {"generator": "its own"}, "local": local})
+
+
+def rows(page: str) -> list[list[str]]:
+    return [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in page.split("<tr>")[2:]]
+
+
+def test_each_job_is_a_point_a_bar_and_a_row_by_one_instance() -> None:
+    page = recommended_page(recommended(FAST, SLOW))
+    assert "<title>fast &lt;b&gt;, g4dn.xlarge: 600, 90</title>" in page
+    assert "<title>slow, g5.xlarge: 400, 800</title>" in page
+    assert page.count("<circle") == page.count("<rect") == 2
+    assert rows(page) == [
+        ["fast &lt;b&gt;", "ml.g4dn.xlarge", "2", "1\u202f200", "600", "90", "yes"],
+        ["slow", "ml.g5.xlarge", "1", "400", "400", "800", "no"],
+    ]
+
+
+def test_a_job_without_figures_has_a_row_and_its_reason_and_no_point() -> None:
+    page = recommended_page(recommended(FAST, NOTHING))
+    assert page.count("<circle") == 1
+    assert rows(page)[1] == ["lost", "ml.g5.xlarge", "2", "", "", "", ""]
+    assert "lost (binary): FAILED: no capacity" in page
+    assert "COMPLETED" not in page
+    assert "Nothing was measured yet" in recommended_page(recommended(NOTHING))
+
+
+def test_constructed_figures_are_called_so() -> None:
+    assert "constructed" not in recommended_page(recommended(FAST))
+    assert "these figures are constructed" in recommended_page(recommended(FAST, local=True))
