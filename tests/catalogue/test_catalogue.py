@@ -157,11 +157,6 @@ def test_a_variable_is_known_from_its_first_release_on() -> None:
     assert CATALOGUE.serve_variables["SAGEMAKER_TRITON_LOG_VERBOSE"].known_to("21.08")
 
 
-@given(year=st.integers(0, 99), month=st.integers(1, 12))
-def test_release_order_reads_what_it_is_given(year: int, month: int) -> None:
-    assert release_order(f"{year:02}.{month:02}") == (year, month)
-
-
 @given(st.text(max_size=6).filter(lambda text: not (len(text) == 5 and text[2] == ".")))
 def test_release_order_refuses_anything_else(text: str) -> None:
     with pytest.raises(ValueError, match="no Triton release"):

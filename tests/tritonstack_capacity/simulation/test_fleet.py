@@ -96,12 +96,6 @@ def changes_of(scaling: Scaling, *rates: float) -> list[tuple[float, int]]:
     return [(after.seconds, after.paid) for before, after in pairwise(fleet) if after.paid != before.paid]
 
 
-def test_additions_within_a_cooldown_are_each_larger_than_the_one_before() -> None:
-    scaling = Scaling(minimum=1, maximum=50, invocations_per_instance=100, scale_out_cooldown_seconds=3600)
-    # From 2 to 4: two more than the one before. From 4 to 6: two again, and so none. To 9: five more.
-    assert changes_of(scaling, 150, 400, 600, 900) == [(60.0, 2), (120.0, 4), (240.0, 9)]
-
-
 def test_a_removal_waits_for_the_cooldown_of_the_removal_before_and_for_no_addition() -> None:
     scaling = Scaling(
         minimum=1, maximum=9, invocations_per_instance=100, scale_in_cooldown_seconds=300, scale_out_cooldown_seconds=0
@@ -135,14 +129,6 @@ def test_each_target_scales_by_what_it_measures(targets: dict[str, float], expec
     assert happening.fleet[-1].serving == expected
 
 
-def test_memory_that_is_full_adds_instances_up_to_the_maximum_though_they_fill_too() -> None:
-    scaling = Scaling(minimum=1, maximum=3, gpu_memory=50.0)
-    models = equal_models(10)
-    trace = drawn(models, count=4000, apart=1.0, seed=0)
-    happening = simulate(plan(memory=8, scaling=scaling, speed=SPEED), models, trace, seed=0)
-    assert max(each.serving for each in happening.fleet) == 3
-
-
 def test_a_removed_instance_finishes_its_calls_and_is_paid_until_then() -> None:
     slow = replace(KIND, fixed=400.0, copies=400)
     scaling = Scaling(minimum=1, maximum=2, invocations_per_instance=100, scale_in_cooldown_seconds=0)
@@ -171,30 +157,11 @@ def test_calls_of_a_model_go_where_it_is_loaded_until_there_are_many() -> None:
     assert len({homes[0], homes[1], int(instances[2])}) == 3  # each new one on the idlest
 
 
-def test_instances_that_keep_their_models_are_one_large_cache() -> None:
-    models = equal_models(200, zipf=0.8)
-    trace = drawn(models, count=30_000, apart=1.0, seed=2)
-    small = simulate(plan(most_models=20, count=4, routing="loaded"), models, trace, seed=2)
-    large = simulate(plan(most_models=80), models, trace, seed=2)
-    assert np.mean(hits(small)[10_000:]) == pytest.approx(np.mean(hits(large)[10_000:]), abs=0.03)
-
-
 def test_a_model_that_is_on_every_instance_is_called_where_it_has_fewest_calls() -> None:
     slow = replace(KIND, fixed=10.0)
     trace = calls(*[(1.0 + place / 10, 0) for place in range(6)])
     happening = simulate(plan(count=2, routing="loaded", spill_calls=1), table(slow), trace, seed=0)
     assert sorted(happening.calls.latencies) == pytest.approx([10, 10, 19.9, 19.9, 29.5, 29.8], abs=0.01)
-
-
-def test_calls_beyond_the_many_go_to_another_instance_though_it_is_busier() -> None:
-    quick, slow = replace(KIND, fixed=50.0, copies=9), replace(KIND, fixed=500.0)
-    # Model 2 keeps one instance busy, so that 1 and 3 are loaded on the other one, and then have four calls each.
-    others = [(1.0, 2), (2.0, 1), (60.0, 3), *[(120.0, 1)] * 4, *[(121.0, 3)] * 4]
-    trace = calls(*others, *[(130.0, 0)] * 6)
-    how = plan(count=2, executions=99, routing="loaded", spill_calls=4)
-    _, models, instances = simulate(how, table(quick, quick, slow, quick), trace, seed=0).events.of_kind(LOAD)
-    assert models.tolist() == [2, 1, 3, 0, 0]
-    assert instances[1] == instances[2] == instances[4] != instances[0] == instances[3]
 
 
 def test_calls_that_wait_for_a_load_are_no_reason_to_load_the_model_elsewhere_too() -> None:

@@ -138,11 +138,6 @@ def test_a_split_is_not_advised_where_it_gains_nothing(how: dict[str, Any]) -> N
     assert not advice.worth_while
 
 
-def test_a_split_gains_less_where_instances_share_the_models() -> None:
-    shared, copies = (advice_of(zipf=0.9, count=4, routing=routing) for routing in ("loaded", "random"))
-    assert best_of(shared).hit_ratio - shared.one < (best_of(copies).hit_ratio - copies.one) / 3
-
-
 def test_neither_side_of_a_split_has_more_requests_than_it_can_execute() -> None:
     assert advice_of(zipf=0.0, count=2, seconds=1.0, rate=1.7).best is None
     found = best_of(advice_of(zipf=0.0, count=3, seconds=1.0, rate=1.7))
@@ -155,15 +150,6 @@ def test_neither_side_of_a_split_has_more_requests_than_it_can_execute() -> None
 
 def test_one_requested_model_cannot_be_split() -> None:
     assert estimated_splits(plan(), table(KIND, KIND, popularity=np.array([1.0, 0.0])), peak_rate=1.0) is None
-
-
-def test_the_simulation_decides_on_a_split_where_there_is_one() -> None:
-    advice = advice_of(zipf=0.9, count=4)
-    assert advice.worth_while
-    assert not replace(advice, simulated=(0.7, 0.705)).worth_while
-    alike = replace(advice, one=best_of(advice).hit_ratio)
-    assert not alike.worth_while
-    assert replace(alike, simulated=(0.7, 0.8)).worth_while
 
 
 MANY = (

@@ -1,14 +1,31 @@
-"""How an instance loads, evicts and unloads, beyond what test_local_cache.py holds against the local runtime."""
+"""An instance: loads and evictions beyond test_local_cache.py, queues that have a formula, laws of any trace."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from tests.tritonstack_capacity.simulation.plans import KIND, calls, evicted, hits, loaded, one_by_one, plan, table
+from tests.tritonstack_capacity.simulation.plans import (
+    KIND,
+    calls,
+    evicted,
+    hits,
+    loaded,
+    one_by_one,
+    plan,
+    poisson,
+    table,
+)
+from tritonstack_capacity.simulation.answer import call_figures
 from tritonstack_capacity.simulation.fleet import simulate
-from tritonstack_capacity.simulation.instance import DOWNLOADED, FROM_DISK, HIT, WAITED
+from tritonstack_capacity.simulation.instance import DOWNLOADED, FROM_DISK, HIT, WAITED, Happening
+from tritonstack_capacity.simulation.trace import ModelKind, Trace
 
 COLD = replace(KIND, download_seconds=2.0, load_seconds=3.0, fixed=0.1)
 
@@ -79,3 +96,160 @@ def test_without_a_cache_every_call_that_meets_no_other_loads_anew_and_downloads
     assert list(happening.calls.outcomes) == [DOWNLOADED] * 3
     assert list(happening.calls.latencies) == pytest.approx([5.1] * 3)
     assert evicted(happening) == [0, 0, 0]
+
+
+def erlang_c(*, servers: int, load: float) -> float:
+    """The probability to wait in M/M/c; ``load`` in Erlang (A. K. Erlang, 1917)."""
+    terms = [load**n / math.factorial(n) for n in range(servers)]
+    last = load**servers / math.factorial(servers) * servers / (servers - load)
+    return last / (sum(terms) + last)
+
+
+def mean_latency(kind: ModelKind, *, rate: float, count: int, executions: int = 1, seed: int = 11) -> float:
+    """Seconds, of calls after the first tenth."""
+    happening = simulate(
+        plan(executions=executions), table(kind), poisson(rate=rate, count=count, seed=seed), seed=seed
+    )
+    return float(happening.calls.latencies[count // 10 :].mean())
+
+
+@pytest.mark.parametrize(("servers", "load"), [(1, 0.5), (3, 2.0)])
+def test_exponential_executions_wait_as_erlang_c_says(servers: int, load: float) -> None:
+    mean = 0.1
+    kind = replace(KIND, fixed=mean, exponential=True, copies=servers)
+    expected = mean + erlang_c(servers=servers, load=load) * mean / (servers - load)
+    found = mean_latency(kind, rate=load / mean, count=400_000, executions=servers)
+    assert found == pytest.approx(expected, rel=0.01)
+
+
+def test_constant_executions_wait_as_pollaczek_and_khinchine_say() -> None:
+    seconds, busy = 0.1, 0.6
+    expected = seconds * busy / (2 * (1 - busy))
+    found = mean_latency(replace(KIND, fixed=seconds), rate=busy / seconds, count=300_000) - seconds
+    assert found == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.long
+def test_waits_alone_are_within_a_hundredth_of_erlang_c() -> None:
+    servers, mean, load = 4, 0.1, 3.2
+    kind = replace(KIND, fixed=mean, exponential=True, copies=servers)
+    expected = erlang_c(servers=servers, load=load) * mean / (servers - load)
+    found = mean_latency(kind, rate=load / mean, count=6_000_000, executions=servers) - mean
+    assert found == pytest.approx(expected, rel=0.01)
+
+
+def test_a_full_queue_is_worked_off_in_full_batches() -> None:
+    kind = replace(KIND, fixed=0.010, per_item=0.002, max_batch=8)
+    happening = simulate(plan(), table(kind), calls(*((1.0, 0) for _ in range(33))), seed=0)
+    latencies = happening.calls.latencies
+    # The first goes alone: nothing else was there yet, and it does not wait for others.
+    assert latencies[0] == pytest.approx(0.012)
+    assert latencies[1:9] == pytest.approx(0.012 + 0.026)
+    assert latencies[25:33] == pytest.approx(0.012 + 4 * 0.026)
+
+
+def test_a_delay_holds_a_request_for_others_at_most_so_long() -> None:
+    kind = replace(KIND, fixed=0.010, per_item=0.0, max_batch=4, delay=0.005)
+    happening = simulate(
+        plan(), table(kind), calls((1.0, 0), (2.0, 0), (2.001, 0), (3.0, 0), *[(3.002, 0)] * 3), seed=0
+    )
+    # Alone: the delay and the execution. Two: both go when the first one's delay is over. Four: at once when full.
+    expected = [0.015, 0.015, 0.014, 0.012, 0.010, 0.010, 0.010]
+    assert list(happening.calls.latencies) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("copies", "executions", "last"), [(1, 2, 0.4), (2, 1, 0.4), (2, 2, 0.2)])
+def test_two_executions_at_once_need_two_instances_of_the_model_and_a_gpu_that_does_both(
+    copies: int, executions: int, last: float
+) -> None:
+    kind = replace(KIND, fixed=0.1, copies=copies)
+    happening = simulate(plan(executions=executions), table(kind), calls(*[(1.0, 0)] * 4), seed=0)
+    assert happening.calls.latencies[-1] == pytest.approx(last)
+
+
+def test_models_take_turns_on_the_gpu() -> None:
+    kind = replace(KIND, fixed=0.1)
+    happening = simulate(plan(), table(kind, kind), calls((1.0, 0), (1.0, 0), (1.0, 0), (1.0, 1)), seed=0)
+    assert list(happening.calls.latencies) == pytest.approx([0.1, 0.3, 0.4, 0.2])
+
+
+def test_a_model_in_line_does_not_get_in_line_again() -> None:
+    quick, slow = replace(KIND, fixed=0.1, copies=2), replace(KIND, fixed=1.0)
+    trace = calls((1.0, 0), (1.0, 1), (1.0, 0), (1.0, 0), (1.25, 2))
+    happening = simulate(plan(executions=2), table(quick, slow, quick), trace, seed=0)
+    assert list(happening.calls.latencies) == pytest.approx([0.1, 1.0, 0.2, 0.3, 0.15])
+
+
+MODELS = 6
+SEQUENCES = st.lists(st.integers(0, MODELS - 1), min_size=1, max_size=60)
+TIMED = st.lists(st.tuples(st.floats(0, 50, allow_nan=False), st.integers(0, MODELS - 1)), min_size=1, max_size=60).map(
+    lambda pairs: calls(*sorted(pairs))
+)
+KINDS = tuple(
+    replace(
+        KIND,
+        memory=1 + number % 3,
+        disk=2 + number % 2,
+        download_seconds=0.5,
+        load_seconds=1.0 + number / 4,
+        fixed=0.25,
+        per_item=0.125,
+        max_batch=1 + number % 3,
+        delay=0.25 * (number % 2),
+        exponential=number == 4,
+    )
+    for number in range(MODELS)
+)
+TIGHT: dict[str, Any] = {"memory": 6, "disk": 9, "patience": 1.0, "unload_seconds": 0.5}
+
+
+@given(sequence=SEQUENCES, places=st.integers(1, MODELS))
+def test_hits_are_those_of_the_plainest_lru(sequence: list[int], places: int) -> None:
+    happening = simulate(plan(most_models=places), table(*[KIND] * MODELS), one_by_one(sequence), seed=0)
+    stack: list[int] = []
+    expected, gone = [], []
+    for model in sequence:
+        expected.append(model in stack)
+        if model in stack:
+            stack.remove(model)
+        elif len(stack) == places:
+            gone.append(stack.pop())
+        stack.insert(0, model)
+    assert hits(happening) == expected
+    assert evicted(happening) == gone
+
+
+@given(trace=TIMED, count=st.integers(1, 3), routing=st.sampled_from(["random", "least_outstanding", "loaded"]))
+@example(trace=calls((0.0, 0), (0.0, 1), (0.0, 2), (0.0, 3)), count=1, routing="random")
+def test_every_call_is_answered_and_counted_once(trace: Trace, count: int, routing: str) -> None:
+    happening = simulate(plan(count=count, routing=routing, **TIGHT), table(*KINDS), trace, seed=1)  # type: ignore[arg-type]
+    assert not np.isnan(happening.calls.latencies).any()
+    found = call_figures(happening, trace, after=0.0)
+    assert found.hits + found.waited + found.cold_starts == found.calls == len(trace)
+    assert found.cold_starts <= len(loaded(happening))
+    assert len(evicted(happening)) <= len(loaded(happening))
+
+
+@given(trace=TIMED)
+def test_no_call_is_faster_than_its_model_alone(trace: Trace) -> None:
+    constant = tuple(replace(kind, exponential=False) for kind in KINDS)
+    happening = simulate(plan(**TIGHT), table(*constant), trace, seed=0)
+    alone = np.array([constant[model].fixed + constant[model].per_item for model in trace.models])
+    assert (happening.calls.latencies >= alone - 1e-9).all()
+
+
+def bits(happening: Happening) -> tuple[bytes, ...]:
+    events = happening.events
+    arrays = (events.seconds, events.kinds, events.models, events.instances)
+    return (
+        happening.calls.latencies.tobytes(),
+        happening.calls.outcomes.tobytes(),
+        *(each.tobytes() for each in arrays),
+    )
+
+
+@given(trace=TIMED, seed=st.integers(0, 2**32))
+@settings(max_examples=30)
+def test_a_seed_gives_the_same_bits(trace: Trace, seed: int) -> None:
+    first, second = (simulate(plan(count=2, **TIGHT), table(*KINDS), trace, seed=seed) for _ in range(2))
+    assert bits(first) == bits(second)
