@@ -13,7 +13,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from constructs_lib.permission import arn
-from constructs_lib.rollout import allow_alarms, deployment_config, traffic_routing
+from constructs_lib.rollout import deployment_config, traffic_routing
 from constructs_lib.triton_model import TritonModel
 from tritonstack import aws_names, naming
 from tritonstack.catalogue import load_catalogue
@@ -316,7 +316,8 @@ class Fleet:
         host_ami: ``InferenceAmiVersion``; None leaves SageMaker's default.
         routing: ``LEAST_OUTSTANDING_REQUESTS`` or ``RANDOM``; None leaves SageMaker's default.
         volume_size_gb: None where the type brings its own storage, which refuses a size.
-        volume_key_arn: the KMS key of the volume; it does not cover instance storage.
+        volume_key_arn: the KMS key of the volume; it does not cover instance storage. The role must be allowed to
+            create grants of it.
     """
 
     instance_type: str
@@ -411,10 +412,8 @@ class Endpoint(CallableEndpoint):
         )
         if self.scaling is not None:
             self.scaling.scale(self.endpoint)
-        if rollout is not None:
-            allow_alarms(model.role, rollout)
-            if model.multi_model:
-                self._ask_for_slowest_load(rollout)
+        if rollout is not None and model.multi_model:
+            self._ask_for_slowest_load(rollout)
         if self.alarms is not None:
             self.endpoint.node.add_dependency(self.alarms.let_read(model.role.role))
         for key, value in (endpoint_tags or {}).items():
@@ -481,7 +480,7 @@ class Endpoint(CallableEndpoint):
             return None
         return deployment_config(
             rollout,
-            own_alarms=[] if self.alarms is None else [alarm.ref for alarm in self.alarms.alarms],
+            alarms=[] if self.alarms is None else [alarm.ref for alarm in self.alarms.alarms],
             # All at once is the same for every variant; the other types are for an update that keeps it.
             routing=None if self.scaling is None or rollout.kind == "all-at-once" else self.scaling.routing,
         )

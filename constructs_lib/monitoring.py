@@ -122,8 +122,7 @@ def capture_data(
         destination_s3_uri=f"s3://{artifacts.bucket_name}/{prefix}",
         kms_key_id=artifacts.key_arn,
         capture_options=[
-            sagemaker.CfnEndpointConfig.CaptureOptionProperty(capture_mode=mode.capitalize())
-            for mode in sorted(settings.capture)
+            sagemaker.CfnEndpointConfig.CaptureOptionProperty(capture_mode=mode) for mode in ("Input", "Output")
         ],
         capture_content_type_header=sagemaker.CfnEndpointConfig.CaptureContentTypeHeaderProperty(
             json_content_types=[JSON]

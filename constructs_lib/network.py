@@ -337,7 +337,7 @@ class Network(Construct):
         )
         return Vpc(
             vpc_id=created.vpc.ref,
-            subnets={zone: subnet for zone, subnet in subnets.items() if zone not in made.leave_zones},
+            subnets=subnets,
             groups=[groups["containers"].group_id],
             groups_of_builds=[groups.get("builds", groups["containers"]).group_id],
         )

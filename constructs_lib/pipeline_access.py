@@ -189,17 +189,6 @@ def _accept_resource(stack: cdk.Stack, policy: iam.CfnPolicy, statement: Stateme
             reason="Self-mutation runs the CDK's command line, which looks at the bootstrap's stack and bucket before "
             "it takes the bootstrap's roles (aws-cdk-lib, pipelines: CodePipeline); both calls read only.",
         )
-    elif resource == "*" and _does(statement, "lambda:ListFunctions"):
-        acknowledge(
-            policy,
-            finding="AwsSolutions-IAM5[Resource::*]",
-            reason="An action that invokes a function lists functions first, and ListFunctions has no resource type "
-            "(service authorization reference, Lambda); CodePipeline's user guide asks for it of every such action.",
-        )
-    elif _does(statement, "lambda:InvokeFunction") and str(resource).endswith(":*"):
-        acknowledge_wildcard(
-            policy, resource=resource, reason="The versions and aliases of the one function that is a gate."
-        )
     elif isinstance(resource, dict) and json.dumps(resource).endswith('"/*"]]}'):
         acknowledge_wildcard(
             policy,

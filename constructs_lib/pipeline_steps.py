@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import aws_cdk as cdk
-import jsii
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_codepipeline as codepipeline
-from aws_cdk import aws_codepipeline_actions as actions
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
-from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
 from aws_cdk import pipelines
@@ -236,33 +233,3 @@ def compute(name: str) -> codebuild.ComputeType:
         "BUILD_GENERAL1_2XLARGE": codebuild.ComputeType.X2_LARGE,
     }
     return known[name]
-
-
-@jsii.implements(pipelines.ICodePipelineActionFactory)
-class FunctionGate(pipelines.Step):
-    """A gate that is a Lambda function of the pipeline's account, called as an action of CodePipeline.
-
-    It answers with PutJobSuccessResult or PutJobFailureResult (CodePipeline user guide: "Invoke an AWS Lambda function
-    in a pipeline"); without an answer the action fails after its time-out.
-    """
-
-    def __init__(self, name: str, *, function: str, environment: str) -> None:
-        """``function``: name of the function, which gets the ``environment`` as its user parameters."""
-        super().__init__(name)
-        self._function, self._environment = function, environment
-
-    @jsii.member(jsii_name="produceAction")
-    def produce_action(
-        self, stage: codepipeline.IStage, *, scope: Construct, action_name: str, run_order: float, **_others: object
-    ) -> pipelines.CodePipelineActionFactoryResult:
-        """Add the action. Called by CDK Pipelines."""
-        action = actions.LambdaInvokeAction(
-            action_name=action_name,
-            run_order=int(run_order),
-            lambda_=lambda_.Function.from_function_arn(
-                scope, f"{self.id}-function", arn(scope, "lambda", "function", self._function)
-            ),
-            user_parameters={"environment": self._environment},
-        )
-        stage.add_action(action)
-        return pipelines.CodePipelineActionFactoryResult(run_orders_consumed=1)

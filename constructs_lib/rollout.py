@@ -13,8 +13,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.permission import allow, arn
-from constructs_lib.triton_model import ExecutionRole
+from constructs_lib.permission import allow
 from tritonstack import aws_names
 from tritonstack.config import Rollout
 from tritonstack.config.rollout import ALARM_MINUTES, RollbackAlarms
@@ -58,7 +57,7 @@ class FleetAlarms(Construct):
     fleet once it serves, without an action: the observability stack's alarms notify.
 
     Attributes:
-        alarms: server errors first; without those whose threshold is null.
+        alarms: server errors first.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, fleet: NewFleet, settings: RollbackAlarms) -> None:
@@ -71,22 +70,20 @@ class FleetAlarms(Construct):
         super().__init__(scope, construct_id)
         self._fleet = fleet
         self.alarms: list[cloudwatch.CfnAlarm] = []
-        if settings.server_error_percent is not None:
-            self._alarm(
-                "ServerErrors",
-                metric=aws_names.INVOCATION_5XX_ERRORS,
-                what="end with 5XX",
-                percent=settings.server_error_percent,
-                count=settings.server_errors,
-            )
-        if settings.model_error_percent is not None:
-            self._alarm(
-                "ModelErrors",
-                metric=aws_names.INVOCATION_MODEL_ERRORS,
-                what="get an error from the container",
-                percent=settings.model_error_percent,
-                count=settings.model_errors,
-            )
+        self._alarm(
+            "ServerErrors",
+            metric=aws_names.INVOCATION_5XX_ERRORS,
+            what="end with 5XX",
+            percent=settings.server_error_percent,
+            count=settings.server_errors,
+        )
+        self._alarm(
+            "ModelErrors",
+            metric=aws_names.INVOCATION_MODEL_ERRORS,
+            what="get an error from the container",
+            percent=settings.model_error_percent,
+            count=settings.model_errors,
+        )
 
     def let_read(self, role: iam.IRole) -> iam.Policy:
         """Let a role read the state of these alarms and of no other; the endpoint must depend on the policy.
@@ -168,44 +165,29 @@ def traffic_routing(rollout: Rollout) -> dict[str, Any]:
     return routing
 
 
-def deployment_config(
-    rollout: Rollout, *, own_alarms: Sequence[str] = (), routing: cdk.IResolvable | None = None
-) -> Config:
+def deployment_config(rollout: Rollout, *, alarms: Sequence[str], routing: cdk.IResolvable | None = None) -> Config:
     """The blue/green or rolling policy, and the alarms that take the update back.
 
     Args:
         rollout: the settings.
-        own_alarms: names of alarms besides those that the settings name.
+        alarms: names of the alarms.
         routing: a token in place of the traffic routing configuration, where that is known only when it is deployed.
 
     Source: CloudFormation template reference, AWS::SageMaker::Endpoint DeploymentConfig.
     """
-    limit = None if rollout.maximum_execution_minutes is None else rollout.maximum_execution_minutes * 60
-    alarms = _alarms([*own_alarms, *rollout.rollback_alarms])
+    rollback = None
+    if alarms:
+        named = [sagemaker.CfnEndpoint.AlarmProperty(alarm_name=name) for name in alarms]
+        rollback = sagemaker.CfnEndpoint.AutoRollbackConfigProperty(alarms=named)
     if rollout.kind == "rolling":
-        return Config(rolling_update_policy=_rolling(rollout, limit), auto_rollback_configuration=alarms)
+        return Config(rolling_update_policy=_rolling(rollout), auto_rollback_configuration=rollback)
     return Config(
         blue_green_update_policy=sagemaker.CfnEndpoint.BlueGreenUpdatePolicyProperty(
             traffic_routing_configuration=routing or _routing(traffic_routing(rollout)),
             termination_wait_in_seconds=rollout.termination_wait_seconds,
-            maximum_execution_timeout_in_seconds=limit,
         ),
-        auto_rollback_configuration=alarms,
+        auto_rollback_configuration=rollback,
     )
-
-
-def allow_alarms(role: ExecutionRole, rollout: Rollout) -> None:
-    """Let SageMaker read the state of the alarms that the settings name, with the execution role.
-
-    Source: developer guide, "Auto-Rollback Configuration and Monitoring", which requires it.
-    """
-    if rollout.rollback_alarms:
-        allow(
-            role.policy,
-            "ReadRollbackAlarms",
-            ["cloudwatch:DescribeAlarms"],
-            [arn(role, "cloudwatch", "alarm", name) for name in rollout.rollback_alarms],
-        )
 
 
 def _routing(routing: Mapping[str, Any]) -> Routing:
@@ -220,15 +202,13 @@ def _routing(routing: Mapping[str, Any]) -> Routing:
     )
 
 
-def _rolling(rollout: Rollout, limit: int | None) -> Rolling:
+def _rolling(rollout: Rollout) -> Rolling:
     size = _size(rollout.size_instances, rollout.size_percent)
     if size is None:
         raise ValueError("a rolling update needs the size of its batches: size_instances or size_percent")
     return Rolling(
         maximum_batch_size=size,
         wait_interval_in_seconds=rollout.wait_seconds or 0,
-        maximum_execution_timeout_in_seconds=limit,
-        rollback_maximum_batch_size=_size(rollout.rollback_size_instances, rollout.rollback_size_percent),
     )
 
 
@@ -238,10 +218,3 @@ def _size(instances: int | None, percent: int | None) -> Size | None:
     if percent is not None:
         return Size(type="CAPACITY_PERCENT", value=percent)
     return None
-
-
-def _alarms(names: Sequence[str]) -> sagemaker.CfnEndpoint.AutoRollbackConfigProperty | None:
-    if not names:
-        return None
-    alarms = [sagemaker.CfnEndpoint.AlarmProperty(alarm_name=name) for name in names]
-    return sagemaker.CfnEndpoint.AutoRollbackConfigProperty(alarms=alarms)

@@ -115,7 +115,6 @@ class ExecutionRole(Construct):
         artifacts: ArchiveStore,
         archive_prefix: str,
         image: TritonImage,
-        volume_key_arn: str | None = None,
         network: JoinedNetwork | None = None,
         network_identity: str = "",
         role: iam.IRole | None = None,
@@ -127,7 +126,6 @@ class ExecutionRole(Construct):
             artifacts: the bucket of the archives.
             archive_prefix: the platform prefix of this endpoint's archives, with its trailing slash.
             image: the one image that may be pulled.
-            volume_key_arn: the key of the storage volume, where one is set. Default: None.
             network: the VPC that containers join. Default: None, SageMaker's own network.
             network_identity: distinguishes that network from an earlier one, which the old fleet is still in.
                 Default: empty.
@@ -154,8 +152,6 @@ class ExecutionRole(Construct):
         self._allow_logs(endpoint_name)
         namespaces = {"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}}
         allow(self.policy, "WriteMetrics", ["cloudwatch:PutMetricData"], ["*"], conditions=namespaces)
-        if volume_key_arn is not None:
-            self._allow_volume(volume_key_arn)
         if network is not None:
             allow_network(self.policy, network=network, service="sagemaker")
         self._acknowledge_nameless(network=network is not None)
@@ -226,20 +222,6 @@ class ExecutionRole(Construct):
             wildcard="SageMaker names a stream after each instance that it starts (<variant>/<instance id>); the "
             f"pattern covers the streams of the log group of {endpoint_name} alone.",
         )
-
-    def _allow_volume(self, key_arn: str) -> None:
-        conditions: dict[str, dict[str, object]] = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
-        head, _, name = key_arn.rpartition(":")
-        if name.startswith("alias/"):
-            # A statement's resource cannot be an alias (KMS developer guide: "Use aliases to control access").
-            key_arn = f"{head}:key/*"
-            conditions["ForAnyValue:StringEquals"] = {"kms:ResourceAliases": name}
-            acknowledge_wildcard(
-                self.policy,
-                resource=key_arn,
-                reason=f"The key is set by its alias; the condition on kms:ResourceAliases narrows this to {name}.",
-            )
-        allow(self.policy, "AttachEncryptedVolume", ["kms:CreateGrant"], [key_arn], conditions=conditions)
 
 
 @dataclass(frozen=True, kw_only=True)

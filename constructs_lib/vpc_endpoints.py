@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import aws_cdk as cdk
@@ -17,8 +17,6 @@ from tritonstack import aws_names, naming
 
 Statement = dict[str, Any]
 PULL = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-PREFIXES = {"ecr.api": "ecr", "ecr.dkr": "ecr", "monitoring": "cloudwatch", "sagemaker.api": "sagemaker"}
-"""Service of an endpoint → prefix of its actions, where they differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +46,11 @@ class Reach:
         environment: name of the environment.
         builds: what builds call; None where none runs inside the network.
         load_test_images: images that a build pulls from ECR which puts load on endpoints; None likewise.
-        additional: services that only other callers in the VPC need; let through for the whole account.
-        buckets: names of further buckets to read.
     """
 
     environment: str
     builds: BuildCalls | None = None
     load_test_images: Sequence[TritonImage] | None = None
-    additional: Sequence[str] = field(default=())
-    buckets: Sequence[str] = field(default=())
 
 
 class VpcEndpoints(Construct):
@@ -171,10 +165,6 @@ class VpcEndpoints(Construct):
             )
         if self._reach.builds is not None and self._reach.builds.weights:
             statements.append(self._own("Weights", ["s3:GetObject"], self._reach.builds.weights))
-        if self._reach.buckets:
-            arns = [f"arn:{partition}:s3:::{name}" for name in sorted(set(self._reach.buckets))]
-            both = [*arns, *(f"{each}/*" for each in arns)]
-            statements.append(self._own("AdditionalBuckets", ["s3:GetObject", "s3:ListBucket"], both))
         return statements
 
     def _interfaces(self) -> Mapping[str, list[Statement]]:
@@ -197,9 +187,6 @@ class VpcEndpoints(Construct):
             parts.append(self._of_builds(self._reach.builds))
         if self._reach.load_test_images is not None:
             parts.append(self._of_load_tests())
-        for service in self._reach.additional:
-            whole = self._own("WholeService", [f"{PREFIXES.get(service, service)}:*"], ["*"])
-            parts.append({service: [whole]})
         for part in parts:
             for service, statements in part.items():
                 found.setdefault(service, []).extend(statements)

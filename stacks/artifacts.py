@@ -39,7 +39,7 @@ class ArtifactsStack(cdk.Stack):
             endpoint_logs=environment.logs.endpoint_days is not None,
             load_test_logs=environment.load_test is not None,
             captured={
-                naming.captured_prefix(folder=each.data_capture.folder, endpoint=each.name): each.data_capture.days
+                naming.captured_prefix(endpoint=each.name): each.data_capture.days
                 for each in environment.endpoints
                 if each.data_capture is not None
             },

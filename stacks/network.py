@@ -52,8 +52,6 @@ class NetworkStack(cdk.Stack):
                 environment=environment.environment,
                 builds=_calls(self, environment, builds) if builds_are_inside(environment) else None,
                 load_test_images=_load_test_images(environment),
-                additional=settings.additional_endpoints,
-                buckets=settings.additional_buckets,
             ),
         )
         outputs: NetworkFields = {

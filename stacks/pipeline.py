@@ -20,7 +20,7 @@ from constructs import Construct
 
 from constructs_lib.permission import apply_house_rules, tag_all
 from constructs_lib.pipeline_access import acknowledge_pipeline, acknowledge_role_paths, narrow
-from constructs_lib.pipeline_steps import AssumingRole, FunctionGate, PipelineBucket, PipelineTopic, build_step, compute
+from constructs_lib.pipeline_steps import AssumingRole, PipelineBucket, PipelineTopic, build_step, compute
 from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, Pipeline, PipelineGate, load_pipeline
 from tritonstack.engines.order import Served, all_served, deployed_builds
 from tritonstack.pipeline import builds
@@ -100,7 +100,7 @@ class PipelineStack(cdk.Stack):
             connection_arn=settings.source.connection,
             action_name="source",
             code_build_clone_output=True,  # release records tell the commit that a model comes from
-            trigger_on_push=settings.source.paths is None,
+            trigger_on_push=True,
         )
         self.pipeline = self._pipeline(file, cli_version)
         for stage in stages:
@@ -110,8 +110,7 @@ class PipelineStack(cdk.Stack):
         if not isinstance(definition, codepipeline.CfnPipeline):
             raise TypeError("CDK Pipelines made something else than a pipeline")
         self.definition = definition
-        self._roll_back({stage.name for stage in stages if stage.loaded.settings.rollback})
-        self._start_by_paths()
+        self._roll_back({stage.name for stage in stages})
         self._topic.notify_about(self.pipeline.pipeline)
         narrow(self)
         acknowledge_pipeline(self)
@@ -145,7 +144,7 @@ class PipelineStack(cdk.Stack):
             "Pipeline",
             pipeline_name=settings.name,
             pipeline_type=codepipeline.PipelineType.V2,
-            execution_mode=codepipeline.ExecutionMode[settings.mode],
+            execution_mode=codepipeline.ExecutionMode.QUEUED,
             artifact_bucket=self._store.bucket,
             cli_version=cli_version,
             publish_assets_in_parallel=False,
@@ -242,8 +241,6 @@ class PipelineStack(cdk.Stack):
         )
 
     def _gate(self, gate: PipelineGate, stage: DeployedStage, role: AssumingRole) -> pipelines.Step:
-        if gate.function is not None:
-            return FunctionGate(gate.name, function=gate.function, environment=stage.name)
         return build_step(
             gate.name,
             source=self._source,
@@ -264,29 +261,13 @@ class PipelineStack(cdk.Stack):
             if made.stage_name in names:
                 self.definition.add_property_override(f"Stages.{index}.OnFailure.Result", "ROLLBACK")
 
-    def _start_by_paths(self) -> None:
-        """Only pushes that change certain files start an execution (user guide: "Add trigger with code push …")."""
-        source = self._settings.source
-        if source.paths is None:
-            return
-        push = {"Branches": {"Includes": [source.branch]}, "FilePaths": {"Includes": list(source.paths)}}
-        self.definition.add_property_override(
-            "Triggers",
-            [
-                {
-                    "ProviderType": "CodeStarSourceConnection",
-                    "GitConfiguration": {"SourceActionName": "source", "Push": [push]},
-                }
-            ],
-        )
-
 
 _RUNTIMES = {"phases": {"install": {"runtime-versions": {"python": "3.11", "nodejs": "20"}}}}
 
 
 def _gate_commands(gate: PipelineGate, stage: DeployedStage) -> tuple[str, ...]:
     if gate.load_test is not None:
-        return builds.measurement(stage.name, endpoints=gate.load_test.endpoints or ())
+        return builds.measurement(stage.name)
     return builds.gate(gate.commands or ())
 
 

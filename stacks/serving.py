@@ -70,7 +70,6 @@ class ServingStack(cdk.Stack):
             artifacts=self.artifacts,
             archive_prefix=prefix,
             image=image,
-            volume_key_arn=endpoint.volume_key_arn,
             network=network,
             network_identity="" if environment.network is None else environment.network.identity,
         )
@@ -95,8 +94,6 @@ class ServingStack(cdk.Stack):
                 initial_instance_count=endpoint.initial_instance_count,
                 host_ami=endpoint.inference_ami_version,
                 routing=endpoint.routing,
-                volume_size_gb=endpoint.volume_size_gb,
-                volume_key_arn=endpoint.volume_key_arn,
             ),
             timeouts=endpoint.timeouts,
             rollout=endpoint.rollout,
@@ -112,7 +109,7 @@ class ServingStack(cdk.Stack):
             capture_data(
                 self.endpoint.config,
                 settings=endpoint.data_capture,
-                prefix=naming.captured_prefix(folder=endpoint.data_capture.folder, endpoint=endpoint.name),
+                prefix=naming.captured_prefix(endpoint=endpoint.name),
                 role=self.role,
                 artifacts=self.artifacts,
             )

@@ -162,9 +162,9 @@ def job_prefix(*, run: str) -> str:
     return f"staging/jobs/{run}/"
 
 
-def captured_prefix(*, folder: str, endpoint: str) -> str:
+def captured_prefix(*, endpoint: str) -> str:
     """Where an endpoint's captured requests and answers lie, with a trailing slash."""
-    return f"{folder}/{endpoint}/"
+    return f"captured/{endpoint}/"
 
 
 def timing_cache_key(*, gpu: str, tensorrt: str) -> str:

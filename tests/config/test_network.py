@@ -47,7 +47,6 @@ def created(inner: str, *, more: str = PREFIX_LIST) -> str:
 
 ZONES = "zones: [us-east-1a, us-east-1b]"
 BOTH = f"{IMPORTED[:-1]}, {PREFIX_LIST}, created: {{cidr: 10.0.0.0/16, {ZONES}, nat: one}}}}"
-MORE = "zones: [us-east-1a, us-east-1b, us-east-1c]"
 
 
 def joining(text: str, which: str) -> str:
@@ -62,13 +61,6 @@ def test_of_two_networks_the_one_that_is_joined_says_zones_and_identity(tmp_path
     assert imported.identity.startswith("vpc-1a")
     assert made.identity.startswith("10.0.0.0/16")
     assert imported.makes_endpoints, "those of the created network stay"
-
-
-def test_a_zone_on_its_way_out_is_made_and_not_joined(tmp_path: Path) -> None:
-    text = created(f"cidr: 10.20.0.0/16, {MORE}, nat: one, leave_zones: [us-east-1b]")
-    environment = loaded(tmp_path, text)
-    assert environment.joined_network is not None
-    assert environment.joined_network.zones == ("us-east-1a", "us-east-1c")
 
 
 def test_a_network_that_nothing_joins_is_none_to_containers(tmp_path: Path) -> None:

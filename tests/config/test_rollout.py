@@ -13,8 +13,7 @@ from tritonstack.config import Endpoint, Rollout, load_environment
 from tritonstack.config.rollout import check_rollout
 from tritonstack.errors import InputError, Problem
 
-ALARMS = "rollback_alarms: [digits-5xx]"
-CANARY = f"kind: canary, size_percent: 50, wait_seconds: 600, {ALARMS}, accept_multi_model: true"
+CANARY = "kind: canary, size_percent: 50, wait_seconds: 600, accept_multi_model: true"
 
 
 def endpoint_lines(rollout: str, *, instances: int = 2, mode: str = "multi-model") -> str:
@@ -38,39 +37,17 @@ def loaded(folder: Path, rollout: str, *, instances: int = 2, mode: str = "multi
     return found
 
 
-def test_a_canary_of_half_of_two_instances_is_read(tmp_path: Path) -> None:
-    found = loaded(tmp_path, CANARY)
-    assert (found.kind, found.size_percent, found.wait_seconds) == ("canary", 50, 600)
-    assert found.rollback_alarms == ("digits-5xx",)
-    assert found.termination_wait_seconds == 0
-
-
-def test_all_at_once_needs_neither_size_nor_wait_nor_alarm(tmp_path: Path) -> None:
+def test_all_at_once_needs_neither_size_nor_wait(tmp_path: Path) -> None:
     assert loaded(tmp_path, "kind: all-at-once", instances=1, mode="single-model").kind == "all-at-once"
 
 
-def test_linear_steps_of_one_of_ten_instances_are_read(tmp_path: Path) -> None:
-    given_rollout = f"kind: linear, size_instances: 1, wait_seconds: 120, {ALARMS}"
-    assert loaded(tmp_path, given_rollout, instances=10, mode="single-model").watched_seconds(10) == 1080
-
-
-def test_rolling_batches_are_read_and_each_of_them_is_waited_for(tmp_path: Path) -> None:
-    found = loaded(tmp_path, f"{ROLLING}, rollback_size_percent: 50", instances=4)
-    assert (found.kind, found.rollback_instances(4)) == ("rolling", 2)
-    assert found.watched_seconds(4) == 2400, "the last batch is watched, too"
-
-
-def test_our_own_alarms_are_there_unless_they_are_switched_off(tmp_path: Path) -> None:
+def test_there_are_alarms_where_something_is_waited_for(tmp_path: Path) -> None:
     assert loaded(tmp_path, CANARY).own_alarms is not None
-    assert loaded(tmp_path, CANARY + ", alarms: null").own_alarms is None
     assert loaded(tmp_path, "kind: all-at-once, accept_multi_model: true").own_alarms is None, "nothing is watched"
 
 
 def test_a_wait_as_long_as_the_slowest_load_is_enough(tmp_path: Path) -> None:
     assert loaded(tmp_path, CANARY + ", slowest_load_seconds: 600").slowest_load_seconds == 600
-
-
-ROLLING = "kind: rolling, size_instances: 1, wait_seconds: 600, accept_multi_model: true"
 
 
 def scaled_endpoint(rollout: dict[str, object], *, smallest: int, largest: int, initial: int) -> Endpoint:
@@ -123,29 +100,6 @@ def test_a_step_is_accepted_where_every_fleet_that_scaling_may_leave_can_make_it
         return count * share / 100 >= 1 and LEAST[kind] <= share <= 50
 
     assert bool(refused) != all(possible(count) for count in range(smallest, smallest + more + 1))
-
-
-@given(
-    count=st.integers(2, 60),
-    percent=st.none() | st.integers(1, 100),
-    number=st.none() | st.integers(1, 70),
-)
-def test_a_rollback_batch_that_is_accepted_moves_one_instance_or_more_and_no_more_than_there_are(
-    count: int, percent: int | None, number: int | None
-) -> None:
-    rollout = {
-        "kind": "rolling",
-        "size_percent": 50,
-        "wait_seconds": 120,
-        "rollback_size_percent": percent,
-        "rollback_size_instances": number,
-    }
-    refused = check(scaled_endpoint(rollout, smallest=count, largest=count, initial=count))
-    if percent is not None and number is not None:
-        assert refused
-        return
-    batch = number if number is not None else count * (100 if percent is None else percent) / 100
-    assert bool(refused) != (1 <= batch <= count)
 
 
 @given(wait=st.integers(0, 3600), kind=st.sampled_from(sorted(LEAST)), last=st.integers(0, 3600))

@@ -97,9 +97,7 @@ def test_a_production_multi_model_endpoint_keeps_two_instances_by_night_too(tmp_
 
 
 def test_a_canary_must_fit_the_smallest_and_the_largest_fleet(tmp_path: Path) -> None:
-    rollout = (
-        "rollout: {kind: linear, size_instances: 1, wait_seconds: 120, rollback_alarms: [a], accept_multi_model: true}"
-    )
+    rollout = "rollout: {kind: linear, size_instances: 1, wait_seconds: 120, accept_multi_model: true}"
     found = "\n".join(map(str, problems_of(tmp_path, "minimum: 1, maximum: 20, gpu_utilization: 60", more=rollout)))
     assert "a step of a fleet of 1 instance" in found
     assert "1 of 20 instances, which is 5 % of the fleet" in found

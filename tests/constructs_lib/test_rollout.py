@@ -31,10 +31,8 @@ def template(rollout: Rollout | None) -> dict[str, Any]:
 
 
 def rendered(**settings: Any) -> Any:
-    """The DeploymentConfig of these settings, without alarms of our own."""
-    return properties(template(Rollout.model_validate({"alarms": None, **settings})), "AWS::SageMaker::Endpoint")[
-        "DeploymentConfig"
-    ]
+    """The DeploymentConfig of these settings."""
+    return properties(template(Rollout.model_validate(settings)), "AWS::SageMaker::Endpoint")["DeploymentConfig"]
 
 
 def test_without_a_rollout_there_is_no_deployment_config_and_no_alarm_to_read() -> None:
@@ -43,40 +41,50 @@ def test_without_a_rollout_there_is_no_deployment_config_and_no_alarm_to_read() 
     assert "DescribeAlarms" not in str(made)
 
 
-def test_a_canary_is_rendered_with_its_size_waits_limit_and_alarms() -> None:
-    assert rendered(
-        kind="canary",
-        size_percent=25,
-        wait_seconds=600,
-        termination_wait_seconds=300,
-        maximum_execution_minutes=60,
-        rollback_alarms=("a", "b"),
-    ) == {
-        "BlueGreenUpdatePolicy": {
-            "TrafficRoutingConfiguration": {
-                "Type": "CANARY",
-                "CanarySize": {"Type": "CAPACITY_PERCENT", "Value": 25},
-                "WaitIntervalInSeconds": 600,
+TRAFFIC = "TrafficRoutingConfiguration"
+
+
+@pytest.mark.parametrize(
+    ("settings", "policy"),
+    [
+        (
+            {"kind": "canary", "size_percent": 25, "wait_seconds": 600, "termination_wait_seconds": 300},
+            {
+                TRAFFIC: {
+                    "Type": "CANARY",
+                    "CanarySize": {"Type": "CAPACITY_PERCENT", "Value": 25},
+                    "WaitIntervalInSeconds": 600,
+                },
+                "TerminationWaitInSeconds": 300,
             },
-            "TerminationWaitInSeconds": 300,
-            "MaximumExecutionTimeoutInSeconds": 3600,
-        },
-        "AutoRollbackConfiguration": {"Alarms": [{"AlarmName": "a"}, {"AlarmName": "b"}]},
+        ),
+        (
+            {"kind": "linear", "size_instances": 1, "wait_seconds": 60},
+            {
+                TRAFFIC: {
+                    "Type": "LINEAR",
+                    "LinearStepSize": {"Type": "INSTANCE_COUNT", "Value": 1},
+                    "WaitIntervalInSeconds": 60,
+                },
+                "TerminationWaitInSeconds": 0,
+            },
+        ),
+        (
+            {"kind": "all-at-once", "termination_wait_seconds": 60},
+            {TRAFFIC: {"Type": "ALL_AT_ONCE", "WaitIntervalInSeconds": 0}, "TerminationWaitInSeconds": 60},
+        ),
+    ],
+    ids=lambda given: given.get("kind", ""),
+)
+def test_a_rollout_is_rendered_with_its_size_and_waits(settings: dict[str, Any], policy: dict[str, Any]) -> None:
+    assert rendered(**settings)["BlueGreenUpdatePolicy"] == policy
+
+
+def test_rolling_batches_are_rendered_with_their_wait() -> None:
+    assert rendered(kind="rolling", size_percent=25, wait_seconds=600)["RollingUpdatePolicy"] == {
+        "MaximumBatchSize": {"Type": "CAPACITY_PERCENT", "Value": 25},
+        "WaitIntervalInSeconds": 600,
     }
-
-
-def test_linear_steps_are_rendered_as_a_number_of_instances() -> None:
-    policy = rendered(kind="linear", size_instances=1, wait_seconds=60, rollback_alarms=("a",))["BlueGreenUpdatePolicy"]
-    assert policy["TrafficRoutingConfiguration"]["LinearStepSize"] == {"Type": "INSTANCE_COUNT", "Value": 1}
-
-
-def test_all_at_once_has_no_size_and_the_wait_that_the_service_demands() -> None:
-    config = rendered(kind="all-at-once", termination_wait_seconds=60)
-    assert config["BlueGreenUpdatePolicy"]["TrafficRoutingConfiguration"] == {
-        "Type": "ALL_AT_ONCE",
-        "WaitIntervalInSeconds": 0,
-    }
-    assert "AutoRollbackConfiguration" not in config
 
 
 def reading(made: dict[str, Any]) -> list[dict[str, Any]]:
@@ -89,28 +97,8 @@ def reading(made: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def test_rolling_batches_are_rendered_with_wait_limit_and_rollback_batch() -> None:
-    config = rendered(
-        kind="rolling",
-        size_percent=25,
-        wait_seconds=600,
-        rollback_size_instances=2,
-        maximum_execution_minutes=60,
-        rollback_alarms=("a",),
-    )
-    assert config == {
-        "RollingUpdatePolicy": {
-            "MaximumBatchSize": {"Type": "CAPACITY_PERCENT", "Value": 25},
-            "WaitIntervalInSeconds": 600,
-            "MaximumExecutionTimeoutInSeconds": 3600,
-            "RollbackMaximumBatchSize": {"Type": "INSTANCE_COUNT", "Value": 2},
-        },
-        "AutoRollbackConfiguration": {"Alarms": [{"AlarmName": "a"}]},
-    }
-
-
-def test_our_own_alarms_watch_the_errors_of_the_new_config_alone_and_join_those_by_name() -> None:
-    made = template(Rollout.model_validate({**CANARY, "rollback_alarms": ("a",)}))
+def test_alarms_watch_the_errors_of_the_new_config_alone() -> None:
+    made = template(Rollout.model_validate(CANARY))
     [config], alarms = of_type(made, CONFIG), of_type(made, ALARM)
     name = {"Fn::GetAtt": [config, "EndpointConfigName"]}
     watched = {}
@@ -132,12 +120,12 @@ def test_our_own_alarms_watch_the_errors_of_the_new_config_alone_and_join_those_
         ["InvocationModelErrors", "Invocations"],
     ]
     rollback = properties(made, "AWS::SageMaker::Endpoint")["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"]
-    assert [alarm["AlarmName"] for alarm in rollback] == [*({"Ref": each} for each in alarms), "a"]
+    assert [alarm["AlarmName"] for alarm in rollback] == [{"Ref": each} for each in alarms]
 
 
-def test_thresholds_are_those_of_the_settings_and_null_is_no_alarm() -> None:
-    alarms = RollbackAlarms(server_error_percent=2.5, server_errors=7, model_error_percent=None)
-    [alarm] = of_type(template(Rollout.model_validate({**CANARY, "alarms": alarms})), ALARM).values()
+def test_thresholds_are_those_of_the_settings() -> None:
+    alarms = RollbackAlarms(server_error_percent=2.5, server_errors=7)
+    alarm, _ = of_type(template(Rollout.model_validate({**CANARY, "alarms": alarms})), ALARM).values()
     settings = alarm["Properties"]
     assert (settings["Threshold"], settings["DatapointsToAlarm"], settings["EvaluationPeriods"]) == (2.5, 1, 3)
     assert [query["Expression"] for query in settings["Metrics"] if "Expression" in query] == [
@@ -145,14 +133,12 @@ def test_thresholds_are_those_of_the_settings_and_null_is_no_alarm() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "rollout", [{**CANARY, "alarms": None}, {"kind": "all-at-once"}, {**CANARY, "wait_seconds": 0}]
-)
-def test_where_none_are_wanted_or_nothing_is_watched_there_are_none(rollout: dict[str, Any]) -> None:
+@pytest.mark.parametrize("rollout", [{"kind": "all-at-once"}, {**CANARY, "wait_seconds": 0}])
+def test_where_nothing_is_watched_there_are_no_alarms(rollout: dict[str, Any]) -> None:
     assert of_type(template(Rollout.model_validate(rollout)), ALARM) == {}
 
 
-def test_the_execution_role_may_read_our_own_alarms_alone_before_the_endpoint_is_updated() -> None:
+def test_the_execution_role_may_read_these_alarms_alone_before_the_endpoint_is_updated() -> None:
     made = template(Rollout.model_validate(CANARY))
     [statement] = reading(made)
     alarms = of_type(made, ALARM)

@@ -20,7 +20,6 @@ CANARY = {
     "kind": "canary",
     "size_percent": 50,
     "wait_seconds": 600,
-    "rollback_alarms": ("a",),
     "accept_multi_model": True,
 }
 

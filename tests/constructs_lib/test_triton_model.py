@@ -13,8 +13,6 @@ from tests.constructs_lib.templates import (
     built,
     new_role,
     only,
-    properties,
-    statements,
 )
 from tritonstack.catalogue import load_catalogue
 
@@ -91,18 +89,3 @@ def test_a_new_platform_gets_a_policy_beside_the_old_one_on_the_same_role(
     changed = role_template(**change)
     assert only(changed, "AWS::IAM::Role")[0] == only(template, "AWS::IAM::Role")[0]
     assert only(changed, "AWS::IAM::Policy")[0] != only(template, "AWS::IAM::Policy")[0]
-
-
-def test_a_volume_key_may_be_used_through_grants_for_aws_resources_alone() -> None:
-    key = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-    statement = statements(properties(role_template(volume_key_arn=key), "AWS::IAM::Policy"))["AttachEncryptedVolume"]
-    assert statement["Action"] == "kms:CreateGrant"
-    assert statement["Resource"] == key
-    assert statement["Condition"] == {"Bool": {"kms:GrantIsForAWSResource": "true"}}
-
-
-def test_a_volume_key_named_by_alias_is_narrowed_to_that_alias() -> None:
-    alias = "arn:aws:kms:us-east-1:123456789012:alias/volumes"
-    statement = statements(properties(role_template(volume_key_arn=alias), "AWS::IAM::Policy"))["AttachEncryptedVolume"]
-    assert statement["Resource"] == "arn:aws:kms:us-east-1:123456789012:key/*"
-    assert statement["Condition"]["ForAnyValue:StringEquals"] == {"kms:ResourceAliases": "alias/volumes"}

@@ -17,13 +17,12 @@ ENDPOINT = "digits"
 PREFIX_LIST = "pl-63a5400a"
 
 
-def created(*zones: str, leave: str = "", more: str = "") -> str:
-    """The setting of a VPC that is made in these zones, without a way to the internet; ``leave``: a zone to leave."""
+def created(*zones: str, more: str = "") -> str:
+    """The setting of a VPC that is made in these zones, without a way to the internet."""
     names = ", ".join(f"{REGION}{zone}" for zone in zones)
-    leaving = f", leave_zones: [{REGION}{leave}]" if leave else ""
     return (
-        f"{{created: {{cidr: 10.20.0.0/16, zones: [{names}], flow_log_days: 30{leaving}}}, "
-        f"s3_prefix_list_id: {PREFIX_LIST}, additional_endpoints: [kms, sts]{f', {more}' if more else ''}}}"
+        f"{{created: {{cidr: 10.20.0.0/16, zones: [{names}], flow_log_days: 30}}, "
+        f"s3_prefix_list_id: {PREFIX_LIST}{f', {more}' if more else ''}}}"
     )
 
 

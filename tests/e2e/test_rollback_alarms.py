@@ -29,7 +29,7 @@ NAME = "watched"
 WAIT, MINUTE = 600, 60
 ROLLOUTS = {
     "canary": f"kind: canary, size_instances: 1, wait_seconds: {WAIT}, termination_wait_seconds: {WAIT}",
-    "rolling": f"kind: rolling, size_instances: 1, wait_seconds: {WAIT}, rollback_size_instances: 1",
+    "rolling": f"kind: rolling, size_instances: 1, wait_seconds: {WAIT}",
 }
 KINDS = ("server-errors", "model-errors")
 # Looked up in a dictionary with one key: what must not be is a KeyError, and so the model's error.

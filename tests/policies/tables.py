@@ -232,7 +232,7 @@ MAY: dict[str, list[Row]] = {
 }
 MAY["serving-e0/ExecutionRole"] += [
     ("cloudwatch:DescribeAlarms", arn("cloudwatch", f"alarm:{name}"), {})
-    for name in ("bad-release", "EndpointRollbackAlarmsServerErrors", "EndpointRollbackAlarmsModelErrors")
+    for name in ("EndpointRollbackAlarmsServerErrors", "EndpointRollbackAlarmsModelErrors")
 ]
 MAY["serving-e2/ExecutionRole"] += [
     ("s3:PutObject", f"{BUCKET}/captured/e2/g4dn-xlarge/0.jsonl", {}),

@@ -201,8 +201,6 @@ LAYERS = "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/layer"
         ("s3", ("s3:PutObject", LAYERS), {}, False),
         ("s3", ("s3:GetObject", f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-us-east-1/source.zip"), OURS, True),
         ("s3", ("s3:PutObject", f"arn:aws:s3:::cdk-hnb659fds-assets-{ACCOUNT}-us-east-1/source.zip"), OURS, False),
-        ("s3", ("s3:GetObject", "arn:aws:s3:::data-of-ours/a"), OURS, True),
-        ("s3", ("s3:PutObject", "arn:aws:s3:::data-of-ours/a"), OURS, False),
         ("sagemaker.runtime", ("sagemaker:InvokeEndpoint", arn("sagemaker", "endpoint/local-e0")), OURS, True),
         ("sagemaker.runtime", ("sagemaker:InvokeEndpoint", arn("sagemaker", "endpoint/prod-e0")), OURS, False),
         ("ssm", ("ssm:GetParameter", arn("ssm", "parameter/tritonstack/local/e0/fast")), OURS, True),
@@ -233,8 +231,6 @@ LAYERS = "arn:aws:s3:::prod-us-east-1-starport-layer-bucket/layer"
         ("monitoring", ("cloudwatch:GetMetricStatistics", "*"), OURS, True),
         ("monitoring", ("cloudwatch:PutMetricData", "*"), OURS, False),
         ("monitoring", ("cloudwatch:GetMetricStatistics", "*"), THEIRS, False),
-        ("kms", ("kms:Decrypt", KEY), OURS, True),
-        ("kms", ("kms:Decrypt", KEY), THEIRS, False),
     ],
 )
 def test_vpc_endpoints_let_through_what_the_environment_does_and_nothing_else(

@@ -159,7 +159,7 @@ def test_what_a_fleet_is_in_and_the_settings_have_no_more_fails(
     )
     assert found["test-old"].outcome == "fails"
     assert [part for part in (A, B, GROUP) if part in found["test-old"].found] == gone
-    assert "leave_zones" in found["test-old"].advice
+    assert "`join`" in found["test-old"].advice
     left = results_of(check_left_network, what, account(model=OUTSIDE))
     assert left["test-old"].outcome == "passes", "the second of the two deployments"
     assert results_of(check_left_network, what, account(model=None))["test-old"].outcome == "passes"
@@ -169,7 +169,6 @@ def test_what_a_fleet_is_in_and_the_settings_have_no_more_fails(
     "network",
     [
         {"created": CREATED},
-        {"created": {**CREATED, "zones": ZONES, "leave_zones": [ZONES[1]]}},
         {"created": CREATED, "imported": IMPORTED_NETWORK, "join": "imported"},
         {"created": CREATED, "join": "nothing"},
     ],

@@ -126,7 +126,7 @@ def test_an_endpoint_that_is_gone_since_it_was_listed_does_not_count(tmp_path: P
     assert found[T4].outcome == "passes"
 
 
-LOUD = {"accept_multi_model": True, "wait_seconds": 600, "maximum_execution_minutes": 480}
+LOUD = {"accept_multi_model": True, "wait_seconds": 600}
 
 
 @pytest.mark.parametrize(

@@ -21,16 +21,16 @@ tags: {team: platform}
 artifacts: {retain: false}
 builds: {image: '210987654321.dkr.ecr.us-east-1.amazonaws.com/team/cpu:1'}
 logs: {endpoint_days: 365, function_days: 365}
-network: {created: {cidr: 10.20.0.0/16, zones: [us-east-1a, us-east-1b], nat: each}, s3_prefix_list_id: pl-1a, additional_endpoints: [kms, sts], additional_buckets: [data-of-ours]}
+network: {created: {cidr: 10.20.0.0/16, zones: [us-east-1a, us-east-1b], nat: each}, s3_prefix_list_id: pl-1a}
 dashboard: true
 load_test: {gate: {p95_ms: 500}}
 prices: {ml.g4dn.xlarge: 0.74, ml.g5.xlarge: 1.41}
 alarms: {email: [us@example.com], thresholds: {no_traffic_minutes: 60, budget_usd_per_hour: 5}}
-""".strip()  # noqa: E501 - a line a field
+""".strip()
 SCALING = (
     "initial_instance_count: 2\nscaling: {minimum: 2, maximum: 4, invocations_per_instance: 600, gpu_utilization: 60}"
 )
-ROLLOUT = "rollout: {kind: canary, size_instances: 1, wait_seconds: 600, accept_multi_model: true, rollback_alarms: [bad-release]}"  # noqa: E501 - a line a field
+ROLLOUT = "rollout: {kind: canary, size_instances: 1, wait_seconds: 600, accept_multi_model: true}"
 ENDPOINTS = (
     f"{T4}\n{SCALING}\nnetwork_isolation: true\n{ROLLOUT}",
     A10G,

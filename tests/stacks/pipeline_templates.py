@@ -94,7 +94,6 @@ def settings(**more: Any) -> Template:
             "connection": "arn:aws:codeconnections:us-east-1:444444444444:connection/"
             "11111111-2222-3333-4444-555555555555",
             "repository": "a/b",
-            "paths": ["model_repos/**"],
         },
         "permissions_boundary": "arn:aws:iam::444444444444:policy/boundary",
         "role_path": "/team/",
@@ -102,9 +101,7 @@ def settings(**more: Any) -> Template:
         "stages": [
             {
                 "environment": "dev",
-                "rollback": False,
                 "gates": [
-                    {"name": "cost", "function": "cost-gate"},
                     {"name": "sound", "commands": ["scripts/sound.sh"], "timeout_minutes": 30},
                     {"name": "load-test", "load_test": {}},
                 ],
@@ -123,7 +120,7 @@ def committed_pipeline() -> Synthesised:
 
 @functools.cache
 def other_pipeline() -> Synthesised:
-    """A pipeline with everything else on: paths, a path of roles, a boundary, gates of each kind, no rollback."""
+    """A pipeline with everything else on: a path of roles, a boundary, gates of each kind."""
     return synthesised(Path(tempfile.mkdtemp(dir=ASSEMBLIES.name)), pipeline=settings())
 
 

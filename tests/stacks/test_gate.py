@@ -21,12 +21,10 @@ from constructs import IConstruct
 import app
 from constructs_lib import acknowledgement
 from constructs_lib.acknowledgement import acknowledge
-from stacks.stage import EnvironmentStage
 from tests.config.environment_file import environment_text
 from tests.constructs_lib.templates import new_app
 from tests.engines.engine_environments import A10G, T4
 from tests.stacks.app_process import ROOT, run_app
-from tests.stacks.environments import SINGLE, digests, environment
 from tests.stacks.everything import everything, everything_served
 
 CONTEXT: dict[str, Any] = {"@aws-cdk/core:validateAgainstDefaultRules": True}
@@ -123,8 +121,6 @@ def test_every_finding_of_aws_solutions_that_is_accepted_is_one_and_has_a_reason
     monkeypatch.setattr(cdk, "Acknowledgment", note)
     whole = new_app()
     cdk.Validations.of(whole).add_plugins(cdk_nag.AwsSolutionsChecks(whole))
-    volumes = environment({**SINGLE, "volume_key_arn": "arn:aws:kms:us-east-1:123456789012:alias/volumes"})
-    EnvironmentStage(whole, environment=volumes, release_sets=digests(volumes))
     everything(tmp_path, scope=whole)
     with pytest.raises(RuntimeError) as caught:
         whole.synth()

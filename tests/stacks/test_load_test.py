@@ -110,7 +110,6 @@ def test_names_of_jobs_leave_room_for_their_test_and_no_two_environments_share_t
 
 
 OWN_IMAGE = "210987654321.dkr.ecr.us-east-1.amazonaws.com/team/cpu:1"
-WITHOUT_MORE = {name: each for name, each in CREATED.items() if name != "additional_endpoints"}
 
 
 @pytest.mark.parametrize(
@@ -129,7 +128,7 @@ WITHOUT_MORE = {name: each for name, each in CREATED.items() if name != "additio
 def test_only_a_build_in_the_network_that_calls_endpoints_adds_ways_to_what_it_calls(
     endpoint: dict[str, Any], changes: dict[str, Any], added: set[str]
 ) -> None:
-    given = {"load_test": {}, "network": WITHOUT_MORE, **changes}
+    given = {"load_test": {}, "network": CREATED, **changes}
     ways = endpoints(network_template(stage(environment(endpoint, **given))))
     assert set(ways) == {"s3", "sagemaker.runtime", "ssm"} | added
     assert ("-assets-123456789012-" in json.dumps(ways["s3"])) is bool(added), "where its source lies"
@@ -137,7 +136,7 @@ def test_only_a_build_in_the_network_that_calls_endpoints_adds_ways_to_what_it_c
 
 @pytest.mark.parametrize(("endpoint", "used"), [(DIGITS, "BuildNetwork"), (SINGLE, "ContainerNetwork")])
 def test_of_a_network_no_more_is_asked_than_what_is_used(endpoint: dict[str, Any], used: str) -> None:
-    made = stage(environment(endpoint, load_test={}, network=WITHOUT_MORE)).load_test
+    made = stage(environment(endpoint, load_test={}, network=CREATED)).load_test
     assert made is not None
     asked = [name for name, each in template_of(made)["Parameters"].items() if "/_network/" in str(each.get("Default"))]
     assert asked
@@ -145,7 +144,7 @@ def test_of_a_network_no_more_is_asked_than_what_is_used(endpoint: dict[str, Any
 
 
 def test_a_load_test_s_build_and_its_jobs_join_the_network() -> None:
-    made = stage(environment(DIGITS, SINGLE, load_test={}, network=WITHOUT_MORE)).load_test
+    made = stage(environment(DIGITS, SINGLE, load_test={}, network=CREATED)).load_test
     assert made is not None
     template = template_of(made)
     parameters = {name: each["Default"] for name, each in template["Parameters"].items() if "Default" in each}

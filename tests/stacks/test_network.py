@@ -19,8 +19,6 @@ from tests.stacks.environments import DIGITS, SINGLE, environment, serving_templ
 CREATED: dict[str, Any] = {
     "created": {"cidr": "10.20.0.0/16", "zones": ["us-east-1a", "us-east-1c"], "nat": "each"},
     "s3_prefix_list_id": "pl-1a",
-    "additional_buckets": ["data-of-ours"],
-    "additional_endpoints": ["ecr.api", "kms", "monitoring"],
 }
 SUBNETS = {"us-east-1a": "subnet-1", "us-east-1b": "subnet-2"}
 IMPORTED: dict[str, Any] = {"imported": {"vpc_id": "vpc-1", "subnets": SUBNETS, "security_group_ids": ["sg-1", "sg-2"]}}
@@ -140,12 +138,8 @@ def endpoints(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_an_environment_without_builds_has_the_endpoints_of_callers_and_those_asked_for(
-    template: dict[str, Any],
-) -> None:
-    assert set(endpoints(template)) == {"s3", "sagemaker.runtime", "ssm", "ecr.api", "kms", "monitoring"}
-    [whole] = endpoints(template)["ecr.api"]["PolicyDocument"]["Statement"]
-    assert whole["Action"] == ["ecr:*"]
+def test_an_environment_without_builds_has_the_endpoints_of_callers(template: dict[str, Any]) -> None:
+    assert set(endpoints(template)) == {"s3", "sagemaker.runtime", "ssm"}
     assert endpoints(template)["s3"]["VpcEndpointType"] == "Gateway"
     assert len(endpoints(template)["s3"]["RouteTableIds"]) == 2
 
@@ -285,15 +279,6 @@ def test_on_the_way_out_models_are_in_no_vpc_and_the_network_stays(template: dic
     assert without_parameters(network_template(leaving)) == without_parameters(template)
     assert "VpcConfig" not in properties(template_of(leaving.serving["digits"]), "AWS::SageMaker::Model")
     assert "ec2:CreateNetworkInterface" not in json.dumps(template_of(leaving.serving["digits"]))
-
-
-def test_a_zone_on_its_way_out_keeps_its_subnet_and_no_model_joins_it(template: dict[str, Any]) -> None:
-    network = {**CREATED, "created": {**CREATED["created"], "zones": ["us-east-1a", "us-east-1b", "us-east-1c"]}}
-    whole = without_parameters(network_template(stage(environment(network=network))))
-    network["created"]["leave_zones"] = ["us-east-1b"]
-    leaving = network_template(stage(environment(network=network)))
-    assert without_parameters(leaving) == whole
-    assert not any("us-east-1b" in name for name in values(leaving))
 
 
 ENGINES_NETWORK = (

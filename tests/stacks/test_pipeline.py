@@ -68,21 +68,13 @@ def test_archives_are_made_after_what_holds_them_and_before_what_serves_them(com
         assert last > max(orders.values()), "verified last, with everything deployed"
 
 
-def test_a_stage_that_fails_goes_back_and_neither_source_nor_gate_nor_approval_does(
-    committed: Synthesised, other: Synthesised
-) -> None:
-    def back(made: Synthesised) -> list[str]:
-        return [name for name, stage in made.stages.items() if stage.get("OnFailure") == {"Result": "ROLLBACK"}]
-
-    assert back(committed) == ["dev", "staging", "prod"]
-    assert back(other) == ["prod"]
-    assert not [name for name, stage in other.stages.items() if "OnFailure" in stage and name != "prod"]
+def test_a_stage_that_fails_goes_back_and_neither_source_nor_gate_nor_approval_does(committed: Synthesised) -> None:
+    back = {name: stage["OnFailure"] for name, stage in committed.stages.items() if "OnFailure" in stage}
+    assert back == {name: {"Result": "ROLLBACK"} for name in ("dev", "staging", "prod")}
 
 
 def test_gates_are_named_and_follow_one_another(other: Synthesised) -> None:
-    assert other.actions("gates-dev") == ["cost", "sound", "load-test"]
-    providers = [action["ActionTypeId"]["Provider"] for action in other.stages["gates-dev"]["Actions"]]
-    assert providers == ["Lambda", "CodeBuild", "CodeBuild"]
+    assert other.actions("gates-dev") == ["sound", "load-test"]
     assert list(other.stages).index("dev") + 1 == list(other.stages).index("gates-dev")
 
 
@@ -118,15 +110,6 @@ def test_the_step_that_makes_archives_reads_the_token_for_the_hub_and_no_other_s
 def test_the_role_of_a_load_test_is_made_after_what_it_starts_and_before_what_it_measures(other: Synthesised) -> None:
     orders = {each["Name"]: int(each["RunOrder"]) for each in other.stages["dev"]["Actions"]}
     assert orders["load-test.Deploy"] < orders["pipeline-access.Deploy"] < orders["serving-alone.Deploy"]
-
-
-def test_only_pushes_that_change_named_files_start_it(other: Synthesised, committed: Synthesised) -> None:
-    [trigger] = other.definition["Triggers"]
-    assert trigger["GitConfiguration"] == {
-        "SourceActionName": other.stages["Source"]["Actions"][0]["Name"],
-        "Push": [{"Branches": {"Includes": ["main"]}, "FilePaths": {"Includes": ["model_repos/**"]}}],
-    }
-    assert "Triggers" not in committed.definition
 
 
 def test_artifacts_expire_encrypted_and_people_are_told(other: Synthesised) -> None:

@@ -260,11 +260,6 @@ def flag_owners() -> dict[str, str | None]:
 
 
 RESERVED_PREFIX = "SAGEMAKER_"
-SAGEMAKER_PORT = 8080
-MOST_VARIABLES, MOST_BYTES_EACH, MOST_BYTES = 100, 1024, 32 * 1024
-"""Limits of a container definition's Environment (SageMaker API, CreateModel)."""
-TF1_DROPPED = "23.05"
-"""The first image on AWS without TensorFlow 1 (upstream dropped it in 23.04, which AWS has no image of)."""
 
 
 def check_container(*, endpoint: Endpoint, instance: InstanceType | None, location: Location) -> Iterator[Problem]:
@@ -273,10 +268,8 @@ def check_container(*, endpoint: Endpoint, instance: InstanceType | None, locati
     yield from _check_variables(endpoint=endpoint, location=place)
     yield from _check_gpu_limit(endpoint=endpoint, location=place)
     yield from _check_tensorflow(endpoint=endpoint, location=place)
-    yield from _check_ports(container=endpoint.container, location=place)
     yield from _check_further_variables(endpoint=endpoint, location=place)
     yield from check_arguments(endpoint=endpoint, location=place)
-    yield from _check_limits(endpoint=endpoint, location=place)
     if instance is not None:
         yield from _check_shared_memory(container=endpoint.container, instance=instance, location=place)
 
@@ -336,33 +329,6 @@ def _check_tensorflow(*, endpoint: Endpoint, location: Location) -> Iterator[Pro
             allowed=f"null: the last release with the TensorFlow backend is {backend.last}",
             advice=f"Remove the field, or take release {backend.last} or older.",
         )
-    elif version == 1 and release_order(endpoint.release) >= release_order(TF1_DROPPED):
-        yield Problem(
-            location=place,
-            found=f"1 with release {endpoint.release}",
-            allowed=f"2: TensorFlow 1 went with {TF1_DROPPED}",
-        )
-
-
-def _check_ports(*, container: ContainerSettings, location: Location) -> Iterator[Problem]:
-    listeners = {
-        "metrics": (container.allow_metrics, container.metrics_port, 8002),
-        "grpc": (container.allow_grpc, container.grpc_port, 8001),
-    }
-    taken = {SAGEMAKER_PORT: "SageMaker's port"}
-    for name, (allowed, port, default) in listeners.items():
-        place = (*location, f"{name}_port")
-        if port is not None and not allowed:
-            yield Problem(
-                location=place,
-                found=str(port),
-                allowed=f"null while allow_{name} is not true",
-                advice=f"Set allow_{name}: true or remove the field.",
-            )
-        used = port or default
-        if allowed and used in taken:
-            yield Problem(location=place, found=str(used), allowed=f"a port other than {used}: it is {taken[used]}")
-        taken.setdefault(used, f"the {name} port")
 
 
 def _check_further_variables(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
@@ -379,30 +345,6 @@ def _check_further_variables(*, endpoint: Endpoint, location: Location) -> Itera
             allowed, advice = "a name without that prefix", f"Set container.{variable.field} instead."
         yield Problem(
             location=(*location, "environment", name), found=f"the variable {name}", allowed=allowed, advice=advice
-        )
-
-
-def _check_limits(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
-    rendered = endpoint.container_environment()
-    place = (*location, "environment")
-    if len(rendered) > MOST_VARIABLES:
-        yield Problem(
-            location=place,
-            found=f"{len(rendered)} variables, those of the typed fields included",
-            allowed=f"at most {MOST_VARIABLES}",
-        )
-    sizes = {name: (len(name.encode()), len(value.encode())) for name, value in rendered.items()}
-    for name, size in sizes.items():
-        if max(size) > MOST_BYTES_EACH:
-            yield Problem(
-                location=(*place, name) if name in endpoint.container.environment else (*location, "additional_args"),
-                found=f"{name} with {max(size)} bytes",
-                allowed=f"at most {MOST_BYTES_EACH} bytes for a name and for a value",
-            )
-    total = sum(sum(size) for size in sizes.values())
-    if total > MOST_BYTES:
-        yield Problem(
-            location=place, found=f"{total} bytes in all", allowed=f"at most {MOST_BYTES} bytes for names and values"
         )
 
 

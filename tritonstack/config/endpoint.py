@@ -31,16 +31,9 @@ from tritonstack.errors import Location, Problem
 
 
 class DataCapture(SettingsModel):
-    """What is kept of calls. Limits: API reference, DataCaptureConfig."""
+    """Requests and responses that are kept below ``captured/<endpoint>/`` of the artifact bucket, under its key."""
 
     percentage: int = Field(ge=1, le=100, description="How many of a hundred calls are kept.")
-    capture: Annotated[tuple[Literal["input", "output"], ...], Field(strict=False, min_length=1, max_length=2)] = Field(
-        default=("input", "output"), description="What is kept of a call: input, output or both."
-    )
-    folder: Name = Field(
-        default="captured",
-        description="Where it is kept in the artifact bucket, under its key: <folder>/<endpoint>/.",
-    )
     days: int = Field(default=30, ge=1, description="Days until what was kept is deleted.")
 
 
@@ -183,17 +176,6 @@ class Endpoint(SettingsModel):
             "accepts it is not verified."
         ),
     )
-    volume_size_gb: int | None = Field(
-        default=None,
-        ge=1,
-        le=512,
-        description="Size of the EBS volume, GB; only for types without local NVMe, which get none.",
-    )
-    volume_key_arn: str | None = Field(
-        default=None,
-        pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[A-Za-z0-9:/_-]+$",
-        description="KMS key of that volume; refused where the type has local NVMe, which a key does not encrypt.",
-    )
     routing: Literal["LEAST_OUTSTANDING_REQUESTS", "RANDOM"] | None = Field(
         default=None,
         description="How SageMaker spreads calls over the instances; null: SageMaker's default. SageMaker's other two "
@@ -288,31 +270,15 @@ class Endpoint(SettingsModel):
         return naming.endpoint_name(environment=environment, endpoint=self.name)
 
 
-TAKEN = ("endpoints", "inputs", "manifests", "staging", "timing-caches")
-"""Folders of the artifact bucket with a meaning of their own."""
-
-
 def check_data_capture(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
     """What is wrong with an endpoint's data capture; ``location`` is the endpoint's."""
-    capture = endpoint.data_capture
-    if capture is None:
-        return
-    place = (*location, "data_capture")
-    if endpoint.multi_model:
+    if endpoint.data_capture is not None and endpoint.multi_model:
         yield Problem(
-            location=place,
+            location=(*location, "data_capture"),
             found="data capture on a multi-model endpoint",
             allowed="null: SageMaker captures no data there (developer guide: Model Deployment Feature Matrix)",
             advice="Serve the model from a single-model endpoint, or have the caller keep what it sends.",
         )
-    if capture.folder in TAKEN:
-        yield Problem(
-            location=(*place, "folder"),
-            found=capture.folder,
-            allowed=f"none of {', '.join(TAKEN)}, which hold archives and builds",
-        )
-    if len(set(capture.capture)) < len(capture.capture):
-        yield Problem(location=(*place, "capture"), found="one of them twice", allowed="input, output or both")
 
 
 def check_endpoint(
@@ -336,12 +302,11 @@ def check_endpoint(
         yield from check_rollout(endpoint=endpoint, location=location)
         yield from check_scaling(endpoint=endpoint, location=location, site=site)
     if instance is not None:
-        yield from _check_instance(endpoint=endpoint, instance=instance, location=location, site=site)
+        yield from _check_instance(instance=instance, location=location, site=site)
         if endpoint.multi_model and "mode" not in unusable:
             yield from _check_multi_model_type(endpoint=endpoint, instance=instance, location=location, site=site)
     elif "instance_type" not in unusable:
         yield _unknown_type(endpoint=endpoint, location=location, site=site)
-    yield from _check_volume_key(endpoint=endpoint, location=location, site=site)
     yield from check_isolation(endpoint=endpoint, location=location)
     if "release" not in unusable:
         yield from check_release(endpoint=endpoint, location=location, site=site)
@@ -409,7 +374,7 @@ def _unknown_type(*, endpoint: Endpoint, location: Location, site: Site) -> Prob
     )
 
 
-def _check_instance(*, endpoint: Endpoint, instance: InstanceType, location: Location, site: Site) -> Iterator[Problem]:
+def _check_instance(*, instance: InstanceType, location: Location, site: Site) -> Iterator[Problem]:
     if site.region in site.catalogue.regions and site.region not in instance.regions:
         there = site.catalogue.types_in(site.region)
         yield Problem(
@@ -418,8 +383,6 @@ def _check_instance(*, endpoint: Endpoint, instance: InstanceType, location: Loc
             allowed=f"a type that is hosted there: {', '.join(there) or 'none'}",
             advice=f"The type is hosted in {', '.join(instance.regions)}.",
         )
-    if instance.local_nvme_gb:
-        yield from _check_volume(endpoint=endpoint, instance=instance, location=location)
 
 
 def _check_multi_model_type(
@@ -440,37 +403,4 @@ def _check_multi_model_type(
             found=f"{instance.name}, which AWS does not list for multi-model mode",
             allowed=allowed,
             advice="If you know that SageMaker takes it, set accept_unlisted_instance_type: true on this endpoint.",
-        )
-
-
-def _check_volume(*, endpoint: Endpoint, instance: InstanceType, location: Location) -> Iterator[Problem]:
-    """A type with local NVMe gets no EBS volume, so that size and key of one have no effect.
-
-    Sources: SageMaker developer guide (no volume on "d" and g5 types; whether a size is rejected on g6 and p5 is
-    UNVERIFIED, so it is left out there too) and API reference, CreateEndpointConfig, KmsKeyId.
-    """
-    disk = f"{instance.name}, which has {instance.local_nvme_gb} GB of local NVMe"
-    if endpoint.volume_size_gb is not None:
-        yield Problem(
-            location=(*location, "volume_size_gb"),
-            found=f"{endpoint.volume_size_gb} on {disk}",
-            allowed="null: a type with local NVMe keeps its models there, not on an EBS volume",
-            advice="Remove the field; take a larger type where its disk is too small.",
-        )
-    if endpoint.volume_key_arn is not None:
-        yield Problem(
-            location=(*location, "volume_key_arn"),
-            found=f"a KMS key on {disk}",
-            allowed="null: a key does not encrypt local storage, which the instance's hardware encrypts by itself",
-            advice="Remove the field.",
-        )
-
-
-def _check_volume_key(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
-    key = endpoint.volume_key_arn
-    if key and site.region and key.split(":")[3] != site.region:
-        yield Problem(
-            location=(*location, "volume_key_arn"),
-            found=f"a key in {key.split(':')[3]}",
-            allowed=f"a key in the environment's region, {site.region}",
         )

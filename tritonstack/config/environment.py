@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, PrivateAttr, model_validator
 
-from tritonstack.catalogue import load_catalogue, partition
+from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.prices import HostingPrice, hosting_price
 from tritonstack.config.alarms import AlarmSettings
 from tritonstack.config.builds import BuildSettings, LogDays
@@ -21,6 +20,8 @@ from tritonstack.config.fields import (
     EnvironmentName,
     SettingsModel,
     Site,
+    TagKey,
+    TagValue,
     choices,
     nearest,
 )
@@ -48,18 +49,6 @@ ROLE_PATH_PATTERN = r"^/([A-Za-z0-9_.,+=@-]+/)+$"
 OWN_PRICE = "the environment's file"
 """Source of the prices in ``prices``."""
 KEY_PATTERN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
-
-
-def _price_in_range(price: float) -> float:
-    """Refuse what is beyond all figures here; a price of zero or less is left to the checks between fields.
-
-    It is checked by itself, and not with its mapping, so that the problem is of the instance type and its line.
-    """
-    if price != 0 and not LEAST_NUMBER <= abs(price) <= GREATEST_NUMBER:  # true of what is no number, too
-        raise PydanticCustomError(
-            "price_range", "more than 0 USD an hour ({range})", {"range": f"{LEAST_NUMBER:g} to {GREATEST_NUMBER}"}
-        )
-    return price
 
 
 class ArtifactSettings(SettingsModel):
@@ -105,7 +94,7 @@ class Environment(SettingsModel):
         pattern=ROLE_PATH_PATTERN,
         description="Path of every role made here (/team/), where the account demands one; null: /.",
     )
-    tags: dict[str, str] = Field(
+    tags: dict[TagKey, TagValue] = Field(
         default={}, max_length=40, description="Tags for every resource (AWS takes 50; some are ours)."
     )
     artifacts: ArtifactSettings = Field(default_factory=ArtifactSettings, description="The bucket that holds archives.")
@@ -124,7 +113,7 @@ class Environment(SettingsModel):
     load_test: LoadTestSettings | None = Field(
         default=None, description="Load tests in the cloud; {}: the defaults; null: nothing is made for them."
     )
-    prices: dict[str, Annotated[float, Field(allow_inf_nan=True), AfterValidator(_price_in_range)]] = Field(
+    prices: dict[str, Annotated[float, Field(ge=LEAST_NUMBER, le=GREATEST_NUMBER)]] = Field(
         default={},
         description="USD an hour of instance types (ml.g4dn.xlarge: 0.74), and USD of what stands beside them in the "
         "unit of its list price (nat-gateway: 0.045; docs/prices.md), above those of prices.json and of the catalogue: "
@@ -208,16 +197,13 @@ def engines_built_on_deploy(environment: Environment, needs_engine: bool) -> boo
     return needs_engine if environment.builds.on_deploy is None else environment.builds.on_deploy
 
 
-MOST_TAG_KEY, MOST_TAG_VALUE = 128, 256
 RESERVED_TAG_PREFIXES = ("aws:", "tritonstack:")
-_TAG_SIGNS = frozenset(" _.:/=+-@")
 
 
 def check_site(
     *,
     site: Site,
     stem: str,
-    permissions_boundary: str | None,
     tags: Mapping[str, str],
     artifact_key: str | None = None,
 ) -> Iterator[Problem]:
@@ -236,55 +222,18 @@ def check_site(
             allowed=f"a region where SageMaker hosts endpoints: {', '.join(site.catalogue.regions)}",
             advice=nearest(site.region, site.catalogue.regions),
         )
-    if permissions_boundary is not None:
-        yield from _check_boundary(site=site, boundary=permissions_boundary)
-    for key, value in tags.items():
-        yield from _check_tag(key=key, value=value)
+    for key in tags:
+        reserved = next((prefix for prefix in RESERVED_TAG_PREFIXES if key.lower().startswith(prefix)), None)
+        if reserved:
+            yield Problem(
+                location=("tags", key), found=f"the key {key}", allowed=f"a key that does not begin with {reserved}"
+            )
     if artifact_key is not None and site.region is not None and artifact_key.split(":")[3] != site.region:
         yield Problem(
             location=("artifacts", "key_arn"),
             found=f"a key in {artifact_key.split(':')[3]}",
             allowed=f"a key in the environment's region, {site.region}",
         )
-
-
-def _check_boundary(*, site: Site, boundary: str) -> Iterator[Problem]:
-    _, named_partition, _, _, account, _ = boundary.split(":", maxsplit=5)
-    if site.region is not None and named_partition != partition(site.region):
-        yield Problem(
-            location=("permissions_boundary",),
-            found=f"an ARN of partition {named_partition}",
-            allowed=f"one of {partition(site.region)}, where {site.region} is",
-        )
-    if site.account is not None and account not in ("aws", site.account):
-        yield Problem(
-            location=("permissions_boundary",),
-            found=f"a policy of account {account}",
-            allowed=f"a policy of account {site.account}, or one of AWS's own",
-        )
-
-
-def _check_tag(*, key: str, value: str) -> Iterator[Problem]:
-    place = ("tags", key)
-    reserved = next((prefix for prefix in RESERVED_TAG_PREFIXES if key.lower().startswith(prefix)), None)
-    if reserved:
-        yield Problem(location=place, found=f"the key {key}", allowed=f"a key that does not begin with {reserved}")
-    if not 1 <= len(key) <= MOST_TAG_KEY or not _tag_text(key):
-        yield Problem(
-            location=place,
-            found=f"the key {shown(key)}",
-            allowed=f"1 to {MOST_TAG_KEY} letters, digits, blanks and _ . : / = + - @",
-        )
-    if len(value) > MOST_TAG_VALUE or not _tag_text(value):
-        yield Problem(
-            location=place,
-            found=shown(value),
-            allowed=f"at most {MOST_TAG_VALUE} letters, digits, blanks and _ . : / = + - @",
-        )
-
-
-def _tag_text(text: str) -> bool:
-    return all(sign.isalnum() or sign in _TAG_SIGNS for sign in text)
 
 
 def check_repeated_names(names: Mapping[int, str]) -> Iterator[Problem]:

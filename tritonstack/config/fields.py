@@ -78,6 +78,7 @@ ECR_PATTERN = (
 BUILD_IMAGE_PATTERN = rf"^aws/codebuild/[a-z0-9_.-]+:[A-Za-z0-9_.-]+$|{ECR_PATTERN}"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 NOT_BLANK_PATTERN = r"\S"
+TAG_KEY_PATTERN = r"^[\w .:/=+@-]{1,128}$"
 TAG_VALUE_PATTERN = r"^[\w .:/=+@-]+$"
 """Signs that every service takes in the value of a tag (AWS tagging guide, "Tag naming limits and requirements")."""
 EMAIL_PATTERN = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
@@ -90,7 +91,9 @@ PATTERNS = {
     RELEASE_PATTERN: "a release YY.MM",
     EMAIL_PATTERN: "an email address",
     NOT_BLANK_PATTERN: "a text that is not blank",
+    TAG_KEY_PATTERN: "1 to 128 letters, digits, blanks and _ . : / = + - @",
     TAG_VALUE_PATTERN: "letters, digits, blanks and _ . : / = + - @",
+    rf"^$|{TAG_VALUE_PATTERN}": "letters, digits, blanks and _ . : / = + - @",
 }
 """What a text must match, in words."""
 
@@ -99,6 +102,9 @@ Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=MAXIMUM_NAME)]
 
 EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT_PATTERN, max_length=MAXIMUM_NAME)]
 """As ``Name``, with a letter first and two characters at least: so begin the names of CDK stages and stacks."""
+
+TagKey = Annotated[str, Field(pattern=TAG_KEY_PATTERN)]
+TagValue = Annotated[str, Field(pattern=rf"^$|{TAG_VALUE_PATTERN}", max_length=256)]
 
 VariableName = Annotated[str, Field(pattern=VARIABLE_PATTERN, max_length=1024)]
 VariableValue = Annotated[str, Field(max_length=1024)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -86,7 +85,7 @@ class RecommenderSettings(SettingsModel):
         default=120,
         ge=1,
         le=3600,
-        description="Seconds between two questions after a job; many long jobs need more (limits of load tests).",
+        description="Seconds between two polls of a job; many long jobs need more (limits of load tests).",
     )
     domain: Literal["COMPUTER_VISION", "NATURAL_LANGUAGE_PROCESSING", "MACHINE_LEARNING"] = Field(
         default="MACHINE_LEARNING", description="The domain that the model package names."
@@ -94,20 +93,8 @@ class RecommenderSettings(SettingsModel):
     task: str = Field(
         default="OTHER", min_length=1, max_length=64, description="The task that the package names: FILL_MASK, OTHER, …"
     )
-    framework: str = Field(
-        default="PYTORCH", min_length=1, max_length=64, description="The framework that the package names."
-    )
-    framework_version: str | None = Field(
-        default=None,
-        pattern=r"^[0-9]\.[A-Za-z0-9.-]+$",
-        max_length=10,
-        description="The framework's version that it names; null: none.",
-    )
     nearest_model: str | None = Field(
         default=None, min_length=1, max_length=128, description="A well-known model that is like it; null: none."
-    )
-    payload_format: Literal["json", "binary"] = Field(
-        default="json", description="Of the sample request; binary is not known to be taken by Inference Recommender."
     )
 
     @property
@@ -174,8 +161,8 @@ class LoadTestSettings(SettingsModel):
 
 
 MOST_EVENTS = 25_000
-SPARE = 0.1
-"""Of the events, for calls of the function that are repeated: three events a time."""
+ALLOWED_EVENTS = 22_500
+"""A tenth is spared for calls of the function that are repeated: three events a time."""
 OUTSIDE = 25
 """Events: ExecutionStarted; five each of Register, Gather and CleanUp; MapStateEntered, -Started, -Succeeded, -Exited;
 two of WasAllMeasured and two of Measured; ExecutionSucceeded."""
@@ -193,46 +180,9 @@ OTHER_SECONDS = 3600
 """Ours: room for what is done before and after the jobs, clean-up included."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Length:
-    """The most that a test comes to."""
-
-    jobs: int  # how many it has
-    job_seconds: int  # the longest that one takes, with its endpoints
-
-    def events(self, *, poll_seconds: int) -> int:
-        """Events of the execution's history, where each job is polled every ``poll_seconds``."""
-        polls = math.ceil(self.job_seconds / poll_seconds)
-        return OUTSIDE + self.jobs * (OF_A_JOB + OF_A_POLL * polls)
-
-    def seconds(self, *, poll_seconds: int, at_once: int) -> int:
-        """Of the execution. An end is seen up to one ``poll_seconds`` late; then the next job begins."""
-        return OTHER_SECONDS + math.ceil(self.jobs / at_once) * (self.job_seconds + poll_seconds)
-
-    def least_poll_seconds(self) -> int:
-        """Which ``poll_seconds`` keep the history within ``allowed_events``; of 99 jobs at most there are such."""
-        polls = (allowed_events() - OUTSIDE - self.jobs * OF_A_JOB) // (self.jobs * OF_A_POLL)
-        return math.ceil(self.job_seconds / polls)
-
-    def least_at_once(self, *, poll_seconds: int) -> int:
-        """How many jobs at once keep the test within ``LONGEST_TEST``; of 99 jobs at most 40 are enough."""
-        rounds = (LONGEST_TEST - OTHER_SECONDS) // (self.job_seconds + poll_seconds)
-        return math.ceil(self.jobs / rounds)
-
-
-def length_of(recommender: RecommenderSettings, *, jobs: int) -> Length:
-    """The length of a test of so many jobs, each taken as long as the longest."""
-    longest = {
-        "default": DEFAULT_JOB_SECONDS,
-        "advanced": recommender.duration_seconds,
-        "both": max(DEFAULT_JOB_SECONDS, recommender.duration_seconds),
-    }[recommender.job]
-    return Length(jobs=jobs, job_seconds=longest + ENDPOINT_SECONDS)
-
-
-def allowed_events() -> int:
-    """Of ``MOST_EVENTS``, less what is spared."""
-    return int(MOST_EVENTS * (1 - SPARE))
+def most_events(*, jobs: int, polls: int) -> int:
+    """Events of the execution's history, where each job is polled so often."""
+    return OUTSIDE + jobs * (OF_A_JOB + OF_A_POLL * polls)
 
 
 Endpoints = Mapping[str, Endpoint]
@@ -286,34 +236,35 @@ def _check_jobs(recommender: RecommenderSettings, *, configurations: int) -> Ite
             allowed=f"{MOST_JOBS} of one test",
             advice="Name fewer instance types, or the endpoints that are tested (load_test.endpoints).",
         )
-    elif jobs:
-        yield from _check_length(recommender, jobs=jobs)
+        return
+    yield from _check_length(recommender, jobs=jobs)
 
 
 def _check_length(recommender: RecommenderSettings, *, jobs: int) -> Iterator[Problem]:
     """What its state machine would end: of a test that is ended so, the jobs that ran are stopped."""
-    length, poll, at_once = length_of(recommender, jobs=jobs), recommender.poll_seconds, recommender.at_once
-    enough = max(poll, length.least_poll_seconds())
-    together = max(at_once, length.least_at_once(poll_seconds=enough))
-    advice = (
-        f"Take poll_seconds: {enough} and at_once: {together}; or a shorter duration_seconds, fewer instance "
-        "types, or fewer endpoints that are tested (load_test.endpoints)."
-    )
-    of = f"{jobs} {'job' if jobs == 1 else 'jobs'} of up to {length.job_seconds} s, with making and removing endpoints"
-    if (events := length.events(poll_seconds=poll)) > allowed_events():
+    longest = DEFAULT_JOB_SECONDS if recommender.job == "default" else recommender.duration_seconds
+    if recommender.job == "both":
+        longest = max(longest, DEFAULT_JOB_SECONDS)
+    longest += ENDPOINT_SECONDS
+    of = f"{jobs} {'job' if jobs == 1 else 'jobs'} of up to {longest} s, with making and removing endpoints"
+    events = most_events(jobs=jobs, polls=math.ceil(longest / recommender.poll_seconds))
+    if events > ALLOWED_EVENTS:
         yield Problem(
             location=("load_test", "recommender", "poll_seconds"),
-            found=f"{poll}, which makes up to {events:,} events of the state machine's history: {of}",
-            allowed=f"{allowed_events():,} events: Step Functions ends an execution at {MOST_EVENTS:,} (Step Functions "
+            found=f"{recommender.poll_seconds}, which makes up to {events:,} events in the state machine's history: "
+            f"{of}",
+            allowed=f"{ALLOWED_EVENTS:,} events: Step Functions ends an execution at {MOST_EVENTS:,} (Step Functions "
             "developer guide: service quotas), and the rest is for calls that are repeated",
-            advice=advice,
+            advice="Poll less often, or test fewer instance types or endpoints (load_test.endpoints).",
         )
-    if (seconds := length.seconds(poll_seconds=poll, at_once=at_once)) > LONGEST_TEST:
+    # An end is seen up to one ``poll_seconds`` late; then the next job begins.
+    seconds = OTHER_SECONDS + math.ceil(jobs / recommender.at_once) * (longest + recommender.poll_seconds)
+    if seconds > LONGEST_TEST:
         yield Problem(
             location=("load_test", "recommender", "at_once"),
-            found=f"{at_once}, which takes up to {seconds / 3600:.1f} hours: {of}",
+            found=f"{recommender.at_once}, which takes up to {seconds / 3600:.1f} hours: {of}",
             allowed=f"{LONGEST_TEST // 3600} hours, after which the state machine ends",
-            advice=advice,
+            advice="Run more jobs at once, or test fewer instance types or endpoints (load_test.endpoints).",
         )
 
 

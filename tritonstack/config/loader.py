@@ -185,7 +185,6 @@ def _cross_checks(*, document: YamlDocument, faulty: Set[Location], path: Path) 
     yield from check_site(
         site=site,
         stem=path.stem,
-        permissions_boundary=usable_field("permissions_boundary"),
         tags={key: text for key, text in (usable_field("tags") or {}).items() if ("tags", key) not in faulty},
         artifact_key=None if ("artifacts", "key_arn") in faulty else _mapping(usable_field("artifacts")).get("key_arn"),
     )

@@ -20,23 +20,7 @@ if TYPE_CHECKING:
 
 
 ZONE_PATTERN = r"^[a-z]{2}(-[a-z]+)+-[0-9][a-h]$"
-BUCKET_PATTERN = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
 CIDR_PATTERN = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$"
-EndpointService = Literal[
-    "application-autoscaling",
-    "codebuild",
-    "ecr.api",
-    "ecr.dkr",
-    "events",
-    "kms",
-    "logs",
-    "monitoring",
-    "sagemaker.api",
-    "sts",
-]
-"""Services with an interface endpoint ``com.amazonaws.<region>.<service>`` (VPC guide: "AWS services that integrate
-with AWS PrivateLink") that only a caller of one's own would need."""
-
 Zone = Annotated[str, Field(pattern=ZONE_PATTERN)]
 SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]
 
@@ -77,11 +61,6 @@ class CreatedNetwork(SettingsModel):
     zones: Annotated[tuple[Zone, ...], Field(strict=False, min_length=2, max_length=8)] = Field(
         description="Its availability zones by name (us-east-1a), two or more; a zone's addresses follow its letter."
     )
-    leave_zones: Annotated[tuple[Zone, ...], Field(strict=False, max_length=6)] = Field(
-        default=(),
-        description="Zones whose subnet stays and that nothing joins: the deployment before one is taken out of zones, "
-        "since what runs in a subnet must have left it first.",
-    )
     nat: Literal[False, "one", "each"] = Field(
         default=False,
         description="NAT gateways: false (no way to the internet), one for all zones, or each zone its own.",
@@ -106,12 +85,6 @@ class NetworkSettings(SettingsModel):
         description="The region's prefix list of S3, which security groups made here let out to "
         "(aws ec2 describe-managed-prefix-lists --filters Name=prefix-list-name,Values=com.amazonaws.<region>.s3).",
     )
-    additional_endpoints: Annotated[tuple[EndpointService, ...], Field(strict=False)] = Field(
-        default=(), description="Interface endpoints that only your own callers in the VPC need."
-    )
-    additional_buckets: Annotated[tuple[Annotated[str, Field(pattern=BUCKET_PATTERN)], ...], Field(strict=False)] = (
-        Field(default=(), description="Buckets that the S3 endpoint lets read besides those that are needed here.")
-    )
 
     @property
     def joined(self) -> Literal["created", "imported"] | None:
@@ -134,7 +107,7 @@ class NetworkSettings(SettingsModel):
     def zones(self) -> tuple[str, ...]:
         """The availability zones that are joined, sorted."""
         if self.joined == "created" and self.created is not None:
-            return tuple(sorted(set(self.created.zones) - set(self.created.leave_zones)))
+            return tuple(sorted(self.created.zones))
         if self.joined == "imported" and self.imported is not None:
             return tuple(sorted(self.imported.subnets))
         return ()
@@ -171,7 +144,6 @@ class NetworkSettings(SettingsModel):
 
 LARGEST, SMALLEST = 16, 24
 """A VPC has /16 at most (VPC guide: "VPC CIDR blocks"); it is split in sixteen, and a subnet has /28 at least."""
-FEWEST_ZONES = 2
 PRIVATE = tuple(ipaddress.IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 """RFC 1918; also 100.64.0.0/10 would do, which few want."""
 
@@ -238,20 +210,6 @@ def _check_joined(network: NetworkSettings) -> Iterator[Problem]:
             found="nothing, and both imported and created",
             allowed="created or imported: the one that containers and builds join; the other stays beside it",
             advice="Take the other away in a later deployment.",
-        )
-    left = () if network.created is None else network.created.leave_zones
-    unknown = sorted(set(left) - set(() if network.created is None else network.created.zones))
-    if unknown:
-        yield Problem(
-            location=("network", "created", "leave_zones"),
-            found=", ".join(unknown),
-            allowed="zones of network.created.zones, which stay there until nothing runs in them",
-        )
-    elif left and network.joined == "created" and len(network.zones) < FEWEST_ZONES:
-        yield Problem(
-            location=("network", "created", "leave_zones"),
-            found=f"{', '.join(left)}, which leaves {', '.join(network.zones) or 'none'}",
-            allowed="two zones or more to join, as SageMaker wants them",
         )
 
 

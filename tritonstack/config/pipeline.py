@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -19,7 +19,6 @@ from tritonstack.config.fields import (
     ENVIRONMENT_PATTERN,
     NOT_BLANK_PATTERN,
     EnvironmentName,
-    Name,
     SettingsModel,
     choices,
     nearest,
@@ -35,7 +34,6 @@ CONNECTION_PATTERN = (
 """A connection's ARN; those made before March 2024 have the service's old name (developer tools console user guide:
 "Connections rename")."""
 REPOSITORY_PATTERN = r"^[^/\s]+(/[^/\s]+)+$"
-FUNCTION_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
 LONGEST_PIPELINE_NAME = 32
 """Roles are called ``<pipeline>-<environment>-prepare-build``, and IAM takes 64 characters."""
 LONGEST_APPROVAL_TEXT = 1000
@@ -51,26 +49,14 @@ class PipelineSource(SettingsModel):
     connection: str = Field(pattern=CONNECTION_PATTERN, description="ARN of the connection, which is AVAILABLE.")
     repository: str = Field(pattern=REPOSITORY_PATTERN, description="owner/name, or group/subgroup/name.")
     branch: Branch = Field(default="main", description="The branch whose pushes start the pipeline.")
-    paths: (
-        Annotated[
-            tuple[Annotated[str, Field(pattern=NOT_BLANK_PATTERN, max_length=255)], ...],
-            Field(strict=False, min_length=1, max_length=8),
-        ]
-        | None
-    ) = Field(default=None, description="Only a push that changes a file of these patterns starts it (model_repos/**).")
-    """CodePipeline takes eight patterns (user guide: "Quotas", filters of triggers)."""
 
 
 class LoadTestGate(SettingsModel):
-    """The environment's own load test (load_test of its file), which fails where its gate does; {}: all of it."""
-
-    endpoints: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] | None = Field(
-        default=None, description="The endpoints that are tested; null: all that load_test of the environment names."
-    )
+    """The environment's own load test (load_test of its file), which fails where its gate does; it has no fields."""
 
 
 class PipelineGate(SettingsModel):
-    """A named check between two environments: commands in a build of their own, a function, or the load test."""
+    """A named check between two environments: commands in a build of their own, or the load test."""
 
     name: str = Field(
         pattern=NAME_PATTERN, max_length=40, description="What it checks (load-test): the action is called so."
@@ -86,14 +72,8 @@ class PipelineGate(SettingsModel):
         description="Shell commands in this repository, with .envs/main made and AWS_PROFILE of the environment, whose "
         "endpoints they may call and whose records they may read. One that fails closes the gate.",
     )
-    function: str | None = Field(
-        default=None,
-        pattern=FUNCTION_PATTERN,
-        description="Instead: a Lambda function of the pipeline's account and region, which answers with "
-        "PutJobSuccessResult or PutJobFailureResult.",
-    )
     load_test: LoadTestGate | None = Field(
-        default=None, description="Instead: the environment's load test, held against its gate; {}: of every endpoint."
+        default=None, description="Instead: the environment's load test, held against its gate; written as {}."
     )
     timeout_minutes: int | None = Field(
         default=None,
@@ -110,11 +90,9 @@ class PipelineGate(SettingsModel):
         return COMMAND_MINUTES if self.load_test is None else LOAD_TEST_MINUTES
 
     @model_validator(mode="after")
-    def _one_of_three(self) -> PipelineGate:
-        if [self.commands, self.function, self.load_test].count(None) != 2:
-            raise ValueError("either commands or function or load_test: a gate is one of the three")
-        if self.function is not None and "timeout_minutes" in self.model_fields_set:
-            raise ValueError("no timeout_minutes beside function: a function has its own")
+    def _one_of_two(self) -> PipelineGate:
+        if (self.commands is None) == (self.load_test is None):
+            raise ValueError("either commands or load_test: a gate is one of the two")
         return self
 
 
@@ -131,10 +109,6 @@ class PipelineStage(SettingsModel):
         pattern=NOT_BLANK_PATTERN,
         max_length=LONGEST_APPROVAL_TEXT,
         description="Text that the approver reads.",
-    )
-    rollback: bool = Field(
-        default=True,
-        description="Whether a failed deployment or verification brings the last successful execution back.",
     )
     gates: Annotated[tuple[PipelineGate, ...], Field(strict=False, max_length=20)] = Field(
         default=(), description="What must hold once it is deployed and verified, one after the other."
@@ -175,10 +149,6 @@ class Pipeline(SettingsModel):
     source: PipelineSource = Field(description="What it watches.")
     stages: Annotated[tuple[PipelineStage, ...], Field(strict=False, min_length=1, max_length=10)] = Field(
         description="The environments in the order of their deployment."
-    )
-    mode: Literal["QUEUED", "SUPERSEDED"] = Field(
-        default="QUEUED",
-        description="QUEUED: one execution after the other. SUPERSEDED: a newer one overtakes one that waits.",
     )
     machine: PipelineMachine = Field(default_factory=PipelineMachine, description="What its own builds run on.")
     email: Annotated[tuple[Annotated[str, Field(pattern=EMAIL_PATTERN)], ...], Field(strict=False, max_length=20)] = (
@@ -376,9 +346,7 @@ def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Probl
             )
         for number, gate in enumerate(stage.settings.gates):
             if gate.load_test is not None:
-                yield from _check_load_test(
-                    gate.load_test, stage.environment, ("stages", index, "gates", number, "load_test")
-                )
+                yield from _check_load_test(stage.environment, ("stages", index, "gates", number, "load_test"))
     connection = pipeline.source.connection.split(":")
     if connection[1] != own:
         yield Problem(
@@ -388,7 +356,7 @@ def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Probl
         )
 
 
-def _check_load_test(gate: LoadTestGate, environment: Environment, location: Location) -> Iterator[Problem]:
+def _check_load_test(environment: Environment, location: Location) -> Iterator[Problem]:
     """A gate that measures needs what runs its test, and limits to hold it against."""
     name = environment.environment
     if environment.load_test is None or environment.load_test.gate is None:
@@ -398,12 +366,3 @@ def _check_load_test(gate: LoadTestGate, environment: Environment, location: Loc
             allowed="an environment whose file says what is measured, and what the figures must not exceed",
             advice="There: load_test: {gate: {p95_ms: …, usd_per_million: …}} (docs/load-tests.md).",
         )
-        return
-    tested = {each.name for each in environment.tested_endpoints}
-    for number, endpoint in enumerate(gate.endpoints or ()):
-        if endpoint not in tested:
-            yield Problem(
-                location=(*location, "endpoints", number),
-                found=shown(endpoint),
-                allowed=f"endpoints that load_test of {name} names: {', '.join(sorted(tested))}",
-            )

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from tritonstack.config.fields import NOT_BLANK_PATTERN, SettingsModel
+from tritonstack.config.fields import SettingsModel
 from tritonstack.errors import Location, Problem
 
 if TYPE_CHECKING:
     from tritonstack.config.endpoint import Endpoint
 
 
-AlarmName = Annotated[str, Field(max_length=255, pattern=NOT_BLANK_PATTERN)]
-"""A CloudWatch alarm's name (API reference, Alarm of AutoRollbackConfiguration)."""
-
-MOST_ALARMS = 10
-"""Alarms that one deployment may have (API reference, AutoRollbackConfig)."""
 ALARM_MINUTES = 3
 """Evaluation periods of an alarm, of which one bad minute suffices: it stays in ALARM that long."""
 SEEN_SECONDS = 120
@@ -34,28 +28,23 @@ class RollbackAlarms(SettingsModel):
     ModelNotReadyException. The defaults are ours: set them from what the endpoint's errors are on a good day.
     """
 
-    server_error_percent: float | None = Field(
+    server_error_percent: float = Field(
         default=1.0,
         gt=0,
         le=100,
-        description="Share of a minute's calls to the new fleet that end with 5XX, percent; null: no such alarm.",
+        description="Share of a minute's calls to the new fleet that end with 5XX, percent.",
     )
     server_errors: int = Field(
         default=3, ge=1, description="And so many at least, so that one failed call of a small canary is no alarm."
     )
-    model_error_percent: float | None = Field(
+    model_error_percent: float = Field(
         default=5.0,
         gt=0,
         le=100,
         description="Share of a minute's calls that the new fleet's containers answer with an error, a caller's "
-        "mistakes included, percent; null: no such alarm.",
+        "mistakes included, percent.",
     )
     model_errors: int = Field(default=10, ge=1, description="And so many at least.")
-
-    @property
-    def count(self) -> int:
-        """How many alarms these are."""
-        return sum(percent is not None for percent in (self.server_error_percent, self.model_error_percent))
 
 
 class Rollout(SettingsModel):
@@ -96,30 +85,10 @@ class Rollout(SettingsModel):
         description="How long the alarms are watched after the last step, before the old fleet ends, seconds; rolling "
         "has no such wait.",
     )
-    rollback_size_percent: int | None = Field(
-        default=None,
-        ge=1,
-        le=100,
-        description="Rolling: how many instances move back at a time, percent; neither this nor "
-        "rollback_size_instances: all at once.",
-    )
-    rollback_size_instances: int | None = Field(
-        default=None, ge=1, description="Rolling: the same as a number of instances."
-    )
-    maximum_execution_minutes: int | None = Field(
-        default=None,
-        ge=10,
-        le=480,
-        description="After this time an unfinished update is rolled back, minutes; null: SageMaker's default.",
-    )
-    alarms: RollbackAlarms | None = Field(
+    alarms: RollbackAlarms = Field(
         default_factory=RollbackAlarms,
         description="The stack's own alarms on the errors of the new fleet: one in ALARM while they are watched moves "
-        "every call back. null: none.",
-    )
-    rollback_alarms: Annotated[tuple[AlarmName, ...], Field(strict=False, max_length=MOST_ALARMS)] = Field(
-        default=(),
-        description="Names of further CloudWatch alarms that do the same.",
+        "every call back.",
     )
     slowest_load_seconds: float | None = Field(
         default=None,
@@ -134,8 +103,8 @@ class Rollout(SettingsModel):
 
     @property
     def own_alarms(self) -> RollbackAlarms | None:
-        """The alarms of our own; None where there are none, or nothing is waited for and so nothing watched."""
-        return self.alarms if self.alarms is not None and self.alarms.count and any(self.waits.values()) else None
+        """The alarms; None where nothing is waited for, and so nothing watched."""
+        return self.alarms if any(self.waits.values()) else None
 
     @property
     def waits(self) -> dict[str, int]:
@@ -152,28 +121,11 @@ class Rollout(SettingsModel):
             return self.size_instances
         return count if self.size_percent is None else count * self.size_percent / 100
 
-    def rollback_instances(self, count: int) -> float:
-        """How many of ``count`` instances a rolling rollback moves back at a time, not rounded."""
-        if self.rollback_size_instances is not None:
-            return self.rollback_size_instances
-        return count if self.rollback_size_percent is None else count * self.rollback_size_percent / 100
-
-    def watched_seconds(self, count: int) -> int:
-        """How long the alarms are watched in an update of ``count`` instances, seconds."""
-        steps = self._steps(count)
-        times = {"all-at-once": 0, "canary": 1, "linear": steps - 1, "rolling": steps}[self.kind]
-        return times * (self.wait_seconds or 0) + self.termination_wait_seconds
-
-    def _steps(self, count: int) -> int:
-        """Equal steps until all instances are on. A share of an instance counts as none, which makes the most steps."""
-        return math.ceil(count / max(1, int(self.step_instances(count))))
-
 
 LEAST = {"canary": 0, "linear": 10, "rolling": 5}
 MOST = 50
 """Percent of the instances that one step may be (API reference, TrafficRoutingConfig and RollingUpdatePolicy)."""
 NAMES = {"canary": "canary", "linear": "step", "rolling": "batch"}
-ROLLBACK_SIZES = ("rollback_size_percent", "rollback_size_instances")
 
 
 def check_rollout(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
@@ -190,15 +142,12 @@ def check_rollout(*, endpoint: Endpoint, location: Location) -> Iterator[Problem
             " exclude them",
             advice="Try it on an endpoint that nobody depends on, then set it; or remove rollout.",
         )
-    yield from _check_alarm_names(rollout=rollout, location=place)
     if rollout.kind == "all-at-once":
         yield from _check_all_at_once(rollout=rollout, location=place)
     else:
         yield from _check_in_steps(rollout=rollout, counts=counts, location=place)
-    yield from _check_rolling(rollout=rollout, counts=counts, location=place)
     yield from _check_watched(rollout=rollout, location=place)
     yield from _check_slowest_load(endpoint=endpoint, rollout=rollout, location=place)
-    yield from _check_duration(rollout=rollout, counts=counts, location=place)
 
 
 def _counts(endpoint: Endpoint) -> range:
@@ -211,28 +160,6 @@ def _counts(endpoint: Endpoint) -> range:
     return range(min(limits), max(limits) + 1)
 
 
-def _check_alarm_names(*, rollout: Rollout, location: Location) -> Iterator[Problem]:
-    place = (*location, "rollback_alarms")
-    for name, number in Counter(rollout.rollback_alarms).items():
-        if number > 1:
-            yield Problem(location=place, found=f"{name} {number} times", allowed="each alarm once")
-        if name.startswith("arn:"):
-            yield Problem(
-                location=place,
-                found=name,
-                allowed="an alarm's name: SageMaker finds it in the endpoint's account and region",
-                advice="Take what follows :alarm: in the ARN.",
-            )
-    own, named = rollout.own_alarms.count if rollout.own_alarms else 0, len(rollout.rollback_alarms)
-    if own + named > MOST_ALARMS:
-        yield Problem(
-            location=place,
-            found=f"{named} names, and {own} alarms of the stack's own: {own + named}",
-            allowed=f"{MOST_ALARMS} alarms together, so {MOST_ALARMS - own} names",
-            advice="Join some in a composite alarm, or set alarms: null.",
-        )
-
-
 def _check_all_at_once(*, rollout: Rollout, location: Location) -> Iterator[Problem]:
     for field in ("size_percent", "size_instances", "wait_seconds"):
         value = getattr(rollout, field)
@@ -243,8 +170,6 @@ def _check_all_at_once(*, rollout: Rollout, location: Location) -> Iterator[Prob
                 allowed="null: there is one step, and what follows it is termination_wait_seconds",
                 advice="Remove the field, or set kind: canary.",
             )
-    if rollout.termination_wait_seconds:
-        yield from _check_alarms(rollout, location)
 
 
 def _check_in_steps(*, rollout: Rollout, counts: range, location: Location) -> Iterator[Problem]:
@@ -266,7 +191,13 @@ def _check_in_steps(*, rollout: Rollout, counts: range, location: Location) -> I
             allowed=f"0 to 3600 seconds with kind: {rollout.kind}",
             advice="Give the alarms longer than the slowest model takes to load: the new fleet begins with none.",
         )
-    yield from _check_alarms(rollout, location)
+    if rollout.kind == "rolling" and rollout.termination_wait_seconds:
+        yield Problem(
+            location=(*location, "termination_wait_seconds"),
+            found=f"{rollout.termination_wait_seconds} with kind: rolling",
+            allowed="0: old instances end after each batch, and wait_seconds follows the last one too",
+            advice="Remove the field.",
+        )
 
 
 def _check_size(*, rollout: Rollout, count: int, counts: range, location: Location) -> Iterator[Problem]:
@@ -319,50 +250,8 @@ def _sizes_of_all(counts: range, *, least: int) -> str:
     )
 
 
-def _check_rolling(*, rollout: Rollout, counts: range, location: Location) -> Iterator[Problem]:
-    """What rolling alone has, and what it has not (API reference, RollingUpdatePolicy)."""
-    sizes = [name for name in ROLLBACK_SIZES if getattr(rollout, name) is not None]
-    if rollout.kind != "rolling":
-        for name in sizes:
-            yield Problem(
-                location=(*location, name),
-                found=f"{getattr(rollout, name)} with kind: {rollout.kind}",
-                allowed="null: the old fleet is whole until the end, and takes every call back at once",
-                advice="Remove the field, or set kind: rolling.",
-            )
-        return
-    if rollout.termination_wait_seconds:
-        yield Problem(
-            location=(*location, "termination_wait_seconds"),
-            found=f"{rollout.termination_wait_seconds} with kind: rolling",
-            allowed="0: old instances end after each batch, and wait_seconds follows the last one too",
-            advice="Remove the field.",
-        )
-    if len(sizes) == 2:
-        yield Problem(
-            location=(*location, sizes[0]),
-            found=f"both {sizes[0]} and {sizes[1]}",
-            allowed="one of them, or none: all at once",
-        )
-        return
-    count = counts[0]
-    instances = rollout.rollback_instances(count)
-    if not 1 <= instances <= count:
-        part = rollout.rollback_size_percent
-        found = (
-            f"{instances:g} of {count} instances" if part is None else f"{part} % of {count}: {instances:g} instances"
-        )
-        yield Problem(
-            location=(*location, sizes[0]),
-            found=f"{found}{_fleet(counts)}",
-            allowed=f"1 to {count} instances, or {math.ceil(100 / count)} to 100 %",
-        )
-
-
 def _check_watched(*, rollout: Rollout, location: Location) -> Iterator[Problem]:
-    """An alarm of our own that cannot fire before the wait is over only looks as if it guarded something."""
-    if rollout.alarms is None or not rollout.alarms.count:
-        return
+    """An alarm that cannot fire before the wait is over only looks as if it guarded something."""
     for field, seconds in rollout.waits.items():
         given = field == "termination_wait_seconds" or rollout.wait_seconds is not None
         needed = field == "wait_seconds" or seconds > 0  # without a wait before the old fleet ends nothing is watched
@@ -370,9 +259,9 @@ def _check_watched(*, rollout: Rollout, location: Location) -> Iterator[Problem]
             yield Problem(
                 location=(*location, field),
                 found=f"{seconds} seconds",
-                allowed=f"{SEEN_SECONDS} seconds or more, as long as the stack has alarms of its own: up to 60 until a"
+                allowed=f"{SEEN_SECONDS} seconds or more: up to 60 until a"
                 " minute's figures are complete, and up to 60 until CloudWatch evaluates them",
-                advice="Wait longer, or set alarms: null.",
+                advice="Wait longer.",
             )
 
 
@@ -400,32 +289,3 @@ def _check_slowest_load(*, endpoint: Endpoint, rollout: Rollout, location: Locat
             allowed=f"{math.ceil(slowest)} seconds or more (slowest_load_seconds)",
             advice="Wait longer, or make the load faster and measure again: tritonstack verify.",
         )
-
-
-def _check_duration(*, rollout: Rollout, counts: range, location: Location) -> Iterator[Problem]:
-    """SageMaker rolls back what does not end in time, and waits alone may take longer than that."""
-    if rollout.maximum_execution_minutes is None:
-        return
-    count = max(counts, key=rollout.watched_seconds)
-    most, waits = rollout.maximum_execution_minutes * 60, rollout.watched_seconds(count)
-    if waits >= most:
-        yield Problem(
-            location=(*location, "maximum_execution_minutes"),
-            found=f"{rollout.maximum_execution_minutes} ({most} s), and the waits of the steps of {count} instances"
-            f" together take {waits} s{_fleet(counts)}",
-            allowed=f"more than {waits // 60} minutes: the waits, and the start of the new fleet before them",
-            advice="Raise it, or shorten wait_seconds or termination_wait_seconds.",
-        )
-
-
-def _check_alarms(rollout: Rollout, location: Location) -> Iterator[Problem]:
-    """A wait needs an alarm that can end it in a rollback."""
-    own = rollout.alarms is not None and rollout.alarms.count
-    if own or rollout.rollback_alarms:
-        return
-    yield Problem(
-        location=(*location, "rollback_alarms"),
-        found=f"no alarm with kind: {rollout.kind} and a wait, and none of the stack's own",
-        allowed="the names of 1 to 10 CloudWatch alarms, or alarms: {}",
-        advice="Without an alarm nothing can end the wait in a rollback, and the update only takes longer.",
-    )

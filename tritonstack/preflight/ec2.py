@@ -171,8 +171,7 @@ def _in_deleted(about: About, subject: Subject, goes: Mapping[str, str], stack: 
         return about.passes(f"in nothing that {stack} would delete ({len(goes)} parts)")
     return about.fails(
         f"its instances are in {', '.join(sorted(inside))}, which the deployment of {stack} would delete first",
-        advice="In two deployments: first leave it (`join`, or `leave_zones` for a zone) and keep `created` as it is, "
-        f"then take it out ({PAGE}).",
+        advice=f"In two deployments: first leave it (`join`) and keep `created` as it is, then take it out ({PAGE}).",
     )
 
 

@@ -22,7 +22,7 @@ USED = "kms:GenerateDataKey"
 class UsedKey:
     """A key that the settings name."""
 
-    arn: str  # of the key, or of an alias
+    arn: str
     field: str  # where it is named
     services: tuple[str, ...]  # services that use it by themselves, not with the permissions of a role
 
@@ -30,15 +30,10 @@ class UsedKey:
 def used_keys(subject: Subject) -> tuple[UsedKey, ...]:
     """The keys of the environment's file, each once."""
     environment = subject.environment
-    found: dict[str, UsedKey] = {}
-    if environment.artifacts.key_arn is not None:
-        arn = environment.artifacts.key_arn
-        found[arn] = UsedKey(arn=arn, field="artifacts.key_arn", services=tuple(_services(subject)))
-    for endpoint in environment.endpoints:
-        if endpoint.volume_key_arn is not None:
-            key = UsedKey(arn=endpoint.volume_key_arn, field=f"volume_key_arn of {endpoint.name}", services=())
-            found.setdefault(key.arn, key)
-    return tuple(found.values())
+    arn = environment.artifacts.key_arn
+    if arn is None:
+        return ()
+    return (UsedKey(arn=arn, field="artifacts.key_arn", services=tuple(_services(subject))),)
 
 
 def _services(subject: Subject) -> Iterator[str]:

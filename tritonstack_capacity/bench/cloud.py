@@ -213,7 +213,6 @@ class CloudTests:
                 session=self._session,
                 bucket=objects.bucket,
                 test=test,
-                payload_format=settings.payload_format,
             )
             for each in endpoints
         ]

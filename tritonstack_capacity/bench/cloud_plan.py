@@ -25,7 +25,7 @@ from tritonstack.paths import write_text
 from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, ResultPart, measurements_csv, result_part
 from tritonstack_capacity.bench.page import bench_page, is_recommended, recommended_page
 from tritonstack_capacity.bench.results_folder import CSV, JSON, PAGE, read_results
-from tritonstack_capacity.bench.subject import Format, Subject, describe_endpoint, find_target, payload_of
+from tritonstack_capacity.bench.subject import Subject, describe_endpoint, find_target, payload_of
 from tritonstack_capacity.measurement_columns import CONFIGURATION
 
 GENERATOR = "SageMaker Inference Recommender"
@@ -91,8 +91,7 @@ def package_request(one: Configuration, settings: RecommenderSettings) -> dict[s
         "Image": one.image,
         "ModelDataUrl": one.model_data_url,
         "Environment": one.environment,
-        "Framework": settings.framework,
-        "FrameworkVersion": settings.framework_version,
+        "Framework": "PYTORCH",
         "NearestModelName": settings.nearest_model,
     }
     return {
@@ -191,12 +190,12 @@ REQUEST = "request"
 
 
 def configuration_of(
-    endpoint: Endpoint, *, environment: Environment, session: Any, bucket: str, test: str, payload_format: Format
+    endpoint: Endpoint, *, environment: Environment, session: Any, bucket: str, test: str
 ) -> Configuration:
     """The endpoint's model as it is deployed; its sample request is put into the bucket.
 
-    Raises ReleaseLookupError: it is not deployed; InputError: its sample cannot be read, or cannot be written in this
-    format.
+    Raises ReleaseLookupError: it is not deployed; InputError: its sample cannot be read, or cannot be written in
+    JSON.
     """
     client = ModelClient(environment=environment.environment, session=session)
     name = f"{endpoint.name}/{endpoint.models[0]}"
@@ -204,14 +203,14 @@ def configuration_of(
     _, _, model = describe_endpoint(session.client("sagemaker"), target.call.endpoint_name)
     container = model["PrimaryContainer"]
     payload = payload_of(client, name, files=(), outputs=())
-    body = payload.body(payload_format)
+    body = payload.body("json")  # Inference Recommender is not known to take the binary form
     key = f"{load_test_prefix(test=test)}payloads/{endpoint.models[0]}.tar.gz"
     session.client("s3").put_object(Bucket=bucket, Key=key, Body=packed(body.content))
     subject = Subject(
         configuration=endpoint.models[0],
         target=target,
         payload=payload,
-        payload_format=payload_format,
+        payload_format="json",
         manifest=client.manifest(name),
     )
     tested = {

@@ -234,7 +234,6 @@ def _fill_instance(filled: Filled, environment: Environment, endpoint: Endpoint)
             "type": endpoint.instance_type,
             "region": environment.region,
             "count": endpoint.initial_instance_count,
-            "disk_mib": None if endpoint.volume_size_gb is None else endpoint.volume_size_gb * MIB_PER_GIB,
         },
     )
     filled.fill(("instance",), {"usd_per_hour": environment.prices.get(str(filled.get("instance", "type")))})

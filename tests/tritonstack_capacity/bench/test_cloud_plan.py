@@ -67,7 +67,7 @@ def check(operation: str, request: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kind", ["default", "advanced", "both"])
 @pytest.mark.parametrize("vpc", [None, VPC])
 def test_requests_hold_before_the_service_s_own_model(kind: str, vpc: dict[str, list[str]] | None) -> None:
-    made = plan(configuration("fast", vpc=vpc), job=kind, nearest_model="bert-base-uncased", framework_version="1.6.0")
+    made = plan(configuration("fast", vpc=vpc), job=kind, nearest_model="bert-base-uncased")
     for job in made["jobs"]:
         given = {**job["request"]["InputConfig"], "ModelPackageVersionArn": "arn:aws:sagemaker:r:1:model-package/a/1"}
         role = "arn:aws:iam::123456789012:role/jobs"

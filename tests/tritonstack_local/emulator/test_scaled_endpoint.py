@@ -117,20 +117,7 @@ def test_scaling_comes_and_goes_in_deployments_of_its_own(fleets: Emulator, name
 
 
 def test_a_change_of_type_goes_all_at_once_whatever_the_rollout(fleets: Emulator, name: str) -> None:
-    canary = Rollout.model_validate(
-        {"kind": "canary", "size_percent": 50, "wait_seconds": 3600, "rollback_alarms": (f"{name}-any",)}
-    )
-    fleets.client("cloudwatch").put_metric_alarm(
-        AlarmName=f"{name}-any",
-        Namespace="n",
-        MetricName="m",
-        Period=60,
-        EvaluationPeriods=1,
-        Statistic="Sum",
-        Threshold=1,
-        ComparisonOperator="GreaterThanThreshold",
-        TreatMissingData="notBreaching",
-    )
+    canary = Rollout.model_validate({"kind": "canary", "size_percent": 50, "wait_seconds": 3600})
     made = ScaledEndpoint(fleets, name)
     limits = {"minimum": 2}
     assert made.deploy("in_service", rollout=canary, scaling=limits) == "CREATE_COMPLETE", fleets.failures(name)

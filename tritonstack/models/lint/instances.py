@@ -98,13 +98,11 @@ def check_size(view: RepositoryView) -> Iterator[Finding]:
         found = f"{_shown(on_gpu)} of files for the instances on the GPU, and {instance.name} has {total} MiB there"
         allowed = "fewer instances, or an instance type with more GPU memory"
         yield Finding(file=view.root, rule="archive-gpu-memory", found=found, allowed=allowed)
-    disk = instance.local_nvme_gb or view.target.volume_gb
+    disk = instance.local_nvme_gb
     # While it is unpacked an archive is there twice; weights hardly shrink.
     if disk and 2 * size > disk * 10**9:
         found = f"{_shown(size)} of files, packed and unpacked, on a disk of {disk} GB"
-        yield Finding(
-            file=view.root, rule="archive-disk", found=found, allowed="a larger disk: volume_size_gb, or type"
-        )
+        yield Finding(file=view.root, rule="archive-disk", found=found, allowed="an instance type with a larger disk")
     shared = sum(_instances(model) for model in view.models.values() if model.backend == "python")
     shared *= view.target.shm_bytes or DEFAULT_SHM_BYTES
     if shared > instance.memory_gib * 2**30 / 2:
