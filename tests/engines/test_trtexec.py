@@ -41,8 +41,6 @@ FIELDS = st.fixed_dictionaries(
         "workspace_mib": st.integers(1, 80000),
         "optimisation_level": st.none() | st.integers(0, 5),
         "timing_cache": st.booleans(),
-        "tf32": st.booleans(),
-        "structured_sparsity": st.booleans(),
         "version_compatible": st.booleans(),
         "hardware_compatibility": st.sampled_from(["none", "ampere+", "same-compute-capability"]),
     }
@@ -115,8 +113,6 @@ def test_every_wish_becomes_an_option() -> None:
     wishes = engine(
         precision="graph",
         optimisation_level=5,
-        tf32=False,
-        structured_sparsity=True,
         version_compatible=True,
         hardware_compatibility="same-compute-capability",
     )
@@ -125,8 +121,6 @@ def test_every_wish_becomes_an_option() -> None:
         "--stronglyTyped",
         "--memPoolSize=workspace:14000",
         "--builderOptimizationLevel=5",
-        "--noTF32",
-        "--sparsity=enable",
         "--versionCompatible",
         "--hardwareCompatibilityLevel=sameComputeCapability",
         "--skipInference",

@@ -153,8 +153,6 @@ def _refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Prob
     wanted = [
         ("optimisation_level", engine.optimisation_level is not None, "--builderOptimizationLevel"),
         ("version_compatible", engine.version_compatible, "--versionCompatible"),
-        ("tf32", not engine.tf32, "--noTF32"),
-        ("structured_sparsity", engine.structured_sparsity, "--sparsity"),
     ]
     for field, is_wanted, option in wanted:
         if is_wanted and not target.takes(option):
@@ -237,10 +235,6 @@ def _options(engine: Engine, target: Target) -> Iterator[str]:
     yield f"--memPoolSize=workspace:{engine.workspace_mib}" if has_pools else f"--workspace={engine.workspace_mib}"
     if engine.optimisation_level is not None:
         yield f"--builderOptimizationLevel={engine.optimisation_level}"
-    if not engine.tf32:
-        yield "--noTF32"
-    if engine.structured_sparsity:
-        yield "--sparsity=enable"
     if engine.version_compatible:
         yield "--versionCompatible"
     if engine.hardware_compatibility != "none":

@@ -55,8 +55,6 @@ class Engine(RecipePart):
     timing_cache: bool = Field(
         True, description="Whether measured tactics are kept, per GPU and TensorRT version, for the next build."
     )
-    tf32: bool = Field(True, description="Whether FP32 may be computed in TF32, on GPUs that have it.")
-    structured_sparsity: bool = Field(False, description="Whether the builder may use weights' 2:4 sparsity.")
     version_compatible: bool = Field(
         False,
         description="Whether later versions of the same major version load the plan. Triton loads such a plan only "
@@ -100,7 +98,7 @@ class TensorRtAccelerator(RecipePart):
     """ONNX Runtime's TensorRT provider: engines built when the model is loaded or first asked, not when it is packed.
 
     Building takes minutes, SageMaker waits 60 s for an invocation and 360 s for a load. The serialization aliases are
-    Triton's keys; a key that it does not know fails the load.
+    Triton's keys. Its other keys can be written into config.pbtxt, where the recipe has no `onnxruntime`.
     """
 
     precision: Literal["fp32", "fp16", "bf16", "int8"] = Field(
@@ -121,41 +119,6 @@ class TensorRtAccelerator(RecipePart):
         serialization_alias="trt_engine_cache_path",
         description="That folder, in the container; it must be writable: /tmp, not the model's directory.",
     )
-    timing_cache: bool | None = Field(
-        None, serialization_alias="trt_timing_cache_enable", description="Whether kernel timings are kept as well."
-    )
-    timing_cache_path: str | None = Field(
-        None, min_length=1, serialization_alias="trt_timing_cache_path", description="The folder of kernel timings."
-    )
-    int8_calibration_table: str | None = Field(
-        None,
-        min_length=1,
-        serialization_alias="int8_calibration_table_name",
-        description="For precision int8 without Q/DQ nodes: the calibration table, a file in the engine cache.",
-    )
-    builder_optimization_level: int | None = Field(
-        None,
-        ge=0,
-        le=5,
-        serialization_alias="trt_builder_optimization_level",
-        description="How long the builder searches: 0 to 5, TensorRT's default is 3.",
-    )
-    min_subgraph_size: int | None = Field(
-        None,
-        ge=1,
-        serialization_alias="trt_min_subgraph_size",
-        description="The least number of nodes that are worth an engine; the others run on CUDA.",
-    )
-    layer_norm_fp32_fallback: bool | None = Field(
-        None,
-        serialization_alias="trt_layer_norm_fp32_fallback",
-        description="Whether layer norms are computed in FP32 where the precision is lower.",
-    )
-    context_memory_sharing: bool | None = Field(
-        None,
-        serialization_alias="trt_context_memory_sharing_enable",
-        description="Whether the engines of one model share their working memory.",
-    )
     profiles: dict[str, EngineShapes] = Field(
         default_factory=dict,
         exclude=True,
@@ -166,10 +129,6 @@ class TensorRtAccelerator(RecipePart):
     def _complete(self) -> TensorRtAccelerator:
         if self.engine_cache_path and not self.engine_cache:
             raise ValueError("engine_cache: true beside engine_cache_path, which has no effect without it")
-        if self.timing_cache_path and not self.timing_cache:
-            raise ValueError("timing_cache: true beside timing_cache_path, which has no effect without it")
-        if self.int8_calibration_table and self.precision != "int8":
-            raise ValueError("precision: int8 beside int8_calibration_table, which has no effect without it")
         return self
 
 

@@ -184,8 +184,6 @@ def test_tensorrt_has_the_keys_and_values_of_tritons_readme() -> None:
     ("options", "message"),
     [
         ({"tensorrt": {"engine_cache_path": "/tmp"}}, "engine_cache: true beside engine_cache_path"),
-        ({"tensorrt": {"timing_cache_path": "/tmp"}}, "timing_cache: true beside timing_cache_path"),
-        ({"tensorrt": {"int8_calibration_table": "t"}}, "precision: int8 beside int8_calibration_table"),
         ({"cuda": {"gpu_mem_limit": 1}}, "Extra inputs are not permitted"),
         ({"arena_shrinkage": "gpu"}, "should match pattern"),
         ({"graph_optimization": 2}, "all, extended, basic or disabled, as a word"),

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonstack.errors import InputError
-from tritonstack.models.inputs import lock_files
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView
 from tritonstack.models.model_config import Node
@@ -24,25 +23,14 @@ _KINDS = {
     "tensorflow": "tensorflow",
 }
 
-_ADAPTED = {
-    "png-bytes": ("BYTES", "UINT8"),
-    "file-bytes": ("BYTES", "UINT8"),
-    "utf8": ("BYTES",),
-    "pixels": ("FP32",),
-    "tokens": ("INT32", "INT64"),
-}
-"""Encoding → the types of input that an adapter of it can make."""
-
 
 def check_recipe(view: RepositoryView) -> Iterator[Finding]:
     """Every finding about a recipe; none for a repository without one."""
     if view.recipe is None:
         return
     yield from _files(view, view.recipe)
-    yield from _export_environment(view, view.recipe)
     yield from _sample(view, view.recipe)
     yield from _addressed(view, view.recipe)
-    yield from _adapters(view, view.recipe)
     for model in view.models.values():
         yield from _dependency(model, view.recipe.dependency)
 
@@ -71,14 +59,6 @@ def _files(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
                 yield _at(view, "used-model", f"uses: no model {model} in {used.folder}", "a model of that folder")
 
 
-def _export_environment(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
-    for lock in lock_files(view.root, recipe):
-        if not lock.is_file():
-            names = ", ".join(sorted(path.stem for path in lock.parent.glob("*.txt"))) or "none there"
-            found = f"exports: environment {lock.stem}, and there is no lock file {lock}"
-            yield _at(view, "export-environment", found, f"an environment with a lock file: {names}")
-
-
 def _sample(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
     """What is wrong inside the sample's files; that they are there is another rule's matter."""
     if not all((view.root / name).is_file() for name in (recipe.sample.request, recipe.sample.answer)):
@@ -99,20 +79,6 @@ def _addressed(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
     elif model.backend and model.backend != _KINDS[recipe.kind]:
         found = f"kind: {recipe.kind}, and {model.name}/{CONFIG} says {model.backend}"
         yield _at(view, "kind-differs", found, f"a configuration for {_KINDS[recipe.kind]}")
-
-
-def _adapters(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
-    model = view.models.get(view.addressed or "")
-    if model is None:
-        return
-    types = {tensor.name: tensor.data_type for tensor in model.config.inputs}
-    for kind, adapter in recipe.adapters.present.items():
-        taken = _ADAPTED[adapter.encoding]
-        fitting = [name for name, data_type in types.items() if data_type in taken]
-        for name in adapter.inputs:
-            if name not in fitting:
-                allowed = ", ".join(fitting) or f"none: the model has no input of type {' or '.join(taken)}"
-                yield _at(view, "adapter-input", f"adapters.{kind}: input {name}", allowed)
 
 
 def _dependency(model: ModelView, dependency: Dependency) -> Iterator[Finding]:
