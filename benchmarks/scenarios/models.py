@@ -14,11 +14,11 @@ import numpy as np
 
 from tritonstack.client.body import Body, PayloadFormat, encode
 from tritonstack.errors import WorkFailedError
-from tritonstack.models import BuildChoice
 from tritonstack.models.build import build_models
 from tritonstack.models.manifest import Places
 from tritonstack.models.packing import pack
 from tritonstack.models.recipe import Size
+from tritonstack.models.source import BuildChoice
 from tritonstack.paths import REPOSITORY, environment_python
 from tritonstack.unpacking import UnpackLimits, unpack
 

@@ -10,7 +10,7 @@ import pytest
 from tests.config.environment_file import write_environment
 from tritonstack.config import Environment, check_archives, load_environment, with_archives, with_default_models
 from tritonstack.errors import Problem
-from tritonstack.models import ArchiveContents
+from tritonstack.models.source import ArchiveContents
 
 DALI = "--backend-config=dali,release_after_unload=true"
 

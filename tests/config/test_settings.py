@@ -25,7 +25,7 @@ from tritonstack.config import (
 from tritonstack.config.release import release_warnings
 from tritonstack.config.yaml_loader import inner_model, parse_yaml
 from tritonstack.errors import InputError
-from tritonstack.models import choice_of
+from tritonstack.models.inputs import choice_of
 from tritonstack.models.lint import lint_folder
 from tritonstack.naming import Platform
 

@@ -11,7 +11,6 @@ from tritonstack.cli.progress import Step, Steps
 from tritonstack.cli.session import local_option, require_account, session_of
 from tritonstack.config import load_environment
 from tritonstack.local_aws import is_local
-from tritonstack.models import BuildChoice, check_model_folders
 from tritonstack.models.build import (
     BuildSummary,
     Built,
@@ -19,10 +18,12 @@ from tritonstack.models.build import (
     build_models,
     refuse_errors_of_environment,
 )
+from tritonstack.models.inputs import check_model_folders
 from tritonstack.models.packing import pack
 from tritonstack.models.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning
 from tritonstack.models.publish import publish_environment
 from tritonstack.models.recipe import Size, Weights
+from tritonstack.models.source import BuildChoice
 from tritonstack.paths import environment_file, project_folder
 
 LOCAL = "local"

@@ -248,8 +248,7 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint) -
     Raises InputError: a model's folder is not there, or wrong.
     """
     # Only here: who simulates what is in no environment needs no model folders.
-    from tritonstack.models import release_set  # noqa: PLC0415
-    from tritonstack.models.inputs import choice_of  # noqa: PLC0415
+    from tritonstack.models.inputs import choice_of, release_set  # noqa: PLC0415
     from tritonstack.models.manifest import BuiltHere  # noqa: PLC0415
 
     repositories = project_folder() / "model_repos"

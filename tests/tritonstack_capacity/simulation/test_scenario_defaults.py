@@ -12,7 +12,7 @@ import pytest
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, problems, read, written
 from tritonstack.config import load_environment
-from tritonstack.models import choice_of, release_set
+from tritonstack.models.inputs import choice_of, release_set
 from tritonstack.models.manifest import Manifest
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.bench.document import ResultPart
