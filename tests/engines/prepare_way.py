@@ -27,8 +27,8 @@ from tritonstack.engines.plan import Builder
 from tritonstack.engines.prepare import Preparation, RunnerFor
 from tritonstack.engines.prepare_plan import PrepareSummary
 from tritonstack.engines.remote_job import set_output
-from tritonstack.engines.stored_archives import Place, source_of_digest, stored_manifest
-from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.engines.stored_archives import source_of_digest, stored_manifest
+from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.inputs import model_digest
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report

@@ -16,7 +16,7 @@ from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.engines.gpu_step import EngineFailedError
 from tritonstack.engines.order import OrderedArchive
 from tritonstack.engines.prepare_plan import PrepareFailedError
-from tritonstack.engines.stored_archives import Place
+from tritonstack.models.bucket import Place
 from tritonstack.models.inputs import zip_inputs
 
 ONE = Place(endpoint="one", platform=A10G)

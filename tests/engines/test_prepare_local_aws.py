@@ -12,8 +12,8 @@ import pytest
 from tests.engines.prepare_way import A10G, T4, Way
 from tests.tritonstack_local.emulator.running import Emulator
 from tritonstack.engines.prepare_plan import PrepareFailedError
-from tritonstack.engines.stored_archives import Place
 from tritonstack.errors import WorkFailedError
+from tritonstack.models.bucket import Place
 from tritonstack.models.marked_plan import is_marked
 from tritonstack.naming import Platform
 from tritonstack.unpacking import unpack

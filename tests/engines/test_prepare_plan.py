@@ -28,9 +28,8 @@ from tritonstack.engines.prepare_plan import (
     plan_preparation,
     target_for,
 )
-from tritonstack.engines.stored_archives import Place
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
 from tritonstack.models.recipe import Dependency
 from tritonstack.models.source import ArchiveSource, BuildChoice

@@ -17,10 +17,10 @@ from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import places_in, source_of, write, write_double
 from tritonstack.engines import stored_archives
-from tritonstack.engines.stored_archives import Place, copy_archive, source_of_digest, stored_manifest
+from tritonstack.engines.stored_archives import copy_archive, source_of_digest, stored_manifest
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import inputs as digest_module
-from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.inputs import model_digest, zip_inputs
 from tritonstack.models.manifest import ClientFileEntry, Manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of

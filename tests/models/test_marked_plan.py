@@ -10,7 +10,7 @@ import pytest
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import T4, make_engine, make_manifest, places_in, source_of, write, write_double
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.inputs import model_digest
 from tritonstack.models.manifest import ArchiveEntry, EngineEntry, Manifest, Places
 from tritonstack.models.marked_plan import MARK, is_marked, read_graph, read_header, write_marked_plan
@@ -53,8 +53,7 @@ def _built(root: Path, plan: bytes, engine: EngineEntry = ENGINE) -> tuple[Built
     built = BuiltArchive(
         source=source,
         name=ArchiveName(model="double", digest=model_digest(source)),
-        endpoint="numbers",
-        platform=T4,
+        place=Place(endpoint="numbers", platform=T4),
         target="24.09-t4",
     )
     write(root / "repository", {"double/config.pbtxt": 'backend: "tensorrt"'})

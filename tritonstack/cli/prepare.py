@@ -35,9 +35,9 @@ from tritonstack.engines.prepare_plan import (
     PrepareSummary,
     one_line,
 )
-from tritonstack.engines.stored_archives import Place, orders_of, source_of_digest
+from tritonstack.engines.stored_archives import orders_of, source_of_digest
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.build import refuse_errors_of_environment
 from tritonstack.models.inputs import resolved_models
 from tritonstack.models.manifest import Places

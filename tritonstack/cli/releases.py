@@ -23,9 +23,9 @@ from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import RECORD_SECONDS, ModelReference, ReleaseRecords
 from tritonstack.config import Environment, load_environment
 from tritonstack.engines.order import Order, build_set, served_by
-from tritonstack.engines.stored_archives import Place, stored_archives
+from tritonstack.engines.stored_archives import stored_archives
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.naming import ArchiveName
 from tritonstack.paths import environment_file, project_folder
 from tritonstack.releases.records import DeployedSet, Record, deployed_set, read_record, read_records, write_record

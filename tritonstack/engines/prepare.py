@@ -331,8 +331,7 @@ class Preparation:
         archive = BuiltArchive(
             source=build.source,
             name=build.name,
-            endpoint=first.endpoint,
-            platform=first.platform,
+            place=first,
             target=build.target,
         )
         try:

@@ -10,9 +10,9 @@ from typing import Literal, get_args
 from tritonstack.engines.gpu_step import EngineFailedError
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.plan import Builder, NoBuilderError, builder_for
-from tritonstack.engines.stored_archives import Place, stored_archives, stored_manifest
+from tritonstack.engines.stored_archives import stored_archives, stored_manifest
 from tritonstack.errors import InputError, Problem, TritonstackError
-from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.recipe import Dependency
 from tritonstack.models.source import LOCAL, ArchiveSource, BuildChoice, lacks_plan, python_of, target_of

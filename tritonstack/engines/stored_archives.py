@@ -8,8 +8,6 @@ import math
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack.aws_session import Session
 from tritonstack.engines.order import DIGEST, Order, OrderedArchive, Served, build_set
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, StoredObject, written_once
+from tritonstack.models.bucket import MOST_PARTS, ArtifactBucket, Place, StoredObject, belongs, written_once
 from tritonstack.models.inputs import (
     EXPORTERS,
     INPUT_LIMITS,
@@ -37,10 +35,7 @@ from tritonstack.models.source import ArchiveSource, BuildChoice
 from tritonstack.naming import (
     NAME_PATTERN,
     ArchiveName,
-    Platform,
-    archive_key,
     inputs_key,
-    manifest_key,
     release_parameter,
 )
 from tritonstack.unpacking import UnsafeArchiveError
@@ -49,41 +44,11 @@ if TYPE_CHECKING:
     from tritonstack.config import Endpoint
 
 
-ARCHIVES = "endpoints/"
-
-
-@dataclass(frozen=True, kw_only=True, order=True)
-class Place:
-    """An endpoint's platform, below which its archives are stored."""
-
-    endpoint: str
-    platform: Platform
-
-    def archive(self, name: ArchiveName) -> str:
-        """The key of an archive."""
-        return archive_key(endpoint=self.endpoint, platform=self.platform, archive=name)
-
-    def manifest(self, name: ArchiveName) -> str:
-        """The key of its manifest."""
-        return manifest_key(endpoint=self.endpoint, platform=self.platform, archive=name)
-
-    def client_file(self, name: ArchiveName, file: str) -> str:
-        """The key of one of its client files: below the manifest's own key without its suffix."""
-        return f"{self.manifest(name).removesuffix('.json')}/{file}"
-
-
 def stored_archives(bucket: ArtifactBucket) -> Mapping[ArchiveName, tuple[Place, ...]]:
-    """Every archive in the bucket → its places, sorted: one listing.
-
-    A platform's GPU is in lower case, as in keys.
-    """
+    """Every archive in the bucket → its places, sorted: one listing."""
     found: dict[ArchiveName, set[Place]] = {}
-    for row in bucket.keys(ARCHIVES):
-        parts = str(row["Key"]).removeprefix(ARCHIVES).split("/")
-        name = ArchiveName.parse(parts[-1])
-        if name is not None and len(parts) == 3:
-            release, _, gpu = parts[1].partition("-")
-            found.setdefault(name, set()).add(Place(endpoint=parts[0], platform=Platform(release=release, gpu=gpu)))
+    for name, place, _ in bucket.archives():
+        found.setdefault(name, set()).add(place)
     return {name: tuple(sorted(places)) for name, places in found.items()}
 
 
@@ -99,12 +64,6 @@ def stored_manifest(bucket: ArtifactBucket, name: ArchiveName, place: Place) -> 
     except ValueError:
         return None
     return manifest if manifest is not None and stored is not None and belongs(manifest, stored) else None
-
-
-def belongs(manifest: Manifest, stored: StoredObject) -> bool:
-    """Whether a manifest belongs to a stored archive; by size alone where the object has no SHA-256."""
-    digest = stored.metadata.get("sha256")
-    return manifest.archive.bytes == stored.bytes and digest in (None, manifest.archive.sha256)
 
 
 # Sources of recorded digests.
@@ -211,8 +170,6 @@ ONE_COPY_BYTES = 1 << 30
 
 PART_BYTES = 256 << 20
 
-_MOST_PARTS = 10_000
-
 _COPIES = 8
 
 
@@ -258,28 +215,17 @@ def _whole(bucket: ArtifactBucket, source: str, target: str, _stored: StoredObje
 
 def _in_parts(bucket: ArtifactBucket, source: str, target: str, stored: StoredObject) -> None:
     """A multipart copy; a part is copied within S3."""
-    place = {"Bucket": bucket.name, "Key": target}
-    part_bytes = max(PART_BYTES, math.ceil(stored.bytes / _MOST_PARTS))
-    upload = bucket.s3.create_multipart_upload(**place, Metadata=dict(stored.metadata))["UploadId"]
+    part_bytes = max(PART_BYTES, math.ceil(stored.bytes / MOST_PARTS))
 
-    def copied(index: int) -> dict[str, Any]:
-        first, last = index * part_bytes, min((index + 1) * part_bytes, stored.bytes) - 1
-        copy = bucket.s3.upload_part_copy(
-            **place,
-            UploadId=upload,
-            PartNumber=index + 1,
-            CopySource={"Bucket": bucket.name, "Key": source},
-            CopySourceRange=f"bytes={first}-{last}",
-        )
-        return {"PartNumber": index + 1, "ETag": copy["CopyPartResult"]["ETag"]}
+    def copied(part: Mapping[str, Any]) -> dict[str, Any]:
+        first = (part["PartNumber"] - 1) * part_bytes
+        last = min(first + part_bytes, stored.bytes) - 1
+        place = {"Bucket": bucket.name, "Key": source}
+        copy = bucket.s3.upload_part_copy(**part, CopySource=place, CopySourceRange=f"bytes={first}-{last}")
+        return {"ETag": copy["CopyPartResult"]["ETag"]}
 
-    try:
-        with ThreadPoolExecutor(_COPIES) as pool:
-            parts = list(pool.map(copied, range(math.ceil(stored.bytes / part_bytes))))
-        bucket.s3.complete_multipart_upload(**place, UploadId=upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*")
-    except BaseException:
-        bucket.s3.abort_multipart_upload(**place, UploadId=upload)
-        raise
+    count = math.ceil(stored.bytes / part_bytes)
+    bucket.write_parts(target, stored.metadata, parts=count, at_once=_COPIES, write=copied)
 
 
 # Orders with recorded digests.

@@ -10,18 +10,21 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session, code_of
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.naming import artifact_parameter
+from tritonstack.naming import ArchiveName, Platform, archive_key, artifact_parameter, manifest_key
+
+if TYPE_CHECKING:
+    from tritonstack.models.manifest import Manifest
 
 PART_BYTES = 16 << 20
 """Objects above this size are sent in parts of at least it."""
 
-_MOST_PARTS = 10_000  # of one multipart upload: Amazon S3 quotas
+MOST_PARTS = 10_000  # of one multipart upload: Amazon S3 quotas
 _UPLOADS = 4
 _ABSENT = {"404", "NoSuchKey", "NotFound"}
 _REFUSED = {"403", "AccessDenied", "Forbidden"}
@@ -39,6 +42,32 @@ class StoredObject:
 
     bytes: int
     metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Place:
+    """An endpoint's platform, below which its archives are stored."""
+
+    endpoint: str
+    platform: Platform
+
+    def archive(self, name: ArchiveName) -> str:
+        """The key of an archive, which commits it."""
+        return archive_key(endpoint=self.endpoint, platform=self.platform, archive=name)
+
+    def manifest(self, name: ArchiveName) -> str:
+        """The key of its manifest."""
+        return manifest_key(endpoint=self.endpoint, platform=self.platform, archive=name)
+
+    def client_file(self, name: ArchiveName, file: str) -> str:
+        """The key of one of its client files: below the manifest's own key without its suffix."""
+        return f"{self.manifest(name).removesuffix('.json')}/{file}"
+
+
+def belongs(manifest: Manifest, stored: StoredObject) -> bool:
+    """Whether a manifest belongs to a stored archive; by size alone where the object has no SHA-256."""
+    digest = stored.metadata.get("sha256")
+    return manifest.archive.bytes == stored.bytes and digest in (None, manifest.archive.sha256)
 
 
 class ArtifactBucket:
@@ -106,16 +135,16 @@ class ArtifactBucket:
 
         A file is streamed, in parts if it is large; memory does not depend on its size. ``metadata`` goes with it.
         """
-        place = {"Bucket": self.name, "Key": key}
-        described = {**place, "Metadata": dict(metadata or {})}
+        metadata = dict(metadata or {})
         size = source.stat().st_size if isinstance(source, Path) else len(source)
 
         def write() -> None:
             if isinstance(source, Path) and size > PART_BYTES:
-                self._put_parts(place, described, source, size=size, sent=sent)
-            else:
-                self._put_whole(described, source)
-                sent(size)
+                self._put_parts(key, metadata, source, size=size, sent=sent)
+                return
+            with source.open("rb") if isinstance(source, Path) else contextlib.nullcontext(source) as body:
+                self.s3.put_object(Bucket=self.name, Key=key, Metadata=metadata, Body=body, IfNoneMatch="*")
+            sent(size)
 
         try:
             return written_once(write)
@@ -129,6 +158,15 @@ class ArtifactBucket:
                 yield from page.get("Contents", ())
         except (ClientError, BotoCoreError) as error:
             raise self._failed("list", prefix, error) from error
+
+    def archives(self) -> Iterator[tuple[ArchiveName, Place, dict[str, Any]]]:
+        """Every archive, its place (the GPU in lower case, as in keys), and its row of the listing."""
+        for row in self.keys("endpoints/"):
+            parts = str(row["Key"]).split("/")
+            name = ArchiveName.parse(parts[-1])
+            if name is not None and len(parts) == 4:
+                release, _, gpu = parts[2].partition("-")
+                yield name, Place(endpoint=parts[1], platform=Platform(release=release, gpu=gpu)), row
 
     def delete(self, keys: list[str]) -> None:
         """Delete objects, in the order given (older versions stay until they expire)."""
@@ -166,41 +204,51 @@ class ArtifactBucket:
             return listing_error
         return error
 
-    def _put_whole(self, described: Mapping[str, Any], source: Path | bytes) -> None:
-        if isinstance(source, bytes):
-            self.s3.put_object(**described, Body=source, IfNoneMatch="*")
-            return
-        with source.open("rb") as stream:
-            self.s3.put_object(**described, Body=stream, IfNoneMatch="*")
-
-    def _put_parts(
-        self, place: Mapping[str, str], described: Mapping[str, Any], source: Path, *, size: int, sent: Sent
+    def write_parts(
+        self,
+        key: str,
+        metadata: Mapping[str, str],
+        *,
+        parts: int,
+        at_once: int,
+        write: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+        **options: str,
     ) -> None:
-        part_bytes = max(PART_BYTES, math.ceil(size / _MOST_PARTS))
-        upload = self.s3.create_multipart_upload(**described, ChecksumAlgorithm="CRC32")["UploadId"]
+        """A multipart upload unless an object lies under ``key``.
 
-        def send(number: int) -> dict[str, Any]:
-            with source.open("rb") as stream:
-                stream.seek((number - 1) * part_bytes)
-                data = stream.read(part_bytes)
-            part = self.s3.upload_part(
-                **place, UploadId=upload, PartNumber=number, Body=data, ChecksumAlgorithm="CRC32"
-            )
-            sent(len(data))
-            kept = {name: part[name] for name in ("ETag", "ChecksumCRC32") if name in part}
-            return {"PartNumber": number, **kept}
+        ``write`` gets a part's Bucket, Key, UploadId and PartNumber, sends it, and returns its ETag and checksum.
+        ``options``: of the upload.
+        """
+        place = {"Bucket": self.name, "Key": key}
+        started = self.s3.create_multipart_upload(**place, Metadata=dict(metadata), **options)
+        upload = {**place, "UploadId": started["UploadId"]}
+
+        def part(number: int) -> dict[str, Any]:
+            return {"PartNumber": number, **write({**upload, "PartNumber": number})}
 
         try:
-            with ThreadPoolExecutor(_UPLOADS) as pool:
-                parts = list(pool.map(send, range(1, math.ceil(size / part_bytes) + 1)))
-            self.s3.complete_multipart_upload(
-                **place, UploadId=upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
-            )
+            with ThreadPoolExecutor(at_once) as pool:
+                written = list(pool.map(part, range(1, parts + 1)))
+            self.s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": written}, IfNoneMatch="*")
         except BaseException:
             # What cannot be removed, as with credentials that have ended, the bucket's lifecycle removes.
             with contextlib.suppress(ClientError, BotoCoreError):
-                self.s3.abort_multipart_upload(**place, UploadId=upload)
+                self.s3.abort_multipart_upload(**upload)
             raise
+
+    def _put_parts(self, key: str, metadata: Mapping[str, str], source: Path, *, size: int, sent: Sent) -> None:
+        part_bytes = max(PART_BYTES, math.ceil(size / MOST_PARTS))
+
+        def send(part: Mapping[str, Any]) -> dict[str, Any]:
+            with source.open("rb") as stream:
+                stream.seek((part["PartNumber"] - 1) * part_bytes)
+                data = stream.read(part_bytes)
+            answer = self.s3.upload_part(**part, Body=data, ChecksumAlgorithm="CRC32")
+            sent(len(data))
+            return {name: answer[name] for name in ("ETag", "ChecksumCRC32") if name in answer}
+
+        count = math.ceil(size / part_bytes)
+        self.write_parts(key, metadata, parts=count, at_once=_UPLOADS, write=send, ChecksumAlgorithm="CRC32")
 
     def _failed(self, verb: str, key: str, error: Exception) -> WorkFailedError:
         return WorkFailedError(f"could not {verb} s3://{self.name}/{key}: {error}")

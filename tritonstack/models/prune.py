@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session, code_of
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.naming import ArchiveName, inputs_key, release_parameter
 
 DEFAULT_HISTORY = 5
@@ -40,21 +40,10 @@ class PrunePlan:
 class _Stored:
     """An archive in the bucket."""
 
-    endpoint: str
-    platform: str
     name: ArchiveName
-    key: str
+    place: Place
     bytes: int
     modified: dt.datetime
-
-    @property
-    def manifest_key(self) -> str:
-        return f"{self.manifest_folder}.json"
-
-    @property
-    def manifest_folder(self) -> str:
-        """Below it lie the archive's client files."""
-        return f"manifests/{self.endpoint}/{self.platform}/{self.name.model}.{self.name.digest}"
 
 
 class Pruning:
@@ -75,14 +64,14 @@ class Pruning:
         stored = list(self._stored())
         named: dict[tuple[str, str], frozenset[str]] = {}
         for item in stored:
-            owner = (item.endpoint, item.name.model)
+            owner = (item.place.endpoint, item.name.model)
             if owner not in named:
                 named[owner] = self._named(*owner, history)
         oldest_kept = dt.datetime.now(dt.UTC) - dt.timedelta(hours=grace_hours)
         going = [
             item
             for item in stored
-            if item.name.digest not in named[item.endpoint, item.name.model] and item.modified < oldest_kept
+            if item.name.digest not in named[item.place.endpoint, item.name.model] and item.modified < oldest_kept
         ]
         staying = {item.name.digest for item in stored if item not in going}
         return PrunePlan(
@@ -97,18 +86,8 @@ class Pruning:
         self.bucket.delete([key for _, key in groups])
 
     def _stored(self) -> Iterator[_Stored]:
-        for entry in self.bucket.keys("endpoints/"):
-            parts = entry["Key"].split("/")
-            name = ArchiveName.parse(parts[-1])
-            if name is not None and len(parts) == 4:
-                yield _Stored(
-                    endpoint=parts[1],
-                    platform=parts[2],
-                    name=name,
-                    key=entry["Key"],
-                    bytes=entry["Size"],
-                    modified=entry["LastModified"],
-                )
+        for name, place, row in self.bucket.archives():
+            yield _Stored(name=name, place=place, bytes=row["Size"], modified=row["LastModified"])
 
     def _named(self, endpoint: str, model: str, history: int) -> frozenset[str]:
         """The digests of a model's record: its current value and the last ``history`` before it."""
@@ -127,8 +106,9 @@ class Pruning:
     def _unneeded(self, going: list[_Stored], staying: set[str]) -> Iterator[Unneeded]:
         last_of = {item.name.digest: item for item in going}
         for item in going:
-            client_files = [entry["Key"] for entry in self.bucket.keys(f"{item.manifest_folder}/")]
-            keys = [item.key, item.manifest_key, *client_files]
+            archive = item.place.archive(item.name)
+            client_files = [row["Key"] for row in self.bucket.keys(item.place.client_file(item.name, ""))]
+            keys = [archive, item.place.manifest(item.name), *client_files]
             if item.name.digest not in staying and last_of[item.name.digest] is item:
                 keys.append(inputs_key(digest=item.name.digest))
-            yield Unneeded(archive_key=item.key, bytes=item.bytes, keys=tuple(keys))
+            yield Unneeded(archive_key=archive, bytes=item.bytes, keys=tuple(keys))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from tritonstack.aws_session import Session
 from tritonstack.disk import naming
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, StoredObject
+from tritonstack.models.bucket import ArtifactBucket, Place, StoredObject, belongs
 from tritonstack.models.inputs import (
     choice_of,
     leaves_engines,
@@ -28,7 +28,7 @@ from tritonstack.models.manifest import ENGINE_FIGURE, ArchiveEntry, Manifest, P
 from tritonstack.models.marked_plan import MARK
 from tritonstack.models.programs import Report
 from tritonstack.models.source import TENSORRT, ArchiveSource, lacks_plan, refuse_unservable, target_of
-from tritonstack.naming import ArchiveName, Platform, archive_key, inputs_key, manifest_key
+from tritonstack.naming import ArchiveName, inputs_key
 from tritonstack.unpacking import IsalError, open_gzip
 
 if TYPE_CHECKING:
@@ -107,23 +107,18 @@ class BuiltArchive:
 
     source: ArchiveSource  # what it was built from
     name: ArchiveName  # its model and digest
-    endpoint: str  # the endpoint's name within the environment
-    platform: Platform  # under whose prefix it goes
+    place: Place  # under whose prefix it goes
     target: str | None  # what it was built for, where its bytes depend on it
 
     @property
     def key(self) -> str:
         """The key that commits it."""
-        return archive_key(endpoint=self.endpoint, platform=self.platform, archive=self.name)
+        return self.place.archive(self.name)
 
     @property
     def manifest_key(self) -> str:
         """The key of its manifest."""
-        return manifest_key(endpoint=self.endpoint, platform=self.platform, archive=self.name)
-
-    def client_file_key(self, name: str) -> str:
-        """The key of a client file: below the manifest's own key without its suffix."""
-        return f"{self.manifest_key.removesuffix('.json')}/{name}"
+        return self.place.manifest(self.name)
 
 
 def publish_environment(
@@ -211,8 +206,7 @@ def _archives(
             BuiltArchive(
                 source=source,
                 name=ArchiveName(model=source.name, digest=model_digest(source)),
-                endpoint=endpoint.name,
-                platform=endpoint.platform,
+                place=Place(endpoint=endpoint.name, platform=endpoint.platform),
                 target=target_of(source, platform),
             )
             for source in sorted(found, key=lambda source: source.name)
@@ -272,7 +266,7 @@ def _publish(
     outcome: Outcome
     stored = bucket.look(archive.key)
     if stored is not None:
-        ours = _belongs(manifest, stored)
+        ours = belongs(manifest, stored)
         outcome = "there already" if ours else "there already from another build"
     else:
         outcome = (
@@ -299,7 +293,9 @@ def _put(archive: BuiltArchive, manifest: Manifest, *, bucket: ArtifactBucket, p
     """Write inputs, client files, manifest and archive, each unless it lies there; False where another was first."""
     _publish_inputs(archive, bucket)
     for name in manifest.client_files:
-        bucket.put_once(archive.client_file_key(name), places.client_files(archive.name, archive.target) / name)
+        bucket.put_once(
+            archive.place.client_file(archive.name, name), places.client_files(archive.name, archive.target) / name
+        )
     bucket.put_once(archive.manifest_key, manifest.to_json().encode())
     total, done = manifest.archive.bytes, 0
 
@@ -329,12 +325,6 @@ def _entry(file: str, stored: StoredObject) -> ArchiveEntry | None:
         return None
 
 
-def _belongs(manifest: Manifest, stored: StoredObject) -> bool:
-    """Whether a manifest describes the stored archive; compares sizes alone where the object has no metadata."""
-    entry = _entry(manifest.archive.file, stored)
-    return manifest.archive == entry if entry else manifest.archive.bytes == stored.bytes
-
-
 def _mend(archive: BuiltArchive, ours: Manifest, *, stored: StoredObject, bucket: ArtifactBucket) -> bool:
     """Make the bucket's manifest describe the bucket's archive; True where it did not.
 
@@ -346,10 +336,10 @@ def _mend(archive: BuiltArchive, ours: Manifest, *, stored: StoredObject, bucket
         kept = Manifest.model_validate_json(content) if content is not None else None
     except ValueError:
         kept = None
-    if kept is not None and _belongs(kept, stored):
+    if kept is not None and belongs(kept, stored):
         return False
     entry = _entry(str(archive.name), stored)
-    if entry is None and not _belongs(ours, stored):
+    if entry is None and not belongs(ours, stored):
         raise WorkFailedError(
             f"s3://{bucket.name}/{archive.manifest_key} does not belong to the archive {archive.key},\n"
             "  and neither does the manifest that was built here\n"

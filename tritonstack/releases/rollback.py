@@ -18,10 +18,10 @@ from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.prepare import Preparation
 from tritonstack.engines.prepare_plan import target_for
 from tritonstack.engines.remote_job import JobState, await_job, log_tail
-from tritonstack.engines.stored_archives import Place, copy_archive, source_of_digest, stored_archives, stored_manifest
+from tritonstack.engines.stored_archives import copy_archive, source_of_digest, stored_archives, stored_manifest
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
-from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName, builds_parameter, order_key
