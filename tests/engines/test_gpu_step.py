@@ -26,7 +26,6 @@ from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report
 
-PLANNED = {"release": "24.09", "tensorrt": ["10.4"], "gpu": {"name": "A10G", "compute_capability": "8.6"}}
 RECORD = {"name": "model.plan", "bytes": 4, "sha256": "0" * 64}
 GOOD: dict[str, Any] = {
     "outcome": "built",
@@ -56,7 +55,7 @@ def test_any_bytes_are_refused_and_never_raise_otherwise(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
     with pytest.raises(WorkFailedError, match=r"^engine of m"):
-        read_result(_folder(tmp_path_factory, content), planned=PLANNED, what="engine of m")
+        read_result(_folder(tmp_path_factory, content), what="engine of m")
 
 
 @given(field=st.sampled_from(sorted(set(GOOD) - {"status"})), value=JSON, drop=st.booleans())
@@ -66,37 +65,19 @@ def test_a_result_with_another_field_is_read_or_refused(
     content = {key: value if key == field else kept for key, kept in GOOD.items() if not (drop and key == field)}
     folder = _folder(tmp_path_factory, json.dumps(content).encode())
     try:
-        result = read_result(folder, planned=PLANNED, what="engine of m")
+        result = read_result(folder, what="engine of m")
     except WorkFailedError:
         return
-    assert (result.outcome, result.release) == ("built", "24.09")
+    assert result.outcome == "built"
     assert {"plan", "outputs"} <= set(result.files)
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        {"gpu": {"name": "NVIDIA A10G (nvidia-smi-stand-in)", "compute_capability": None, "driver": "1"}},
-        {"trtexec": {"tensorrt": "10.4", "stand_in": False}},
-    ],
-)
-def test_a_machine_that_says_less_than_was_planned_counts(tmp_path: Path, found: dict[str, Any]) -> None:
-    (tmp_path / "result.json").write_text(json.dumps({**GOOD, **found}))
-    assert read_result(tmp_path, planned=PLANNED, what="engine of m").outcome == "built"
 
 
 def test_a_failed_step_is_told_with_phase_reason_and_last_lines(tmp_path: Path) -> None:
     failed = {"outcome": "failed", "phase": "build", "reason": "no kernel", "log_tail": ["[E] one", "[E] two"]}
     (tmp_path / "result.json").write_text(json.dumps(failed))
     with pytest.raises(WorkFailedError) as refused:
-        read_result(tmp_path, planned=PLANNED, what="engine of m")
+        read_result(tmp_path, what="engine of m")
     assert str(refused.value) == "engine of m failed in its phase build: no kernel\n  [E] one\n  [E] two"
-
-
-def test_a_huge_result_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "result.json").write_bytes(b" " * ((1 << 20) + 1))
-    with pytest.raises(WorkFailedError, match="more than 1,048,576 bytes"):
-        read_result(tmp_path, planned=PLANNED, what="engine of m")
 
 
 KEY = "timing-caches/a10g/10.4.0/timing.cache"

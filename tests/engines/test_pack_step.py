@@ -59,21 +59,20 @@ def test_a_value_is_refused_exactly_where_it_is_off_by_more_than_is_allowed(
     if off <= tolerance + PRINTED * abs(exact):
         assert _compare(folder, given_, wanted, tolerance) == off
     else:
-        with pytest.raises(WorkFailedError, match=rf"tensor y: differs by up to .* at \[{place}\], where the plan"):
+        with pytest.raises(WorkFailedError, match=r"tensor y: differs by up to .* 1 of "):
             _compare(folder, given_, wanted, tolerance)
 
 
-def test_the_worst_value_is_named_with_its_place_and_both_numbers(tmp_path: Path) -> None:
-    wanted = np.zeros((2, 3), np.float32)
+def test_the_largest_difference_and_the_number_of_wrong_values_are_named(tmp_path: Path) -> None:
     given_ = np.array([[0, 0.5, 0], [0, 0, -2.0]])
-    said = r"tensor y: differs by up to 2, 0\.1 allowed; at \[1, 2\], where the plan gives -2 and ONNX Runtime 0"
-    with pytest.raises(WorkFailedError, match=said + r" \(2 of 6 values\)"):
-        _compare(tmp_path, given_, wanted, 0.1)
+    said = r"tensor y: differs by up to 2 from ONNX Runtime, 0\.1 allowed; 2 of 6 values"
+    with pytest.raises(WorkFailedError, match=said):
+        _compare(tmp_path, given_, np.zeros((2, 3), np.float32), 0.1)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_refused_whatever_the_tolerance(tmp_path: Path, bad: float) -> None:
-    with pytest.raises(WorkFailedError, match=r"tensor y: .*at \[1\]"):
+    with pytest.raises(WorkFailedError, match=r"tensor y: .* 1 of 2 values"):
         _compare(tmp_path, np.array([0.0, bad]), np.zeros(2, np.float32), 1e30)
 
 
@@ -87,7 +86,7 @@ def test_equal_infinities_differ_by_nothing_and_others_are_refused(tmp_path: Pat
 @pytest.mark.parametrize("kind", [np.int32, np.int64, np.bool_, np.uint8])
 def test_whole_numbers_and_truth_values_must_be_equal(tmp_path: Path, kind: Any) -> None:
     assert _compare(tmp_path, np.array([1, 0, 1]), np.array([1, 0, 1], kind), 5) == 0
-    with pytest.raises(WorkFailedError, match=r"and must be equal; at \[2\]"):
+    with pytest.raises(WorkFailedError, match="and must be equal; 1 of 3 values"):
         _compare(tmp_path, np.array([1, 0, 0]), np.array([1, 0, 1], kind), 5)
 
 

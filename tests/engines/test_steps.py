@@ -118,7 +118,7 @@ def test_equal_work_and_plan_give_the_same_archive(project: TinyProject, tmp_pat
     assert packed[0] == packed[1]
 
 
-def test_a_plan_of_another_graph_is_refused_with_tensor_difference_and_place(
+def test_a_plan_of_another_graph_is_refused_with_tensor_and_difference(
     project: TinyProject, work: EngineWork, tmp_path: Path
 ) -> None:
     graph = bytearray((_job(work).folder / "model.onnx").read_bytes())
@@ -128,7 +128,7 @@ def test_a_plan_of_another_graph_is_refused_with_tensor_difference_and_place(
     (_job(work).folder / "model.onnx").unlink()
     (_job(work).folder / "model.onnx").write_bytes(bytes(graph))
     assert project.phase_two(_job(work))[0] == 0
-    said = r"engine of tiny-engine: tensor y: differs by up to 1\.\d+, 0\.01 allowed; at \[\d, \d\], where the plan"
+    said = r"engine of tiny-engine: tensor y: differs by up to 1\.\d+ from ONNX Runtime, 0\.01 allowed"
     with pytest.raises(WorkFailedError, match=said):
         project.pack_step(work, archives=tmp_path / "archives")
     assert not (tmp_path / "archives").exists()
@@ -193,12 +193,6 @@ def _name(name: str) -> Callable[[Path], None]:
 
 NO_FILES = ("../evil", "", ".", "..", "deep/plan", "/etc/passwd", "a\\b", "gone")
 CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "another GPU": (lambda o: _told(o, gpu={"name": "NVIDIA L4"}), "built on NVIDIA L4 .*planned for A10G"),
-    "a GPU of nearly that name": (lambda o: _told(o, gpu={"name": "NVIDIA A10"}), r"planned for A10G \(8\.6\)"),
-    "another capability": (lambda o: _told(o, gpu={"compute_capability": "8.9"}), "compute capability 8.9"),
-    "another TensorRT": (lambda o: _told(o, trtexec={"tensorrt": "10.5.0"}), r"TensorRT 10\.5\.0, planned for 10\.4"),
-    "a TensorRT that begins alike": (lambda o: _told(o, trtexec={"tensorrt": "10.40.0"}), r"planned for 10\.4"),
-    "another release": (lambda o: _told(o, release="24.08"), r"Triton 24\.08, planned for 24\.09"),
     "a truncated plan": (_truncate, r"model\.plan is not what the engine step wrote: 21 bytes"),
     "a plan of the same size": (_swap, r"model\.plan is not what the engine step wrote"),
     "another answer": (_change_answer, r"outputs\.json is not what the engine step wrote"),

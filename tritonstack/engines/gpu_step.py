@@ -27,8 +27,6 @@ from tritonstack.naming import timing_cache_key
 
 RESULT = "result.json"
 
-_LARGEST_RESULT = 1 << 20
-
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
@@ -69,14 +67,12 @@ class StepResult(_Part):
     files: dict[str, FileRecord]
 
 
-def read_result(output: Path, *, planned: Mapping[str, Any], what: str) -> StepResult:
-    """The result of a step that built what its job, ``planned``, was written for.
+def read_result(output: Path, *, what: str) -> StepResult:
+    """The result of a step that built; a reader of one of its files checks that file's digest.
 
-    Its files exist as it names them; a reader of one checks its digest.
+    The step itself refuses another machine or TensorRT than its job was planned for.
 
-    Raises:
-        WorkFailedError: there is no result, the step failed, another machine or TensorRT built than planned, or a file
-            is missing.
+    Raises :class:`WorkFailedError` where there is no result, the step failed, or a file is missing.
     """
     content = _content(output / RESULT, what)
     if content.get("outcome") != "built":
@@ -86,7 +82,6 @@ def read_result(output: Path, *, planned: Mapping[str, Any], what: str) -> StepR
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
         raise WorkFailedError(f"{what}: {output / RESULT} is not as the engine step writes it: {wrong}") from error
-    _refuse_other_machine(result, planned, what)
     for key in ("plan", "outputs"):
         if key not in result.files:
             raise WorkFailedError(f"{what}: {output / RESULT} names no {key}")
@@ -114,10 +109,8 @@ def refuse_changed(result: StepResult, key: str, path: Path) -> None:
 
 
 def _content(path: Path, what: str) -> Mapping[str, Any]:
-    if not path.is_file() or path.is_symlink():
+    if not path.is_file():
         raise WorkFailedError(f"{what}: no {RESULT} in {path.parent}: the engine step did not end")
-    if path.stat().st_size > _LARGEST_RESULT:
-        raise WorkFailedError(f"{what}: {path} has more than {_LARGEST_RESULT:,} bytes: no step writes such a one")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -132,24 +125,6 @@ def _failure(content: Mapping[str, Any], what: str) -> str:
     lines = content.get("log_tail")
     shown = "".join(f"\n  {line}" for line in lines[-20:]) if isinstance(lines, list) else ""
     return f"{what} failed in its phase {content.get('phase', 'unknown')}: {content.get('reason', 'no reason')}{shown}"
-
-
-def _refuse_other_machine(result: StepResult, planned: Mapping[str, Any], what: str) -> None:
-    if result.release != planned["release"]:
-        raise WorkFailedError(f"{what}: built with Triton {result.release}, planned for {planned['release']}")
-    version = result.trtexec.tensorrt
-    if not any(f"{version}.".startswith(f"{known}.") for known in planned["tensorrt"]):
-        raise WorkFailedError(f"{what}: built with TensorRT {version}, planned for {' or '.join(planned['tensorrt'])}")
-    gpu, wanted = result.gpu, planned["gpu"]
-    same_name = _words(wanted["name"]) <= _words(gpu.name)
-    if not same_name or gpu.compute_capability not in (None, wanted["compute_capability"]):
-        found = f"{gpu.name} (compute capability {gpu.compute_capability})"
-        planned_for = f"{wanted['name']} ({wanted['compute_capability']})"
-        raise WorkFailedError(f"{what}: built on {found}, planned for {planned_for}")
-
-
-def _words(name: str) -> set[str]:
-    return set(re.split(r"[^a-z0-9]+", name.lower()))
 
 
 _EXIT_MESSAGE = re.compile(r"FAILED in phase (?P<phase>\w+): (?P<reason>[^\n]+)")

@@ -6,7 +6,7 @@ import json
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -55,6 +55,14 @@ class _Job(RemoteJob, Protocol):
     def log_tail(self, logs: Any, state: JobState, /) -> Sequence[str]:
         """The last lines of its log, oldest first."""
         ...
+
+
+def _ask(operation: Callable[..., Any], refused: str, *, link: str = "", **parameters: Any) -> Any:
+    """A service's response. Raises :class:`EngineFailedError`, which begins with ``refused``, where it refuses."""
+    try:
+        return operation(**parameters)
+    except (BotoCoreError, ClientError) as error:
+        raise EngineFailedError(reason=f"{refused}: {error}", link=link) from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,17 +174,12 @@ class _CodeBuildJob:
 
     @classmethod
     def start(cls, client: Any, request: dict[str, Any]) -> _CodeBuildJob:
-        try:
-            return cls(client, client.start_build(**request)["build"])
-        except (BotoCoreError, ClientError) as error:
-            reason = f"CodeBuild starts no build of {request['projectName']}: {error}"
-            raise EngineFailedError(reason=reason) from error
+        refused = f"CodeBuild starts no build of {request['projectName']}"
+        return cls(client, _ask(client.start_build, refused, **request)["build"])
 
     def look(self) -> JobState:
-        try:
-            found = self._client.batch_get_builds(ids=[self.identity])["builds"]
-        except (BotoCoreError, ClientError) as error:
-            raise EngineFailedError(reason=f"CodeBuild does not describe {self.identity}: {error}") from error
+        refused = f"CodeBuild does not describe {self.identity}"
+        found = _ask(self._client.batch_get_builds, refused, ids=[self.identity])["builds"]
         if not found:
             raise EngineFailedError(reason=f"CodeBuild has no build {self.identity} any more")
         build = found[0]
@@ -187,10 +190,7 @@ class _CodeBuildJob:
         return JobState(ended=ended, succeeded=status == "SUCCEEDED", at=at, described=build)
 
     def stop(self) -> None:
-        try:
-            self._client.stop_build(id=self.identity)
-        except (BotoCoreError, ClientError) as error:
-            raise WorkFailedError(f"{self.identity}: {error}") from error
+        _ask(self._client.stop_build, self.identity, id=self.identity)
 
     def log_tail(self, logs: Any, state: JobState, /) -> Sequence[str]:
         where = state.described.get("logs", {})
@@ -308,29 +308,19 @@ class _ProcessingJob:
 
     @classmethod
     def start(cls, client: Any, request: dict[str, Any], *, region: str) -> _ProcessingJob:
-        try:
-            client.create_processing_job(**request)
-        except (BotoCoreError, ClientError) as error:
-            instance = request["ProcessingResources"]["ClusterConfig"]["InstanceType"]
-            raise EngineFailedError(reason=f"SageMaker starts no Processing job on {instance}: {error}") from error
+        instance = request["ProcessingResources"]["ClusterConfig"]["InstanceType"]
+        _ask(client.create_processing_job, f"SageMaker starts no Processing job on {instance}", **request)
         return cls(client, request["ProcessingJobName"], region=region)
 
     def look(self) -> JobState:
-        try:
-            job = self._client.describe_processing_job(ProcessingJobName=self.name)
-        except (BotoCoreError, ClientError) as error:
-            raise EngineFailedError(
-                reason=f"SageMaker does not describe {self.name}: {error}", link=self.link
-            ) from error
+        refused = f"SageMaker does not describe {self.name}"
+        job = _ask(self._client.describe_processing_job, refused, link=self.link, ProcessingJobName=self.name)
         status = str(job["ProcessingJobStatus"])
         ended = status in ("Completed", "Failed", "Stopped")
         return JobState(ended=ended, succeeded=status == "Completed", at=status, described=job)
 
     def stop(self) -> None:
-        try:
-            self._client.stop_processing_job(ProcessingJobName=self.name)
-        except (BotoCoreError, ClientError) as error:
-            raise WorkFailedError(f"{self.name}: {error}") from error
+        _ask(self._client.stop_processing_job, self.name, ProcessingJobName=self.name)
 
     def log_tail(self, logs: Any, _state: JobState, /) -> Sequence[str]:
         stream = stream_of(logs, group=LOG_GROUP, prefix=f"{self.name}/")
