@@ -47,14 +47,13 @@ def test_both_generations_of_images_are_found_with_the_partitions_suffix(release
     assert CATALOGUE.image_uri(release=release, region=region) == uri
 
 
-def test_a_missing_image_names_the_nearest_releases_of_that_region_and_the_cpu_image_has_a_tag_of_its_own() -> None:
+def test_a_missing_image_names_the_nearest_releases_of_that_region() -> None:
     with pytest.raises(ImageNotFoundError, match=r"nearest there: 25\.04, 24\.09, 24\.05") as caught:
         CATALOGUE.image_uri(release="26.05", region="cn-north-1")
     assert isinstance(caught.value, LookupError)
     assert caught.value.nearest == ("25.04", "24.09", "24.05")
     with pytest.raises(ImageNotFoundError, match="nearest there: none"):
         CATALOGUE.image_uri(release="24.09", region="us-gov-west-1")
-    assert CATALOGUE.image_uri(release="24.09", region="us-east-1", gpu=False).endswith(":24.09-py3-cpu")
 
 
 def test_a_documented_image_without_a_region_list_lies_where_the_releases_before_and_after_lie() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -82,16 +82,16 @@ class Catalogue:
         """The backend that a config.pbtxt's ``backend`` or ``platform`` means (``tensorrt_plan`` → ``tensorrt``)."""
         return self.release_table.platforms.get(backend_or_platform, backend_or_platform)
 
-    def image(self, *, release: str, region: str, gpu: bool = True) -> TritonImage:
+    def image(self, *, release: str, region: str) -> TritonImage:
         """AWS's image of a release in a region.
 
         Raises ImageNotFoundError (a LookupError) where there is none; it names the nearest releases that exist there.
         """
-        return self.image_table.find(release=release, region=region, gpu=gpu)
+        return self.image_table.find(release=release, region=region)
 
-    def image_uri(self, *, release: str, region: str, gpu: bool = True) -> str:
+    def image_uri(self, *, release: str, region: str) -> str:
         """The URI of that image; raises as ``image`` does."""
-        return self.image(release=release, region=region, gpu=gpu).uri
+        return self.image(release=release, region=region).uri
 
     def releases_in(self, region: str) -> tuple[str, ...]:
         """The releases whose image lies in ``region``, oldest first."""
@@ -106,10 +106,9 @@ class Catalogue:
         row = self.release(release)
         return propose_host_ami(release=row, amis=self.host_amis) if row else None
 
-    def types_in(self, region: str, *, candidates: Iterable[InstanceType] | None = None) -> tuple[str, ...]:
-        """The types (of ``candidates``, else of all) that SageMaker hosts in ``region``, in the catalogue's order."""
-        rows = self.instances.values() if candidates is None else candidates
-        return tuple(row.name for row in rows if region in row.regions)
+    def types_in(self, region: str) -> tuple[str, ...]:
+        """The types that SageMaker hosts in ``region``, in the catalogue's order."""
+        return tuple(row.name for row in self.instances.values() if region in row.regions)
 
 
 @lru_cache(maxsize=1)

@@ -187,11 +187,8 @@ class ImageTable:
     regions: Mapping[str, frozenset[str]]
     without_region_list: Mapping[str, str]
 
-    def find(self, *, release: str, region: str, gpu: bool) -> TritonImage:
-        """The image of a release in a region; ``gpu=False`` gives the CPU tag.
-
-        Raises ImageNotFoundError where there is none.
-        """
+    def find(self, *, release: str, region: str) -> TritonImage:
+        """The image of a release in a region. Raises ImageNotFoundError where there is none."""
         if region not in self.regions.get(release, ()):
             wanted, there = _months(release), self.releases_in(region)
             nearest = sorted(there, key=lambda candidate: (abs(_months(candidate) - wanted), candidate))
@@ -200,7 +197,7 @@ class ImageTable:
             account=self.accounts[self.generations[release]][region],
             region=region,
             repository=self.repository,
-            tag=self.tags["gpu" if gpu else "cpu"].format(version=release),
+            tag=self.tags["gpu"].format(version=release),
         )
 
     def releases_in(self, region: str) -> tuple[str, ...]:
