@@ -34,6 +34,7 @@ class FakeAws:
     deletes: list[str] = field(default_factory=list)
     before_put: Callable[[str], None] = lambda _key: None
     conflicts: int = 0
+    refused: str = ""  # the key that S3 answers 403 for, there or not
     account: str = "123456789012"  # whose credentials callers have
     regions: set[str] = field(default_factory=set)  # of the requests' signatures
     answers_left: int | None = None  # before the caller's credentials end; None: they do not
@@ -137,8 +138,8 @@ class _Handler(BaseHTTPRequestHandler):
     @_signed
     def do_HEAD(self) -> None:
         found = self.aws.objects.get(self.key)
-        if found is None:
-            self.answer(404)
+        if found is None or self.key == self.aws.refused:
+            self.answer(403 if self.key == self.aws.refused else 404)
         else:
             self.answer(200, Content_Length=str(len(found)), metadata=self.aws.metadata.get(self.key))
 
@@ -146,6 +147,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if not self.key:
             self.list_objects()
+        elif self.key == self.aws.refused:
+            self.refuse(403, "AccessDenied")
         elif self.key in self.aws.objects:
             self.answer(200, self.aws.objects[self.key])
         else:

@@ -169,9 +169,7 @@ def test_a_failed_export_or_figure_stops_the_build_and_leaves_nothing(
     [
         ("2 * item", "3 * item", "tensor y: differs by 2.5"),
         ("2 * item", "item * float('nan')", "tensor y: .*not numbers"),
-        ("2 * item", "(2 * item).astype('float64')", "output y: float64"),
         ("2 * item", "(2 * item)[0]", r"output y: float32 \[1\]"),
-        ('Tensor("y"', 'Tensor("z"', "output y is missing"),
         ("x]", "x][1:]", "0 responses to one request"),
         ("import triton", "import gone_module, triton", "No module named 'gone_module'"),
     ],
@@ -214,7 +212,6 @@ def test_a_folder_that_the_linter_refuses_is_not_built(places: Places) -> None:
     [
         ("{", "Expecting"),
         ("[]", "no list of tensors"),
-        (json.dumps({"inputs": [{"name": "x"}]}), "without name, datatype, shape or data"),
         (json.dumps({"inputs": [tensor("x", 1) | {"shape": [2, 2]}]}), "1 values for shape"),
     ],
 )

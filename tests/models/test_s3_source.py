@@ -129,22 +129,6 @@ def test_without_credentials_nothing_is_downloaded(
         fetch_source(source(places), places.sources, report=print)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "choice"),
-    [
-        ("description", "description", BuildChoice(weights="random")),
-        (f"{{s3: '{URL}', sha256: '{DIGEST}'}}", f"{{hub: a/b, revision: '{'a' * 40}'}}", BuildChoice()),
-        (f"source: {{s3: '{URL}', sha256: '{DIGEST}'}}", "", BuildChoice()),
-    ],
-)
-def test_nothing_is_downloaded_where_the_exports_take_no_object(
-    places: Places, old: str, new: str, choice: BuildChoice
-) -> None:
-    other = other_source(places, old, new)
-    told = ArchiveSource(name=other.name, folder=other.folder, choice=choice)
-    assert fetch_source(told, places.sources, session=_Breaking(), report=print) is None
-
-
 def test_a_build_gives_its_export_the_weights_and_records_where_they_are_from(shell: FakeAws, places: Places) -> None:
     digest = export_digest(source(places), count=1)
     (built,) = build_models(["double"], places=places).built

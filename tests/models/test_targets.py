@@ -19,6 +19,7 @@ from tritonstack.errors import InputError
 from tritonstack.models import staging
 from tritonstack.models.build import build_environment, build_models
 from tritonstack.models.execution_environment import PackedEnvironment
+from tritonstack.models.lint import lint_folder
 from tritonstack.models.programs import Spent
 from tritonstack.models.sample import Proven
 from tritonstack.models.source import (
@@ -98,6 +99,21 @@ def test_each_tensorrt_model_of_an_archive_needs_its_own_plan(tmp_path: Path, pl
     (made.folder.parent / plan_of / plan_of / "1/model.plan").write_bytes(b"plan")
     assert models_without_plan(source_of(user)) == ({"double": "user", "user": "double"}[plan_of],)
     assert lacks_plan(source_of(user))
+
+
+@pytest.mark.parametrize(
+    ("engine", "rules"),
+    [("engine: {shapes: {x: {min: [1, 1], opt: [4, 1], max: [8, 1]}}}\n", []), ("", ["backend-file"])],
+)
+def test_lint_wants_the_plan_of_a_used_model_unless_its_own_recipe_has_an_engine(
+    tmp_path: Path, engine: str, rules: list[str]
+) -> None:
+    made = source(tmp_path, backend="tensorrt", recipe=f"dependency: engine\n{engine}")
+    (made.folder / "double/1/model.onnx").write_bytes(b"")
+    user = write_double(tmp_path, "user")
+    with (user / "recipe.yaml").open("a") as recipe:
+        recipe.write("dependency: engine\nuses: [{folder: double, models: [double]}]\n")
+    assert [each.rule for each in lint_folder(user) if each.rule == "backend-file"] == rules
 
 
 def test_a_plan_that_an_export_makes_counts(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.models.folders import make_engine, write
-from tritonstack.models.lint import lint_folder, lint_repository
+from tritonstack.models.lint import lint_repository
 from tritonstack.models.manifest import EngineEntry, EngineTensor
 
 CONFIG = """name: "net"
@@ -93,47 +93,3 @@ def test_a_plan_of_another_size_and_a_file_that_is_no_manifest_are_found(tmp_pat
     assert _found(tmp_path, entry=_entry(bytes=7)) == ["6 bytes"]
     write(tmp_path, {"net/1/model.plan.json": "{}"})
     assert [each.found for each in lint_repository(tmp_path, addressed="net")] == ["no manifest of an engine"]
-
-
-USER = """description: An ensemble around an engine.
-kind: ensemble
-dependency: engine
-uses: [{folder: net, models: [net]}]
-sample: {request: sample/request.json, answer: sample/answer.json}
-"""
-NET = """description: An engine.
-kind: tensorrt
-dependency: engine
-engine: {shapes: {x: {min: [1, 4], opt: [4, 4], max: [8, 4]}}}
-sample: {request: sample/request.json, answer: sample/answer.json}
-"""
-ENSEMBLE = """name: "user"
-platform: "ensemble"
-max_batch_size: 8
-input [ { name: "X" data_type: TYPE_FP32 dims: [ 4 ] } ]
-output [ { name: "Y" data_type: TYPE_FP32 dims: [ 2 ] } ]
-ensemble_scheduling { step [ { model_name: "net" model_version: -1
-  input_map { key: "x" value: "X" } output_map { key: "y" value: "Y" } } ] }
-"""
-NET_CONFIG = """name: "net"
-backend: "tensorrt"
-max_batch_size: 8
-input [ { name: "x" data_type: TYPE_FP32 dims: [ 4 ] } ]
-output [ { name: "y" data_type: TYPE_FP32 dims: [ 2 ] } ]
-"""
-BODY = '{"%s": [{"name": "%s", "datatype": "FP32", "shape": [1, 1], "data": [1]}]}'
-
-
-@pytest.mark.parametrize("has_engine", [True, False])
-def test_a_used_folder_s_model_needs_a_plan_unless_its_own_recipe_has_an_engine(
-    tmp_path: Path, has_engine: bool
-) -> None:
-    engine = NET if has_engine else "".join(line for line in NET.splitlines(True) if not line.startswith("engine:"))
-    sample = {"sample/request.json": BODY % ("inputs", "X"), "sample/answer.json": BODY % ("outputs", "Y")}
-    write(tmp_path / "model_repos/user", {"recipe.yaml": USER, "user/config.pbtxt": ENSEMBLE, **sample})
-    write(tmp_path / "model_repos/net", {"recipe.yaml": engine, "net/config.pbtxt": NET_CONFIG, **sample})
-    (tmp_path / "model_repos/net/net/1").mkdir()
-    (tmp_path / "model_repos/net/net/1/model.onnx").write_bytes(b"")
-    findings = lint_folder(tmp_path / "model_repos/user")
-    wanted = set() if has_engine else {"backend-file"}
-    assert {finding.rule for finding in findings} & {"backend-file"} == wanted
