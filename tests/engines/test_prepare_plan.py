@@ -14,8 +14,7 @@ from tests.engines.prepare_way import IMAGE
 from tests.engines.tiny_engine import write_tiny
 from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
-from tests.models.folders import source_of, write_double
-from tritonstack.adapters import Adapters
+from tests.models.folders import make_manifest, source_of, write_double
 from tritonstack.engines.gpu_step import EngineFailedError
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.prepare_plan import (
@@ -30,7 +29,7 @@ from tritonstack.engines.prepare_plan import (
 )
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place
-from tritonstack.models.manifest import ArchiveEntry, Manifest, ModelEntry, SampleEntry
+from tritonstack.models.manifest import ArchiveEntry, Manifest
 from tritonstack.models.recipe import Dependency
 from tritonstack.models.source import ArchiveSource, BuildChoice
 from tritonstack.naming import ArchiveName, Platform
@@ -50,21 +49,8 @@ def aws() -> Iterator[FakeAws]:
 
 def manifest_for(content: bytes, *, dependency: Dependency = "none", **fields: Any) -> Manifest:
     sha256 = hashlib.sha256(content).hexdigest()
-    return Manifest(
-        name=NAME.model,
-        digest=NAME.digest,
-        description="A model.",
-        dependency=dependency,
-        archive=ArchiveEntry(file=str(NAME), bytes=len(content), sha256=sha256, tar_bytes=1, tar_sha256=sha256),
-        model=ModelEntry(name="bert", max_batch_size=8, inputs=(), outputs=()),
-        backends=("python",),
-        configs={},
-        adapters=Adapters(),
-        sample=SampleEntry(file="s.json", answer={}, tolerance=0),
-        figures={},
-        tools={},
-        **fields,
-    )
+    archive = ArchiveEntry(file=str(NAME), bytes=len(content), sha256=sha256, tar_bytes=1, tar_sha256=sha256)
+    return make_manifest(name=NAME.model, digest=NAME.digest, dependency=dependency, archive=archive, **fields)
 
 
 def put(

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.models.folders import places_in, tensor, write, write_double
+from tests.models.folders import EXPORT_HEAD, places_in, tensor, write, write_double
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models import programs
@@ -21,32 +21,21 @@ from tritonstack.models.build import build_models
 from tritonstack.models.manifest import Places, read_manifest
 from tritonstack.models.source import BuildChoice
 
-SCRIPT = """\
-import argparse, json, pathlib, sys
+SCRIPT = f"""\
+{EXPORT_HEAD}
+import sys
 import tritonstack.errors  # of the repository, as the library of the exporters needs it
-parser = argparse.ArgumentParser()
-for name in ("--target", "--options", "--report", "--sample"):
-    parser.add_argument(name)
-given = parser.parse_args()
-told = json.loads(given.options)
-options, target = told["options"], pathlib.Path(given.target)
-print("running", options["name"])
+name = options["name"]
+print("running", name)
 told["sample"] = given.sample is not None
 told["found"] = sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file())
 if options.get("needs") and not (target / options["needs"]).is_file():
     sys.exit("the export before this one left nothing")
-for key in ("told", "sample"):
-    (target / options.get(key, "x")).parent.mkdir(parents=True, exist_ok=True)
-for name, content in options["files"].items():
-    (target / name).parent.mkdir(parents=True, exist_ok=True)
-    (target / name).write_text(content if isinstance(content, str) else json.dumps(content))
+for file, content in options["files"].items():
+    write(file, content if isinstance(content, str) else json.dumps(content))
 if "told" in options:
-    (target / options["told"]).write_text(json.dumps(told))
-if given.sample and "sample" in options:
-    (target / options["sample"]).write_bytes(pathlib.Path(given.sample).read_bytes())
-name = options["name"]
-report = {"figures": {name: 1.0}, "tools": {name: "2"}, "inputs": {"weights of " + name: "0" * 64}}
-pathlib.Path(given.report).write_text(json.dumps(report))
+    write(options["told"], json.dumps(told))
+report({{name: 1.0}}, {{name: "2"}}, {{"weights of " + name: "0" * 64}})
 if options.get("fail"):
     sys.exit("tensor y: differs by 1, allowed 0.1")
 """
@@ -61,7 +50,7 @@ def places(tmp_path: Path) -> Places:
 
 def step(name: str, files: dict[str, Any], **options: Any) -> dict[str, Any]:
     """An export of the recipe; options that name files produce them too."""
-    made = [*files, *(options[key] for key in ("told", "sample") if key in options)]
+    made = [*files, *([options["told"]] if "told" in options else [])]
     return {"script": "export.py", "produces": made, "options": {"name": name, "files": files, **options}}
 
 
