@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models.packing import PIECE, STORED_BLOCK, pack, stores
+from tritonstack.models.packing import PIECE, STORED_BLOCK, pack
 from tritonstack.unpacking import unpack
 
 Tree = dict[str, bytes | None]
@@ -119,14 +119,10 @@ def test_headers_carry_no_time_owner_or_umask(tmp_path: Path) -> None:
 
 
 def test_what_does_not_compress_is_stored_and_what_does_is_not(tmp_path: Path) -> None:
-    (tmp_path / "noise").write_bytes(_noise(3 * PIECE, 0))
-    (tmp_path / "text").write_bytes(b"weights, " * PIECE)
-    assert stores(tmp_path / "noise")
-    assert not stores(tmp_path / "text")
     tree = tmp_path / "tree"
-    _write({"noise": _noise(3 * PIECE, 0)}, tree)
+    _write({"noise": _noise(3 * PIECE, 0), "text": b"weights, " * PIECE}, tree)
     result = pack(tree, tmp_path / "a.tar.gz")
-    assert result.bytes < 3 * PIECE * 1.001
+    assert result.bytes < 3 * PIECE * 1.05
     assert _noise(3 * PIECE, 0)[:STORED_BLOCK] in result.archive.read_bytes()
 
 

@@ -57,8 +57,6 @@ def _findings(environment: Environment, models: frozenset[str], places: Places) 
             yield from lint_folder(source.folder, target=served, archives={source.name})
 
 
-NAMED_ARCHIVES = 3
-"""How many archives a summary names; of more it gives the number and the bytes of all."""
 BUILT_AT_ONCE = 4
 """How many tiny models are exported and proven at once, where there are as many CPUs: PyTorch takes 1 GB for each."""
 
@@ -84,9 +82,7 @@ class BuildSummary:
 
     def __str__(self) -> str:
         fresh = [item for item in self.built if item.fresh]
-        made = ", ".join(f"{item.name.model} {item.manifest.archive.bytes:,} bytes" for item in fresh)
-        if len(fresh) > NAMED_ARCHIVES:
-            made = f"{len(fresh)} archives, {sum(item.manifest.archive.bytes for item in fresh):,} bytes"
+        made = f"{len(fresh)} built, {sum(item.manifest.archive.bytes for item in fresh):,} bytes" if fresh else ""
         unchanged = len(self.built) - len(fresh)
         parts = (made, f"{unchanged} unchanged" if unchanged else "", left_to_deployment(self.left, self.environment))
         return "; ".join(part for part in parts if part)

@@ -236,12 +236,6 @@ def pack_reporting(folder: Path, target: Path, *, name: str, report: Callable[[s
     return pack(folder, target, progress=progress)
 
 
-def stores(path: Path) -> bool:
-    """Whether a file is stored rather than compressed, decided by samples spread over it."""
-    with path.open("rb", buffering=0) as stream:
-        return _stores(stream, path.stat().st_size)
-
-
 class _Packing:
     """Turns entries into pieces: small things share a compressed piece, a stored file begins one of its own."""
 
@@ -304,6 +298,7 @@ def _read(stream: BinaryIO, size: int) -> bytes:
 
 
 def _stores(stream: BinaryIO, size: int) -> bool:
+    """Whether a file is stored rather than compressed, decided by samples spread over it."""
     if size <= _SAMPLES * _SAMPLE_BYTES:
         sample = _read(stream, size)
     else:
