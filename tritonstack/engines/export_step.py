@@ -99,16 +99,11 @@ def proof_inputs(
 ) -> ProofInputs:
     """An array for every input of the graph, in the graph's type.
 
-    Args:
-        engine: its shapes bound the inputs.
-        graph: the inputs.
-        sample: the sample request where it is the model's own; None: random numbers.
-        seed: of random numbers; the same inputs for the same seed, in whatever order the graph has them.
-        file: the recipe, for messages.
+    ``sample``: the sample request where it is the model's own; without it random numbers, the same for the same
+    ``seed`` in whatever order the graph has its inputs. ``file``: the recipe, for messages.
 
-    Raises:
-        InputError: an input outside the engine's shapes or of another type than the graph's, or one that the graph
-            leaves free and ``engine.shapes`` does not name; with all of them at once.
+    Raises :class:`InputError` with every input outside the engine's shapes or of another type than the graph's, and
+    every one that the graph leaves free and ``engine.shapes`` does not name.
     """
     problems: list[Problem] = []
     found: ProofInputs = {}
@@ -233,17 +228,9 @@ def prepare_engines(
 ) -> EngineWork:
     """Export and prove an archive as ``tritonstack build`` does, then write the jobs of its engines.
 
-    Args:
-        task: with the endpoint's platform.
-        work: a folder of this build's own; jobs go to ``jobs/<model>/job`` in it.
-        places: where exports are kept.
-        report: called with the progress.
-        timeout_seconds: limit of each engine.
-        proofs: of this process so far.
-
-    Raises:
-        InputError: the folder is wrong, a recipe has no engine, or the proof's inputs are outside its shapes.
-        WorkFailedError: an export or a proof fails.
+    ``work``: a folder of this build's own; jobs go to ``jobs/<model>/job`` in it. ``timeout_seconds``: of each engine.
+    ``proofs``: of this process so far. Raises :class:`InputError` where the folder is wrong, a recipe has no engine, or
+    the proof's inputs are outside its shapes; :class:`WorkFailedError` where an export or a proof fails.
     """
     recipes = _recipes(task.source)
     staged = stage_archive(task, work, places, report, {} if proofs is None else proofs)

@@ -169,12 +169,8 @@ def engine_failure(
 ) -> EngineFailedError:
     """The error for a missing plan. The step's own reason comes before the service's.
 
-    Args:
-        output: the step's output folder.
-        otherwise: the reason where the step left none: the service's.
-        exit_message: the container's, where its output was not stored.
-        log_tail: the log's last lines, where the step left none.
-        link: where the whole log is.
+    ``otherwise``, ``exit_message`` and ``log_tail`` are the service's: its reason, what the container left where its
+    output was not stored, and the last lines of its log. ``link``: where the whole log is.
     """
     result = _account(output)
     phase, reason = result.get("phase"), result.get("reason")
@@ -208,13 +204,10 @@ class EngineRunner(Protocol):
     """Builds engines; several threads may use it at once."""
 
     def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
-        """Build an engine.
+        """Build an engine: a run of this ``name``, no other run's (:func:`run_name`).
 
-        Args:
-            name: of this run, no other run's (:func:`run_name`).
-            job: the job's folder with ``engine_step.py``; the runner sets its ``output``.
-            output: the folder for the step's output.
-            report: called with the progress.
+        ``job``: its folder with ``engine_step.py``, whose ``output`` the runner sets. ``output``: the folder for the
+        step's.
 
         Raises:
             EngineFailedError: there is no plan; with its phase, the last log lines and a link. An
@@ -238,16 +231,9 @@ _LARGEST = 1 << 30
 
 
 def fetch_timing_cache(bucket: ArtifactBucket, job: Path, *, gpu: str, report: Report) -> str | None:
-    """Put the stored cache into a job's folder, where its ``job.json`` names one.
+    """Put the stored cache of a GPU into a job's folder, where its ``job.json`` names one; the SHA-256 of the cache.
 
-    Args:
-        bucket: the environment's.
-        job: the job's folder.
-        gpu: the GPU that builds.
-        report: called with an unexpected reason why there is none.
-
-    Returns:
-        The SHA-256 of the cache, or None where there is none.
+    None where there is no cache; ``report`` is called with an unexpected reason.
     """
     described = json.loads((job / "job.json").read_text())
     if not described["timing_cache"]:
@@ -276,12 +262,8 @@ def fetch_timing_cache(bucket: ArtifactBucket, job: Path, *, gpu: str, report: R
 def keep_timing_cache(bucket: ArtifactBucket, output: Path, *, gpu: str, before: str | None, report: Report) -> None:
     """Store the cache of a finished step, under the TensorRT that ran.
 
-    Args:
-        bucket: the environment's.
-        output: the step's output folder.
-        gpu: the GPU that built.
-        before: the SHA-256 of the cache that the step started from, or None.
-        report: called with an unexpected reason why it is not stored.
+    ``before``: the SHA-256 of the cache that the step started from, or None. ``report`` is called with an unexpected
+    reason why it is not stored.
     """
     try:
         result = json.loads((output / RESULT).read_text(encoding="utf-8"))

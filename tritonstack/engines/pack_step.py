@@ -96,16 +96,10 @@ class _ProvenPlan:
 def finish_archive(work: EngineWork, outputs: Mapping[str, Path], places: Places, report: Report) -> Manifest:
     """Prove the engines of an archive, put them in the places of their graphs, lint again, and pack.
 
-    Args:
-        work: of the export step; its repository is changed.
-        outputs: model → the output folder of its job.
-        places: where the archive goes: the folder of its platform.
-        report: called with the progress.
+    ``work``: of the export step; its repository is changed. ``outputs``: model → the output folder of its job.
 
-    Raises:
-        WorkFailedError: a step failed or was another than planned, a file is not what the step wrote, or a plan does
-            differ from ONNX Runtime.
-        InputError: the repository with the plans is wrong.
+    Raises :class:`WorkFailedError` where a step failed, a file is not what the step wrote, or a plan differs from ONNX
+    Runtime; :class:`InputError` where the repository with the plans is wrong.
     """
     missing = [job.model for job in work.jobs if job.model not in outputs]
     if missing:

@@ -235,10 +235,8 @@ def plan_engines(
 ) -> EnginePlan:
     """What builds the engines of an environment, and what cannot be built.
 
-    Args:
-        environment: the settings.
-        archives: entry of an endpoint's ``models`` → the sources of the archives that it means.
-        file: the environment's file, as the problems shall name it.
+    ``archives``: entry of an endpoint's ``models`` → the sources of the archives that it means. ``file``: the
+    environment's file, as the problems shall name it.
     """
     builders: dict[tuple[Platform, str], Builder] = {}
     served: dict[tuple[Platform, str], list[EngineNeed]] = {}

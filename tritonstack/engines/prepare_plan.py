@@ -177,14 +177,8 @@ def plan_preparation(
     An archive is equal to another of the same name (which is the digest of its inputs) where its bytes depend on
     nothing else, on the same Python, or on the same platform, by its manifest.
 
-    Args:
-        orders: the archives needed.
-        bucket: the environment's.
-        source_of: finds the source of an archive.
-        local: the bucket is the local AWS's: archives without engines are built for the local Triton.
-
-    Raises:
-        WorkFailedError: S3 refuses.
+    ``local``: the bucket is the local AWS's: archives without engines are built for the local Triton. Raises
+    :class:`WorkFailedError` where S3 refuses.
     """
     plan = PreparationPlan()
     stored = stored_archives(bucket)

@@ -87,14 +87,9 @@ class RemoteJob(Protocol):
 
 
 def await_job(job: RemoteJob, *, stop: threading.Event, interval: float, report: Report, what: str) -> JobState:
-    """Poll a job until it has ended.
+    """Poll a started job every ``interval`` seconds until it has ended, or give it up when ``stop`` is set.
 
-    Args:
-        job: has been started.
-        stop: set to give up the job.
-        interval: seconds between two requests.
-        report: called with the status and the seconds it has run.
-        what: the service's name in reports.
+    ``report`` is called with the service's name (``what``), the status and the seconds it has run.
 
     Raises:
         EngineStoppedError: it was given up; the job is stopped.

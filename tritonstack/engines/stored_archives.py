@@ -82,17 +82,11 @@ def source_of_digest(
 ) -> ArchiveSource:
     """The source of a digest: the model folders where they have it, else ``inputs/<digest>.zip``.
 
-    Args:
-        model: the archive's name.
-        digest: 16 hexadecimal digits.
-        repositories: the folder of the model folders.
-        bucket: where inputs are kept.
-        work: a folder for unpacked inputs, kept as long as the source is used.
-        choice: size and weights; tried first, since the digest does not record them.
+    ``work``: a folder for unpacked inputs, kept as long as the source is used. ``choice``: size and weights, tried
+    first, since the digest does not record them.
 
-    Raises:
-        InputError: no inputs are stored, or this checkout cannot build them: another lock file or digest.
-        WorkFailedError: the zip is damaged, or AWS refuses.
+    Raises :class:`InputError` where no inputs are stored, or this checkout cannot build them (another lock file or
+    digest); :class:`WorkFailedError` where the zip is damaged, or AWS refuses.
     """
     own = _with_digest(model, digest, repositories, choice, library=None)
     if own is not None:
@@ -232,18 +226,10 @@ def _in_parts(bucket: ArtifactBucket, source: str, target: str, stored: StoredOb
 
 
 def orders_of(served: Served, endpoints: Sequence[Endpoint], *, session: Session) -> tuple[Order, ...]:
-    """An order for each endpoint: its build set, and the digests that its release records name.
+    """An order for each endpoint of a matched environment: its build set, and the digests of its release records.
 
     Callers may use a recorded digest until a deployment moves the record. ``lambda/model_builds`` does the same for one
-    endpoint of a deployment.
-
-    Args:
-        served: a matched environment.
-        endpoints: some of its endpoints.
-        session: makes the client of SSM, where the records are.
-
-    Raises:
-        WorkFailedError: SSM refuses.
+    endpoint of a deployment. Raises :class:`WorkFailedError` where SSM refuses.
     """
     environment = served.environment.environment
     return tuple(

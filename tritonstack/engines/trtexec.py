@@ -278,14 +278,8 @@ class EngineJob:
 def write_job(job: EngineJob, folder: Path, *, output: str = "output") -> Path:
     """Write ``job.json`` and the inputs' raw files into a folder, the job last; returns the job's path.
 
-    Args:
-        job: what the step does.
-        folder: made where it is missing.
-        output: the step's output folder, from the job's.
-
-    Raises:
-        InputError: the release and the GPU have no such engine, or an input has a type that no engine takes; every
-            reason at once.
+    ``output``: the step's output folder, from the job's. Raises :class:`InputError` with every reason where the release
+    and the GPU have no such engine, or an input has a type that no engine takes.
     """
     wrong = [
         Problem(field=f"inputs.{name}", found=str(array.dtype), allowed=", ".join(TYPES))

@@ -233,18 +233,11 @@ def make_execution_environment(
     target: Path,
     report: Report = lambda _text: None,
 ) -> PackedEnvironment:
-    """Make and pack a model's execution environment.
+    """Make and pack a model's execution environment into ``target``, which appears whole or not at all.
 
-    Args:
-        folder: the model folder, which holds the lock file.
-        recipe_part: the recipe's ``execution_environment``.
-        python: the minor version of the release's Python (``3.10``; see the catalogue).
-        target: the file to write; it appears whole or not at all.
-        report: called with each step.
-
-    Raises:
-        InputError: the packages lack numpy, which the Python backend imports.
-        WorkFailedError: a package is not pinned with a hash, or has no wheel for that Python.
+    ``folder``: the model folder, which holds the lock file. ``python``: the minor version of the release's Python
+    (``3.10``). Raises :class:`InputError` where the packages lack numpy, which the Python backend imports;
+    :class:`WorkFailedError` where a package is not pinned with a hash, or has no wheel for that Python.
     """
     requirements = folder / recipe_part.requirements
     conda = find_conda()

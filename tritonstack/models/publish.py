@@ -168,17 +168,11 @@ def publish_archive(
 ) -> Published:
     """Put one built archive under one endpoint's platform prefix: inputs, client files, manifest, the archive last.
 
-    Args:
-        archive: what goes where.
-        manifest: of the archive, as it was built in ``places``.
-        bucket: the environment's.
-        local: whether the bucket is the local AWS's, which takes plans of trtexec's stand-in.
-        places: where the archive was built.
-        report: called with each step.
+    ``manifest``: of the archive, as it was built in ``places``. ``local``: whether the bucket is the local AWS's, which
+    takes plans of trtexec's stand-in.
 
-    Raises:
-        WorkFailedError: the archive holds a stand-in's plan and the bucket is no local one, a file is not what was
-            built, or AWS refuses; nothing is written in the first two cases.
+    Raises :class:`WorkFailedError` where the archive holds a stand-in's plan and the bucket is no local one, a file is
+    not what was built, or AWS refuses; nothing is written in the first two cases.
     """
     is_absent = bucket.look(archive.key) is None
     if not local:

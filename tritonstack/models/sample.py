@@ -186,16 +186,9 @@ def request_arrays(
 ) -> Arrays:
     """The sample request's inputs by name.
 
-    Args:
-        sample: with a body, or a file for an adapter.
-        adapters: the recipe's.
-        model: the addressed model.
-        files: client files that an adapter names → where they lie.
-        file: the request's, for messages.
-
-    Raises:
-        InputError: the request is not what the model takes.
-        WorkFailedError: a client file is not what it has to be.
+    ``files``: client files that an adapter names → where they lie. ``file``: the request's, for messages. Raises
+    :class:`InputError` where the request is not what the model takes, :class:`WorkFailedError` where a client file is
+    not what it has to be.
     """
     if sample.body is not None:
         return {tensor["name"]: _array(tensor, file) for tensor in sample.body["inputs"]}

@@ -66,17 +66,14 @@ from tritonstack.naming import ArchiveName, Platform
 def stage_repository(
     source: ArchiveSource, *, exports: Mapping[str, Path], target: Path, added: Mapping[str, Path] | None = None
 ) -> None:
-    """Fill the new folder ``target`` with the Triton models of an archive.
+    """Fill the new folder ``target`` with the Triton models of an archive, its overlay and copy carried out.
 
-    Args:
-        source: the archive's; its overlay and copy are carried out here.
-        exports: folder name → the files of its exports, for this folder and for those it uses.
-        target: made here. Files are linked where the file system can, so that weights are not copied. A file next to it
-            notes where each file comes from, for :func:`tritonstack.models.sample.in_sources`.
-        added: further files of the addressed model: name below its directory → file.
+    Files are linked where the file system can, so that weights are not copied. A file next to ``target`` notes where
+    each comes from, for :func:`tritonstack.models.sample.in_sources`. ``exports``: folder name → the files of its
+    exports, for this folder and for those it uses. ``added``: further files of the addressed model: name below its
+    directory → file.
 
-    Raises:
-        InputError: a used model does not exist, or two models have one name.
+    Raises :class:`InputError` where a used model does not exist, or two models have one name.
     """
     target.mkdir(parents=True)
     noted: dict[str, Path] = {}
