@@ -123,4 +123,4 @@ def test_with_0_models_a_wrong_model_is_not_asked_and_verify_says_so_later(
     checked.deploy()
     assert checked.target not in checked.loaded
     printed = project.run("verify", checked.name, "--local", expect=1).stdout
-    assert "at [0, 0], where 6 is expected and 12 found" in printed
+    assert "differs by 6 from the expected answer" in printed
