@@ -105,7 +105,7 @@ def day_file(folder: Path, *, quiet: int, busy: int) -> str:
 
 
 def big_and_small(folder: Path) -> Path:
-    """The large instance is the cheaper one at 10,000 calls a minute, and idle in a quiet hour."""
+    """The large instance is the cheaper one at 10,000 invocations a minute, and idle in a quiet hour."""
     rows = ("big,ml.g4dn.12xlarge,10000,10,4", "small,ml.g4dn.xlarge,1000,10,0.41")
     return measured(folder, *rows, header=f"{HEADER},implied_hourly_price_usd")
 
@@ -138,9 +138,9 @@ def test_a_day_decides_which_is_the_cheapest_and_the_cheapest_at_the_load_is_nam
         (
             330,
             30_000,
-            "--load, 30000 calls a minute, is above the busiest hour of --daily-curve, 330: the maximum is for",
+            "--load, 30000 invocations a minute, is above the busiest hour of --daily-curve, 330: the maximum is for",
         ),
-        (40_000, 40_000, "the busiest hour of --daily-curve, 40000 calls a minute, is above --load, 30000"),
+        (40_000, 40_000, "the busiest hour of --daily-curve, 40000 invocations a minute, is above --load, 30000"),
         (30_000, 30_000, ""),
     ],
 )

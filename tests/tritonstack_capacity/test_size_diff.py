@@ -60,8 +60,8 @@ def test_the_diff_is_all_of_the_standard_output_and_the_reasons_are_beside_it(pr
     for part in (
         "yes, cheapest",
         "digits in environments/prod.yaml, if it serves trt-db-ig on ml.g4dn.xlarge",
-        "0.5 of what was measured: 3192 calls a minute",
-        "--load, 30000 calls a minute at 1596 an instance",
+        "0.5 of what was measured: 3192 invocations a minute",
+        "--load, 30000 invocations a minute at 1596 an instance",
         "counts the invocations of all its models together",
         "at the maximum: 13.99 USD an hour",
     ):

@@ -113,7 +113,7 @@ def _capacity(table: CapacityTable) -> Table:
     view.add_column("configuration")
     view.add_column("instance type", min_width=max(len(row.measurement.instance_type) for row in table.rows))
     day = () if table.usd_per_day is None else ("USD/day",)
-    for name in ("calls/min each", "latency ms", "instances", "USD/h", "USD/million", *day):
+    for name in ("invocations/min each", "latency ms", "instances", "USD/h", "USD/million", *day):
         view.add_column(name, justify="right")
     view.add_column(f"within {plain(table.demand.latency_ms)} ms")
     for row in table.rows:
@@ -184,7 +184,7 @@ def _unpriced(table: CapacityTable) -> list[str]:
 
 def _scaling(advice: ScalingAdvice) -> list[str]:
     measured = (
-        f"{plain(advice.row.measurement.invocations_per_minute)} calls a minute measured x {advice.safety_factor}"
+        f"{plain(advice.row.measurement.invocations_per_minute)} invocations a minute measured x {advice.safety_factor}"
     )
     target = plain(advice.invocations_per_instance)
     lines = [

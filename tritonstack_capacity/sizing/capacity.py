@@ -174,7 +174,7 @@ def capacity_row(measurement: Measurement, *, demand: Demand, price: InstancePri
 
 
 def instances_for(load: Decimal, *, rate: Decimal) -> int:
-    """The least whole number of instances of ``rate`` calls a minute that answer ``load``; at least one."""
+    """The least whole number of instances of ``rate`` invocations a minute that answer ``load``; at least one."""
     return max(1, int((load / rate).to_integral_value(ROUND_CEILING)))
 
 

@@ -27,8 +27,8 @@ class ScalingAdvice:
     row: CapacityRow  # the measured configuration that the numbers hold for
     # invocations a minute that the maximum is for: the load, or the curve's busiest hour where that is more
     peak: Decimal
-    # the target of the invocations' policy, calls a minute and instance: what one instance answered in the load test,
-    # by the safety factor
+    # the target of the invocations' policy, a minute and instance: what one instance served in the load test, by the
+    # safety factor
     invocations_per_instance: Decimal
     safety_factor: Decimal  # share of it to aim at: a target at the measured limit would scale when it is too late
     # instances, at the target, in the day's quietest hour and at ``peak``
@@ -53,12 +53,12 @@ class ScalingAdvice:
         load, busiest = plain(self.row.load), plain(self.curve.peak)
         if self.curve.peak < self.row.load:
             return (
-                f"--load, {load} calls a minute, is above the busiest hour of --daily-curve, {busiest}: the maximum is "
-                "for --load, the minimum and the cost of a day are by the curve"
+                f"--load, {load} invocations a minute, is above the busiest hour of --daily-curve, {busiest}: "
+                "the maximum is for --load, the minimum and the cost of a day are by the curve"
             )
         return (
-            f"the busiest hour of --daily-curve, {busiest} calls a minute, is above --load, {load}: the maximum is for "
-            "the busiest hour; instances and costs an hour in the table are for --load; give --load "
+            f"the busiest hour of --daily-curve, {busiest} invocations a minute, is above --load, {load}: "
+            "the maximum is for the busiest hour; instances and costs an hour in the table are for --load; give --load "
             f"{busiest} to have both for the busiest hour"
         )
 
@@ -196,7 +196,7 @@ def factor_of(scaling: Scaling | None) -> Decimal:
 
 def _minimum(advice: ScalingAdvice, *, scaling: Scaling | None, curve: DailyCurve | None, least: int) -> SettingChange:
     if curve is not None and advice.minimum > least:
-        why = f"the quietest hour, {plain(curve.least)} calls a minute at {_target_of(advice)} an instance"
+        why = f"the quietest hour, {plain(curve.least)} invocations a minute at {_target_of(advice)} an instance"
     elif curve is not None:
         why = f"the least{' in production' if least > 1 else ''}; the quietest hour needs no more"
     elif scaling is not None:
@@ -208,7 +208,7 @@ def _minimum(advice: ScalingAdvice, *, scaling: Scaling | None, curve: DailyCurv
 
 def _maximum(advice: ScalingAdvice, *, scaling: Scaling | None, curve: DailyCurve | None) -> SettingChange:
     source = "--load" if curve is None or curve.peak < advice.peak else "the busiest hour"
-    why = f"{source}, {plain(advice.peak)} calls a minute at {_target_of(advice)} an instance"
+    why = f"{source}, {plain(advice.peak)} invocations a minute at {_target_of(advice)} an instance"
     if curve is not None and curve.peak != advice.row.load:
         other = (
             f"the busiest hour has {plain(curve.peak)}" if source == "--load" else f"--load is {plain(advice.row.load)}"
@@ -222,7 +222,7 @@ def _maximum(advice: ScalingAdvice, *, scaling: Scaling | None, curve: DailyCurv
 def _target(advice: ScalingAdvice, *, scaling: Scaling | None, from_option: bool) -> tuple[SettingChange, ...]:
     """In the form that the file has; where it has none, what was measured and the factor, each for itself."""
     row = advice.row.measurement
-    measured = f"measured: {plain(row.invocations_per_minute)} calls a minute, {row.name}"
+    measured = f"measured: {plain(row.invocations_per_minute)} invocations a minute, {row.name}"
     if scaling is not None and scaling.invocations_per_instance is not None:
         why = f"{advice.safety_factor} of what was {measured}"
         before = scaling.invocations_per_instance
