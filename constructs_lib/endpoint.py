@@ -367,7 +367,7 @@ class Endpoint(CallableEndpoint):
             model: what it runs.
             fleet: what it runs on.
             timeouts: how long a start may take.
-            rollout: how an update moves the calls to the new fleet; None: all at once, and nothing is watched.
+            rollout: how an update moves the requests to the new fleet; None: all at once, and nothing is watched.
             scaling: how the number of instances follows the load; None: it is the fleet's initial one.
             metrics: what SageMaker publishes of the endpoint. Default: None, SageMaker's default.
             endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.

@@ -104,12 +104,12 @@ class MultiModelEndpoint(CallableEndpoint):
                 ``models/24.09-t4/``): engines are of one platform, and while a deployment changes it, old and new
                 fleet each find theirs.
             initial_instance_count: instances to start with. Default: 1; AWS advises 2 where people depend on it.
-            model_cache: keep a model loaded after a call. Default: True.
+            model_cache: keep a model loaded after a request. Default: True.
             container: settings of the Triton container. Default: None, ``ContainerSettings()``.
             image: an image in ECR in place of AWS's of the release. Default: None.
             host_ami: ``InferenceAmiVersion``, or ``sagemaker-default``. Default: None, what suits the release's CUDA.
             timeouts: how long a new instance may take. Default: None, 600 seconds each.
-            rollout: how an update moves the calls to the new fleet. Default: None, all at once.
+            rollout: how an update moves the requests to the new fleet. Default: None, all at once.
             scaling: how the number of instances follows the load. Default: None, it does not.
             metrics: metrics that SageMaker publishes (MetricsConfig). Default: None, SageMaker's default.
             accept_unlisted_instance_type: take a single-GPU type that AWS does not list for multi-model endpoints.

@@ -230,7 +230,7 @@ class MultiModelData:
 
     Attributes:
         prefix: the key prefix, with its trailing slash.
-        cache: keep a model loaded after a call. Without it SageMaker unloads and deletes it after each one
+        cache: keep a model loaded after a request. Without it SageMaker unloads and deletes it after each one
             (``MultiModelConfig.ModelCacheSetting``).
     """
 

@@ -29,29 +29,29 @@ class Thresholds(SettingsModel):
     """
 
     server_error_percent: float = Field(
-        default=1.0, gt=0, le=100, description="Share of a minute's calls that end with 5XX, percent."
+        default=1.0, gt=0, le=100, description="Share of a minute's requests that end with 5XX, percent."
     )
     server_errors: int = Field(
-        default=3, ge=1, description="And so many at least, so that one failed call of a quiet minute is no alarm."
+        default=3, ge=1, description="And so many at least, so that one failed request of a quiet minute is no alarm."
     )
     model_error_percent: float = Field(
         default=5.0,
         gt=0,
         le=100,
-        description="Share of a minute's calls that the container answers with an error, a caller's mistakes included.",
+        description="Share of a minute's requests that the container answers with an error, clients' own included.",
     )
     model_errors: int = Field(default=10, ge=1, description="And so many at least.")
     p99_latency_ms: float = Field(
-        default=1000, gt=0, description="What one call in a hundred may take in the model, milliseconds."
+        default=1000, gt=0, description="What one request in a hundred may take in the model, milliseconds."
     )
     cache_hit_percent: float = Field(
         default=50,
         gt=0,
         le=100,
-        description="Multi-model mode. Share of calls whose model is loaded already: an alarm where it is lower …",
+        description="Multi-model mode. Share of requests whose model is loaded already: an alarm where it is lower …",
     )
     loading_wait_ms: float = Field(
-        default=1000, gt=0, description="Multi-model mode. … while a call waits longer than this for its model."
+        default=1000, gt=0, description="Multi-model mode. … while a request waits longer than this for its model."
     )
     disk_percent: float = Field(
         default=85, gt=0, le=100, description="Single-model mode. How full an instance's disk may be, percent."
@@ -66,7 +66,7 @@ class Thresholds(SettingsModel):
         default=None,
         ge=1,
         le=MINUTES_IN_A_DAY,
-        description="So long without a single call is an alarm; null: an endpoint may be idle.",
+        description="So long without a single request is an alarm; null: an endpoint may be idle.",
     )
     budget_usd_per_hour: float | None = Field(
         default=None, gt=0, description="What the endpoint's instances may cost an hour, USD; null: no alarm."

@@ -115,7 +115,7 @@ class ContainerSettings(SettingsModel):
         default=None,
         description=(
             "Whether Triton serves Prometheus metrics on metrics_port, in the container (serve: false, in either "
-            "mode). SageMaker passes no call to that port. Its detailed observability (metrics.detailed) scrapes "
+            "mode). SageMaker passes no request to that port. Its detailed observability (metrics.detailed) scrapes "
             "containers: of AWS's own it finds the place, of an image of yours it takes /metrics on port 8080, where "
             "Triton's front end answers 400."
         ),

@@ -33,7 +33,7 @@ from tritonstack.errors import Location, Problem
 class DataCapture(SettingsModel):
     """Requests and responses that are kept below ``captured/<endpoint>/`` of the artifact bucket, under its key."""
 
-    percentage: int = Field(ge=1, le=100, description="How many of a hundred calls are kept.")
+    percentage: int = Field(ge=1, le=100, description="How many of a hundred requests are kept.")
     days: int = Field(default=30, ge=1, description="Days until what was kept is deleted.")
 
 
@@ -139,8 +139,8 @@ class Endpoint(SettingsModel):
     model_cache: Literal["enabled", "disabled"] | None = Field(
         default=None,
         description=(
-            "Multi-model mode: enabled (the default there) keeps models loaded between calls; disabled unloads and "
-            "deletes a model after each call."
+            "Multi-model mode: enabled (the default there) keeps models loaded between requests; disabled unloads and "
+            "deletes a model after each request."
         ),
     )
     container: ContainerSettings = Field(
@@ -178,7 +178,7 @@ class Endpoint(SettingsModel):
     )
     routing: Literal["LEAST_OUTSTANDING_REQUESTS", "RANDOM"] | None = Field(
         default=None,
-        description="How SageMaker spreads calls over the instances; null: SageMaker's default. SageMaker's other two "
+        description="How SageMaker spreads requests over the instances; null: SageMaker's default. Its other two "
         "are made for prompts and not offered: PREFIX_AWARE needs a PrefixLength and a ConcurrencyThreshold, KV_AWARE "
         "works with containers such as the vLLM one alone (API reference, ProductionVariantRoutingConfig).",
     )
@@ -195,7 +195,7 @@ class Endpoint(SettingsModel):
     )
     rollout: Rollout | None = Field(
         default=None,
-        description="How an update moves the calls to the new fleet (deployment guardrails); null: all at once, and "
+        description="How an update moves the requests to the new fleet (deployment guardrails); null: all at once, and "
         "nothing is watched.",
     )
     scaling: Scaling | None = Field(

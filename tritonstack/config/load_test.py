@@ -48,7 +48,7 @@ class TrafficPhase(SettingsModel):
 class LatencyLimit(SettingsModel):
     """The model latency that ends a load test."""
 
-    percentile: Percentile = Field(default="P95", description="Which calls are looked at.")
+    percentile: Percentile = Field(default="P95", description="Which requests are looked at.")
     milliseconds: int = Field(default=500, ge=1, description="What they may take in the model.")
 
 
@@ -115,7 +115,7 @@ class BenchBuildSettings(SettingsModel):
         default=None, gt=0, description="95th percentile after which no more callers are added; null: none."
     )
     max_seconds: float = Field(default=900, ge=60, description="The longest for one model and payload format.")
-    compute_type: ComputeType = Field(default="BUILD_GENERAL1_LARGE", description="The CPU machine that calls.")
+    compute_type: ComputeType = Field(default="BUILD_GENERAL1_LARGE", description="The CPU machine of the client.")
     image: str = Field(
         default="aws/codebuild/standard:7.0", pattern=BUILD_IMAGE_PATTERN, description="Its image, as builds.image."
     )

@@ -32,16 +32,16 @@ class RollbackAlarms(SettingsModel):
         default=1.0,
         gt=0,
         le=100,
-        description="Share of a minute's calls to the new fleet that end with 5XX, percent.",
+        description="Share of a minute's requests to the new fleet that end with 5XX, percent.",
     )
     server_errors: int = Field(
-        default=3, ge=1, description="And so many at least, so that one failed call of a small canary is no alarm."
+        default=3, ge=1, description="And so many at least, so that one failed request of a small canary is no alarm."
     )
     model_error_percent: float = Field(
         default=5.0,
         gt=0,
         le=100,
-        description="Share of a minute's calls that the new fleet's containers answer with an error, a caller's "
+        description="Share of a minute's requests that the new fleet's containers answer with an error, a caller's "
         "mistakes included, percent.",
     )
     model_errors: int = Field(default=10, ge=1, description="And so many at least.")
@@ -56,7 +56,7 @@ class Rollout(SettingsModel):
     """
 
     kind: Literal["all-at-once", "canary", "linear", "rolling"] = Field(
-        description="all-at-once: every call in one step; canary: a few first, then the rest; linear: equal steps; "
+        description="all-at-once: every request in one step; canary: a few first, then the rest; linear: equal steps; "
         "rolling: equal steps, and after each as many old instances end, so that no second fleet is needed."
     )
     size_percent: int | None = Field(
@@ -88,7 +88,7 @@ class Rollout(SettingsModel):
     alarms: RollbackAlarms = Field(
         default_factory=RollbackAlarms,
         description="The stack's own alarms on the errors of the new fleet: one in ALARM while they are watched moves "
-        "every call back.",
+        "every request back.",
     )
     slowest_load_seconds: float | None = Field(
         default=None,

@@ -59,7 +59,7 @@ class Scaling(SettingsModel):
     )
     maximum: int = Field(ge=1, description="The greatest number of instances: what a mistake can cost.")
     invocations_per_instance: float | None = Field(
-        default=None, gt=0, description="Target: calls a minute that each instance answers."
+        default=None, gt=0, description="Target: invocations a minute that each instance serves."
     )
     requests_per_second: float | None = Field(
         default=None,
@@ -82,7 +82,7 @@ class Scaling(SettingsModel):
     concurrency: float | None = Field(
         default=None,
         gt=0,
-        description="Target: calls in progress at each instance, measured every 10 seconds, so that a burst is met "
+        description="Target: requests in progress at each instance, measured every 10 seconds, so that a burst is met "
         "sooner than by the other metrics, which come once a minute.",
     )
     scale_out_cooldown_seconds: int = Field(

@@ -236,7 +236,7 @@ PER_CENT = Number(min=0, max=100, min_open=True, max_open=True)
     help="Overlays of the one folder NAME, or plain, dynamic-batching, two-instances, both: whichever overlays are so.",
 )
 @click.option("--users", metavar="N,N", help="Closed loop: so many users at once, a level each.  [default: 1,2,4,8]")
-@click.option("--rate", metavar="N,N", help="Open loop: so many calls a second, a level each.")
+@click.option("--rate", metavar="N,N", help="Open loop: so many requests a second, a level each.")
 @click.option("--arrivals", type=click.Choice(["poisson", "even"]), default="poisson", show_default=True)
 @click.option(
     "--phase",
@@ -277,12 +277,16 @@ PER_CENT = Number(min=0, max=100, min_open=True, max_open=True)
     type=click.IntRange(0, 20),
     default=0,
     show_default=True,
-    help="So many first calls to fresh copies.",
+    help="So many first requests to fresh copies.",
 )
 @click.option("--max-calls", type=ONE_OR_MORE, default=1_000_000, show_default=True, help="Of each model and format.")
 @click.option("--max-seconds", type=ABOVE_ZERO, default=3600.0, show_default=True, help="Of each model and format.")
-@click.option("--timeout", type=ABOVE_ZERO, default=70.0, show_default=True, help="Seconds until a call is given up.")
-@click.option("--most-under-way", type=click.IntRange(1, 5000), default=1000, show_default=True, help="Calls at once.")
+@click.option(
+    "--timeout", type=ABOVE_ZERO, default=70.0, show_default=True, help="Seconds until a request is given up."
+)
+@click.option(
+    "--most-under-way", type=click.IntRange(1, 5000), default=1000, show_default=True, help="Requests at once."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of Poisson arrivals.")
 @click.option("--generator", type=click.Choice(["client", "perf-analyzer"]), default="client", show_default=True)
 @click.option(

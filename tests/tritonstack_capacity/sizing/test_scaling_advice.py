@@ -114,8 +114,8 @@ def test_an_endpoint_without_scaling_gets_what_was_measured_and_the_factor_apart
         "requests_per_second": (None, 10),
         "safety_factor": (None, 0.5),
     }
-    assert why(change, "maximum") == "--load, 6000 calls a minute at 300 an instance"
-    assert why(change, "requests_per_second") == "measured: 600 calls a minute, plain on ml.none.xlarge"
+    assert why(change, "maximum") == "--load, 6000 invocations a minute at 300 an instance"
+    assert why(change, "requests_per_second") == "measured: 600 invocations a minute, plain on ml.none.xlarge"
     assert "AWS advises" in why(change, "safety_factor")
 
 
@@ -163,8 +163,8 @@ def test_a_day_decides_both_limits_whatever_the_file_says(tmp_path: Path) -> Non
     file = written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(own)}")
     change = change_of(file, curve=DAY, load="3000")
     assert (values(change)["minimum"], values(change)["maximum"]) == ((5, 3), (40, 10))
-    assert why(change, "minimum") == "the quietest hour, 900 calls a minute at 300 an instance"
-    assert why(change, "maximum") == "the busiest hour, 3000 calls a minute at 300 an instance"
+    assert why(change, "minimum") == "the quietest hour, 900 invocations a minute at 300 an instance"
+    assert why(change, "maximum") == "the busiest hour, 3000 invocations a minute at 300 an instance"
 
 
 @pytest.mark.parametrize(("count", "after"), [("1", 3), ("2", 3), ("3", None), ("10", None), ("11", 10)])
@@ -180,7 +180,7 @@ def test_the_count_to_start_with_changes_only_where_it_is_outside_the_limits(
 def test_a_busiest_hour_above_the_load_decides_the_maximum_and_the_reason_names_both(tmp_path: Path) -> None:
     change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text()}"), curve=DAY, load="600")
     assert values(change)["maximum"] == (None, 10)
-    assert why(change, "maximum") == "the busiest hour, 3000 calls a minute at 300 an instance; --load is 600"
+    assert why(change, "maximum") == "the busiest hour, 3000 invocations a minute at 300 an instance; --load is 600"
 
 
 SMALL, LARGE, OTHER = "ml.g4dn.xlarge", "ml.g5.xlarge", "ml.g5.4xlarge"
