@@ -87,7 +87,7 @@ def test_an_environment_leaves_its_network_for_none(walled: Walled) -> None:
         walled.deploy()
         assert "VpcConfig" not in walled.live_model()
         cloudformation, stack = walled.aws.client("cloudformation"), f"{walled.name}-network"
-        cloudformation.delete_stack(StackName=stack)  # as docs/operations.md says: the app knows it no more
+        cloudformation.delete_stack(StackName=stack)  # as in docs/network.md: the app no longer contains it
         cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
     assert not any("/_network/" in name for name in walled.inventory()["parameter"])
 
