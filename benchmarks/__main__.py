@@ -21,13 +21,14 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "packing": ("benchmarks.packing", "packing and unpacking against tar czf"),
     "synthesis": ("benchmarks.synthesis", "synthesis of one environment against an empty CDK app"),
     "review": ("benchmarks.review", "a review against one synthesis, and ten environments against one"),
-    "invoke-overhead": ("benchmarks.invoke_overhead", "a call through the runtime against one straight to Triton"),
-    "proxy-overhead": ("benchmarks.proxy_overhead", "a call through tritonstack proxy against one by boto3"),
-    "simulate": ("benchmarks.simulate", "five million calls of ten thousand models, replayed: time, memory, bits"),
-    "measurements": ("benchmarks.measurements", "the published claims, tried on the local Triton (no bounds)"),
+    "invoke-overhead": ("benchmarks.invoke_overhead", "a request through the runtime against one straight to Triton"),
+    "proxy-overhead": ("benchmarks.proxy_overhead", "a request through tritonstack proxy against one by boto3"),
+    "simulate": ("benchmarks.simulate", "five million requests of ten thousand models, replayed: time, memory, bits"),
+    "measurements": (
+        "benchmarks.measurements",
+        "the published claims, tried on the local Triton (20 minutes)",
+    ),
 }
-LONG = {"measurements": 18}
-"""Minutes of what takes longer than the others, on two cores."""
 OUTCOMES = {0: "PASS", 1: "FAIL: a bound is missed"}
 
 
@@ -40,9 +41,6 @@ def main(names: Sequence[str]) -> int:
         return 2
     summary = Table("benchmark", "what", "outcome")
     failed = False
-    for name, minutes in LONG.items():
-        if name in (names or BENCHMARKS):
-            console.print(f"{name} takes about {minutes} minutes; python -m benchmarks NAME … runs others alone")
     for name in names or BENCHMARKS:
         module, what = BENCHMARKS[name]
         console.rule(name)

@@ -1,41 +1,39 @@
-"""What the local runtime adds to a call: ``digits-onnx`` straight at a container, and through the runtime.
+"""What the local runtime adds to a request: ``digits-onnx`` straight at a container, and through the runtime.
 
-Both ways end in a real Triton, started from the same container environment with the same archive; the same
-asynchronous client calls both, in turns.
+Both ways end in a real Triton, started from the same container environment with the same archive; the client of
+``tritonstack capacity bench`` sends both, in turns.
 """
 
 from __future__ import annotations
 
-import http.client
 import json
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
-from benchmarks.load_client import Round, Target, connect_loopback, http_request, in_turns, measured
 from benchmarks.local_stack import local_stack
+from benchmarks.measuring import CALLERS, Ask, Loads, compared, ratio
 from benchmarks.results import Figure, machine, tell
-from tritonstack.client.releases import Release, ReleaseRecords
-from tritonstack.errors import WorkFailedError
+from benchmarks.scenarios.models import Model
+from benchmarks.scenarios.served import TARGET_MODEL, TIMEOUT_SECONDS, Served, Way, served
+from tritonstack.client.body import Body
+from tritonstack.client.releases import ModelReference, Release, ReleaseRecords
 from tritonstack.naming import endpoint_name
 from tritonstack.paths import REPOSITORY
-from tritonstack.unpacking import UnpackLimits, unpack
+from tritonstack_capacity.bench.http_caller import HttpCaller, ReadyRequest, http_caller
 from tritonstack_local.aws import LocalAws
-from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
+from tritonstack_local.container import ContainerSettings
 from tritonstack_local.runtime.container import release_of
 
 ENVIRONMENT, ENDPOINT, MODEL = "local", "digits", "digits-onnx"
-TARGET_MODEL = "X-Amzn-SageMaker-Target-Model"
+SAMPLE = REPOSITORY / "model_repos" / MODEL / "sample"
 ROUNDS = 9
-CALLS = 400
-CALLERS = 16
-SECONDS = 2.0
 ADDED_MS = 1.0
 KEPT = 0.70
 
@@ -44,79 +42,81 @@ def main() -> int:
     """Measure. Returns 0 where both bounds are kept, 1 where one is missed; raises where it could not run."""
     stated = machine()
     with local_stack() as aws, direct_container(aws) as (container, release):
-        body = (REPOSITORY / "model_repos" / MODEL / "sample" / "request.json").read_bytes()
-        expected = (REPOSITORY / "model_repos" / MODEL / "sample" / "answer.json").read_bytes()
-        ways = targets(container, release, runtime_port=aws.runtime_port, body=body, label=label_of(expected))
-        rounds = in_turns(*(partial(_measured, way) for way in ways), rounds=ROUNDS)
-        versions = {"triton": container.server_version or "unknown", "isolation": container.isolation}
-    return tell("invoke-overhead", figures(rounds), machine=stated, versions=versions)
+        direct, through = uvloop.run(_loads(aws, container, release))
+    return tell("invoke-overhead", figures(direct, through), machine=stated)
 
 
-def _measured(way: Target) -> tuple[float, float]:
-    return uvloop.run(measured(way, callers=CALLERS, calls=CALLS, seconds=SECONDS))
-
-
-def targets(
-    container: TritonContainer, release: Release, *, runtime_port: int, body: bytes, label: int
-) -> tuple[Target, Target]:
-    """The same request straight at the container and through the runtime."""
-    headers = {"Content-Type": "application/json", TARGET_MODEL: str(release.archive)}
+async def _loads(aws: LocalAws, container: Served, release: Release) -> list[Loads]:
     name = endpoint_name(environment=ENVIRONMENT, endpoint=ENDPOINT)
-    right = partial(has_label, label=label)
-    inside = http_request(f"/models/{release.digest}/invoke", body, headers)
-    outside = http_request(f"/endpoints/{name}/invocations", body, headers)
-    return (
-        Target(name="the container", connect=container.connect, request=inside, right=right),
-        Target(name="the runtime", connect=partial(connect_loopback, runtime_port), request=outside, right=right),
+    request = ReadyRequest(
+        url=f"http://127.0.0.1:{aws.runtime_port}/endpoints/{name}/invocations",
+        headers={"Content-Type": "application/json", TARGET_MODEL: str(release.archive)},
+        body=(SAMPLE / "request.json").read_bytes(),
     )
+    async with (
+        container.caller(CALLERS) as direct,
+        http_caller(lambda: request, connections=CALLERS, timeout_seconds=TIMEOUT_SECONDS) as through,
+    ):
+        return await compared(checked(direct), checked(through), rounds=ROUNDS)
 
 
-def label_of(answer: bytes) -> int:
-    """The digit in an answer."""
-    outputs = {output["name"]: output["data"] for output in json.loads(answer)["outputs"]}
+def checked(caller: HttpCaller) -> Ask:
+    """Requests whose responses must have the sample's digit."""
+    label = label_of((SAMPLE / "answer.json").read_bytes())
+
+    async def ask() -> str | None:
+        failure = await caller()
+        if failure is None and (caller.last is None or label_of(caller.last[0]) != label):
+            return f"a response without the digit {label}: {caller.last!r:.300}"
+        return failure
+
+    return ask
+
+
+def label_of(response: bytes) -> int:
+    """The digit in a response."""
+    outputs = {output["name"]: output["data"] for output in json.loads(response)["outputs"]}
     return int(outputs["label"][0])
 
 
-def has_label(answer: bytes, *, label: int) -> bool:
-    """Whether an answer names that digit."""
-    return label_of(answer) == label
-
-
-def figures(rounds: list[Round]) -> list[Figure]:
+def figures(direct: Loads, through: Loads) -> list[Figure]:
     """The medians over the rounds of each round's difference and ratio."""
-
-    def median(of: Callable[[Round], float]) -> float:
-        return statistics.median(map(of, rounds))
-
-    kept = median(lambda one: one.through_rate / one.direct_rate)
+    added = statistics.median(two - one for one, two in zip(direct.ms, through.ms, strict=True))
+    kept = ratio(through.rates, direct.rates)
     return [
-        Figure("median call straight to the container", median(lambda one: one.direct_ms), "ms"),
-        Figure("median call through the runtime", median(lambda one: one.through_ms), "ms"),
-        Figure("the runtime adds", median(lambda one: one.through_ms - one.direct_ms), "ms", ADDED_MS),
-        Figure(f"straight, {CALLERS} callers", median(lambda one: one.direct_rate), "/s"),
-        Figure(f"through the runtime, {CALLERS} callers", median(lambda one: one.through_rate), "/s"),
+        Figure("median request straight to the container", statistics.median(direct.ms), "ms"),
+        Figure("median request through the runtime", statistics.median(through.ms), "ms"),
+        Figure("the runtime adds", added, "ms", ADDED_MS),
+        Figure(f"straight, {CALLERS} callers", statistics.median(direct.rates), "/s"),
+        Figure(f"through the runtime, {CALLERS} callers", statistics.median(through.rates), "/s"),
         Figure("throughput kept, times that straight", kept, "times", KEPT, at_least=True),
     ]
 
 
 @contextmanager
-def direct_container(aws: LocalAws) -> Iterator[tuple[TritonContainer, Release]]:
+def direct_container(aws: LocalAws) -> Iterator[tuple[Served, Release]]:
     """A container like the deployed endpoint's, with the model's current archive loaded."""
-    ssm = aws.client("ssm")
-    records = ReleaseRecords(environment=ENVIRONMENT, ssm=lambda: ssm, now=lambda: 0.0)
-    release = next(found for found in records.all() if (found.endpoint, found.model) == (ENDPOINT, MODEL))
+    release = current_release(aws)
     deployed = deployed_container(aws)
-    with tempfile.TemporaryDirectory(prefix="invoke-overhead-") as name:
-        folder = Path(name)
+    settings = ContainerSettings(
+        environment=deployed["Environment"], multi_model=True, release=release_of(deployed["Image"])
+    )
+    with tempfile.TemporaryDirectory(prefix="invoke-overhead-") as folder:
+        archive = Path(folder) / "archive.tar.gz"
         bucket, _, prefix = deployed["ModelDataUrl"].removeprefix("s3://").partition("/")
-        aws.client("s3").download_file(bucket, f"{prefix}{release.archive}", str(folder / "archive.tar.gz"))
-        settings = ContainerSettings(
-            environment=deployed["Environment"], multi_model=True, release=release_of(deployed["Image"])
-        )
-        with TritonContainer.start(settings, folder=folder / "container") as container:
-            container.wait_ready(60)
-            load(container, release, folder / "archive.tar.gz")
+        aws.client("s3").download_file(bucket, f"{prefix}{release.archive}", str(archive))
+        body = Body(content=(SAMPLE / "request.json").read_bytes(), content_type="application/json")
+        model = Model(archive=archive, name=MODEL, body=body)
+        way = Way(name="the container", model=lambda _folder: model, settings=settings)
+        with served(way, model) as container:
             yield container, release
+
+
+def current_release(aws: LocalAws) -> Release:
+    """The model's current release."""
+    ssm = aws.client("ssm")
+    records = ReleaseRecords(environment=ENVIRONMENT, ssm=lambda: ssm, now=time.monotonic)
+    return records.resolve(ModelReference(endpoint=ENDPOINT, model=MODEL))
 
 
 def deployed_container(aws: LocalAws) -> Any:
@@ -125,20 +125,3 @@ def deployed_container(aws: LocalAws) -> Any:
     endpoint = sagemaker.describe_endpoint(EndpointName=endpoint_name(environment=ENVIRONMENT, endpoint=ENDPOINT))
     config = sagemaker.describe_endpoint_config(EndpointConfigName=endpoint["EndpointConfigName"])
     return sagemaker.describe_model(ModelName=config["ProductionVariants"][0]["ModelName"])["PrimaryContainer"]
-
-
-def load(container: TritonContainer, release: Release, archive: Path) -> None:
-    """Unpack and load the archive as SageMaker does."""
-    folder = container.model_folder(release.digest)
-    folder.parent.mkdir(parents=True)
-    unpack(archive, folder, limits=UnpackLimits(max_bytes=2**33, max_members=10_000))
-    prepare_model_data(folder)
-    connection = http.client.HTTPConnection("localhost")
-    connection.sock = container.connect()
-    body = json.dumps({"model_name": release.digest, "url": container.model_url(release.digest)})
-    connection.request("POST", "/models", body, {TARGET_MODEL: str(release.archive)})
-    answer = connection.getresponse()
-    text = answer.read().decode()
-    connection.close()
-    if answer.status != 200:
-        raise WorkFailedError(f"the container did not load {release.archive}: {answer.status} {text}")

@@ -8,20 +8,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from benchmarks.results import RESULTS
 from tritonstack.paths import HOME_VARIABLE, REPOSITORY
 from tritonstack_local.aws import LocalAws, require_local_aws
 
 
 @contextmanager
-def local_stack(folder: Path = RESULTS / "stack") -> Iterator[LocalAws]:
+def local_stack() -> Iterator[LocalAws]:
     """Start it on free ports, deploy, and stop it afterwards. Its state is removed before, not after, to be looked at.
 
     Raises:
         subprocess.CalledProcessError: a step failed; it has said why.
     """
+    folder = REPOSITORY / ".local" / "bench-stack"
     shutil.rmtree(folder, ignore_errors=True)
     before = os.environ.get(HOME_VARIABLE)
     os.environ[HOME_VARIABLE] = str(folder)

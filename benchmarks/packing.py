@@ -2,25 +2,28 @@
 
     python -m benchmarks packing
 
-Prints ratios and returns 1 where one misses its target. Each time is the best of several runs, taken in turns, because
-the machine may be shared; peak memory is that of a process of its own that packs and does nothing else.
+Returns 1 where a ratio misses its target. Each time is the best of several runs, taken in turns, because the machine
+may be shared; peak memory is that of a process of its own that packs and does nothing else.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measuring import in_turns
 from benchmarks.results import Figure, machine, tell
+from tritonstack.paths import REPOSITORY
 
 MEGABYTES = 400
-ROUNDS = 3
+PACKINGS, UNPACKINGS = 2, 5
 SPEED = 9.0
 LARGER = 1.10
 UNPACKING = 0.68
@@ -44,28 +47,25 @@ def main() -> int:
         tree = folder / "tree"
         write_weights(tree, megabytes=MEGABYTES)
         ours, theirs = folder / "ours.tar.gz", folder / "theirs.tar.gz"
-        packing, tarring, memory = [], [], 0.0
-        for round_ in range(ROUNDS):
-            seconds, peak = pack_in_a_process(tree, ours)
-            packing.append(seconds)
-            memory = max(memory, peak)
-            if round_ < ROUNDS - 1:  # the slow side varies little, and takes 15 s
-                tarring.append(timed(lambda: run("tar", "czf", str(theirs), "-C", str(tree), ".")))
-        unpack_ours, unpack_theirs = [], []
-        for _ in range(ROUNDS + 2):
-            unpack_ours.append(unpacked(ours, folder / "unpacked"))
-            unpack_theirs.append(unpacked(theirs, folder / "unpacked"))
+        memory: list[float] = []
+        packing, tarring = in_turns(
+            partial(packed, tree, ours, memory=memory),
+            partial(timed, "tar", "czf", str(theirs), "-C", str(tree), "."),
+            rounds=PACKINGS,
+        )
+        unpacking, untarring = in_turns(
+            partial(unpacked, ours, folder / "unpacked"),
+            partial(unpacked, theirs, folder / "unpacked"),
+            rounds=UNPACKINGS,
+        )
         sizes = ours.stat().st_size / theirs.stat().st_size
-    print(
-        f"packing: tar czf {min(tarring):.2f} s, ours {min(packing):.2f} s; unpacking with tar xzf: "
-        f"theirs {min(unpack_theirs):.2f} s, ours {min(unpack_ours):.2f} s"
-    )
-    speed, slowness = min(tarring) / min(packing), min(unpack_ours) / min(unpack_theirs)
     figures = [
-        Figure("packing, as fast as tar czf", speed, "times", SPEED, at_least=True),
+        Figure("packing by tar czf", min(tarring), "s"),
+        Figure("packing, as fast as tar czf", min(tarring) / min(packing), "times", SPEED, at_least=True),
         Figure("size, of tar czf's", sizes, "times", LARGER),
-        Figure("unpacking, of the time for tar czf's", slowness, "times", UNPACKING),
-        Figure("peak memory of packing", memory, "MiB", MEMORY_MIB),
+        Figure("unpacking tar czf's by tar xzf", min(untarring), "s"),
+        Figure("unpacking, of the time for tar czf's", min(unpacking) / min(untarring), "times", UNPACKING),
+        Figure("peak memory of packing", max(memory), "MiB", MEMORY_MIB),
     ]
     return tell("packing", figures, machine=stated)
 
@@ -83,33 +83,29 @@ def write_weights(tree: Path, *, megabytes: int) -> None:
                 stream.write((draw.standard_normal(count) * 0.02).astype(kind).tobytes())
 
 
-def pack_in_a_process(tree: Path, target: Path) -> tuple[float, float]:
-    """Seconds and peak resident memory in MiB of a process that packs ``tree``."""
+def packed(tree: Path, target: Path, *, memory: list[float]) -> float:
+    """Seconds that a process takes to pack ``tree``; its peak resident memory in MiB is added to ``memory``."""
     done = subprocess.run(
         [sys.executable, "-c", _PACK, str(tree), str(target)],
         check=True,
         capture_output=True,
         text=True,
-        cwd=Path(__file__).resolve().parent.parent,
+        cwd=REPOSITORY,
     )
-    seconds, peak = done.stdout.split()
-    return float(seconds), float(peak)
+    seconds, peak = map(float, done.stdout.split())
+    memory.append(peak)
+    return seconds
 
 
 def unpacked(archive: Path, target: Path) -> float:
     """Seconds that GNU tar, which SageMaker's containers have, needs for an archive."""
-    run("rm", "-rf", str(target))
+    shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
-    return timed(lambda: run("tar", "xzf", str(archive), "-C", str(target)))
+    return timed("tar", "xzf", str(archive), "-C", str(target))
 
 
-def timed(work: Callable[[], None]) -> float:
-    """Seconds that ``work`` takes."""
+def timed(*command: str) -> float:
+    """Seconds of a command, which must succeed."""
     start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def run(*command: str) -> None:
-    """A command that must succeed."""
     subprocess.run(command, check=True)
+    return time.perf_counter() - start

@@ -1,20 +1,15 @@
-"""What a benchmark found: figures against the bounds they must keep, as a table for people and as JSON."""
+"""What a benchmark found: figures against the bounds they must keep."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.table import Table
 
-from tritonstack.paths import REPOSITORY, write_text
 from tritonstack_capacity.bench import bench
 from tritonstack_capacity.bench.bench import versions
-
-RESULTS = REPOSITORY / ".local" / "bench"
 
 
 @dataclass(frozen=True)
@@ -41,16 +36,8 @@ def machine() -> dict[str, str]:
     return {**bench.machine(), "python": known["python"], "commit": known["commit"]}
 
 
-def tell(
-    name: str,
-    figures: Sequence[Figure],
-    *,
-    machine: Mapping[str, str],
-    versions: Mapping[str, str] | None = None,
-    folder: Path = RESULTS,
-) -> int:
-    """Print the figures and write ``<name>.json``. Returns 0 where every bound is kept, else 1."""
-    stated = {**machine, **(versions or {})}
+def tell(name: str, figures: Sequence[Figure], *, machine: Mapping[str, str]) -> int:
+    """Print the figures. Returns 0 where every bound is kept, else 1."""
     table = Table("figure", "value", "bound", "", title=name, title_justify="left")
     for figure in figures:
         colour = {"PASS": "green", "FAIL": "red", "": ""}[figure.verdict]
@@ -59,8 +46,5 @@ def tell(
         table.add_row(figure.what, value, bound, figure.verdict, style=colour)
     console = Console(highlight=False)
     console.print(table)
-    console.print(", ".join(f"{key} {value}" for key, value in stated.items()), soft_wrap=True)
-    rows = [{**asdict(figure), "verdict": figure.verdict} for figure in figures]
-    document = {"benchmark": name, "stated": stated, "figures": rows}
-    write_text(folder / f"{name}.json", json.dumps(document, indent=2) + "\n")
+    console.print(", ".join(f"{key} {value}" for key, value in machine.items()), soft_wrap=True)
     return 1 if any(figure.verdict == "FAIL" for figure in figures) else 0

@@ -1,12 +1,12 @@
 """A review of a one-line change over the committed environments against one synthesis of them, and how synthesis grows.
 
-All with validation, as a review runs it, and without the CDK command line, which a review does not start. In turns; the
-first round is not counted. Peak memory is that of the review and every process that it starts, their resident sets
-added up, sampled.
+All with validation, as a review runs it, and without the CDK command line, which a review does not start. Peak memory
+is that of the review and every process that it starts, their resident sets added up, sampled.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -14,13 +14,14 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import psutil
 
+from benchmarks.measuring import in_turns, ratio
 from benchmarks.results import Figure, machine, tell
 from tritonstack.errors import WorkFailedError
 from tritonstack.paths import REPOSITORY
@@ -40,48 +41,36 @@ SAMPLES_PER_SECOND = 20
 def main() -> int:
     """Measure. Returns 0 where every bound is kept, else 1; raises where something fails."""
     stated = machine()
-    reviews, all_of_them, memory = [], [], []
-    one: list[float] = []
-    many: list[float] = []
+    memory: list[int] = []
     with tempfile.TemporaryDirectory(prefix="review-bench-") as name:
         folder = Path(name)
         project = changed_project(folder / "project")
-        copies = {count: copied(folder / f"copies-{count}", count) for count in (1, MANY)}
-        for number in range(ROUNDS + 1):
-            seconds, peak = review(project)
-            reviews.append(seconds)
-            memory.append(peak)
-            all_of_them.append(synthesis(project, folder / f"all-{number}", {}))
-            for count, into in ((1, one), (MANY, many)):
-                context: dict[str, object] = {"environments-folder": str(copies[count])}
-                into.append(synthesis(REPOSITORY, folder / f"copies-{count}-{number}", context))
+        copies = [{"environments-folder": str(copied(folder / f"copies-{count}", count))} for count in (1, MANY)]
+        reviews, whole, one, many = in_turns(
+            partial(review, project, memory=memory),
+            partial(synthesis, project, folder / "out", {}),
+            partial(synthesis, REPOSITORY, folder / "out", copies[0]),
+            partial(synthesis, REPOSITORY, folder / "out", copies[1]),
+            rounds=ROUNDS,
+        )
     environments = len(list((REPOSITORY / "environments").glob("*.yaml")))
     figures = [
-        Figure(f"one synthesis of {environments} environments", median(all_of_them), "s"),
-        Figure("review of a one-line change over them", median(reviews), "s"),
-        Figure("ratio", ratio(reviews, all_of_them), "times", REVIEW_RATIO),
-        Figure(f"one synthesis of {EXAMPLE} alone", median(one), "s"),
-        Figure(f"one synthesis of {MANY} copies of it, in one process", median(many), "s"),
+        Figure(f"one synthesis of {environments} environments", statistics.median(whole), "s"),
+        Figure("review of a one-line change over them", statistics.median(reviews), "s"),
+        Figure("ratio", ratio(reviews, whole), "times", REVIEW_RATIO),
+        Figure(f"one synthesis of {EXAMPLE} alone", statistics.median(one), "s"),
+        Figure(f"one synthesis of {MANY} copies of it, in one process", statistics.median(many), "s"),
         Figure("ratio", ratio(many, one), "times", MANY_RATIO),
         Figure("peak memory of the review and all that it starts", max(memory) / 2**20, "MiB"),
     ]
     return tell("review", figures, machine=stated)
 
 
-def median(seconds: Sequence[float]) -> float:
-    """Of the rounds that count."""
-    return statistics.median(seconds[1:])
-
-
-def ratio(mine: Sequence[float], other: Sequence[float]) -> float:
-    """The median of the ratios, round by round."""
-    return statistics.median(one / two for one, two in zip(mine[1:], other[1:], strict=True))
-
-
 def changed_project(folder: Path) -> Path:
     """A clone of this repository as it is committed, with one line of one environment's settings changed.
 
-    Raises WorkFailedError: git failed, or the line is not there.
+    Its ``cdk.json`` has the app run by the Python that runs this. Raises WorkFailedError: git failed, or the line is
+    not there.
     """
     command = ["git", "clone", "--quiet", "--shared", str(REPOSITORY), str(folder)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -92,27 +81,22 @@ def changed_project(folder: Path) -> Path:
     if text.count(OLD) != 1:
         raise WorkFailedError(f"{file.name} has {text.count(OLD)} lines with {OLD}: one is needed to change it")
     file.write_text(text.replace(OLD, NEW))
-    (folder / "cdk.json").write_text(with_this_python((folder / "cdk.json").read_text()))
+    cdk = folder / "cdk.json"
+    cdk.write_text(json.dumps({**json.loads(cdk.read_text()), "app": f"{sys.executable} app.py"}))
     return folder
-
-
-def with_this_python(text: str) -> str:
-    """``cdk.json`` whose app is run by the Python that runs this."""
-    return json.dumps({**json.loads(text), "app": f"{sys.executable} app.py"})
 
 
 def copied(folder: Path, count: int) -> Path:
     """A folder of that many copies of one environment under names of their own."""
     folder.mkdir()
-    source = REPOSITORY / "environments" / f"{EXAMPLE}.yaml"
+    text = (REPOSITORY / "environments" / f"{EXAMPLE}.yaml").read_text()
     for number in range(count):
         target = folder / f"copy{number}.yaml"
-        shutil.copyfile(source, target)
-        target.write_text(target.read_text().replace(f"environment: {EXAMPLE}\n", f"environment: {target.stem}\n"))
+        target.write_text(text.replace(f"environment: {EXAMPLE}\n", f"environment: {target.stem}\n"))
     return folder
 
 
-def synthesis(project: Path, outdir: Path, context: dict[str, object]) -> float:
+def synthesis(project: Path, outdir: Path, context: Mapping[str, str]) -> float:
     """Seconds of one synthesis with validation, in one process of Python and its Node."""
     started = time.perf_counter()
     synthesise(project, outdir, context=context)
@@ -123,8 +107,8 @@ def synthesis(project: Path, outdir: Path, context: dict[str, object]) -> float:
     return seconds
 
 
-def review(project: Path) -> tuple[float, int]:
-    """Seconds and peak bytes of ``tritonstack review`` with all of its files.
+def review(project: Path, *, memory: list[int]) -> float:
+    """Seconds of ``tritonstack review`` with all of its files; its peak bytes are added to ``memory``.
 
     Raises WorkFailedError: it failed, or saw no change.
     """
@@ -134,49 +118,30 @@ def review(project: Path) -> tuple[float, int]:
     environment = {**os.environ, "PYTHONPATH": str(project), "TRITONSTACK_PROJECT": str(project)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.perf_counter()
-    with subprocess.Popen(
-        command, cwd=project, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        sampler = Sampler(process.pid)
-        said, complained = process.communicate()
+    peak = 0
+    with (
+        tempfile.TemporaryFile("w+") as output,
+        subprocess.Popen(
+            command, cwd=project, env=environment, stdout=output, stderr=subprocess.STDOUT, text=True
+        ) as process,
+    ):
+        while process.poll() is None:
+            peak = max(peak, held(process.pid))
+            time.sleep(1 / SAMPLES_PER_SECOND)
         seconds = time.perf_counter() - started
-        peak = sampler.end()
-    if process.returncode != 0 or "changed in place" not in said:
-        raise WorkFailedError(f"review ended with {process.returncode}:\n{said}{complained}")
-    return seconds, peak
+        output.seek(0)
+        printed = output.read()
+    if process.returncode != 0 or "changed in place" not in printed:
+        raise WorkFailedError(f"review ended with {process.returncode}:\n{printed}")
+    memory.append(peak)
+    return seconds
 
 
-class Sampler:
-    """The most that a process and its children hold at once."""
-
-    def __init__(self, pid: int) -> None:
-        self._process = psutil.Process(pid)
-        self._ended = threading.Event()
-        self._peak = 0
-        self._thread = threading.Thread(target=self._sample)
-        self._thread.start()
-
-    def end(self) -> int:
-        """Stop. Returns bytes."""
-        self._ended.set()
-        self._thread.join()
-        return self._peak
-
-    def _sample(self) -> None:
-        while not self._ended.wait(1 / SAMPLES_PER_SECOND):
-            self._peak = max(self._peak, self._held())
-
-    def _held(self) -> int:
-        try:
-            family = [self._process, *self._process.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return 0
-        return sum(map(held, family))
-
-
-def held(process: psutil.Process) -> int:
-    """Bytes of a process's resident set; 0 where it has ended."""
-    try:
-        return int(process.memory_info().rss)
-    except psutil.NoSuchProcess:
-        return 0
+def held(pid: int) -> int:
+    """Bytes of the resident sets of a process and all that it started; of those that ended meanwhile none."""
+    total = 0
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        for each in (process, *process.children(recursive=True)):
+            total += each.memory_info().rss
+    return total

@@ -7,16 +7,18 @@ Compiled modules are kept (``__pycache__``), as a person's Python keeps them, an
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
+from benchmarks.measuring import in_turns, ratio
 from benchmarks.results import Figure, machine, tell
 from tritonstack.errors import WorkFailedError
 from tritonstack.paths import REPOSITORY, cdk_program
@@ -36,38 +38,27 @@ app.synth()
 def main() -> int:
     """Measure. Returns 0 where the bound is kept, 1 where it is missed; raises where an app cannot be synthesised."""
     stated = machine()
-    ours, empty, app, empty_app = [], [], [], []
+    app = REPOSITORY / "app.py"
+    chosen: dict[str, object] = {"environments": ENVIRONMENT}
+    # The command line reads cdk.json itself.
+    whole = {**json.loads((REPOSITORY / "cdk.json").read_text()).get("context", {}), **chosen}
     with tempfile.TemporaryDirectory(prefix="synthesis-") as name:
-        folder = Path(name)
-        script = folder / "app.py"
+        out, script = Path(name, "out"), Path(name, "app.py")
         script.write_text(EMPTY_APP)
-        context = {**context_of(REPOSITORY / "cdk.json"), "environments": ENVIRONMENT}
-        for number in range(ROUNDS + 1):
-            # The command line reads cdk.json itself.
-            chosen: dict[str, object] = {"environments": ENVIRONMENT}
-            ours.append(synthesise(REPOSITORY / "app.py", folder / f"ours-{number}", context=chosen, cli=True))
-            empty.append(synthesise(script, folder / f"empty-{number}", context={}, cli=True))
-            app.append(synthesise(REPOSITORY / "app.py", folder / f"app-{number}", context=context, cli=False))
-            empty_app.append(synthesise(script, folder / f"empty-app-{number}", context={}, cli=False))
+        ours, empty, app_alone, empty_alone = in_turns(
+            partial(synthesise, app, out, context=chosen, cli=True),
+            partial(synthesise, script, out, context={}, cli=True),
+            partial(synthesise, app, out, context=whole, cli=False),
+            partial(synthesise, script, out, context={}, cli=False),
+            rounds=ROUNDS,
+        )
     figures = [
-        Figure("cdk synth of an empty CDK Python app", statistics.median(empty[1:]), "s"),
-        Figure(f"cdk synth of environment {ENVIRONMENT}", statistics.median(ours[1:]), "s"),
-        Figure("ratio", ratio(ours[1:], empty[1:]), "times", RATIO),
-        Figure("ratio of the apps alone, without the command line", ratio(app[1:], empty_app[1:]), "times"),
+        Figure("cdk synth of an empty CDK Python app", statistics.median(empty), "s"),
+        Figure(f"cdk synth of environment {ENVIRONMENT}", statistics.median(ours), "s"),
+        Figure("ratio", ratio(ours, empty), "times", RATIO),
+        Figure("ratio of the apps alone, without the command line", ratio(app_alone, empty_alone), "times"),
     ]
-    versions = {"aws-cdk-lib": importlib.metadata.version("aws-cdk-lib")}
-    return tell("synthesis", figures, machine=stated, versions=versions)
-
-
-def ratio(ours: list[float], theirs: list[float]) -> float:
-    """The median of the ratios, round by round."""
-    return statistics.median(mine / other for mine, other in zip(ours, theirs, strict=True))
-
-
-def context_of(file: Path) -> dict[str, object]:
-    """The context that the CDK command line would read from ``cdk.json``."""
-    context: dict[str, object] = json.loads(file.read_text()).get("context", {})
-    return context
+    return tell("synthesis", figures, machine=stated)
 
 
 def synthesise(script: Path, target: Path, *, context: dict[str, object], cli: bool) -> float:
@@ -75,6 +66,7 @@ def synthesise(script: Path, target: Path, *, context: dict[str, object], cli: b
 
     Raises WorkFailedError: the app failed; with its output.
     """
+    shutil.rmtree(target, ignore_errors=True)
     environment = {
         **os.environ,
         "CDK_OUTDIR": str(target),

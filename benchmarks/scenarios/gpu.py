@@ -122,5 +122,4 @@ def bert_large_scenario(files: TritonFiles, *, size: Size = "full") -> Scenario:
         claims=tuple(
             Claim(said=words, better=better, than=than, by=Figure.RATE) for (better, than), words in said.items()
         ),
-        seconds=240,
     )

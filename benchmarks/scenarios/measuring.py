@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import math
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import uvloop
 
+from benchmarks.measuring import order, rate_of, turn
 from benchmarks.scenarios.served import ColdStart, Served, Way, served
 from tritonstack.errors import WorkFailedError
 from tritonstack_capacity.bench.container import between
-
-Step = Callable[[], None]
-"""Told of each cold start and each turn of load."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,19 +24,13 @@ class Repeats:
     turns: int = 0  # of load, of each way; 0 for the cold start alone
     users: int = 1  # of the closed loop
 
-    def steps(self, ways: int) -> int:
-        """How many cold starts and turns of load that is."""
-        return ways * (self.cold_starts + bool(self.cold_starts) + self.turns)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
     """What came of a way's turns."""
 
-    # answers a second of each turn: the callers by the mean latency, since each calls again at once. A count over so
-    # short a time would leave out parts of calls
-    rates: list[float]
-    # of all turns' calls
+    rates: list[float]  # requests a second of each turn
+    # of all turns' requests
     p50_ms: float
     p95_ms: float
     mean_batch: float | None  # inferences in one execution, as Triton counts them; None where it executed nothing
@@ -58,11 +47,11 @@ class Measured:
     load: Load | None
 
 
-def measure(ways: Sequence[Way], *, repeats: Repeats, folder: Path, step: Step) -> list[Measured]:
+def measure(ways: Sequence[Way], *, repeats: Repeats, folder: Path) -> list[Measured]:
     """Cold starts, then loads. All take turns, so that what else runs on this machine meets each of them alike.
 
     Raises:
-        WorkFailedError: a model cannot be made or loaded, or a call fails.
+        WorkFailedError: a model cannot be made or loaded, or a request fails.
     """
     models = [way.model(folder) for way in ways]
     colds: list[list[ColdStart]] = [[] for _ in ways]
@@ -70,12 +59,11 @@ def measure(ways: Sequence[Way], *, repeats: Repeats, folder: Path, step: Step) 
     for number in order(len(ways), repeats.cold_starts and repeats.cold_starts + 1):
         with served(ways[number], models[number]) as one:
             colds[number].append(one.cold)
-        step()
     loads: list[Load] | list[None] = [None] * len(ways)
     if repeats.turns:
         with contextlib.ExitStack() as stack:
             beside = [stack.enter_context(served(way, model)) for way, model in zip(ways, models, strict=True)]
-            loads = uvloop.run(_loads(beside, repeats=repeats, step=step))
+            loads = uvloop.run(_loads(beside, repeats=repeats))
     return [
         Measured(
             way=way.name,
@@ -88,13 +76,7 @@ def measure(ways: Sequence[Way], *, repeats: Repeats, folder: Path, step: Step) 
     ]
 
 
-def order(ways: int, turns: int) -> list[int]:
-    """Which way's turn it is: every other time the other way round, so that none is always the first."""
-    there = list(range(ways))
-    return [number for number_of_turn in range(turns) for number in there[:: -1 if number_of_turn % 2 else 1]]
-
-
-async def _loads(beside: Sequence[Served], *, repeats: Repeats, step: Step) -> list[Load]:
+async def _loads(beside: Sequence[Served], *, repeats: Repeats) -> list[Load]:
     latencies: list[list[list[float]]] = [[] for _ in beside]
     before = [one.counters() for one in beside]
     async with contextlib.AsyncExitStack() as stack:
@@ -102,9 +84,8 @@ async def _loads(beside: Sequence[Served], *, repeats: Repeats, step: Step) -> l
         for number in order(len(beside), repeats.turns):
             try:
                 latencies[number].append(await turn(callers[number], users=repeats.users))
-            except* WorkFailedError as group:
-                raise WorkFailedError(f"{beside[number].name}: {group.exceptions[0]}") from None
-            step()
+            except WorkFailedError as error:
+                raise WorkFailedError(f"{beside[number].name}: {error}") from error
     loads = []
     for one, counted, turns in zip(beside, before, latencies, strict=True):
         gained = between(counted, one.counters())
@@ -116,49 +97,5 @@ async def _loads(beside: Sequence[Served], *, repeats: Repeats, step: Step) -> l
 def load_of(turns: Sequence[Sequence[float]], *, users: int, mean_batch: float | None) -> Load:
     """The figures of the latencies (seconds) of each turn."""
     p50, p95 = np.percentile(np.concatenate([np.asarray(one) for one in turns]), (50, 95)) * 1000
-    rates = [users * len(one) / math.fsum(one) for one in turns]
+    rates = [rate_of(one, users=users) for one in turns]
     return Load(rates=rates, p50_ms=float(p50), p95_ms=float(p95), mean_batch=mean_batch)
-
-
-Ask = Callable[[], Awaitable[str | None]]
-"""Makes one call. Gives None for a right answer, else in a few words what went wrong."""
-WARM_UP_SECONDS, SECONDS = 0.5, 1.5
-
-
-async def turn(
-    ask: Ask,
-    *,
-    users: int,
-    warm_up: float = WARM_UP_SECONDS,
-    seconds: float = SECONDS,
-    now: Callable[[], float] = time.perf_counter,
-) -> list[float]:
-    """The latencies, in seconds, of the calls that began within so many seconds after the warm-up; at least one.
-
-    All go on calling until the last of these is answered, so that none of them has the server more to itself than the
-    others had.
-
-    Raises WorkFailedError: a call failed.
-    """
-    begin = now() + warm_up
-    end = begin + seconds
-    latencies: list[float] = []
-    under_way = 0
-
-    async def user() -> None:
-        nonlocal under_way
-        while now() < end or under_way or not latencies:
-            sent = now()
-            counts = sent >= begin and (sent < end or not latencies)
-            under_way += counts
-            failure = await ask()
-            under_way -= counts
-            if failure is not None:
-                raise WorkFailedError(failure)
-            if counts:
-                latencies.append(now() - sent)
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(users):
-            group.create_task(user())
-    return latencies

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from benchmarks.scenarios.claims import Interval, Tried, median_interval, tried
 from benchmarks.scenarios.measuring import Load, Measured
-from benchmarks.scenarios.outcome import Outcome
 from benchmarks.scenarios.table import Scenario
 
 QUIET = 0.25
@@ -22,39 +21,27 @@ SIZES: Mapping[str, Callable[[Measured], str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A scenario and what came of it."""
+    """A scenario and what was measured of each of its ways."""
 
     scenario: Scenario
-    outcome: Outcome
+    found: Sequence[Measured]
 
     @property
     def tried(self) -> list[Tried]:
         """Its claims, held against its figures."""
-        found = {one.way: one for one in self.outcome.found}
+        found = {one.way: one for one in self.found}
         return [tried(claim, found) for claim in self.scenario.claims]
 
 
-def page(sections: Sequence[Section], *, picture: str) -> str:
-    """All of it, from the same machine and code. ``picture``: where it lies, from the page."""
-    parts = [
-        told_machine([section.outcome for section in sections]),
-        f"![Each claim's ratio with its interval; the figures are in the table below]({picture})",
-        "\n".join(claims_table(sections)),
-        *("\n".join(section_lines(section)) for section in sections),
-    ]
-    return "\n\n".join(parts)
+def page(sections: Sequence[Section], *, where: str, others: float) -> str:
+    """All of it, from the same machine and code.
 
-
-def told_machine(outcomes: Sequence[Outcome]) -> str:
-    """The machine, the time, the code, and whether it was quiet."""
-    first, last = min(one.measured for one in outcomes), max(one.measured for one in outcomes)
-    when = first if first == last else f"{first} to {last}"
-    minutes = sum(one.seconds for one in outcomes) / 60
-    line = f"{outcomes[0].machine}; {when} UTC, {minutes:.0f} minutes, commit {outcomes[0].code}."
-    others = max(one.others for one in outcomes)
+    ``where``: machine, time and commit in a line; ``others``: how many cores something else kept busy.
+    """
     if others > QUIET:
-        return f"{line} **Taken beside other load** ({others:.1f} cores busy with it): only what is far apart counts."
-    return line
+        where += f" **Taken beside other load** ({others:.1f} cores busy with it): only what is far apart counts."
+    parts = [where, "\n".join(claims_table(sections)), *("\n".join(section_lines(section)) for section in sections)]
+    return "\n\n".join(parts)
 
 
 def claims_table(sections: Sequence[Section]) -> Iterator[str]:
@@ -72,7 +59,7 @@ def claims_table(sections: Sequence[Section]) -> Iterator[str]:
 
 def section_lines(section: Section) -> Iterator[str]:
     """A scenario's heading, what was published, and its figures."""
-    scenario, found = section.scenario, section.outcome.found
+    scenario, found = section.scenario, section.found
     yield f"### {scenario.title}"
     yield ""
     yield f"Published: {scenario.published}"

@@ -39,6 +39,7 @@ class Way:
     fragments: tuple[str, ...] = ()  # what is merged over its ``config.pbtxt``
     arguments: str = ""  # of the server, besides those of SageMaker's script
     files: TritonFiles | None = None  # where the server is installed; None: this repository's environments
+    settings: ContainerSettings | None = None  # of another container than ``served`` starts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +141,7 @@ def served(way: Way, model: Model) -> Iterator[Served]:
         "SAGEMAKER_TRITON_ALLOW_METRICS": "true",
         **({"SAGEMAKER_TRITON_ADDITIONAL_ARGS": way.arguments} if way.arguments else {}),
     }
-    settings = ContainerSettings(environment=environment, multi_model=True, release=RELEASE)
+    settings = way.settings or ContainerSettings(environment=environment, multi_model=True, release=RELEASE)
     with (
         tempfile.TemporaryDirectory(prefix="measurements-") as folder,
         TritonContainer.start(settings, folder=Path(folder) / "container", files=way.files) as container,

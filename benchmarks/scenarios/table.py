@@ -27,7 +27,6 @@ class Scenario:
     repeats: Repeats  # how often each is measured
     claims: tuple[Claim, ...]  # that are tried; the ways by their names
     not_here: tuple[str, ...] = ()  # what belongs to the claims and cannot be tried on a CPU, and why
-    seconds: int  # how long it takes on the machine that docs/measurements.md names, to say what remains
 
 
 def parameter(key: str, value: int) -> str:
@@ -110,7 +109,6 @@ SCENARIOS: Mapping[str, Scenario] = {
             _claim("two instances add 80 % to it (here they share the memory's bandwidth)", INSTANCES, PLAIN, 1.8),
             _claim("both together have more throughput than dynamic batching alone", BOTH, DYNAMIC),
         ),
-        seconds=140,
     ),
     "one-caller": Scenario(
         title="Dynamic batching with one caller",
@@ -121,7 +119,6 @@ SCENARIOS: Mapping[str, Scenario] = {
             _claim("dynamic batching costs one caller less than a tenth", DYNAMIC, PLAIN, 0.9),
             _claim(f"dynamic batching that waits {DELAY_US} µs costs one caller less than a tenth", DELAY, PLAIN, 0.9),
         ),
-        seconds=85,
     ),
     "frameworks": Scenario(
         title="PyTorch against ONNX Runtime: ResNet-50, 2 callers",
@@ -132,7 +129,6 @@ SCENARIOS: Mapping[str, Scenario] = {
             _claim("ONNX Runtime is faster than PyTorch", ONNX, PYTORCH),
             _claim("ONNX Runtime starts faster than PyTorch", ONNX, PYTORCH, by=Figure.COLD_START),
         ),
-        seconds=130,
     ),
     "onnxruntime": Scenario(
         title="ONNX Runtime's options: RoBERTa base, 512 tokens, 1 caller",
@@ -154,7 +150,6 @@ SCENARIOS: Mapping[str, Scenario] = {
             "`cudnn_conv_algo_search`, `arena_extend_strategy`, `gpu_mem_limit`, `do_copy_in_default_stream`: CUDA",
             "`default-max-batch-size`: for models that state none, and these do",
         ),
-        seconds=330,
     ),
     "memory": Scenario(
         title="ONNX Runtime's memory: RoBERTa base, 512 tokens, 1 caller",
@@ -165,7 +160,6 @@ SCENARIOS: Mapping[str, Scenario] = {
             _claim("the memory pattern is worth having in steady state", EXTENDED, NO_PATTERN),
             _claim("the memory arena is worth having in steady state", EXTENDED, NO_ARENA),
         ),
-        seconds=110,
     ),
     "payload": Scenario(
         title="Binary against JSON: an image of 3 by 224 by 224 FP32 to ResNet-50, 4 callers",
@@ -173,7 +167,6 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(JSON, BINARY),
         repeats=Repeats(turns=TURNS, users=4),
         claims=(_claim("binary has more throughput than JSON", BINARY, JSON),),
-        seconds=60,
     ),
     "payload-alone": Scenario(
         title="Binary against JSON: the same image to a network of few layers, 4 callers",
@@ -181,7 +174,6 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(TINY_JSON, TINY_BINARY),
         repeats=Repeats(turns=TURNS, users=4),
         claims=(_claim("binary has more throughput than JSON where little is computed", TINY_BINARY, TINY_JSON),),
-        seconds=60,
     ),
     "archives": Scenario(
         title="Stored against compressed archives at cold start: 134 MB of random weights",
@@ -192,7 +184,6 @@ SCENARIOS: Mapping[str, Scenario] = {
             _claim("a stored archive unpacks faster", STORED, COMPRESSED, by=Figure.UNPACK),
             _claim("the cold start from a stored archive is shorter", STORED, COMPRESSED, by=Figure.COLD_START),
         ),
-        seconds=55,
     ),
     "response-cache": Scenario(
         title="Response cache: the same request again and again, 4 callers",
@@ -200,7 +191,6 @@ SCENARIOS: Mapping[str, Scenario] = {
         ways=(UNCACHED, CACHED),
         repeats=Repeats(turns=TURNS, users=4),
         claims=(_claim("a response cache adds throughput", CACHED, UNCACHED),),
-        seconds=60,
     ),
     "warm-up": Scenario(
         title="Warm-up",
@@ -211,6 +201,5 @@ SCENARIOS: Mapping[str, Scenario] = {
             _claim("the first call after a warmed load is shorter", WARMED, COLD_MODEL, by=Figure.FIRST_CALL),
             _claim("the whole cold start is less than a tenth longer", WARMED, COLD_MODEL, 0.9, by=Figure.COLD_START),
         ),
-        seconds=50,
     ),
 }

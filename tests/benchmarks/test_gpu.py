@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,8 +10,9 @@ import pytest
 
 from benchmarks import measurements
 from benchmarks.scenarios.gpu import DEVICE_VARIABLE, bert_large_scenario, files_on
-from benchmarks.scenarios.measuring import Repeats, measure
-from tests.benchmarks.measured import outcome_of
+from benchmarks.scenarios.measuring import Measured, Repeats, measure
+from benchmarks.scenarios.served import Way
+from tests.benchmarks.measured import measured
 from tritonstack.errors import WorkFailedError
 from tritonstack.paths import REPOSITORY
 from tritonstack_local.container.repository import TritonFiles
@@ -68,28 +70,25 @@ def test_on_a_gpu_the_server_computes_there_and_the_page_has_a_place_of_its_own_
     program(gpu / "envs" / "torch-cuda" / "bin" / "python", "True")
     (gpu / "envs" / "backends").mkdir()
     (gpu / "envs" / "backends" / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.7\n")
-    series = measurements.series_on_gpu()
-    assert series.machine.endswith(", Tesla T4, driver 550.54")
-    [scenario] = series.scenarios.values()
-    environments = [way.files.process_environment() for way in scenario.ways if way.files is not None]
+    before, file = measurements.PAGE.read_text(), gpu / "measurements.md"
+    file.write_text(before)
+    ways: list[Way] = []
+
+    def fake(given: Sequence[Way], **_: object) -> list[Measured]:
+        ways.extend(given)
+        return measured(bert_large_scenario(ON_CPU))
+
+    monkeypatch.setattr(measurements, "PAGE", file)
+    monkeypatch.setattr(measurements, "measure", fake)
+    assert measurements.command(["--gpu", "--write"]) == 0
+    environments = [way.files.process_environment() for way in ways if way.files is not None]
     assert [one[DEVICE_VARIABLE] for one in environments] == ["cuda"] * 4
     site = gpu / "envs" / "torch-cuda" / "lib" / "python3.11" / "site-packages"
     assert {one["TRITONSTACK_TORCH_SITE"] for one in environments} == {str(site)}
-
-    docs = gpu / "docs"
-    (docs / "pictures").mkdir(parents=True)
-    page = (REPOSITORY / "docs" / "measurements.md").read_text()
-    (docs / "measurements.md").write_text(page)
-    monkeypatch.setattr(measurements, "KEPT", gpu / "kept")
-    monkeypatch.setattr(measurements, "DOCS", docs)
-    found = list(outcome_of(scenario).found)
-    monkeypatch.setattr(measurements, "measure", lambda *_, **__: found)
-    assert measurements.command(["--gpu", "--write"]) == 0
-    written = (docs / "measurements.md").read_text()
+    written = file.read_text()
     begin, end = written.index("<!-- measured on a GPU -->"), written.index("<!-- /measured on a GPU -->")
-    assert "Tesla T4" in written[begin:end]
-    assert page.partition("<!-- measured on a GPU -->")[0] == written[:begin]
-    assert (docs / "pictures" / "measurements-gpu.svg").is_file()
+    assert ", Tesla T4, driver 550.54; " in written[begin:end]
+    assert before.partition("<!-- measured on a GPU -->")[0] == written[:begin]
 
 
 @pytest.mark.long
@@ -98,11 +97,11 @@ def test_a_tiny_bert_is_measured_on_the_cpu_by_the_same_code(tmp_path: Path) -> 
     """By a device that PyTorch does not know it is seen that the stand-in does what it is told."""
     scenario = bert_large_scenario(ON_CPU, size="tiny")
     repeats = Repeats(turns=1, users=4)
-    found = measure(scenario.ways, repeats=repeats, folder=tmp_path, step=lambda: None)
+    found = measure(scenario.ways, repeats=repeats, folder=tmp_path)
     assert [one.way for one in found] == ["plain", "dynamic batching", "two instances", "both"]
     batches = {one.way: one.load.mean_batch for one in found if one.load is not None}
     assert batches["plain"] == pytest.approx(1.0)
     assert (batches["dynamic batching"] or 0) > 1.5
     elsewhere = replace(scenario.ways[0], files=replace(ON_CPU, device="nowhere"))
     with pytest.raises(WorkFailedError, match=r"PyTorch cannot load 'model\.pt': .*nowhere"):
-        measure([elsewhere], repeats=repeats, folder=tmp_path, step=lambda: None)
+        measure([elsewhere], repeats=repeats, folder=tmp_path)
