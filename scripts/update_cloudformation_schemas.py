@@ -1,26 +1,25 @@
 """Write the compact copy of CloudFormation's resource schemas that the local AWS and reviews read.
 
-    python scripts/update_cloudformation_schemas.py [TYPE …]
+    .envs/main/bin/python -m scripts.update_cloudformation_schemas [TYPE …]
 
-cfn-lint ships CloudFormation's own resource schemas. This makes a temporary environment with one pinned cfn-lint,
-keeps of each schema what replaces a resource, and of the types that the local AWS has property names, what is required
-and enumerations. Rewrites ``tritonstack/cloudformation/data/resource_schemas.json``, without descriptions; TYPEs are
-added to those that it has.
+cfn-lint ships CloudFormation's own resource schemas. This keeps of each what replaces a resource, and of the types that
+the local AWS has property names, what is required and enumerations. Rewrites
+``tritonstack/cloudformation/data/resource_schemas.json``, without descriptions; TYPEs are added to those that it has.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import tempfile
-import venv
-from pathlib import Path
+from importlib.metadata import version
 from typing import Any
 
-CFN_LINT = "1.58.0"
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
+
+from tritonstack.paths import repository_path, write_text
+
 REGION = "us-east-1"
-TARGET = Path(__file__).resolve().parents[1] / "tritonstack/cloudformation/data/resource_schemas.json"
+TARGET = repository_path("tritonstack/cloudformation/data/resource_schemas.json")
 
 
 def names(pointers: list[str] | None) -> list[str]:
@@ -59,9 +58,7 @@ def compact(schema: Any) -> dict[str, Any]:
 
 
 def extract(kept_types: list[str]) -> dict[str, Any]:
-    """The whole data file; runs inside the temporary environment."""
-    from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # noqa: PLC0415  only there
-
+    """The whole data file."""
     types = {}
     for name in kept_types:
         schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, name).schema
@@ -75,7 +72,7 @@ def extract(kept_types: list[str]) -> dict[str, Any]:
     for name in sorted(set(PROVIDER_SCHEMA_MANAGER.get_resource_types(REGION)) - set(kept_types)):
         kept = rules(PROVIDER_SCHEMA_MANAGER.get_resource_schema(REGION, name).schema)
         others[name] = {key: value for key, value in kept.items() if value}
-    source = f"CloudFormation resource schemas in cfn-lint {CFN_LINT}, {REGION}"
+    source = f"CloudFormation resource schemas in cfn-lint {version('cfn-lint')}, {REGION}"
     return {"source": source, "types": types, "others": others}
 
 
@@ -89,19 +86,9 @@ def render(data: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Make the temporary environment, extract in it, write the file under a temporary name, move it."""
-    if sys.argv[1:2] == ["--extract"]:
-        print(render(extract(sys.argv[2:])), end="")
-        return
+    """Extract, and write the file."""
     types = sorted({*json.loads(TARGET.read_text(encoding="utf-8"))["types"], *sys.argv[1:]})
-    with tempfile.TemporaryDirectory() as folder:
-        venv.create(folder, with_pip=True)
-        python = str(Path(folder) / "bin/python")
-        subprocess.run([python, "-m", "pip", "install", "--quiet", f"cfn-lint=={CFN_LINT}"], check=True)
-        made = subprocess.run([python, __file__, "--extract", *types], check=True, capture_output=True, text=True)
-    part = TARGET.with_suffix(".part")
-    part.write_text(made.stdout, encoding="utf-8")
-    part.replace(TARGET)
+    write_text(TARGET, render(extract(types)))
     print(f"{TARGET}: {TARGET.stat().st_size} bytes, {len(types)} types")
 
 

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from scripts.documentation.import_graph import SINGLE, direct, import_graph, joined, single_modules
+from scripts.documentation.import_graph import SINGLE, direct, import_graph, single_modules
 from scripts.documentation.markdown import code, filled, table
 from scripts.documentation.stack_graph import SHOWN_SERVING, construct_of, shown_environment, stack_graph
 from tritonstack.paths import repository_path
@@ -57,7 +57,7 @@ def serving_picture() -> str:
 
 def packages_picture() -> str:
     """Packages, and which imports which; imports that follow from others are left out."""
-    graph = joined(import_graph())
+    graph = import_graph()
     nodes = {
         name: "<br/>".join(single_modules()) if name == SINGLE else name.removeprefix("tritonstack.") for name in graph
     }

@@ -18,7 +18,6 @@ EXIT_CODES = (
     ("2", "wrong input: every problem at once, with file, field, found, allowed and what to do"),
     ("130", "interrupted"),
 )
-SPECIAL = re.compile(r"exit code \d|\bends? with \d", re.IGNORECASE)
 TARGET = re.compile(r"^([a-z-]+):.*?## (.*)$", re.MULTILINE)
 
 
@@ -26,7 +25,7 @@ def commands_page() -> str:
     """The whole page."""
     parts = [
         head("Commands", source="the command line itself and the Makefile"),
-        f"## Exit codes\n\nOf every command of `{NAME}`; what a command adds stands with it.\n",
+        f"## Exit codes\n\nOf every command of `{NAME}`; what a command adds stands in its text.\n",
         table(["code", "meaning"], EXIT_CODES),
         f"## {NAME}\n",
         table(
@@ -81,19 +80,7 @@ def _command(name: str) -> list[str]:
     rows = [_option(each, context) for each in command.params if isinstance(each, click.Option) and not each.hidden]
     if rows:
         parts.append(table(["option", "value", "default", "meaning"], rows))
-    special = [sentence for sentence in _sentences(text, command) if SPECIAL.search(sentence)]
-    shown = " ".join(special)
-    parts.append(f"Exit codes: {link('0, 1, 2, 130', 'Exit codes')}.{f' {shown}' if shown else ''}\n")
     return parts
-
-
-def _sentences(text: str, command: click.Command) -> list[str]:
-    """Those of the help text, and of each option with the option before them."""
-    said = re.split(r"(?<=[.])\s+", " ".join(text.split()))
-    for each in command.params:
-        if isinstance(each, click.Option) and each.help:
-            said += [f"{code(each.opts[-1])}: {sentence}" for sentence in re.split(r"(?<=[.])\s+", each.help)]
-    return said
 
 
 def _option(option: click.Option, context: click.Context) -> list[str]:

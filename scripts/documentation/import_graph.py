@@ -79,16 +79,6 @@ def reachable(graph: Graph, start: str) -> set[str]:
     return found
 
 
-def joined(graph: Graph) -> Graph:
-    """The graph with each circle of packages as one, called by all of their names, a comma between them."""
-    reach = {name: reachable(graph, name) for name in graph}
-    circle = {a: ", ".join(sorted({a, *(b for b in reach[a] if a in reach[b])})) for a in graph}
-    found: dict[str, set[str]] = {name: set() for name in circle.values()}
-    for a, targets in graph.items():
-        found[circle[a]] |= {circle[b] for b in targets} - {circle[a]}
-    return {name: frozenset(targets) for name, targets in sorted(found.items())}
-
-
 def direct(graph: Graph) -> Iterator[tuple[str, str]]:
     """Imports that do not follow from others: a → b without a → c → b. The graph has no circles."""
     reach = {name: reachable(graph, name) for name in graph}

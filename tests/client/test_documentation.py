@@ -1,4 +1,4 @@
-"""docs/clients.md: its code runs against the real recipes, and its table has a row for every system."""
+"""docs/clients.md: its code runs against the real recipes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scripts.documentation.payloads import CASES, PATH
 from tests.client.examples import blocks, commands, run_python
 from tests.client.systems import ARCHIVES, ENVIRONMENT, TRANSLATION, Systems, image_file, running_systems
 from tritonstack.cli import invoke
@@ -57,8 +56,4 @@ def test_every_command_line_runs_as_it_stands(
 
 def test_no_block_is_left_out() -> None:
     assert {block.language for block in blocks()} == {"python", "sh", "json"}, "test_rights.py calls with the policy"
-    assert repository_path(PATH).read_text().count("```") == 2 * len(blocks())
-
-
-def test_every_system_has_its_row() -> None:
-    assert {case.folder for case in CASES} >= set(ARCHIVES.values()) - {"resnet50-torchscript", "resnet50-tensorrt"}
+    assert repository_path("docs/clients.md").read_text().count("```") == 2 * len(blocks())
