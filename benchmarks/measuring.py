@@ -91,11 +91,14 @@ class Loads:
     rates: list[float]  # requests a second of ``CALLERS``
 
 
-async def compared(*ways: Ask, rounds: int) -> list[Loads]:
-    """Each way with one caller and with ``CALLERS``, in turns. Raises WorkFailedError: a request failed."""
+async def compared(*ways: tuple[Ask, Ask], rounds: int) -> list[Loads]:
+    """Each way with one caller, which sends by its first, and with ``CALLERS``, which send by its second; in turns.
+
+    Raises WorkFailedError: a request failed.
+    """
     found = [Loads(ms=[], rates=[]) for _ in ways]
     for number in order(len(ways), rounds):
-        found[number].ms.append(statistics.median(await turn(ways[number], users=1)) * 1000)
-        together = await turn(ways[number], users=CALLERS)
-        found[number].rates.append(rate_of(together, users=CALLERS))
+        one, several = ways[number]
+        found[number].ms.append(statistics.median(await turn(one, users=1)) * 1000)
+        found[number].rates.append(rate_of(await turn(several, users=CALLERS), users=CALLERS))
     return found

@@ -46,18 +46,18 @@ def main() -> int:
     return tell("proxy-overhead", figures(direct, through), machine=stated)
 
 
-async def _loads(direct: Ask, port: int) -> list[Loads]:
+async def _loads(direct: tuple[Ask, Ask], port: int) -> list[Loads]:
     request = ReadyRequest(
         url=f"http://127.0.0.1:{port}/v2/models/{ENDPOINT}/{MODEL}/infer",
         headers={"Content-Type": "application/json"},
         body=(SAMPLE / "request.json").read_bytes(),
     )
     async with http_caller(lambda: request, connections=CALLERS, timeout_seconds=TIMEOUT_SECONDS) as through:
-        return await compared(direct, checked(through), rounds=ROUNDS)
+        return await compared(direct, (checked(through),) * 2, rounds=ROUNDS)
 
 
-def by_boto3(aws: LocalAws, threads: ThreadPoolExecutor) -> Ask:
-    """Requests as a program sends them: one client for all threads."""
+def by_boto3(aws: LocalAws, threads: ThreadPoolExecutor) -> tuple[Ask, Ask]:
+    """Requests as a program sends them: of one caller in this thread, and of several in threads with one client."""
     config = Config(retries={"total_max_attempts": 1}, read_timeout=READ_TIMEOUT_SECONDS, max_pool_connections=CALLERS)
     client = aws.client("sagemaker-runtime", config=config)
     label = label_of((SAMPLE / "answer.json").read_bytes())
@@ -72,10 +72,13 @@ def by_boto3(aws: LocalAws, threads: ThreadPoolExecutor) -> Ask:
         response = client.invoke_endpoint(**request)["Body"].read()
         return None if label_of(response) == label else f"a response without the digit {label}: {response[:300]!r}"
 
-    async def ask() -> str | None:
+    async def alone() -> str | None:
+        return invoke()
+
+    async def in_a_thread() -> str | None:
         return await asyncio.get_running_loop().run_in_executor(threads, invoke)
 
-    return ask
+    return alone, in_a_thread
 
 
 def figures(direct: Loads, through: Loads) -> list[Figure]:

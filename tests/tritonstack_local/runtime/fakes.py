@@ -295,6 +295,30 @@ class Stage:
         return found is not None and found.serving is not None and found.serving.config.name == name
 
 
+class Callers:
+    """Eight callers that send requests until ``stop``; a failed request raises there."""
+
+    def __init__(self, at: Stage) -> None:
+        """They begin at once."""
+        self._at, self._stop, self.answered = at, asyncio.Event(), 0
+        self._tasks = [asyncio.create_task(self._call(f"m{number}.tar.gz")) for number in range(8)]
+
+    async def _call(self, target: str) -> None:
+        while not self._stop.is_set():
+            assert await self._at.model_of(target) == target
+            self.answered += 1
+
+    async def more(self, count: int = 100) -> None:
+        """Wait for so many further answers."""
+        goal = self.answered + count
+        await until(lambda: self.answered >= goal or any(task.done() for task in self._tasks))
+
+    async def stop(self) -> None:
+        """Every call was answered."""
+        self._stop.set()
+        await asyncio.gather(*self._tasks)
+
+
 def settings(folder: Path, **changes: Any) -> RuntimeSettings:
     """Quick settings for tests."""
     quick = RuntimeSettings(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.tritonstack_local.runtime.fakes import Stage, asynchronous, config, stage, until
+from tests.tritonstack_local.runtime.fakes import Callers, Stage, asynchronous, config, stage, until
 from tritonstack.errors import WorkFailedError
 from tritonstack.http_server import InvokeError
 from tritonstack_local.runtime.deployed import DeployedEndpoint
@@ -85,23 +85,13 @@ def refuse(_plan: object) -> None:
 @asynchronous
 async def test_an_update_moves_the_traffic_and_no_call_fails(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
-        stop, answered = asyncio.Event(), 0
-
-        async def caller(number: int) -> None:
-            nonlocal answered
-            while not stop.is_set():
-                target = f"m{number}.tar.gz"
-                assert await at.model_of(target) == target
-                answered += 1
-
-        callers = [asyncio.create_task(caller(number)) for number in range(8)]
+        callers = Callers(at)
         for number in (2, 3):
             at.reader.deploy("e", config(f"config-{number}"))
             await at.in_service(f"config-{number}")
             await until(lambda: not at.runtime.reconciler.endpoints["e"].draining)
-        stop.set()
-        await asyncio.gather(*callers)
-        assert answered > 0
+        await callers.more()
+        await callers.stop()
         assert [container.exited.done() for container in at.triton.containers] == [True, True, False]
 
 
@@ -167,27 +157,22 @@ async def test_an_endpoint_made_anew_under_its_name_gets_a_fleet_of_its_own(tmp_
         await until(at.triton.containers[0].exited.done)
 
 
+@pytest.mark.parametrize(
+    ("status", "pending", "reports"),
+    [("InService", None, []), ("Updating", "config-2", [("e", "config-2", "in_service", "")])],
+)
 @asynchronous
-async def test_a_runtime_that_starts_again_serves_what_is_in_service_and_reports_nothing(tmp_path: Path) -> None:
-    async with stage(tmp_path) as at:
-        at.reader.configs["config-1"] = config()
-        at.reader.described["e"] = DeployedEndpoint(
-            name="e", status="InService", config="config-1", pending=None, created="1", generation="1"
-        )
-        await at.in_service()
-        assert await at.model_of("a.tar.gz") == "a.tar.gz"
-        assert at.reader.reports == []
-
-
-@asynchronous
-async def test_a_runtime_that_starts_again_amid_an_update_finishes_it(tmp_path: Path) -> None:
+async def test_a_runtime_that_starts_again_serves_what_is_in_service_and_finishes_an_update(
+    tmp_path: Path, status: str, pending: str | None, reports: list[object]
+) -> None:
     async with stage(tmp_path) as at:
         at.reader.configs |= {"config-1": config(), "config-2": config("config-2")}
         at.reader.described["e"] = DeployedEndpoint(
-            name="e", status="Updating", config="config-1", pending="config-2", created="1", generation="2"
+            name="e", status=status, config="config-1", pending=pending, created="1", generation="2"
         )
-        await at.in_service("config-2")
-        assert at.reader.reports == [("e", "config-2", "in_service", "")]
+        await at.in_service(pending or "config-1")
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
+        assert at.reader.reports == reports
 
 
 @asynchronous
@@ -211,16 +196,11 @@ async def test_a_changed_tag_changes_the_limit_of_loaded_models(tmp_path: Path) 
 # The container dies -------------------------------------------------------------------------------------------------
 
 
-async def loaded(at: Stage, *targets: str) -> None:
-    """Call each model once."""
-    for target in targets:
-        await at.call(target)
-
-
 @asynchronous
 async def test_a_container_that_died_is_started_again_with_its_models(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
-        await loaded(at, "a.tar.gz", "b.tar.gz")
+        for target in ("a.tar.gz", "b.tar.gz"):
+            await at.call(target)
         await at.triton.containers[0].die()
         await until(lambda: len(at.triton.containers) == 2 and len(at.triton.loaded) == 2)
         assert set(at.triton.loaded.values()) == {"a.tar.gz", "b.tar.gz"}
@@ -232,7 +212,7 @@ async def test_a_container_that_died_is_started_again_with_its_models(tmp_path: 
 @asynchronous
 async def test_requests_in_flight_end_at_once_when_the_container_dies(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
-        await loaded(at, "a.tar.gz")
+        await at.call("a.tar.gz")
         at.triton.held["a.tar.gz"] = asyncio.Event()
         calls = [asyncio.create_task(at.call("a.tar.gz")) for _ in range(5)]
         await until(lambda: at.triton.in_flight.get("a.tar.gz") == 5)
@@ -246,7 +226,7 @@ async def test_requests_in_flight_end_at_once_when_the_container_dies(tmp_path: 
 @asynchronous
 async def test_calls_while_the_container_starts_again_wait_for_their_model(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
-        await loaded(at, "a.tar.gz")
+        await at.call("a.tar.gz")
         at.triton.ping_status = 400
         await at.triton.containers[0].die()
         await until(lambda: at.fleet().state is FleetState.RESTARTING)
@@ -260,7 +240,7 @@ async def test_calls_while_the_container_starts_again_wait_for_their_model(tmp_p
 @asynchronous
 async def test_a_model_that_kills_the_container_when_it_loads_is_not_loaded_again_by_itself(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
-        await loaded(at, "a.tar.gz")
+        await at.call("a.tar.gz")
         at.triton.held_loads["deadly.tar.gz"] = asyncio.Event()
         deadly = asyncio.create_task(at.call("deadly.tar.gz"))
         await until(lambda: at.triton.count("load", "deadly.tar.gz") == 1)
@@ -323,14 +303,6 @@ async def test_a_single_model_endpoint_is_unavailable_while_its_container_starts
         at.triton.ping_status = 200
         await until(at.fleet().ready.is_set)
         assert (await at.call(None)).status == 200
-
-
-@asynchronous
-async def test_ending_the_runtime_stops_every_container_and_starts_none(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        await at.runtime.reconciler.stop()
-        assert [container.exited.done() for container in at.triton.containers] == [True]
-    assert len(at.triton.containers) == 1
 
 
 @asynchronous

@@ -132,20 +132,6 @@ async def test_a_connection_that_shares_the_loads_thread_is_closed_afterwards() 
 
 
 @asynchronous
-async def test_with_one_thread_alone_requests_wait_for_the_load_and_then_answer() -> None:
-    async with front_end([0]) as (front, pool, lanes):
-        await pool.open(2)
-        load = asyncio.create_task(lanes.call(b"POST /load HTTP/1.1\r\nhost: x\r\n\r\n", b"", seconds=30))
-        await until(lambda: bool(front.busy))
-        waiting = asyncio.create_task(ask(pool, seconds=30))
-        await asyncio.sleep(0.15)
-        assert not waiting.done()
-        front.loaded.set()
-        await load
-        assert await waiting == b"ok"
-
-
-@asynchronous
 async def test_a_late_answer_ends_its_request_and_its_connection() -> None:
     async with front_end([0, 0]) as (front, pool, lanes):
         await pool.open(1)
@@ -197,12 +183,3 @@ async def test_a_caller_that_goes_away_leaves_no_answer_to_the_next() -> None:
         front.busy.clear()
         assert await ask(pool) == b"ok"
         assert front.accepted == 2
-
-
-@asynchronous
-async def test_callers_that_wait_while_all_connections_are_busy_get_further_ones() -> None:
-    async with front_end([0]) as (_, pool, _):
-        await pool.open(1)
-        busy = [pool.take_idle() or await pool.take() for _ in range(12)]
-        assert len({id(one) for one in busy}) == 12
-        assert pool.size >= 12

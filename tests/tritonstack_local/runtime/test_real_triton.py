@@ -123,13 +123,6 @@ async def test_a_killed_triton_comes_back_with_its_models_and_leaves_no_process(
 
 
 @asynchronous
-async def test_a_single_model_endpoint_answers_at_invocations(tmp_path: Path) -> None:
-    bucket = models(one=adding(5))
-    async with stage(tmp_path, config(multi_model=False), objects=bucket, real=True, invoke_seconds=60.0) as at:
-        assert await answer(at, None) == [6, 7]
-
-
-@asynchronous
 async def test_a_model_that_cannot_load_fails_a_single_model_deployment_with_tritons_words(tmp_path: Path) -> None:
     bucket = models(one=adding(0, initialize='raise ValueError("no such weights")'))
     async with stage(tmp_path, objects=bucket, real=True) as at:

@@ -15,34 +15,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tritonstack_local.runtime.fakes import Stage, asynchronous, config, stage, until
+from tests.tritonstack_local.runtime.fakes import Callers, Stage, asynchronous, config, stage, until
 from tritonstack_local.runtime.__main__ import read_arguments
 from tritonstack_local.runtime.deployed import DeployedEndpoint, Traffic
 from tritonstack_local.runtime.endpoint import Endpoint
 from tritonstack_local.runtime.fleet import Split
 
 
-@given(st.integers(1, 20), st.integers(1, 20))
+@given(st.integers(0, 20), st.integers(0, 20))
 def test_a_split_gives_the_new_fleet_its_exact_part_of_any_run_of_calls(instances: int, more: int) -> None:
-    split = Split(share=instances / (instances + more))
+    of = max(1, instances + more)
+    split = Split(share=instances / of)
     taken = 0
-    for _ in range(10 * (instances + more)):
+    for _ in range(10 * of):
+        assert split.next_is_new() == split.next_is_new(), "asking alone changes nothing"
         taken += split.next_is_new()
         split.count()
     assert taken == 10 * instances
-
-
-def test_a_split_without_a_share_gives_the_new_fleet_nothing_and_a_whole_one_everything() -> None:
-    none, whole = Split(), Split(share=1.0)
-    for _ in range(5):
-        assert (none.next_is_new(), whole.next_is_new()) == (False, True)
-        none.count()
-        whole.count()
-
-
-def test_asking_without_a_call_changes_nothing() -> None:
-    split = Split(share=0.5)
-    assert [split.next_is_new() for _ in range(3)] == [False] * 3
 
 
 def endpoint(at: Stage) -> Endpoint:
@@ -72,7 +61,7 @@ async def shifted(at: Stage, instances: int) -> None:
 
 
 @asynchronous
-async def test_each_fleet_takes_its_part_of_the_calls(tmp_path: Path) -> None:
+async def test_each_fleet_takes_its_part_of_the_calls_and_both_follow_the_tag(tmp_path: Path) -> None:
     async with shifting(tmp_path) as at:
         for _ in range(4):
             await at.call("a.tar.gz")
@@ -81,75 +70,37 @@ async def test_each_fleet_takes_its_part_of_the_calls(tmp_path: Path) -> None:
         for _ in range(40):
             await at.call("a.tar.gz")
         assert requests(at) == {"config-1": 34, "config-2": 10}
-        await shifted(at, 4)
-        for _ in range(10):
-            await at.call("a.tar.gz")
-        assert requests(at) == {"config-1": 34, "config-2": 20}
-        assert not at.triton.containers[0].exited.done()
-
-
-@asynchronous
-async def test_the_status_shows_both_fleets_with_their_shares(tmp_path: Path) -> None:
-    async with shifting(tmp_path) as at:
-        await shifted(at, 1)
         [found] = (await fetched(at.port, "/_tritonstack/status"))["endpoints"]
         assert [(one["endpoint_config"], one["share"], one["state"]) for one in found["fleets"]] == [
             ("config-1", 0.75, "ready"),
             ("config-2", 0.25, "ready"),
         ]
+        await shifted(at, 4)
+        for _ in range(10):
+            await at.call("a.tar.gz")
+        assert requests(at) == {"config-1": 34, "config-2": 20}
+        assert not at.triton.containers[0].exited.done()
+        at.reader.described["e"] = replace(at.reader.described["e"], max_loaded_models=3)
+        await until(lambda: {fleet.models.limit for fleet in endpoint(at).fleets} == {3})
 
 
-class Callers:
-    """Eight callers that send requests until ``stop``; a failed request raises there."""
-
-    def __init__(self, at: Stage) -> None:
-        self._at, self._stop, self.answered = at, asyncio.Event(), 0
-        self._tasks = [asyncio.create_task(self._call(f"m{number}.tar.gz")) for number in range(8)]
-
-    async def _call(self, target: str) -> None:
-        while not self._stop.is_set():
-            assert await self._at.model_of(target) == target
-            self.answered += 1
-
-    async def more(self, count: int = 100) -> None:
-        """Wait for so many further answers."""
-        goal = self.answered + count
-        await until(lambda: self.answered >= goal or any(task.done() for task in self._tasks))
-
-    async def stop(self) -> None:
-        """Every call was answered."""
-        self._stop.set()
-        await asyncio.gather(*self._tasks)
-
-
+@pytest.mark.parametrize(("steps", "ends_in", "stopped"), [((1, 2, 4), "config-2", 0), ((2,), "config-1", 1)])
 @asynchronous
-async def test_no_call_fails_while_traffic_goes_over_in_steps(tmp_path: Path) -> None:
+async def test_no_call_fails_while_traffic_goes_over_in_steps_or_back(
+    tmp_path: Path, steps: tuple[int, ...], ends_in: str, stopped: int
+) -> None:
     async with shifting(tmp_path) as at:
         callers = Callers(at)
-        for instances in (1, 2, 4):
+        for instances in steps:
             await shifted(at, instances)
             await callers.more()
-        at.reader.end("e", "config-2")
-        await at.in_service("config-2")
-        await until(at.triton.containers[0].exited.done)
-        await callers.more()
-        await callers.stop()
-        await until(lambda: requests(at).keys() == {"config-2"})
-        assert not endpoint(at).changing
-
-
-@asynchronous
-async def test_no_call_fails_when_traffic_goes_back(tmp_path: Path) -> None:
-    async with shifting(tmp_path) as at:
-        callers = Callers(at)
-        await shifted(at, 2)
-        await callers.more()
         assert requests(at)["config-2"] > 0
-        at.reader.end("e", "config-1")
-        await until(at.triton.containers[1].exited.done)
+        at.reader.end("e", ends_in)
+        await at.in_service(ends_in)
+        await until(at.triton.containers[stopped].exited.done)
         await callers.more()
         await callers.stop()
-        await until(lambda: requests(at).keys() == {"config-1"})
+        await until(lambda: requests(at).keys() == {ends_in})
         assert endpoint(at).share(at.fleet()) == 1.0
 
 
@@ -239,13 +190,6 @@ async def test_the_end_of_the_runtime_amid_the_steps_stops_both_fleets_at_once(t
     assert [container.exited.result() for container in at.triton.containers] == [137, 137]
 
 
-@asynchronous
-async def test_a_changed_limit_of_loaded_models_reaches_both_fleets(tmp_path: Path) -> None:
-    async with shifting(tmp_path) as at:
-        at.reader.described["e"] = replace(at.reader.described["e"], max_loaded_models=3)
-        await until(lambda: {fleet.models.limit for fleet in endpoint(at).fleets} == {3})
-
-
 async def fetched(port: int, path: str) -> Any:
     """A JSON answer of the runtime."""
 
@@ -290,23 +234,19 @@ async def test_health_answers_before_anything_is_deployed(tmp_path: Path) -> Non
         assert (await fetched(at.port, "/_tritonstack/status"))["endpoints"] == []
 
 
-def test_the_payload_limit_is_read_from_the_environment_too(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_command_line_becomes_settings_and_the_payload_limit_is_read_from_the_environment_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.delenv("TRITONSTACK_MAX_PAYLOAD_BYTES", raising=False)
+    assert read_arguments(["--state", "s"]).max_payload_bytes == 6_291_456
     monkeypatch.setenv("TRITONSTACK_MAX_PAYLOAD_BYTES", "26214400")
     assert read_arguments(["--state", "s"]).max_payload_bytes == 26_214_400
-    assert read_arguments(["--state", "s", "--max-payload-bytes", "9"]).max_payload_bytes == 9
-    for wrong in ("25MB", "0", "-1", ""):
-        monkeypatch.setenv("TRITONSTACK_MAX_PAYLOAD_BYTES", wrong)
-        with pytest.raises(SystemExit):
-            read_arguments(["--state", "s"])
-        assert "no number of bytes above 0 (also TRITONSTACK_MAX_PAYLOAD_BYTES)" in capsys.readouterr().err
-
-
-def test_the_command_line_becomes_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TRITONSTACK_MAX_PAYLOAD_BYTES", raising=False)
     found = read_arguments(
         ["--port", "1", "--emulator", "http://x/", "--state", str(tmp_path), "--max-payload-bytes", "9"]
     )
     assert (found.port, found.emulator_url, found.state, found.max_payload_bytes) == (1, "http://x", tmp_path, 9)
-    assert read_arguments(["--state", "s"]).max_payload_bytes == 6_291_456
+    for wrong in ("25MB", "0", ""):
+        monkeypatch.setenv("TRITONSTACK_MAX_PAYLOAD_BYTES", wrong)
+        with pytest.raises(SystemExit):
+            read_arguments(["--state", "s"])
+        assert "no number of bytes above 0 (also TRITONSTACK_MAX_PAYLOAD_BYTES)" in capsys.readouterr().err
