@@ -43,14 +43,6 @@ SIMPLE: dict[Any, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
-    """One mapping of the file: where it stands, and what it is by."""
-
-    path: str
-    model: type[BaseModel]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Place:
     """A field, and what its page has so far."""
 
@@ -84,37 +76,35 @@ def recipes_page() -> str:
     )
 
 
-def sections(model: type[BaseModel], path: str = "", seen: set[type[BaseModel]] | None = None) -> Iterator[Section]:
-    """The file's own mapping and every mapping below it, in the order of their fields; each model where it is first."""
-    seen = set() if seen is None else seen
-    if model in seen:
+def sections(model: type[BaseModel], path: str, found: dict[type[BaseModel], str]) -> None:
+    """Add the path of the file's own mapping and of each below it, in the order of their fields; of each its first."""
+    if model in found:
         return
-    seen.add(model)
-    yield Section(path=path, model=model)
+    found[model] = path
     for name, field in model.model_fields.items():
         for suffix, below in _models(field.annotation):
-            yield from sections(below, f"{path}.{field.alias or name}{suffix}".lstrip("."), seen)
+            sections(below, f"{path}.{field.alias or name}{suffix}".lstrip("."), found)
 
 
 def _page(model: type[BaseModel], *, title: str, source: str, text: str) -> str:
     values: dict[str, list[str]] = {}
-    found = list(sections(model))
-    places = {section.model: section.path for section in found}
+    places: dict[type[BaseModel], str] = {}
+    sections(model, "", places)
     parts = [head(title, source=source), text]
-    for section in found:
-        if section.path:
-            parts.append(f"## {section.path}\n")
-        if section.path and section.model.__doc__:
-            parts.append(" ".join(section.model.__doc__.partition("\n\n")[0].split()) + "\n")
-        schema = section.model.model_json_schema()
+    for section, path in places.items():
+        if path:
+            parts.append(f"## {path}\n")
+        if path and section.__doc__:
+            parts.append(" ".join(section.__doc__.partition("\n\n")[0].split()) + "\n")
+        schema = section.model_json_schema()
         rows = [
             _row(
-                Place(path=section.path, name=field.alias or name, places=places, values=values),
+                Place(path=path, name=field.alias or name, places=places, values=values),
                 field,
                 schema=schema["properties"][field.alias or name],
                 whole=schema,
             )
-            for name, field in section.model.model_fields.items()
+            for name, field in section.model_fields.items()
         ]
         parts.append(table(["field", "type", "default", "allowed", "meaning"], rows))
     if values:
