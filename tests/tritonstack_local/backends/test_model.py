@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,25 +45,6 @@ def test_numbers_are_read_from_parameters(model: Any, tmp_path: Path, pb_utils: 
     assert settings.number("absent", 1) == 1
     with pytest.raises(pb_utils.TritonModelException, match="'name' of model 'digits' is 'many', a whole number"):
         settings.number("name", 1)
-
-
-def test_the_default_model_filename_names_the_file(model: Any, tmp_path: Path, pb_utils: Any) -> None:
-    (tmp_path / "1").mkdir()
-    (tmp_path / "1" / "other.onnx").touch()
-    assert (
-        settings_of(model, tmp_path, default_model_filename="other.onnx").model_file("model.onnx").name == "other.onnx"
-    )
-    with pytest.raises(pb_utils.TritonModelException, match=r"model\.onnx' .* found in that folder: other\.onnx"):
-        settings_of(model, tmp_path).model_file("model.onnx")
-
-
-def test_only_the_first_instance_speaks(model: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = settings_of(model, tmp_path)
-    settings.stand_in("backend a runs b")
-    assert capsys.readouterr().out == ""
-    settings.first_instance = True
-    settings.stand_in("backend a runs b")
-    assert capsys.readouterr().out == "tritonstack stand-in: backend a runs b (model digits)\n"
 
 
 def responses(
@@ -128,26 +108,6 @@ def test_a_library_that_is_not_installed_is_reported_with_the_command_that_insta
             model.import_from("TRITONSTACK_TORCH_SITE", "torch", "torch")
 
 
-@pytest.mark.parametrize(("first", "taken"), [(True, "its own"), (False, "the backends'")])
-def test_a_library_may_need_its_own_version_of_what_the_backends_have(
-    model: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, first: bool, taken: str
-) -> None:
-    for site, version in (("library", "its own"), ("backends", "the backends'")):
-        folder = tmp_path / site / "needed_by_both_of_them"
-        folder.mkdir(parents=True)
-        (folder / "__init__.py").write_text(f'VERSION = "{version}"')
-    (tmp_path / "library/some_library").mkdir()
-    (tmp_path / "library/some_library/__init__.py").write_text("from needed_by_both_of_them import VERSION")
-    monkeypatch.syspath_prepend(str(tmp_path / "backends"))
-    monkeypatch.setenv("SOME_SITE", str(tmp_path / "library"))
-    before = set(sys.modules)
-    try:
-        assert taken == model.import_from("SOME_SITE", "some_library", "some", first=first).VERSION
-    finally:
-        for name in set(sys.modules) - before:
-            del sys.modules[name]
-
-
 Inputs = dict[str, np.ndarray]
 
 
@@ -174,52 +134,37 @@ def rows(*shape: int, of: float = 1.0) -> Inputs:
     return {"x": np.full(shape, of, np.float32)}
 
 
-def test_requests_of_one_shape_are_one_run(batching: Any) -> None:
+@pytest.mark.parametrize(
+    ("requests", "batched", "runs"),
+    [
+        ([rows(2, 3, of=1), rows(1, 3, of=2), rows(3, 3, of=3)], True, [6]),
+        ([rows(1, 3), rows(1, 4), {"x": np.ones((1, 3), np.float64)}, rows(2, 3)], True, [3, 1, 1]),
+        ([rows(1, 3), {**rows(1, 3), "mask": np.ones((1, 3))}, rows(1, 3)], True, [2, 1]),
+        ([rows(2, 3), rows(2, 3)], False, [2, 2]),
+    ],
+    ids=["one shape", "other shapes and types", "an optional input left out", "no batch dimension"],
+)
+def test_requests_that_fit_together_are_one_run_and_the_order_stays(
+    batching: Any, requests: list[Inputs], batched: bool, runs: list[int]
+) -> None:
     run = Runs()
-    requests = [rows(2, 3, of=1), rows(1, 3, of=2), rows(3, 3, of=3)]
-    results = batching.run_together(requests, run, batched=True)
-    assert run.rows == [6]
+    results = batching.run_together(requests, run, batched=batched)
+    assert run.rows == runs
     for inputs, outputs in zip(requests, results, strict=True):
         np.testing.assert_array_equal(outputs["y"], inputs["x"] * 2)
 
 
-def test_other_shapes_and_types_are_runs_of_their_own_and_the_order_stays(batching: Any) -> None:
-    run = Runs()
-    other_type = {"x": np.ones((1, 3), np.float64)}
-    requests = [rows(1, 3), rows(1, 4), other_type, rows(2, 3)]
-    results = batching.run_together(requests, run, batched=True)
-    assert run.rows == [3, 1, 1]
-    assert [outputs["y"].shape for outputs in results] == [(1, 3), (1, 4), (1, 3), (2, 3)]
-
-
-def test_an_optional_input_that_is_left_out_is_a_run_of_its_own(batching: Any) -> None:
-    groups = batching.grouped([rows(1, 3), {**rows(1, 3), "mask": np.ones((1, 3))}, rows(1, 3)], batched=True)
-    assert groups == [[0, 2], [1]]
-
-
-def test_without_a_batch_dimension_every_request_is_a_run(batching: Any) -> None:
-    run = Runs()
-    batching.run_together([rows(2, 3), rows(2, 3)], run, batched=False)
-    assert run.rows == [2, 2]
-
-
-def test_an_error_reaches_only_the_request_that_causes_it(batching: Any) -> None:
+def test_an_error_reaches_only_the_request_that_causes_it_and_one_of_the_backend_itself_is_not_hidden(
+    batching: Any,
+) -> None:
     run = Runs(refuse=7, error=batching.RequestError)
     results = batching.run_together([rows(1, 3), rows(1, 3, of=7), rows(1, 3, of=2)], run, batched=True)
     assert run.rows == [3, 1, 1, 1]
     assert results[0]["y"][0, 0] == 2
     assert isinstance(results[1], batching.RequestError)
     assert results[2]["y"][0, 0] == 4
-
-
-def test_a_single_request_that_fails_runs_once(batching: Any) -> None:
-    run = Runs(refuse=1, error=batching.RequestError)
-    results = batching.run_together([rows(1, 3)], run, batched=True)
-    assert run.rows == [1]
-    assert str(results[0]) == "refused"
-
-
-def test_an_error_of_the_backend_itself_is_not_hidden(batching: Any) -> None:
+    batching.run_together([rows(1, 3, of=7)], run, batched=True)
+    assert run.rows[4:] == [1], "one that is alone runs once"
     with pytest.raises(ValueError, match="refused"):
         batching.run_together([rows(1, 3), rows(1, 3)], Runs(refuse=1), batched=True)
 
@@ -270,21 +215,14 @@ def pipeline(device: bytes, *, argument: bytes = b"device") -> bytes:
     return field(1, 4) + field(5, operator(device, argument=argument)) + field(7, output) + device_id + field(9, 1)
 
 
-@pytest.mark.parametrize("device", [b"gpu", b"mixed"])
-def test_operators_inputs_and_outputs_move_to_the_cpu(devices: Any, device: bytes) -> None:
+@pytest.mark.parametrize("device", [b"gpu", b"mixed", b"cpu"])
+def test_operators_inputs_and_outputs_move_to_the_cpu_or_stay_there(devices: Any, device: bytes) -> None:
     assert devices.on_cpu(pipeline(device)) == pipeline(b"cpu")
-
-
-def test_a_pipeline_on_the_cpu_stays_byte_for_byte(devices: Any) -> None:
-    assert devices.on_cpu(pipeline(b"cpu")) == pipeline(b"cpu")
+    assert devices.operator_names(pipeline(device)) == ["__Resize_1"]
 
 
 def test_other_arguments_that_read_gpu_stay(devices: Any) -> None:
     assert b"gpu" in devices.on_cpu(pipeline(b"gpu", argument=b"layout"))
-
-
-def test_the_operators_names_are_read(devices: Any) -> None:
-    assert devices.operator_names(pipeline(b"gpu")) == ["__Resize_1"]
 
 
 @pytest.mark.parametrize("text", [b"\xff", b"not a pipeline", pipeline(b"gpu")[:-3], b"\x2a\x7f"])
@@ -300,10 +238,3 @@ def test_arbitrary_bytes_are_refused_or_rewritten_without_another_error(devices:
         devices.on_cpu(text)
     except ValueError as error:
         assert "not a serialised DALI pipeline" in str(error)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.integers(0, 2**64 - 1))
-def test_numbers_of_any_size_survive(devices: Any, number: int) -> None:
-    encoded = devices._varint(number)
-    assert devices._read_varint(encoded, 0) == (number, len(encoded))

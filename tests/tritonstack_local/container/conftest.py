@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import shutil
-import struct
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tritonstack.client.body import decode, encode
 from tritonstack.paths import environment_python
 from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
 
@@ -23,10 +24,16 @@ QUIET = {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply of the container: its status and its body."""
+    """A reply of the container: its status, body and content type."""
 
     status: int
-    text: str
+    content: bytes
+    kind: str
+
+    @property
+    def text(self) -> str:
+        """The body as text."""
+        return self.content.decode()
 
     @property
     def outputs(self) -> dict[str, list[Any]]:
@@ -42,18 +49,22 @@ class SageMaker:
         self.container = container
 
     def call(self, method: str, path: str, body: object = None, target: str | None = None) -> Reply:
+        """One HTTP call with a body of JSON."""
+        content = None if body is None else json.dumps(body).encode()
+        return self._send(method, path, content, "application/json", target)
+
+    def _send(self, method: str, path: str, body: bytes | None, kind: str, target: str | None) -> Reply:
         """One HTTP call on a connection of its own."""
         connection = http.client.HTTPConnection("container", timeout=60)
         connection.sock = self.container.connect()
         connection.sock.settimeout(60)
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": kind}
         if target:
             headers["X-Amzn-SageMaker-Target-Model"] = target
-        connection.request(method, path, None if body is None else json.dumps(body), headers)
-        response = connection.getresponse()
-        reply = Reply(response.status, response.read().decode())
-        connection.close()
-        return reply
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return Reply(response.status, response.read(), str(response.getheader("Content-Type")))
 
     def load(self, name: str, archive: Mapping[str, str | Path]) -> Reply:
         """Unpack ``path → text, or a file or folder to copy`` as archive ``<name>.tar.gz``, and load it."""
@@ -66,21 +77,18 @@ class SageMaker:
 
     def invoke(self, name: str, **inputs: tuple[str, list[int], list[Any]]) -> Reply:
         """Invoke with inputs ``name=(datatype, shape, flat data)``."""
-        return self.call("POST", f"/models/{name}/invoke", request_body(inputs), f"{name}.tar.gz")
+        described = [
+            {"name": each, "datatype": kind, "shape": shape, "data": data}
+            for each, (kind, shape, data) in inputs.items()
+        ]
+        return self.call("POST", f"/models/{name}/invoke", {"inputs": described}, f"{name}.tar.gz")
 
     def invoke_binary(self, name: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Invoke with arrays in the binary format, which half precision needs. Text is an array of ``bytes``."""
-        body, size = binary_body(arrays)
-        prefix = "application/vnd.sagemaker-triton.binary+json;json-header-size="
-        connection = http.client.HTTPConnection("container", timeout=60)
-        connection.sock = self.container.connect()
-        headers = {"Content-Type": f"{prefix}{size}", "X-Amzn-SageMaker-Target-Model": f"{name}.tar.gz"}
-        connection.request("POST", f"/models/{name}/invoke", body, headers)
-        response = connection.getresponse()
-        content = response.read()
-        connection.close()
-        assert response.status == 200, content
-        return parse_binary(content, int(str(response.getheader("Content-Type")).removeprefix(prefix)))
+        body = encode(arrays, payload_format="binary")
+        reply = self._send("POST", f"/models/{name}/invoke", body.content, body.content_type, f"{name}.tar.gz")
+        assert reply.status == 200, reply.text
+        return decode(reply.content, reply.kind).outputs
 
     def unload(self, name: str) -> Reply:
         """Unload the archive."""
@@ -98,61 +106,6 @@ def write_files(folder: Path, archive: Mapping[str, str | Path]) -> None:
             shutil.copytree(content, target)
         else:
             shutil.copyfile(content, target)
-
-
-def request_body(inputs: Mapping[str, tuple[str, list[int], list[Any]]]) -> dict[str, Any]:
-    """A KServe v2 request in JSON."""
-    return {
-        "inputs": [
-            {"name": name, "datatype": kind, "shape": shape, "data": data}
-            for name, (kind, shape, data) in inputs.items()
-        ]
-    }
-
-
-KINDS = {"float16": "FP16", "float32": "FP32", "int64": "INT64", "uint8": "UINT8", "bool": "BOOL", "object": "BYTES"}
-
-
-def binary_body(arrays: Mapping[str, np.ndarray]) -> tuple[bytes, int]:
-    """A request in the binary format, and the size of its JSON header."""
-    parts = [
-        b"".join(struct.pack("<I", len(one)) + one for one in array.ravel())
-        if array.dtype == object
-        else array.tobytes()
-        for array in arrays.values()
-    ]
-    inputs = [
-        {
-            "name": name,
-            "datatype": KINDS[str(array.dtype)],
-            "shape": array.shape,
-            "parameters": {"binary_data_size": len(part)},
-        }
-        for (name, array), part in zip(arrays.items(), parts, strict=True)
-    ]
-    header = json.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}}).encode()
-    return header + b"".join(parts), len(header)
-
-
-def parse_binary(content: bytes, header_size: int) -> dict[str, np.ndarray]:
-    """The outputs of a reply in the binary format."""
-    outputs, at = {}, header_size
-    for one in json.loads(content[:header_size])["outputs"]:
-        part = content[at : at + one["parameters"]["binary_data_size"]]
-        at += len(part)
-        kind = next(dtype for dtype, spelled in KINDS.items() if spelled == one["datatype"])
-        flat = np.array(list(split_text(part)), object) if kind == "object" else np.frombuffer(part, kind)
-        outputs[one["name"]] = flat.reshape(one["shape"])
-    return outputs
-
-
-def split_text(part: bytes) -> Iterator[bytes]:
-    """The elements of a BYTES tensor."""
-    at = 0
-    while at < len(part):
-        (length,) = struct.unpack_from("<I", part, at)
-        yield part[at + 4 : at + 4 + length]
-        at += 4 + length
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -18,16 +17,17 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.tritonstack_local.container.conftest import write_files
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.releases import release_order
 from tritonstack.errors import WorkFailedError
 from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer, TritonFiles
 from tritonstack_local.container.bench import BenchServer
-from tritonstack_local.container.container import RELEASES, free_port, last_lines, release_and_version, server_version
+from tritonstack_local.container.container import RELEASES, free_port, last_lines, release_and_version
 
 SETTINGS = ContainerSettings(environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}, multi_model=True, release="24.09")
 Files = dict[str, str | Path]
 GONE_SECONDS = 20
+BODY = {"inputs": [{"name": "raw", "datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}]}
 
 
 def still_there(processes: list[psutil.Process]) -> list[psutil.Process]:
@@ -60,11 +60,17 @@ def test_the_shared_container_answers_from_namespaces_of_its_own(sagemaker: Any)
     assert ours != theirs
 
 
-def test_the_port_is_not_reachable_from_the_machines_loopback(tmp_path: Path) -> None:
+def test_the_port_is_not_reachable_from_loopback_and_the_server_has_nothing_of_the_callers_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
     port = free_port()
     settings = replace(SETTINGS, environment={**SETTINGS.environment, "SAGEMAKER_BIND_TO_PORT": str(port)})
     with TritonContainer.start(settings, folder=tmp_path) as container:
         container.wait_ready(60)
+        variables = psutil.Process(container.pid).environ()
+        assert "AWS_SECRET_ACCESS_KEY" not in variables
+        assert variables["SAGEMAKER_MULTI_MODEL"] == "true"
         if container.isolation != "namespace":
             pytest.skip(f"user namespaces are not permitted here: {container.isolation}")
         with pytest.raises(ConnectionRefusedError):
@@ -82,7 +88,7 @@ def test_a_server_killed_by_its_own_process_id_leaves_nothing(
     assert len(processes) == 2
     assert bool(regions(container)) == (not namespace), "in namespaces they are not this machine's"
     os.kill(container.pid, signal.SIGKILL)
-    assert asyncio.run(asyncio.wait_for(_code(container), GONE_SECONDS)) == 128 + signal.SIGKILL
+    assert container.exited.result(GONE_SECONDS) == 128 + signal.SIGKILL
     assert not container.alive
     assert still_there(processes) == []
     assert regions(container) == []
@@ -97,10 +103,6 @@ def test_a_server_of_work_that_was_interrupted_is_given_no_time_to_end(tmp_path:
         container.wait_ready(60)
         raise KeyboardInterrupt
     assert container.exited.result() == 128 + signal.SIGKILL, "told to end, it ends with 0 after seconds"
-
-
-async def _code(container: TritonContainer) -> int:
-    return await asyncio.wrap_future(container.exited)
 
 
 PARENT = """
@@ -173,29 +175,15 @@ def test_without_namespaces_a_folder_whose_path_has_a_space_is_refused(tmp_path:
 
 
 def test_a_single_model_answers_invocations(
-    tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files], graphs: Path
+    tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files]
 ) -> None:
-    data = tmp_path / "data"
-    for path, text in python_model().items():
-        (data / path).parent.mkdir(parents=True, exist_ok=True)
-        (data / path).write_text(str(text).replace("KIND_GPU", "KIND_CPU"))
-    settings = replace(SETTINGS, multi_model=False, model_data=data)
+    files = {path: str(text).replace("KIND_GPU", "KIND_CPU") for path, text in python_model().items()}
+    write_files(tmp_path / "data", files)
+    settings = replace(SETTINGS, multi_model=False, model_data=tmp_path / "data")
     with TritonContainer.start(settings, folder=tmp_path / "container") as container:
         container.wait_ready(60)
-        body = {"inputs": [{"name": "raw", "datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}]}
-        assert make_sagemaker(container).call("POST", "/invocations", body).outputs == {"x": [2.0, 3.0, 4.0]}
+        assert make_sagemaker(container).call("POST", "/invocations", BODY).outputs == {"x": [2.0, 3.0, 4.0]}
         assert any("plus-one, is served" in note for note in container.notes)
-
-
-def test_the_servers_environment_holds_nothing_of_the_callers(
-    sagemaker: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
-    with TritonContainer.start(SETTINGS, folder=tmp_path) as container:
-        container.wait_ready(60)
-        variables = psutil.Process(container.pid).environ()
-    assert "AWS_SECRET_ACCESS_KEY" not in variables
-    assert variables["SAGEMAKER_MULTI_MODEL"] == "true"
 
 
 def test_a_missing_server_is_reported_with_what_to_install(tmp_path: Path) -> None:
@@ -236,60 +224,27 @@ def test_bench_mode_answers_over_http_on_loopback_and_leaves_the_repository_as_i
     tmp_path: Path, python_model: Callable[..., Files]
 ) -> None:
     repository = tmp_path / "repository"
-    for path, text in python_model().items():
-        (repository / path).parent.mkdir(parents=True, exist_ok=True)
-        (repository / path).write_text(str(text))
+    write_files(repository, python_model())
     server = BenchServer.start(repository, folder=tmp_path / "bench")
     try:
-        body = {"inputs": [{"name": "raw", "datatype": "FP32", "shape": [1, 3], "data": [1, 2, 3]}]}
         url = f"http://127.0.0.1:{server.http}/v2/models/plus-one/infer"
-        with urllib.request.urlopen(url, data=json.dumps(body).encode()) as reply:
+        with urllib.request.urlopen(url, data=json.dumps(BODY).encode()) as reply:
             assert json.load(reply)["outputs"][0]["data"] == [2.0, 3.0, 4.0]
     finally:
         assert server.stop() == 0
     assert "KIND_GPU" in (repository / "plus-one" / "config.pbtxt").read_text()
 
 
-def test_bench_mode_reports_why_a_model_does_not_load(tmp_path: Path) -> None:
-    (tmp_path / "repository" / "bad").mkdir(parents=True)
-    (tmp_path / "repository" / "bad" / "config.pbtxt").write_text('backend: "no-such"')
-    with pytest.raises(ContainerFailedError, match=r"model 'bad': at least one version"):
-        BenchServer.start(tmp_path / "repository", folder=tmp_path / "bench")
-
-
-def test_the_version_is_that_of_the_last_start(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    log.write_text("serve: starting\n")
-    assert server_version(log) is None
-    log.write_text("| server_version    | 2.50.0  |\nmore\n| server_version                   | 2.51.0     |\n")
-    assert server_version(log) == "2.51.0"
-
-
 def test_the_last_lines_leave_out_tables_and_flags(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    log.write_text("first\nsecond\n\n+----+\n| a |\n+----+\nthird\nUsage: tritonserver [options]\n  --help\n")
-    assert last_lines(log, 2) == "second\nthird"
+    flags = "Usage: tritonserver [options]\n  --help\n\tPrint usage\n\nMemory/Device Management:\n  --id <string>\n\n"
+    log.write_text(f"first\nsecond\n\n+----+\n| a |\n+----+\nthird\n{flags}Unexpected argument: twelve\n\n")
+    assert last_lines(log, 3) == "second\nthird\nUnexpected argument: twelve"
     log.write_text("".join(f"line {number}\n" for number in range(50_000)))
     assert last_lines(log, 2) == "line 49998\nline 49999"
 
 
-def test_an_argument_named_after_the_list_of_flags_is_reported(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    flags = "Usage: tritonserver [options]\n  --help\n\tPrint usage\n\nMemory/Device Management:\n  --id <string>\n\n"
-    log.write_text(f"serve: a note\n{flags}Unexpected argument: twelve\n\n")
-    assert last_lines(log, 5) == "serve: a note\nUnexpected argument: twelve"
-
-
 def test_the_pinned_server_s_release_is_named_with_its_version_and_of_an_unknown_one_that_alone() -> None:
     assert (release_and_version("2.51.0"), release_and_version("2.99.0")) == ("24.10 (2.51.0)", "2.99.0")
-
-
-def test_no_release_here_contradicts_the_catalogue() -> None:
-    """A release's own row has the same server; one without a row has a server between those of its neighbours' rows."""
     known = {row.version: row.server_version for row in load_catalogue().releases.values()}
-    here = {release: version for version, release in RELEASES.items()}
-    assert {release: known.get(release, version) for release, version in here.items()} == here
-    both = known | here
-    servers = [both[release] for release in sorted(both, key=release_order)]
-    numbers = [tuple(map(int, server.split("."))) for server in servers]
-    assert numbers == sorted(set(numbers))
+    assert all(known.get(release, version) == version for version, release in RELEASES.items())

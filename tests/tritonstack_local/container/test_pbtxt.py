@@ -35,30 +35,26 @@ from tritonstack_local.container.pbtxt import ConfigSyntaxError, string_paramete
         ("instance_group [ { } ]", "instance_group [ { count: 1 } ]"),
         ("instance_group [{kind: KIND_GPU}]", "instance_group [{ count: 1 kind: KIND_CPU}]"),
         ("instance_group [{}]", "instance_group [{ count: 1}]"),
+        (
+            'backend: "python" # KIND_GPU',
+            'backend: "python" # KIND_GPU\ninstance_group [ { count: 1 kind: KIND_CPU } ]\n',
+        ),
     ],
 )
 def test_instances_are_on_the_cpu_afterwards(before: str, after: str) -> None:
     assert without_gpus(before) == after
 
 
-def test_a_configuration_without_instances_gets_one_as_on_a_gpu() -> None:
-    assert without_gpus('backend: "python" # KIND_GPU') == (
-        'backend: "python" # KIND_GPU\ninstance_group [ { count: 1 kind: KIND_CPU } ]\n'
-    )
+ELSEWHERE = (
+    "# instance_group { kind: KIND_GPU }\n"
+    'parameters { key: "kind" value: { string_value: "kind: KIND_GPU } \\" gpus: [0]" } }\n'
+    "optimization { kind: KIND_GPU gpus: [0] }\n"
+    "instance_group [ { count: 1 kind: KIND_CPU } ]\r\n"
+)
 
 
-@pytest.mark.parametrize("text", ['platform: "ensemble"', "platform:'ensemble'\n", "ensemble_scheduling { step [] }"])
-def test_an_ensemble_stays_since_it_has_no_instances(text: str) -> None:
-    assert without_gpus(text) == text
-
-
-def test_the_words_elsewhere_stay() -> None:
-    text = (
-        "# instance_group { kind: KIND_GPU }\n"
-        'parameters { key: "kind" value: { string_value: "kind: KIND_GPU } \\" gpus: [0]" } }\n'
-        "optimization { kind: KIND_GPU gpus: [0] }\n"
-        "instance_group [ { count: 1 kind: KIND_CPU } ]\r\n"
-    )
+@pytest.mark.parametrize("text", [ELSEWHERE, "platform:'ensemble'\n", "ensemble_scheduling { step [] }"])
+def test_the_words_elsewhere_and_an_ensemble_which_has_no_instances_stay(text: str) -> None:
     assert without_gpus(text) == text
 
 
@@ -112,11 +108,6 @@ def test_another_value_of_a_parameter_changes_nothing_else(text: str) -> None:
     assert (found.key, found.value) == ("a", "b")
     changed = with_value(text, found, "other/value")
     assert changed in (text.replace('"b"', '"other/value"'), text.replace("'b'", '"other/value"'))
-
-
-@pytest.mark.parametrize("text", ['parameters { key: "a" }', "parameters { value { string_value: 'b' } }"])
-def test_parameters_without_key_or_text_are_passed_over(text: str) -> None:
-    assert string_parameters(text) == ()
 
 
 def test_a_parameter_that_cannot_be_read_is_reported_with_its_line() -> None:
@@ -175,36 +166,29 @@ def pack_environment(target: Path, python: str, work: Path) -> None:
     shutil.rmtree(work)
 
 
-def test_an_environment_that_is_not_packed_is_stood_in_for(tmp_path: Path) -> None:
-    model = model_in(tmp_path)
-    (change,) = prepare_model_data(tmp_path, release="24.09", files=FILES)
+@pytest.mark.parametrize(("packed_for", "place"), [(None, "the release's 3.10"), ("3.4", "its Python 3.4")])
+def test_an_environment_that_is_not_packed_or_for_another_python_is_stood_in_for(
+    packed_for: str | None, place: str, tmp_path: Path
+) -> None:
+    model = model_in(tmp_path, packed_for=packed_for)
+    (change,) = prepare_model_data(tmp_path, release="24.09", files=replace(FILES, torch=tmp_path / "torch"))
     assert (model / "config.pbtxt").read_text() == SERVED
-    local = f"execution environment env.tar.gz: .envs/torch, Python {FILES.python_version}"
-    assert change == f"twice/config.pbtxt: {local} in place of the release's 3.10"
+    local = f"execution environment env.tar.gz: {tmp_path / 'torch'}, Python {FILES.python_version}"
+    assert change == f"twice/config.pbtxt: {local} in place of {place}"
     assert prepare_model_data(tmp_path, release="24.09", files=FILES) == ()
+    activate = (model / "tritonstack-environment" / "bin" / "activate").read_text()
+    assert "python3 scripts/setup.py torch" in activate, "it is not installed here"
+    assert "tritonstack stand-in:" not in activate
 
 
-def test_an_environment_for_another_python_is_stood_in_for_and_its_own_is_named(tmp_path: Path) -> None:
-    model = model_in(tmp_path, packed_for="3.4")
-    (change,) = prepare_model_data(tmp_path, release="24.09", files=FILES)
-    assert change.endswith(f"Python {FILES.python_version} in place of its Python 3.4")
-    assert (model / "config.pbtxt").read_text() == SERVED
-
-
-def test_an_environment_for_the_local_python_is_the_archives_own(tmp_path: Path) -> None:
-    model = model_in(tmp_path, packed_for=FILES.python_version)
-    assert prepare_model_data(tmp_path, release="24.09", files=FILES) == ()
-    assert (model / "config.pbtxt").read_text() == CONFIG
-
-
-@pytest.mark.parametrize("key", ["EXECUTION_ENV_PATH", "SOMETHING_ELSE"])
-def test_a_damaged_environment_is_left_for_triton_to_judge_and_without_one_all_stays(tmp_path: Path, key: str) -> None:
-    model = model_in(tmp_path)
-    text = CONFIG.replace("EXECUTION_ENV_PATH", key)
+@pytest.mark.parametrize("kind", ["the archive's own", "damaged", "none"])
+def test_an_environment_for_the_local_python_a_damaged_one_and_none_stay_as_they_are(kind: str, tmp_path: Path) -> None:
+    model = model_in(tmp_path, packed_for=FILES.python_version if kind == "the archive's own" else None)
+    text = CONFIG.replace("EXECUTION_ENV_PATH", "SOMETHING_ELSE") if kind == "none" else CONFIG
     (model / "config.pbtxt").write_text(text)
-    if text == CONFIG:
+    if kind == "damaged":
         (model / "env.tar.gz").write_bytes(b"no archive")
-    assert prepare_model_data(tmp_path, files=FILES) == ()
+    assert prepare_model_data(tmp_path, release="24.09", files=FILES) == ()
     assert (model / "config.pbtxt").read_text() == text
 
 
@@ -213,14 +197,6 @@ def test_a_path_that_leads_out_of_the_model_is_never_read(tmp_path: Path) -> Non
     pack_environment(tmp_path / "env.tar.gz", FILES.python_version, tmp_path / ".made")
     (model / "config.pbtxt").write_text(CONFIG.replace("env.tar.gz", "../../env.tar.gz"))
     assert len(prepare_model_data(tmp_path / "archive", files=FILES)) == 1
-
-
-def test_a_missing_stand_in_is_reported_with_the_command_that_installs_it(tmp_path: Path) -> None:
-    model = model_in(tmp_path)
-    prepare_model_data(tmp_path, files=replace(FILES, torch=tmp_path / "torch"))
-    activate = (model / "tritonstack-environment" / "bin" / "activate").read_text()
-    assert "python3 scripts/setup.py torch" in activate
-    assert "tritonstack stand-in:" not in activate
 
 
 @needs_torch

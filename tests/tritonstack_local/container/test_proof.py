@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_local.container import TritonFiles
 from tritonstack_local.container.proof import answer_in_container
 
-X = {"x": np.array([[2.5]], np.float32)}
+X = np.array([[2.5]], np.float32)
 
 installed = pytest.mark.skipif(
     not TritonFiles.of_repository().server.exists(), reason="the local Triton is not installed: make setup"
@@ -29,12 +31,17 @@ def repository(root: Path, model: str = MODEL) -> Path:
     return folder
 
 
+def prove(folder: Path, made: Path, *, needs: Collection[str] = ("python",), **request: np.ndarray) -> Any:
+    """What the local Triton makes of a request."""
+    return answer_in_container(
+        made, model="double", needs=set(needs), request=request, work=folder / "work", report=lambda _text: None
+    )
+
+
 @installed
 def test_the_sample_is_answered_by_triton_and_what_was_changed_for_it_is_reported(tmp_path: Path) -> None:
     made = repository(tmp_path)
-    answer = answer_in_container(
-        made, model="double", needs={"python"}, request=X, work=tmp_path / "work", report=lambda _text: None
-    )
+    answer = prove(tmp_path, made, x=X)
     assert answer.outputs["y"].tolist() == [[5.0]]
     assert answer.stand_ins == ("double/config.pbtxt: instances on the CPU, since there is no GPU",)
     assert answer.peak_bytes > 50 << 20  # the server and the process of its Python model
@@ -46,39 +53,21 @@ def test_the_sample_is_answered_by_triton_and_what_was_changed_for_it_is_reporte
 def test_a_model_that_does_not_load_is_refused_in_the_server_s_words(tmp_path: Path) -> None:
     made = repository(tmp_path, "raise ValueError('no weights')\n")
     with pytest.raises(WorkFailedError, match="no weights"):
-        answer_in_container(
-            made, model="double", needs={"python"}, request=X, work=tmp_path / "work", report=lambda _text: None
-        )
+        prove(tmp_path, made, x=X)
 
 
 @installed
 def test_a_refused_request_is_reported_in_the_server_s_words(tmp_path: Path) -> None:
     with pytest.raises(WorkFailedError, match=r"Triton answered 400: .*unexpected"):
-        answer_in_container(
-            repository(tmp_path),
-            model="double",
-            needs={"python"},
-            request={"z": X["x"]},
-            work=tmp_path / "work",
-            report=lambda _text: None,
-        )
+        prove(tmp_path, repository(tmp_path), z=X)
 
 
 def test_an_environment_that_is_not_made_is_named_with_what_makes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TritonFiles, "of_repository", lambda: TritonFiles(**dict.fromkeys(NAMES, tmp_path)))
+    names = ("triton", "python", "torch", "dali", "tensorflow")
+    monkeypatch.setattr(TritonFiles, "of_repository", lambda: TritonFiles(**dict.fromkeys(names, tmp_path)))
     with pytest.raises(InputError) as caught:
-        answer_in_container(
-            repository(tmp_path),
-            model="double",
-            needs={"python", "pytorch", "dali", "tensorflow"},
-            request=X,
-            work=tmp_path / "work",
-            report=lambda _text: None,
-        )
+        prove(tmp_path, repository(tmp_path), needs=("python", "pytorch", "dali", "tensorflow"), x=X)
     advice = [problem.advice for problem in caught.value.problems]
     assert advice == ["make setup", *(f"python3 scripts/setup.py {name}" for name in ("dali", "torch", "tensorflow"))]
-
-
-NAMES = ("triton", "python", "torch", "dali", "tensorflow")

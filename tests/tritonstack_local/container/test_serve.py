@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from tests.tritonstack_local.container.conftest import write_files
 from tritonstack.catalogue import load_catalogue
 from tritonstack_local.container.serve import ServeCommand, ServeExitError, serve_command
 
@@ -100,10 +99,6 @@ def test_additional_args_come_last_and_are_split_at_white_space() -> None:
 NEWER = sorted(name for name, one in load_catalogue().serve_variables.items() if one.since > "22.05")
 
 
-def test_the_catalogue_names_newer_variables() -> None:
-    assert len(NEWER) == 11
-
-
 @pytest.mark.parametrize("name", NEWER)
 def test_a_variable_newer_than_the_release_is_ignored_and_reported(name: str, one_model: Path) -> None:
     since = load_catalogue().serve_variables[name].since
@@ -130,28 +125,24 @@ def test_the_ping_mode_does_not_reach_the_server_unless_the_variable_is_there_al
 
 
 @pytest.mark.parametrize(
-    ("override", "mode"), [({}, "live"), ({PREFIX + "OVERRIDE_PING_MODE": "ready"}, "ready")], ids=["none", "ready"]
+    ("multi_model", "override", "mode"),
+    [(True, {}, "live"), (True, {PREFIX + "OVERRIDE_PING_MODE": "ready"}, "ready"), (False, {}, "ready")],
+    ids=["multi-model", "override", "single model"],
 )
 def test_a_predefined_ping_mode_is_overwritten_with_what_the_script_computes(
-    override: dict[str, str], mode: str
+    multi_model: bool, override: dict[str, str], mode: str, one_model: Path
 ) -> None:
-    command = serve_command({PREFIX + "PING_MODE": "anything", **override}, multi_model=True)
+    given = {PREFIX + "PING_MODE": "anything", **override}
+    command = serve_command(given, multi_model=multi_model, model_data=one_model)
     assert command.env[PREFIX + "PING_MODE"] == mode
 
 
-def test_single_model_mode_pings_ready(one_model: Path) -> None:
-    command = serve_command({PREFIX + "PING_MODE": "live"}, multi_model=False, model_data=one_model)
-    assert command.env[PREFIX + "PING_MODE"] == "ready"
-
-
-def test_the_load_limit_has_no_flag_without_a_gpu_and_this_is_reported() -> None:
-    command = serve_command({PREFIX + "MODEL_LOAD_GPU_LIMIT": "0.8"}, multi_model=True)
+def test_the_load_limit_applies_to_every_gpu_and_without_one_has_no_flag_and_this_is_reported() -> None:
+    limit = {PREFIX + "MODEL_LOAD_GPU_LIMIT": "0.8"}
+    command = serve_command(limit, multi_model=True)
     assert not [one for one in command.argv if "gpu-limit" in one]
     assert any("lists no GPU" in note for note in command.notes)
-
-
-def test_the_load_limit_applies_to_every_gpu() -> None:
-    argv = serve_command({PREFIX + "MODEL_LOAD_GPU_LIMIT": "0.8"}, multi_model=True, gpus=2).argv
+    argv = serve_command(limit, multi_model=True, gpus=2).argv
     assert argv[argv.index("--model-load-gpu-limit") + 1] == "0:0.8"
     assert argv.count("--model-load-gpu-limit") == 2
 
@@ -163,50 +154,37 @@ def test_the_only_directory_is_the_default_model_and_is_exported(one_model: Path
     assert command.env[PREFIX + "DEFAULT_MODEL_NAME"] == "digits"
 
 
-def test_several_directories_without_a_name_end_the_container(one_model: Path) -> None:
+@pytest.mark.parametrize(
+    ("made", "variables", "said"),
+    [
+        (["digits/", "preprocess/"], {}, r"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME.*digits preprocess"),
+        (["digits/"], {"DEFAULT_MODEL_NAME": "other"}, r"no such directory.*digits"),
+        (["digits/", "config.pbtxt"], {"DEFAULT_MODEL_NAME": "digits"}, r"config\.pbtxt lies at the archive's root"),
+        ([], {}, "No model found"),
+        (["digits/"], {"INFERENCE_TYPE": "chat"}, "allowed are infer, generate"),
+    ],
+    ids=["several", "another", "at the root", "none", "inference type"],
+)
+def test_an_archive_that_names_no_one_model_ends_the_container(
+    made: list[str], variables: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    for name in made:
+        write_files(tmp_path, {f"{name}.keep": ""} if name.endswith("/") else {name: ""})
+    environment = {PREFIX + name: value for name, value in variables.items()}
+    with pytest.raises(ServeExitError, match=said):
+        serve_command(environment, multi_model=False, model_data=tmp_path, release="25.03")
+
+
+def test_one_of_several_directories_is_named_and_without_a_folder_there_is_no_model(one_model: Path) -> None:
     (one_model / "preprocess").mkdir()
-    with pytest.raises(ServeExitError, match=r"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME.*digits preprocess"):
-        serve_command({}, multi_model=False, model_data=one_model)
     named = serve_command({PREFIX + "DEFAULT_MODEL_NAME": "preprocess"}, multi_model=False, model_data=one_model)
     assert "--load-model=preprocess" in named.argv
-
-
-def test_a_default_model_without_its_directory_ends_the_container(one_model: Path) -> None:
-    with pytest.raises(ServeExitError, match=r"no such directory.*digits"):
-        serve_command({PREFIX + "DEFAULT_MODEL_NAME": "other"}, multi_model=False, model_data=one_model)
-
-
-def test_a_configuration_at_the_root_ends_the_container_whatever_is_named(one_model: Path) -> None:
-    (one_model / "config.pbtxt").touch()
-    with pytest.raises(ServeExitError, match=r"config\.pbtxt lies at the archive's root"):
-        serve_command({PREFIX + "DEFAULT_MODEL_NAME": "digits"}, multi_model=False, model_data=one_model)
-
-
-def test_no_directory_ends_the_container(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path / "missing", None):
+    for folder in (one_model / "missing", None):
         with pytest.raises(ServeExitError, match="No model found"):
             serve_command({}, multi_model=False, model_data=folder)
 
 
-def test_an_unknown_inference_type_ends_the_container(one_model: Path) -> None:
-    name = PREFIX + "INFERENCE_TYPE"
-    with pytest.raises(ServeExitError, match=r"allowed are infer, generate"):
-        serve_command({name: "chat"}, multi_model=False, model_data=one_model, release="25.03")
-    notes = serve_command({name: "generate"}, multi_model=False, model_data=one_model, release="25.09").notes
+def test_the_inference_type_generate_is_noted_with_its_release(one_model: Path) -> None:
+    environment = {PREFIX + "INFERENCE_TYPE": "generate"}
+    notes = serve_command(environment, multi_model=False, model_data=one_model, release="25.09").notes
     assert any("25.03" in note for note in notes)
-
-
-def test_other_values_of_the_multi_model_variable_mean_single_model(one_model: Path) -> None:
-    command = serve_command({"SAGEMAKER_MULTI_MODEL": "1"}, multi_model=False, model_data=one_model)
-    assert "--load-model=digits" in command.argv
-
-
-@given(
-    st.dictionaries(st.sampled_from([PREFIX + "LOG_INFO", "OTHER", PREFIX + "PING_MODE"]), st.text("ab1", max_size=3))
-)
-def test_the_environment_is_not_changed_and_the_fixed_flags_come_first(environment: dict[str, str]) -> None:
-    before = dict(environment)
-    command = serve_command(environment, multi_model=True)
-    assert environment == before
-    assert command.argv[1:4] == ("--allow-sagemaker=true", "--allow-http=false", "--model-control-mode=explicit")
-    assert command.env["SAGEMAKER_MULTI_MODEL"] == "true"

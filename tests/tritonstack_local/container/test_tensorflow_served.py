@@ -70,13 +70,6 @@ optimization {{ execution_accelerators {{ gpu_execution_accelerator: [ {{ name: 
     assert "tritonstack: auto_mixed_precision has no effect on the CPU (model tf-scale.tar.gz)" in log
 
 
-def test_a_backend_named_without_a_platform_serves_the_graphdef_too(sagemaker: Any, models: Path) -> None:
-    named = SCALE.replace('platform: "tensorflow_graphdef"', 'backend: "tensorflow"')
-    assert sagemaker.load("tf-backend", files(models, named)).status == 200
-    reply = sagemaker.invoke("tf-backend", x=X, factor=("FP32", [1, 1], [10]))
-    assert reply.outputs == {"Model/product": [10, 20, 30], "Model/rows": [1]}
-
-
 @pytest.mark.parametrize(
     ("case", "said"),
     [
@@ -117,36 +110,12 @@ def test_what_is_no_graphdef_does_not_load(sagemaker: Any, content: str) -> None
     assert ("TensorFlow cannot load 'model.graphdef': no GraphDef" if content else "an empty network") in reply.text
 
 
-def test_a_saved_model_is_refused_and_reports_what_is_served(sagemaker: Any, models: Path) -> None:
+def test_a_saved_model_is_refused_and_reports_what_is_served(sagemaker: Any) -> None:
     saved = SCALE.replace("tensorflow_graphdef", "tensorflow_savedmodel")
     archive = {"saved/config.pbtxt": saved, "saved/1/model.savedmodel/saved_model.pb": "text"}
     reply = sagemaker.load("tf-saved", archive)
     assert reply.status == 400
     assert "the CPU stand-in for tensorflow runs a frozen GraphDef alone" in reply.text
-
-
-def test_a_configuration_without_tensors_is_not_completed_from_a_graphdef(sagemaker: Any, models: Path) -> None:
-    reply = sagemaker.load("tf-bare", files(models, 'platform: "tensorflow_graphdef"\nmax_batch_size: 8\n'))
-    assert reply.status == 200
-    refused = sagemaker.invoke("tf-bare", x=X)
-    assert refused.status == 400
-    assert "expected 0 inputs but got 1 inputs" in refused.text
-
-
-def test_an_input_of_another_type_than_the_graphs_is_its_requests_error(sagemaker: Any, models: Path) -> None:
-    integers = SCALE.replace('"x" data_type: TYPE_FP32', '"x" data_type: TYPE_INT32')
-    assert sagemaker.load("tf-typed", files(models, integers)).status == 200
-    reply = sagemaker.invoke("tf-typed", x=("INT32", [1, 3], [1, 2, 3]), factor=("FP32", [1, 1], [2]))
-    assert reply.status == 400
-    assert "TensorFlow: input 'x' is int32, the graph takes float32" in reply.text
-
-
-def test_an_output_of_another_type_than_the_configurations_is_its_requests_error(sagemaker: Any, models: Path) -> None:
-    floats = SCALE.replace("TYPE_INT64", "TYPE_FP32")
-    assert sagemaker.load("tf-out", files(models, floats)).status == 200
-    reply = sagemaker.invoke("tf-out", x=X, factor=("FP32", [1, 1], [2]))
-    assert reply.status == 400
-    assert "output 'Model/rows' is configured as TYPE_FP32, the model gives int64" in reply.text
 
 
 def test_a_request_that_tensorflow_fails_on_gets_its_words_and_the_others_their_answers(

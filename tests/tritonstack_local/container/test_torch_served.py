@@ -59,10 +59,3 @@ def test_tensors_named_after_arguments_reach_them(sagemaker: Any, scale: Path) -
     assert sagemaker.load("named", {"scale/config.pbtxt": BY_ARGUMENT, "scale/1/model.pt": scale}).status == 200
     reply = sagemaker.invoke("named", x=("FP32", [1, 3], [1, 2, 3]), factor=("FP32", [1, 1], [10]))
     assert reply.outputs == {"product": [10, 20, 30]}
-
-
-@pytest.mark.long
-def test_what_is_no_torchscript_does_not_load(sagemaker: Any) -> None:
-    reply = sagemaker.load("text", {"scale/config.pbtxt": SCALE, "scale/1/model.pt": "text"})
-    assert reply.status == 400
-    assert "PyTorch cannot load 'model.pt'" in reply.text

@@ -34,7 +34,8 @@ class FakeTriton:
     """
 
     def __init__(self) -> None:
-        """Takes everything."""
+        """Takes everything, in the running event loop."""
+        self.loop = asyncio.get_running_loop()
         self.capacity: int | None = None
         self.failing: dict[str, int] = {}
         self.held: dict[str, asyncio.Event] = {}
@@ -125,16 +126,6 @@ class FakeTriton:
         if self.exits_at_start:
             await container.die(self.exits_at_start.pop(0))
         return container
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The test's event loop; set by ``attach``."""
-        return self._loop
-
-    def attach(self) -> FakeTriton:
-        """Use the running event loop."""
-        self._loop = asyncio.get_running_loop()
-        return self
 
     def count(self, kind: str, target: str | None = None) -> int:
         """How many calls of a kind there were."""

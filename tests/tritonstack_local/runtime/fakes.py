@@ -106,7 +106,6 @@ class FakeReader:
         self.shifts: list[tuple[str, int]] = []
         self.in_steps: set[str] = set()
         self.reachable = True
-        self.reads = 0
         self._deployments = 0
 
     def mark(self) -> str:
@@ -117,7 +116,6 @@ class FakeReader:
 
     def endpoints(self) -> tuple[DeployedEndpoint, ...]:
         """Every endpoint."""
-        self.reads += 1
         if not self.reachable:
             raise UnreachableError("connection refused")
         return tuple(self.described.values())
@@ -344,7 +342,7 @@ async def stage(
     **changes: Any,
 ) -> AsyncIterator[Stage]:
     """A runtime in which endpoint ``e`` serves the first of ``deployed``; ``real`` starts the real Triton."""
-    triton, reader, objects = FakeTriton().attach(), FakeReader(), objects or FakeObjects()
+    triton, reader, objects = FakeTriton(), FakeReader(), objects or FakeObjects()
     chosen = settings(folder, **changes)
     cloudwatch, logs = Recorder(), Recorder()
     parts = FleetParts(settings=chosen, launch=launch_triton, objects=objects)

@@ -89,14 +89,6 @@ def test_an_endpoint_has_its_config_or_a_pending_one_and_counts(
     assert (found.instance_counts, found.max_loaded_models) == ({"v": 3}, 8)
 
 
-@pytest.mark.parametrize("value", ["", "0", "many"])
-def test_a_limit_that_is_no_number_is_no_limit(value: str) -> None:
-    one = reader()
-    with Stubber(one._sagemaker) as stub:
-        described(stub, tags={"tritonstack:local-max-loaded-models": value})
-        assert only(one.endpoints()).max_loaded_models is None
-
-
 def test_an_update_has_both_and_a_second_one_to_the_same_config_differs() -> None:
     one = reader()
     with Stubber(one._sagemaker) as stub:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,16 +182,6 @@ async def test_what_serves_goes_on_while_the_local_aws_does_not_answer(tmp_path:
         assert await at.model_of("a.tar.gz") == "a.tar.gz"
 
 
-@asynchronous
-async def test_a_changed_tag_changes_the_limit_of_loaded_models(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        at.reader.described["e"] = replace(at.reader.described["e"], max_loaded_models=1)
-        await until(lambda: at.fleet().models.limit == 1)
-        await at.call("a.tar.gz")
-        await at.call("b.tar.gz")
-        assert at.triton.largest == 1
-
-
 # The container dies -------------------------------------------------------------------------------------------------
 
 
@@ -326,19 +315,6 @@ async def test_a_look_that_ends_after_the_stop_began_deploys_nothing(tmp_path: P
         await stopping
         assert at.runtime.reconciler.endpoints == {}
     assert len(at.triton.containers) == 1
-
-
-@asynchronous
-async def test_what_did_not_change_is_not_read_again_and_a_change_is_noticed(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        await until(lambda: at.runtime.reconciler._mark == at.reader.mark())
-        reads = at.reader.reads
-        for _ in range(5):
-            await at.runtime.reconciler.step()
-        assert at.reader.reads == reads
-        at.reader.deploy("e", config("config-2"))
-        await at.in_service("config-2")
-        assert at.reader.reads > reads
 
 
 @asynchronous

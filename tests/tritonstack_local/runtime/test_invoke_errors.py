@@ -205,28 +205,3 @@ async def test_a_loaded_model_answers_at_once_one_that_is_not_loaded_the_long_wa
             await at.call("a.tar.gz")
         assert at.at_once == 2
         assert (fleet.metrics.errors, fleet.in_flight, len(fleet.last_errors)) == (1, 0, 1)
-
-
-@asynchronous
-async def test_a_request_at_once_is_in_flight_until_its_answer(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        await at.call("a.tar.gz")
-        at.triton.held["a.tar.gz"] = asyncio.Event()
-        calls = [asyncio.create_task(at.call("a.tar.gz")) for _ in range(3)]
-        await until(lambda: at.triton.in_flight.get("a.tar.gz") == 3)
-        fleet = at.fleet()
-        assert at.at_once >= 1
-        assert (fleet.in_flight, fleet.models.models["a.tar.gz"].in_flight) == (3, 3)
-        at.triton.held["a.tar.gz"].set()
-        await asyncio.gather(*calls)
-        assert (fleet.in_flight, fleet.models.models["a.tar.gz"].in_flight) == (0, 0)
-
-
-@asynchronous
-async def test_more_callers_than_connections_are_all_answered(tmp_path: Path) -> None:
-    async with stage(tmp_path, config(), max_connections=3) as at:
-        await at.call("a.tar.gz")
-        answers = await asyncio.gather(*(at.call("a.tar.gz") for _ in range(30)))
-        assert {answer.status for answer in answers} == {200}
-        assert 1 <= at.at_once < 30
-        assert at.fleet().in_flight == 0

@@ -116,16 +116,6 @@ def test_loading_times_are_written_with_microseconds() -> None:
     assert {datum["Unit"] for datum in found.values()} == {"Microseconds"}
 
 
-def test_gauges_of_the_instance_have_their_own_namespace() -> None:
-    metrics = recorded()
-    metrics.gauge("LoadedModelCount", 3)
-    metrics.gauge("CPUUtilization", 120)
-    found = by_name(metrics, ENDPOINT, ended=True)
-    assert {datum["Namespace"] for datum in found.values()} == {"/aws/sagemaker/Endpoints"}
-    assert found["LoadedModelCount"]["Unit"] == "None"
-    assert found["CPUUtilization"]["Unit"] == "Percent"
-
-
 @pytest.mark.parametrize("instances", [1, 4])
 def test_the_sum_of_loaded_models_over_a_minute_is_what_the_fleet_holds(instances: int) -> None:
     clock = Clock()
@@ -143,19 +133,16 @@ def test_the_sum_of_loaded_models_over_a_minute_is_what_the_fleet_holds(instance
     assert found[3][1]["Maximum"] == found[3][1]["Minimum"] == 4 / instances
 
 
-def test_a_gauge_of_the_minute_under_way_is_sent_when_it_is_over_as_one_mean() -> None:
+def test_a_gauge_of_the_minute_under_way_is_sent_when_it_is_over_as_one_mean_in_the_instances_namespace() -> None:
     clock = Clock()
     metrics = recorded(instances=4, clock=clock)
     for value in (50, 100, 150):
         metrics.gauge("CPUUtilization", value)
         assert metrics.take() == []
     clock.now += 60
-    assert by_name(metrics, ENDPOINT)["CPUUtilization"]["StatisticValues"] == {
-        "SampleCount": 1,
-        "Sum": 100,
-        "Minimum": 100,
-        "Maximum": 100,
-    }
+    found = by_name(metrics, ENDPOINT)["CPUUtilization"]
+    assert (found["Namespace"], found["Unit"]) == ("/aws/sagemaker/Endpoints", "Percent")
+    assert found["StatisticValues"] == {"SampleCount": 1, "Sum": 100, "Minimum": 100, "Maximum": 100}
     assert metrics.take(ended=True) == []
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.tritonstack_local.runtime.fakes import Stage, archive, asynchronous, config, stage, until
+from tests.tritonstack_local.runtime.fakes import archive, asynchronous, config, stage, until
 from tritonstack.http_server import InvokeError
-from tritonstack.sagemaker_rules.model_cache import ModelState
 
 
 @asynchronous
@@ -165,46 +164,6 @@ async def test_a_model_whose_next_request_comes_as_one_ends_makes_room_after_the
         assert await waiting == "b.tar.gz"
 
 
-async def both_busy(at: Stage) -> list[asyncio.Task[str]]:
-    """Calls of a and b in flight, one of c that waits for room, and a retiring for it."""
-    for target in ("a.tar.gz", "b.tar.gz"):
-        await at.call(target)
-        at.triton.held[target] = asyncio.Event()
-    calls = [asyncio.create_task(at.model_of(target)) for target in ("a.tar.gz", "b.tar.gz", "c.tar.gz")]
-    await until(lambda: at.fleet().models.models["a.tar.gz"].state is ModelState.RETIRING)
-    return calls
-
-
-@asynchronous
-async def test_a_retiring_model_goes_when_its_last_call_ends_even_if_room_was_made_elsewhere(tmp_path: Path) -> None:
-    async with stage(tmp_path, config(), max_models=2) as at:
-        busy, other, waiting = await both_busy(at)
-        at.triton.held["b.tar.gz"].set()
-        assert list(await asyncio.gather(other, waiting)) == ["b.tar.gz", "c.tar.gz"]
-        again = asyncio.create_task(at.model_of("a.tar.gz"))
-        await asyncio.sleep(0.02)
-        assert not again.done()
-        at.triton.held["a.tar.gz"].set()
-        assert list(await asyncio.gather(busy, again)) == ["a.tar.gz", "a.tar.gz"]
-        assert [target for kind, target in at.triton.calls if kind == "unload"] == ["b.tar.gz", "a.tar.gz"]
-        assert at.triton.unloaded_in_flight == []
-
-
-@asynchronous
-async def test_no_further_model_goes_while_a_retired_one_does(tmp_path: Path) -> None:
-    async with stage(tmp_path, config(), max_models=2) as at:
-        busy, other, waiting = await both_busy(at)
-        at.triton.held_unloads["a.tar.gz"] = asyncio.Event()
-        at.triton.held["a.tar.gz"].set()
-        await until(lambda: at.triton.count("unload") == 1)
-        at.triton.held["b.tar.gz"].set()
-        await asyncio.gather(busy, other)
-        assert await at.model_of("b.tar.gz") == "b.tar.gz"
-        at.triton.held_unloads["a.tar.gz"].set()
-        assert await waiting == "c.tar.gz"
-        assert [target for kind, target in at.triton.calls if kind == "unload"] == ["a.tar.gz"]
-
-
 @asynchronous
 async def test_loading_goes_on_after_its_caller_gave_up(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
@@ -273,20 +232,6 @@ async def test_with_the_cache_disabled_each_call_unloads_and_deletes_and_none_in
         found = await asyncio.gather(*(at.model_of("a.tar.gz") for _ in range(30)))
         assert set(found) == {"a.tar.gz"}
         assert at.triton.unloaded_in_flight == []
-
-
-@asynchronous
-async def test_a_call_during_an_unload_waits_and_loads_again(tmp_path: Path) -> None:
-    async with stage(tmp_path, config(), max_models=1) as at:
-        await at.call("a.tar.gz")
-        at.triton.held_unloads["a.tar.gz"] = asyncio.Event()
-        other = asyncio.create_task(at.model_of("b.tar.gz"))
-        await until(lambda: at.triton.count("unload") == 1)
-        again = asyncio.create_task(at.model_of("a.tar.gz"))
-        await asyncio.sleep(0.02)
-        assert not again.done()
-        at.triton.held_unloads["a.tar.gz"].set()
-        assert list(await asyncio.gather(other, again)) == ["b.tar.gz", "a.tar.gz"]
 
 
 @pytest.mark.parametrize("limited_by", ["the tag", "507"])

@@ -120,14 +120,3 @@ async def test_a_killed_triton_comes_back_with_its_models_and_leaves_no_process(
         gone, alive = await asyncio.to_thread(psutil.wait_procs, family, 10)
         assert alive == []
         assert len(gone) >= 2
-
-
-@asynchronous
-async def test_a_model_that_cannot_load_fails_a_single_model_deployment_with_tritons_words(tmp_path: Path) -> None:
-    bucket = models(one=adding(0, initialize='raise ValueError("no such weights")'))
-    async with stage(tmp_path, objects=bucket, real=True) as at:
-        at.reader.deploy("e", config(multi_model=False))
-        await until(lambda: bool(at.reader.reports), seconds=40)
-        _, _, outcome, reason = at.reader.reports[0]
-        assert outcome == "failed"
-        assert "no such weights" in reason

@@ -58,28 +58,6 @@ async def test_requests_on_one_connection_are_answered_in_order() -> None:
             assert body == b"POST /%d hi" % number
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"Content-Length: 5\r\n\r\nabcde",
-        b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
-        b"Connection: close\r\nContent-Length: 5\r\n\r\nabcde",
-    ],
-)
-@asynchronous
-async def test_a_request_in_single_bytes_is_understood(sent: bytes) -> None:
-    async with client() as (reader, writer):
-        for byte in b"POST /a HTTP/1.1\r\n" + sent:
-            writer.write(bytes([byte]))
-            await writer.drain()
-            await asyncio.sleep(0)
-        head, body = await answer(reader)
-        assert body == b"POST /a abcde"
-        if b"close" in sent:
-            assert b"connection: close" in head
-            assert await reader.read() == b""
-
-
 @asynchronous
 async def test_expect_continue_is_answered_before_the_body_comes() -> None:
     async with client() as (reader, writer):
@@ -117,18 +95,6 @@ async def test_whoever_sends_a_large_body_on_reads_the_refusal_and_no_reset() ->
             writer.write(bytes(1 << 20))
             await writer.drain()
         assert (await answer(reader))[0].startswith(b"HTTP/1.1 413 ")
-
-
-@asynchronous
-async def test_what_is_thrown_away_after_a_refusal_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tritonstack.http_server.DRAINED_BYTES", 1 << 16)
-    async with client(limit=10) as (reader, writer):
-        writer.write(b"POST /a HTTP/1.1\r\nContent-Length: 1099511627776\r\n\r\n")
-        await answer(reader)
-        with pytest.raises(ConnectionError):
-            while True:
-                writer.write(bytes(1 << 16))
-                await writer.drain()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from tritonstack.catalogue.options import known_versions, trtexec_options
 from tritonstack.models.marked_plan import is_marked, read_header
 from tritonstack_local.trtexec.arguments import Arguments, Refused
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins, stand_ins_of
-from tritonstack_local.trtexec.machine import Machine
 
 SHAPES = ["--minShapes=x:1x3,k:1x3", "--optShapes=x:2x3,k:2x3", "--maxShapes=x:4x3,k:4x3"]
 
@@ -97,12 +96,6 @@ def test_shapes_that_do_not_suit_the_graph_are_refused(tmp_path: Path, onnx: str
     assert not plan.exists()
 
 
-def test_an_input_without_shapes_has_free_axes_of_one_and_that_is_reported(tmp_path: Path, onnx: str) -> None:
-    status, log = run(programs(tmp_path).trtexec, onnx, "--skipInference")
-    assert status == 0
-    assert "no shapes were provided. Automatically overriding shape to: 1x3" in log
-
-
 def test_every_line_reports_that_it_is_a_stand_in(tmp_path: Path, onnx: str) -> None:
     trtexec = programs(tmp_path).trtexec
     for arguments in (["--help"], [onnx, *SHAPES], [onnx, "--no-such"], []):
@@ -123,11 +116,15 @@ def test_written_files_are_marked_and_name_what_they_stand_for(tmp_path: Path, o
     assert again.read_bytes() == plan.read_bytes()
 
 
-def test_a_marked_file_is_loaded_by_its_version_and_its_gpu_only(tmp_path: Path, onnx: str) -> None:
+def test_a_marked_file_is_loaded_by_its_version_its_gpu_and_within_its_profile_only(tmp_path: Path, onnx: str) -> None:
     plan = tmp_path / "model.plan"
-    run(programs(tmp_path).trtexec, onnx, f"--saveEngine={plan}", "--skipInference", *SHAPES)
+    trtexec = programs(tmp_path).trtexec
+    run(trtexec, onnx, f"--saveEngine={plan}", "--skipInference", *SHAPES)
     load = [f"--loadEngine={plan}", "--shapes=x:3x3,k:3x3"]
-    assert run(programs(tmp_path).trtexec, *load)[0] == 0
+    assert run(trtexec, *load)[0] == 0
+    status, log = run(trtexec, f"--loadEngine={plan}", "--shapes=x:5x3,k:5x3")
+    assert status == 1
+    assert "not between (1, 3) and (4, 3)" in log
     status, log = run(programs(tmp_path, tensorrt="10.5.0").trtexec, *load)
     assert status == 1
     assert "Version tag does not match" in log
@@ -136,27 +133,20 @@ def test_a_marked_file_is_loaded_by_its_version_and_its_gpu_only(tmp_path: Path,
     assert "incompatible device" in log
 
 
-def test_shapes_outside_the_profile_are_refused(tmp_path: Path, onnx: str) -> None:
-    plan = tmp_path / "model.plan"
-    trtexec = programs(tmp_path).trtexec
-    run(trtexec, onnx, f"--saveEngine={plan}", "--skipInference", *SHAPES)
-    status, log = run(trtexec, f"--loadEngine={plan}", "--shapes=x:5x3,k:5x3")
+@pytest.mark.parametrize(
+    ("option", "content", "said"),
+    [
+        ("--loadEngine", b"ptrt" + bytes(100), "a TensorRT plan needs TensorRT and a GPU"),
+        ("--onnx", b"no graph", "cannot read the graph"),
+    ],
+)
+def test_a_file_that_it_did_not_write_is_no_plan_to_it_and_no_graph_is_refused(
+    option: str, content: bytes, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_bytes(content)
+    status, log = run(programs(tmp_path).trtexec, f"{option}={tmp_path / 'file'}", "--skipInference")
     assert status == 1
-    assert "not between (1, 3) and (4, 3)" in log
-
-
-def test_a_file_that_it_did_not_write_is_no_plan_to_it(tmp_path: Path) -> None:
-    (tmp_path / "real.plan").write_bytes(b"ptrt" + bytes(100))
-    status, log = run(programs(tmp_path).trtexec, f"--loadEngine={tmp_path / 'real.plan'}")
-    assert status == 1
-    assert "a TensorRT plan needs TensorRT and a GPU" in log
-
-
-def test_a_file_that_is_no_graph_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "model.onnx").write_bytes(b"no graph")
-    status, log = run(programs(tmp_path).trtexec, f"--onnx={tmp_path / 'model.onnx'}", "--skipInference")
-    assert status == 1
-    assert "cannot read the graph" in log
+    assert said in log
 
 
 @pytest.mark.parametrize(("version", "kind"), [("8.6.1", np.int32), ("10.4.0", np.int64)])
@@ -186,13 +176,6 @@ def test_nvidia_smi_names_the_gpu_and_refuses_other_fields(tmp_path: Path) -> No
     assert "temperature" in log
 
 
-@pytest.mark.parametrize(
-    ("version", "number"), [("8.6.1", "8601"), ("10.4.0", "100400"), ("10.13.3", "101303"), ("10.11", "101100")]
-)
-def test_the_version_is_written_as_trtexec_writes_it(version: str, number: str) -> None:
-    assert Machine(tensorrt=version, options=(), gpu="T4", compute_capability="7.5").number == number
-
-
 NAMES = st.text(st.characters(codec="ascii", categories=["L", "N"], include_characters=":,_/."), min_size=1)
 
 
@@ -211,13 +194,3 @@ def test_stand_ins_are_of_the_releases_tensorrt_and_of_the_gpu(tmp_path: Path) -
     assert machine["tensorrt"].startswith("10.4")
     asked = [made["TRITONSTACK_NVIDIA_SMI"], "--query-gpu=name", "--format=csv,noheader"]
     assert "T4" in subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-
-
-@pytest.mark.parametrize(
-    ("release", "gpu", "sentence"), [("19.01", "T4", "no Triton release 19.01"), ("24.09", "T5", "no GPU T5")]
-)
-def test_what_the_catalogue_does_not_know_has_no_stand_ins(
-    tmp_path: Path, release: str, gpu: str, sentence: str
-) -> None:
-    with pytest.raises(LookupError, match=sentence):
-        stand_ins_of(tmp_path, release=release, gpu=gpu)
