@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from pathlib import Path
 
@@ -13,10 +14,16 @@ from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler.loadscope import LoadScopeScheduling  # type: ignore[import-untyped]
 
 TESTS = Path(__file__).parent
-FIRST = ("e2e", "systems", "stacks")
-"""Folders whose files take longest."""
-ONE_PROCESS = ("e2e/local", "engines", "examples", "exporters", "releases", "tritonstack_local/container")
-"""Folders whose files share something that takes seconds to make: a deployed environment, a wheel, a Triton."""
+FIRST = (
+    "systems", "e2e/test_review_predictions", "differential", "e2e/local", "e2e", "docs/test_sequences", "stacks",
+    "review", "examples", "engines",
+)  # fmt: skip
+"""Files and folders that take longest, as they are begun: the two that hold most memory, systems and e2e/local, apart.
+
+Those of e2e that share its local AWS follow each other.
+"""
+ONE_PROCESS = ("e2e/local", "engines", "examples", "exporters", "releases")
+"""Folders whose files share something that takes seconds to make: a deployed environment, a wheel."""
 
 # No test asserts how long something takes: a machine that is busy with other work is no defect.
 settings.register_profile("suite", deadline=None)
@@ -26,6 +33,10 @@ settings.load_profile("suite")
 # that it starts; tests that interrupt one would wait for ever.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# For the CDK's command line, wherever a test starts it.
+os.environ["NODE_OPTIONS"] = f'{os.environ.get("NODE_OPTIONS", "")} --require "{TESTS / "look_sooner.js"}"'.strip()
 
 
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]
@@ -47,8 +58,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FolderS
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest folders come first, so that no process waits for one of them at the end."""
-    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in FIRST)
+    """The longest come first, so that no process waits for one of them at the end."""
+
+    def place(item: pytest.Item) -> int:
+        file = item.path.relative_to(TESTS).as_posix()
+        return next((place for place, first in enumerate(FIRST) if file.startswith(first)), len(FIRST))
+
+    items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests last as long as the process: no later collection of garbage looks at them."""
+    gc.collect()
+    gc.freeze()
 
 
 GROWTH_BYTES = 64 * 2**20

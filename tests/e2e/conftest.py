@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from shutil import copytree
 
@@ -81,18 +82,28 @@ def endpoint(
     )
 
 
-RUNNING = pytest.StashKey[tuple[Project, LocalAws]]()
-"""The project and local AWS of this process, once a test has asked for them."""
+RUNNING = pytest.StashKey[tuple[Project, LocalAws, ExitStack]]()
+"""The project and local AWS of this process, once a test has asked for them, and what ends the local AWS."""
 SHARED = "local"
 """The environment of ``deployed``."""
 
 
 @pytest.fixture(scope="session")
 def local_aws(project: Project, request: pytest.FixtureRequest) -> Iterator[LocalAws]:
-    """A running local AWS on free ports; at the end it is stopped, and nothing of it may be left."""
-    with running(project) as aws:
-        request.session.stash[RUNNING] = project, aws
+    """A running local AWS on free ports; after this folder's tests it is stopped, and nothing of it may be left."""
+    with ExitStack() as end:
+        aws = end.enter_context(running(project))
+        request.session.stash[RUNNING] = project, aws, end
         yield aws
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the local AWS with the last test of this folder: session fixtures last until the whole run is over."""
+    stash = item.session.stash
+    if RUNNING in stash and (nextitem is None or Path(__file__).parent not in nextitem.path.parents):
+        stash[RUNNING][2].close()
+        del stash[RUNNING]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -113,7 +124,7 @@ def environments_end_with_their_file(request: pytest.FixtureRequest) -> Iterator
         remove_stacks(stash[RUNNING][1])
     yield
     if RUNNING in stash:
-        project, aws = stash[RUNNING]
+        project, aws, _ = stash[RUNNING]
         remove_stacks(aws, but=f"{SHARED}-")
         for file in (project.root / "environments").iterdir():
             if file.stem != SHARED:

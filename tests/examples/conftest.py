@@ -20,13 +20,13 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return install(tmp_path_factory.mktemp("wheel"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The folder of the local AWS."""
     return Project(tmp_path_factory.mktemp("examples"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def local_aws(home: Project, installed: Installed) -> Iterator[LocalAws]:
     """A running local AWS, bootstrapped in two regions."""
     with running(home) as aws:
