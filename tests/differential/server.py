@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
 from tests.differential.tables import Mutation
 from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer
@@ -18,12 +23,16 @@ _ENVIRONMENT = {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
 _RELEASE = "24.09"
 
 LOAD_SECONDS = 60.0
-GIVE_UP_SECONDS = 10.0
+GIVE_UP_SECONDS = 8.0
 """After this a server that loads a Python model in 2 s is taken not to answer any more."""
-MOST_LOADED = 20
+MOST_LOADED = 10
 """What one server keeps loaded: every instance of a Python model is a process."""
+SIDE_BY_SIDE = 4
+"""Servers at once: a load waits more than it computes."""
 CRASHED = 128 + signal.SIGSEGV
 """What ``exited`` tells of a server that ended by its own fault."""
+Case = TypeVar("Case")
+Verdict = TypeVar("Verdict")
 _ARCHIVE = re.compile(r"\b[0-9a-f]{16}\b")
 
 
@@ -100,6 +109,7 @@ class Server:
         try:
             return self.load(mutation, seconds=GIVE_UP_SECONDS)
         except TimeoutError:
+            os.kill(self._container.pid, signal.SIGKILL)  # it would not heed a request to end for 10 s
             return Answer(accepted=False, told=self._container.log_path.read_text(errors="replace"))
         except ConnectionError:
             self._container.exited.result(timeout=GIVE_UP_SECONDS)
@@ -123,6 +133,31 @@ class Server:
             return response.status, response.read().decode()
         finally:
             connection.close()
+
+
+def judged(cases: Iterable[Case], judge: Callable[[Server, Case], tuple[Verdict, bool]], folder: Path) -> list[Verdict]:
+    """What ``judge`` says of each case, in the cases' order, on several servers side by side.
+
+    ``judge`` says too whether the server still answers. Another one goes on where one ends, is full or does not answer.
+    """
+    waiting, verdicts = deque(enumerate(cases)), dict[int, Verdict]()
+
+    def work(name: int) -> None:
+        for number in count():
+            if not waiting:
+                return
+            with Server.running(folder / f"container-{name}-{number}") as server:
+                answers = True
+                while answers and not server.ended:
+                    try:
+                        index, case = waiting.popleft()
+                    except IndexError:
+                        return
+                    verdicts[index], answers = judge(server, case)
+
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        list(pool.map(work, range(SIDE_BY_SIDE)))
+    return [verdicts[index] for index in sorted(verdicts)]
 
 
 def start_single(model_data: Path, folder: Path, *, default_model: str | None = None) -> Answer:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.differential.corpus import Case, corpus
-from tests.differential.server import Answer, Server
+from tests.differential.server import Server, judged
 from tests.differential.tables import lint_errors
 from tests.differential.test_agreement import SEED
 
@@ -25,22 +25,19 @@ LEAST = 0.95
 LEAST_LOADED = 120
 
 
-def judged(cases: Sequence[Case], folder: Path) -> list[tuple[Case, bool, list[str], str]]:
+def verdicts_of(cases: Sequence[Case], folder: Path) -> list[tuple[Case, bool, list[str], str]]:
     """For each case whether Triton loads it, the linter's errors, and what Triton says of it."""
-    waiting, verdicts = deque(enumerate(cases)), []
-    while waiting:
-        with Server.running(folder / f"container-{len(waiting)}") as server:
-            while waiting and not server.ended:
-                index, case = waiting.popleft()
-                case.write(folder / f"case-{index}")
-                try:
-                    answer, _ = server.load_laid_out(case.write, seconds=SECONDS)
-                except (TimeoutError, ConnectionError):
-                    answer = Answer(accepted=False, told="no answer")
-                verdicts.append((case, answer.accepted, sorted(lint_errors(folder / f"case-{index}")), answer.told))
-                if answer.told == "no answer":
-                    break
-    return verdicts
+
+    def judge(server: Server, case: Case) -> tuple[tuple[Case, bool, list[str], str], bool]:
+        case.write(folder / "cases" / case.name)
+        errors = sorted(lint_errors(folder / "cases" / case.name))
+        try:
+            answer, _ = server.load_laid_out(case.write, seconds=SECONDS)
+        except (TimeoutError, ConnectionError):
+            return (case, False, errors, "no answer"), False
+        return (case, answer.accepted, errors, answer.told), True
+
+    return judged(cases, judge, folder)
 
 
 @pytest.mark.long
@@ -49,7 +46,7 @@ def test_on_cases_held_out_the_linter_gives_nearly_every_verdict_of_the_servers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seed = os.environ.get(SEED, HELD_OUT)
-    verdicts = judged(corpus(seed, CASES), tmp_path)
+    verdicts = verdicts_of(corpus(seed, CASES), tmp_path)
     table = Counter((loads, not errors) for _, loads, errors, _ in verdicts)
     kinds = Counter((case.kind, loads, not errors) for case, loads, errors, _ in verdicts)
     with capsys.disabled():
