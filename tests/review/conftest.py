@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.stacks.app_process import ROOT
-from tritonstack.review.assembly import synthesise
+from tests.stacks.app_process import committed_assembly
 
-# As in tests/stacks: the corpus synthesises in this process; what the fixture below starts is told to validate.
+# As in tests/stacks: the corpus synthesises in this process.
 os.environ["CDK_VALIDATION"] = "false"
 os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 
@@ -18,6 +17,4 @@ os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
 @pytest.fixture(scope="session")
 def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The cloud assembly of every committed environment, with its validation report."""
-    outdir = tmp_path_factory.mktemp("committed") / "cdk.out"
-    synthesise(ROOT, outdir)
-    return outdir
+    return committed_assembly(tmp_path_factory)

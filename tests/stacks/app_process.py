@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
+GATE: dict[str, Any] = {"@aws-cdk/core:validateAgainstDefaultRules": True}
+"""What has CDK's validator hold every rule of its own against the templates, and a finding be an error."""
 NO_NETWORK_IN_PYTHON = """
 import socket
 
@@ -61,3 +67,27 @@ def run_app(
 def files_under(folder: Path) -> dict[str, bytes]:
     """Path within the folder → content."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """A folder that the first test of a run fills, in whichever of its processes, and that later ones only read."""
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder, partial = shared / name, shared / f"{name}-partial" / name
+    with (shared / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            partial.parent.mkdir()
+            make(partial)
+            partial.rename(folder)
+    return folder
+
+
+def committed_assembly(factory: pytest.TempPathFactory) -> Path:
+    """The cloud assembly of every committed environment, with its validation report. Only to be read."""
+
+    def make(folder: Path) -> None:
+        ran = run_app(folder, context=GATE, variables={"CDK_VALIDATION": "true", "PYTHONHASHSEED": "1", "TZ": "UTC"})
+        assert (ran.returncode, ran.stderr) == (0, "")
+
+    return made_once(factory, "committed", make)

@@ -1,19 +1,17 @@
-"""The app with a pipeline, synthesised once a process, and what its templates are read by."""
+"""The app with a pipeline, synthesised once a run, and what its templates are read by."""
 
 from __future__ import annotations
 
-import functools
 import json
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
-from tests.constructs_lib.templates import ASSEMBLIES
-from tests.stacks.app_process import ROOT, run_app
+from tests.stacks.app_process import ROOT, made_once, run_app
 
 Template = dict[str, Any]
 ALONE = """
@@ -58,8 +56,9 @@ def of_type(template: Template, kind: str) -> list[Template]:
     return [each for each in template["Resources"].values() if each["Type"] == kind]
 
 
-def synthesised(folder: Path, *, pipeline: Template | None = None) -> Synthesised:
-    """The committed pipeline, or another over the environments that :func:`write_environments` makes."""
+def synthesised(folder: Path, *, pipeline: Template | None = None) -> None:
+    """Into ``out``: the committed pipeline, or another over the environments that :func:`write_environments` makes."""
+    folder.mkdir()
     context = {"pipeline": "true"}
     if pipeline is not None:
         (folder / "pipeline.yaml").write_text(yaml.safe_dump(pipeline))
@@ -67,7 +66,6 @@ def synthesised(folder: Path, *, pipeline: Template | None = None) -> Synthesise
         context = context_of(folder)
     ran = run_app(folder / "out", context=context)
     assert ran.returncode == 0, ran.stderr
-    return Synthesised(folder / "out")
 
 
 def context_of(folder: Path) -> dict[str, str]:
@@ -112,16 +110,15 @@ def settings(**more: Any) -> Template:
     }
 
 
-@functools.cache
-def committed_pipeline() -> Synthesised:
+def committed_pipeline(factory: pytest.TempPathFactory) -> Synthesised:
     """The repository's own pipeline, synthesised without credentials and network."""
-    return synthesised(Path(tempfile.mkdtemp(dir=ASSEMBLIES.name)))
+    return Synthesised(made_once(factory, "committed-pipeline", synthesised) / "out")
 
 
-@functools.cache
-def other_pipeline() -> Synthesised:
+def other_pipeline(factory: pytest.TempPathFactory) -> Synthesised:
     """A pipeline with everything else on: a path of roles, a boundary, gates of each kind."""
-    return synthesised(Path(tempfile.mkdtemp(dir=ASSEMBLIES.name)), pipeline=settings())
+    made = made_once(factory, "other-pipeline", lambda folder: synthesised(folder, pipeline=settings()))
+    return Synthesised(made / "out")
 
 
 def statements(template: Template) -> Iterator[Template]:

@@ -1,7 +1,8 @@
-"""cfn-lint over every template: the committed environments', and those of one with everything on, in two regions."""
+"""cfn-lint over every template: the committed environments', and those of one with everything on, in another region."""
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 from collections.abc import Iterator
@@ -14,12 +15,9 @@ from cfnlint.config import ConfigMixIn, ManualArgs
 from cfnlint.decode.decode import decode_str
 from cfnlint.runner import Runner
 
-from stacks.stage import EnvironmentStage, builds_of
 from tests.constructs_lib.templates import new_app
-from tests.stacks.app_process import ROOT
+from tests.stacks.app_process import ROOT, committed_assembly
 from tests.stacks.everything import everything
-from tritonstack.config import load_environments
-from tritonstack.engines.order import served_by
 
 REGIONS = ("us-east-1", "eu-central-1")
 CONFIG = ROOT / ".cfnlintrc"
@@ -37,11 +35,10 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", refuse)
         patch.setattr(socket, "getaddrinfo", refuse)
-        templates = list(synthesised(committed()))
-        for region in REGIONS:
-            whole = new_app()
-            everything(tmp_path_factory.mktemp(region), scope=whole, region=region)
-            templates += synthesised(whole)
+        templates = list(committed(committed_assembly(tmp_path_factory)))
+        whole = new_app()
+        everything(tmp_path_factory.mktemp("everything"), scope=whole, region="eu-central-1")
+        templates += synthesised(whole)
         assert len(templates) > 20
         assert {region for region, _, _ in templates} == set(REGIONS)
         everywhere: Found = {}
@@ -60,18 +57,13 @@ def refuse(*_arguments: object, **_keywords: object) -> None:
     raise OSError("cfn-lint reached for the network")
 
 
-def committed() -> cdk.App:
-    """The app with every committed environment."""
-    whole, models = new_app(), ROOT / "model_repos"
-    for environment in load_environments(ROOT / "environments"):
-        served = served_by(environment, models, file=ROOT / "environments" / f"{environment.environment}.yaml")
-        EnvironmentStage(
-            whole,
-            environment=served.environment,
-            release_sets=served.release_sets,
-            builds=builds_of(served, models=models),
-        )
-    return whole
+def committed(assembly: Path) -> Iterator[tuple[str, str, str]]:
+    """Region, stack and template of every stack of the committed environments."""
+    for file in sorted(assembly.glob("assembly-*/manifest.json")):
+        for name, each in json.loads(file.read_text())["artifacts"].items():
+            if each["type"] == "aws:cloudformation:stack":
+                region = each["environment"].rpartition("/")[2]
+                yield region, name, (file.parent / each["properties"]["templateFile"]).read_text()
 
 
 def synthesised(whole: cdk.App) -> Iterator[tuple[str, str, str]]:

@@ -28,15 +28,15 @@ from tritonstack.review.assembly import read_assembly
 
 
 @pytest.fixture(scope="module")
-def committed() -> Synthesised:
+def committed(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     """The repository's own pipeline."""
-    return committed_pipeline()
+    return committed_pipeline(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
-def other() -> Synthesised:
+def other(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     """A pipeline with everything else on."""
-    return other_pipeline()
+    return other_pipeline(tmp_path_factory)
 
 
 def test_the_stages_go_from_the_source_to_production_which_is_approved_after_the_gates(committed: Synthesised) -> None:

@@ -117,15 +117,15 @@ NEITHER: list[tuple[str, str, dict[str, str]]] = [
 
 
 @pytest.fixture(scope="module")
-def committed() -> Synthesised:
+def committed(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     """The repository's own pipeline."""
-    return committed_pipeline()
+    return committed_pipeline(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
-def other() -> Synthesised:
+def other(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     """A pipeline with everything else on."""
-    return other_pipeline()
+    return other_pipeline(tmp_path_factory)
 
 
 def test_no_statement_of_the_pipeline_has_a_wildcard_for_a_resource_but_two_reading_ones(
