@@ -114,9 +114,7 @@ def test_s3_that_stumbles_costs_nothing_but_time(built: Way, faults: Faults) -> 
     assert str(built.run(built.order("tiny-engine"))).startswith("1 built")
 
 
-@pytest.mark.parametrize(
-    ("path", "phase"), [("/staging/jobs/", "engine"), ("/inputs/", "commit"), ("/endpoints/", "commit")]
-)
+@pytest.mark.parametrize(("path", "phase"), [("/staging/jobs/", "engine"), ("/endpoints/", "commit")])
 def test_s3_that_stays_lost_ends_the_run_with_a_reason_and_the_next_goes_on(
     built: Way, faults: Faults, path: str, phase: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""A real container for the whole session, graphs to load into it, and SageMaker's calls to it."""
+"""A real container for the tests of a file, graphs to load into it, and SageMaker's calls to it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def write_files(folder: Path, archive: Mapping[str, str | Path]) -> None:
             shutil.copyfile(content, target)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of ONNX graphs, each in a folder of its own."""
     folder = tmp_path_factory.mktemp("graphs")
@@ -117,9 +117,12 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def sagemaker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SageMaker]:
-    """A multi-model container that answers; tests share it and use names of their own."""
+    """A multi-model container that answers; the tests of a file share it and use names of their own.
+
+    What is loaded stays loaded, up to 400 MB a model: unloading takes 2 s, the end of the container as long.
+    """
     settings = ContainerSettings(environment=QUIET, multi_model=True, release="24.09")
     with TritonContainer.start(settings, folder=tmp_path_factory.mktemp("container")) as container:
         container.wait_ready(60)
