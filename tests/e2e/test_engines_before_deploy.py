@@ -9,7 +9,7 @@ from tests.e2e.project import Project
 from tritonstack.naming import ArchiveName, release_parameter
 from tritonstack_local.aws import LocalAws
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,6 @@ def test_nothing_is_left_between_the_phases(engines: EngineProject) -> None:
     assert engines.keys("staging/jobs/") == set()
 
 
-@pytest.mark.long
 def test_a_deployment_without_changes_starts_no_build_and_a_changed_recipe_rebuilds_one_archive(
     engines: EngineProject,
 ) -> None:

@@ -108,6 +108,7 @@ def test_a_changed_environment_is_deployed_as_a_review_predicts_while_callers_ca
     assert deployed.wrong(now) == []
 
 
+@pytest.mark.long
 def test_a_container_that_cannot_start_fails_the_deployment_with_its_log_and_the_old_one_serves_on(
     changing: Walled,
 ) -> None:

@@ -19,7 +19,7 @@ from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
-LIMIT, CALLED, CALLS = 8, 14, 60
+LIMIT, CALLED, CALLS = 8, 14, 30
 APART = 30.0
 """Seconds between simulated calls: longer than a load, since the real ones follow each other's answers."""
 SCENARIO = f"""
