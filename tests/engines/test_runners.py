@@ -19,7 +19,6 @@ from tritonstack.engines.gpu_step import EngineFailedError, EngineRunner, Engine
 from tritonstack.engines.order import JobNetwork
 from tritonstack.engines.plan import builder_for
 from tritonstack.engines.runners import runner_for
-from tritonstack.errors import InputError
 
 HEAD = """\
 import json, os, pathlib, sys, time
@@ -276,15 +275,6 @@ def test_a_job_says_which_build_started_it(
     else:
         assert remote.described().get("Environment", {}) == told
         assert remote.described()["NetworkConfig"] == {"EnableNetworkIsolation": True}, "the step needs none"
-
-
-@pytest.mark.parametrize(("platform", "value"), [(A10G, "engine-project-name"), (T4, "processing-role-arn")])
-def test_without_the_builds_stack_there_is_no_runner(way: Way, platform: Any, value: str) -> None:
-    builder = builder_for(platform, "us-east-1", image=IMAGE)
-    with pytest.raises(InputError) as refused:
-        runner_for(builder, environment=way.name, session=Clients(way.emulator), bucket=way.bucket)
-    assert f"/tritonstack/{way.name}/_builds/{value}" in str(refused.value)
-    assert f"cdk deploy '{way.name}/builds'" in str(refused.value)
 
 
 def test_names_of_runs_are_sagemakers_and_never_the_same() -> None:

@@ -101,14 +101,6 @@ def test_tensorrt_8_5_is_asked_to_build_only_by_its_own_word() -> None:
     assert "--memPoolSize=workspace:14000" in options
 
 
-@pytest.mark.parametrize("release", CATALOGUE.releases)
-def test_no_release_is_given_an_option_that_tensorrt_10_took_away(release: str) -> None:
-    options = {
-        option.partition("=")[0] for option in engine_options(engine(precision="fp32"), release=release, gpu="l4")
-    }
-    assert not options & {"--workspace", "--explicitBatch", "--explicitPrecision", "--heuristic", "--maxBatch"}
-
-
 def test_every_wish_becomes_an_option() -> None:
     wishes = engine(
         precision="graph",

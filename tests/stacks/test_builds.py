@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stacks.stage import EnvironmentStage
-from tests.constructs_lib.templates import allowed, flat, listed, of_type, only, properties, template_of
+from tests.constructs_lib.templates import allowed, flat, listed, of_type, template_of
 from tests.engines.engine_environments import A10G, L4, T4, served_engines, write_models
 from tests.models.folders import write_double
 from tests.stacks.engine_stages import engine_stage, stage_of
@@ -64,11 +64,6 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> EnvironmentStage:
 @pytest.fixture(scope="module")
 def template(mixed: EnvironmentStage) -> dict[str, Any]:
     return builds_template(mixed)
-
-
-@pytest.fixture(scope="module")
-def serving(mixed: EnvironmentStage) -> dict[str, Any]:
-    return template_of(mixed.serving["e0"])
 
 
 ALWAYS = {
@@ -128,27 +123,6 @@ def test_artifacts_come_before_builds_and_builds_before_what_serves(mixed: Envir
     assert mixed.artifacts in mixed.builds.dependencies
     assert mixed.serving
     assert all({mixed.artifacts, mixed.builds} <= set(each.dependencies) for each in mixed.serving.values())
-
-
-def test_a_build_makes_the_environments_that_it_lacks_and_carries_the_order_out(template: dict[str, Any]) -> None:
-    spec = json.loads(project(template, CPU)["Source"]["BuildSpec"])
-    [install] = spec["phases"]["install"]["commands"]
-    assert install == ("test -e .envs/main/bin/python || python3 scripts/setup.py main triton backends exporters")
-    assert spec["phases"]["build"]["commands"] == [
-        '.envs/main/bin/python -m tritonstack prepare --order "$TRITONSTACK_ORDER"'
-    ]
-
-
-def test_an_engine_s_build_runs_the_engine_step_and_leaves_its_output_folder(template: dict[str, Any]) -> None:
-    found = project(template, GPU)
-    spec = json.loads(found["Source"]["BuildSpec"])
-    assert spec["phases"]["build"]["commands"] == ["python3 engine_step.py job.json"]
-    assert spec["artifacts"] == {"base-directory": "output", "files": ["**/*"]}
-    assert found["Environment"]["ComputeType"] == "BUILD_GENERAL1_SMALL"
-    assert found["Environment"]["ImagePullCredentialsType"] == "SERVICE_ROLE"
-    assert found["Environment"]["Image"].endswith("sagemaker-tritonserver:24.09-py3")
-    assert found["Artifacts"]["Type"] == "S3"
-    assert found["Artifacts"]["EncryptionDisabled"] is False
 
 
 def test_limits_retention_image_and_machine_are_those_of_the_settings(tmp_path: Path) -> None:
@@ -219,34 +193,6 @@ def test_a_network_is_every_builder_s(tmp_path: Path) -> None:
 
 
 # The wait in front of an endpoint.
-
-
-def test_the_model_waits_for_its_archives_they_for_the_build_s_signal_and_that_for_its_start(
-    serving: dict[str, Any],
-) -> None:
-    builds, _ = only(serving, "Custom::ModelBuilds")
-    condition_id, condition = only(serving, "AWS::CloudFormation::WaitCondition")
-    archives_id, archives = only(serving, "Custom::PublishedArchives")
-    model = only(serving, "AWS::SageMaker::Model")[1]
-    assert condition["DependsOn"] == [builds]
-    assert condition_id in archives["DependsOn"]
-    assert archives_id in model["DependsOn"]
-
-
-def test_the_wait_takes_one_signal_within_twelve_hours(serving: dict[str, Any]) -> None:
-    handle, _ = only(serving, "AWS::CloudFormation::WaitConditionHandle")
-    assert properties(serving, "AWS::CloudFormation::WaitCondition") == {
-        "Count": 1, "Timeout": "43200", "Handle": {"Ref": handle},
-    }  # fmt: skip
-    assert properties(serving, "Custom::ModelBuilds")["WaitHandle"] == {"Ref": handle}
-
-
-def test_the_function_is_found_through_a_parameter(serving: dict[str, Any]) -> None:
-    token = flat(properties(serving, "Custom::ModelBuilds")["ServiceToken"])
-    parameter = serving["Parameters"][token.removeprefix("${").removesuffix("}")]
-    assert parameter == {
-        "Type": "AWS::SSM::Parameter::Value<String>", "Default": "/tritonstack/local/_builds/function-arn",
-    }  # fmt: skip
 
 
 def test_handle_and_condition_carry_the_hash_of_the_build_set(tmp_path: Path) -> None:

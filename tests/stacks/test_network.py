@@ -157,40 +157,12 @@ def test_every_flow_is_logged_under_the_key_and_for_a_set_time(
     assert "log-group:/tritonstack/dev/network" in key
 
 
-def test_values_cross_as_parameters(template: dict[str, Any]) -> None:
-    assert set(values(template)) == {
-        f"/tritonstack/dev/_network/{name}"
-        for name in (
-            "vpc-id", "subnet-us-east-1a", "subnet-us-east-1c", "security-group-0", "builds-security-group-0",
-        )
-    }  # fmt: skip
-
-
-def test_models_run_in_the_networks_subnets(created: EnvironmentStage) -> None:
-    template = template_of(created.serving["digits"])
-    defaults = {name: each["Default"] for name, each in template["Parameters"].items() if "Default" in each}
-
-    def parameters(references: list[dict[str, str]]) -> list[str]:
-        return [defaults[each["Ref"]] for each in references]
-
-    config = properties(template, "AWS::SageMaker::Model")["VpcConfig"]
-    head = "/tritonstack/dev/_network"
-    assert parameters(config["Subnets"]) == [f"{head}/subnet-us-east-1a", f"{head}/subnet-us-east-1c"]
-    assert parameters(config["SecurityGroupIds"]) == [f"{head}/security-group-0"]
-
-
 def test_isolation_is_each_endpoints_own(created: EnvironmentStage) -> None:
     isolated = {
         name: properties(template_of(stack), "AWS::SageMaker::Model").get("EnableNetworkIsolation")
         for name, stack in created.serving.items()
     }
     assert isolated == {"digits": True, "single": None}
-
-
-def test_the_network_stands_between_artifacts_and_serving(created: EnvironmentStage) -> None:
-    assert created.network is not None
-    assert created.network.dependencies == [created.artifacts]
-    assert all(created.network in stack.dependencies for stack in created.serving.values())
 
 
 @pytest.mark.parametrize("owner", [None, "222222222222"])
