@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
+from botocore.exceptions import NoCredentialsError
 
 from tests.config.environment_file import write_environment
-from tests.tritonstack_capacity.price_list import server
+from tests.preflight.fakes import FakeSession, RefusalError
 from tests.tritonstack_capacity.price_list.documents import TYPE, text
-from tests.tritonstack_capacity.price_list.server import PriceListServer
 from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack.cli import root as cli
 
@@ -25,15 +26,9 @@ OTHER = "ml.g5.16xlarge"
 
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with environments in two regions, and a shell without any AWS setting."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, os.devnull)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    """A project with environments in two regions."""
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
     monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr("botocore.endpoint.time.sleep", lambda _seconds: None)  # between its attempts
     folder = tmp_path / "environments"
     folder.mkdir()
     write_environment(folder, header="environment: dev", endpoint=f"instance_type: {OTHER}", name="dev")
@@ -41,18 +36,43 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@dataclass
+class PriceList:
+    """What AWS answers to GetProducts: documents by region, in pages; or a refusal for one region."""
+
+    documents: dict[str, list[str]]
+    page: int = 100
+    refusals: dict[str, Exception] = field(default_factory=dict)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any] | Exception:
+        self.requests.append(request)
+        wanted = {row["Field"]: row["Value"] for row in request["Filters"]}
+        assert wanted["component"] == "Hosting"
+        if wanted["regionCode"] in self.refusals:
+            return self.refusals[wanted["regionCode"]]
+        found, start = self.documents.get(wanted["regionCode"], []), int(request.get("NextToken", 0))
+        end = start + self.page
+        more = {"NextToken": str(end)} if end < len(found) else {}
+        return {"PriceList": found[start:end], **more}
+
+
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[PriceListServer]:
-    """A Price List that the shell points at, with credentials."""
-    with server.running() as running:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", running.url)
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-        running.documents = {
+def aws(monkeypatch: pytest.MonkeyPatch) -> PriceList:
+    """A Price List in the place of AWS's."""
+    found = PriceList(
+        documents={
             "us-east-1": [text(TYPE, "0.7500000000"), text(OTHER, "5.1200000000"), text("ml.m5.large", "0.1")],
             "eu-west-3": [text(TYPE, "0.8610000000", region="eu-west-3")],
         }
-        yield running
+    )
+
+    def session(region: str) -> FakeSession:
+        assert region == "us-east-1", "where the list answers"
+        return FakeSession({"pricing.GetProducts": found.answer}, region=region)
+
+    monkeypatch.setattr("tritonstack_capacity.commands.prices.AccountSession", session)
+    return found
 
 
 @pytest.fixture
@@ -109,7 +129,7 @@ def test_an_environment_s_own_price_is_shown_as_its_own(run: Run, project: Path)
 
 
 def test_an_update_asks_for_every_environment_s_region_and_writes_a_file_of_the_schema(
-    run: Run, aws: PriceListServer, project: Path
+    run: Run, aws: PriceList, project: Path
 ) -> None:
     aws.page = 2
     code, said, told = run("update")
@@ -125,7 +145,6 @@ def test_an_update_asks_for_every_environment_s_region_and_writes_a_file_of_the_
         "effective": "2026-11-01",
     }
     assert len(aws.requests) == 3
-    assert aws.signed_for == {"us-east-1"}
     assert "4 products of eu-west-3, us-east-1" in told
     assert "us-east-1: 2 prices; Price List 20261120025606, published 2026-11-20" in said
     assert "look at its diff, and commit it" in said
@@ -141,7 +160,7 @@ def test_an_update_asks_for_every_environment_s_region_and_writes_a_file_of_the_
 
 
 def test_a_price_that_is_not_clear_is_refused_by_name_and_the_others_are_written(
-    run: Run, aws: PriceListServer, project: Path
+    run: Run, aws: PriceList, project: Path
 ) -> None:
     aws.documents["us-east-1"] += [text(OTHER, "4.0", sku="B"), "no JSON"]
     code, _, told = run("update", "--region", "us-east-1")
@@ -152,21 +171,21 @@ def test_a_price_that_is_not_clear_is_refused_by_name_and_the_others_are_written
 
 
 @pytest.mark.parametrize(
-    ("refusals", "words"),
+    ("code_of_aws", "words"),
     [
-        (["AccessDeniedException"], "AWS denies pricing:GetProducts"),
-        (["ThrottlingException"] * 4, "throttled to the last attempt"),
-        (["ExpiredTokenException"], "credentials do not work"),
+        ("AccessDeniedException", "AWS denies pricing:GetProducts"),
+        ("ThrottlingException", "throttled to the last attempt"),
+        ("ExpiredTokenException", "credentials do not work"),
     ],
 )
 def test_a_refusal_is_one_message_and_leaves_the_file(
-    refusals: list[str], words: str, *, run: Run, aws: PriceListServer, project: Path
+    code_of_aws: str, words: str, *, run: Run, aws: PriceList, project: Path
 ) -> None:
     file = project / "prices.json"
     run("update")
     before = file.read_bytes()
     aws.documents["eu-west-3"] = [text(TYPE, "0.9", region="eu-west-3")]
-    aws.refused_region, aws.refusals = "us-east-1", list(refusals)
+    aws.refusals["us-east-1"] = RefusalError(code_of_aws)
     code, said, told = run("update")
     assert code == 1
     assert said == ""
@@ -175,7 +194,8 @@ def test_a_refusal_is_one_message_and_leaves_the_file(
     assert file.read_bytes() == before
 
 
-def test_without_credentials_the_message_names_the_permission(run: Run) -> None:
+def test_without_credentials_the_message_names_the_permission(run: Run, aws: PriceList) -> None:
+    aws.refusals = dict.fromkeys(aws.documents, NoCredentialsError())
     code, _, told = run("update")
     assert code == 2
     for word in ("Unable to locate credentials", "of any account", "pricing:GetProducts"):
@@ -191,7 +211,7 @@ def test_without_credentials_the_message_names_the_permission(run: Run) -> None:
     ],
 )
 def test_wrong_input_ends_with_2_and_asks_nobody(
-    arguments: list[str], words: list[str], run: Run, aws: PriceListServer
+    arguments: list[str], words: list[str], run: Run, aws: PriceList
 ) -> None:
     code, _, told = run(*arguments)
     assert code == 2
@@ -200,7 +220,7 @@ def test_wrong_input_ends_with_2_and_asks_nobody(
     assert aws.requests == []
 
 
-def test_a_wrong_file_is_told_before_anybody_is_asked(run: Run, aws: PriceListServer, project: Path) -> None:
+def test_a_wrong_file_is_told_before_anybody_is_asked(run: Run, aws: PriceList, project: Path) -> None:
     (project / "prices.json").write_text('{"regions": {"us-east-1": {}}}')
     for arguments in (("update",), ("list",), ()):
         code, _, told = run(*arguments)
@@ -209,7 +229,7 @@ def test_a_wrong_file_is_told_before_anybody_is_asked(run: Run, aws: PriceListSe
     assert aws.requests == []
 
 
-def test_constructed_prices_never_take_the_place_of_aws_s(run: Run, aws: PriceListServer, project: Path) -> None:
+def test_constructed_prices_never_take_the_place_of_aws_s(run: Run, aws: PriceList, project: Path) -> None:
     run("update", "--region", "us-east-1")
     before = (project / "prices.json").read_bytes()
     constructed = {**json.loads(text(TYPE, "9.0")), "version": CONSTRUCTED_VERSION}
@@ -221,7 +241,7 @@ def test_constructed_prices_never_take_the_place_of_aws_s(run: Run, aws: PriceLi
 
 
 def test_a_project_without_environments_names_a_region(
-    run: Run, aws: PriceListServer, project: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, aws: PriceList, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bare = project / "bare"
     bare.mkdir()

@@ -12,11 +12,22 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
+from tritonstack.config.scaling import Scaling
 from tritonstack.errors import InputError
 from tritonstack_capacity.simulation.answer import answer
 from tritonstack_capacity.simulation.report import answer_document
-from tritonstack_capacity.simulation.scenario import MIB
+from tritonstack_capacity.simulation.scenario import (
+    MIB,
+    Arrivals,
+    Autoscaling,
+    ColdStart,
+    Instance,
+    ModelGroup,
+    Scenario,
+    ServiceTime,
+)
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario, prepare
 
 GOOD = """\
@@ -188,21 +199,18 @@ def test_a_trace_is_read_and_tells_the_popularity(tmp_path: Path) -> None:
     assert (named.trace.times == found.trace.times).all()
 
 
-FIELDS: tuple[tuple[str | int, ...], ...] = (
-    *(("instance", name) for name in ("count", "gpu_memory_mib", "reserved_gpu_memory_mib", "disk_mib")),
-    *(("instance", name) for name in ("usd_per_hour", "max_loaded_models", "concurrent_executions")),
-    *(("models", 0, name) for name in ("count", "gpu_memory_mib", "disk_mib", "download_mib", "load_seconds", "share")),
-    *(("models", 1, name) for name in ("cold_seconds", "max_batch", "max_queue_delay_ms", "instances", "zipf")),
-    *(("models", 1, "service", name) for name in ("fixed_ms", "per_item_ms")),
-    ("arrivals", "duration_minutes"),
-    ("arrivals", "curve", 0, "per_minute"),
-    *(("cold_start", name) for name in ("download_mib_per_second", "load_seconds", "unload_seconds")),
-    *(("cold_start", name) for name in ("parallel_loads", "patience_seconds")),
-    *(("scaling", name) for name in ("minimum", "maximum", "concurrency", "safety_factor", "schedules")),
-    *(("scaling", f"scale_{way}_cooldown_seconds") for way in ("in", "out")),
-    *((name,) for name in ("instance", "models", "arrivals", "routing")),
-    *((name,) for name in ("spill_calls", "latency_limit_ms", "warm_up_minutes", "thrash_seconds")),
-)
+WORDS = {"type", "region", "name", "manifest", "cold_results", "measured_as", "service", "environment", "description"}
+PARTS: dict[tuple[str | int, ...], type[BaseModel]] = {
+    (): Scenario,
+    ("instance",): Instance,
+    ("models", 0): ModelGroup,
+    ("models", 1, "service"): ServiceTime,
+    ("arrivals",): Arrivals,
+    ("cold_start",): ColdStart,
+    ("scaling",): Scaling,
+    ("autoscaling",): Autoscaling,
+}
+FIELDS = [(*place, name) for place, model in PARTS.items() for name in model.model_fields if name not in WORDS]
 ODD: st.SearchStrategy[Any] = st.sampled_from(
     [0, 0.0, -1, 1, 3, 5e-324, 1e-9, 0.5, 1e9, 1e12, 1e308, math.inf, math.nan, 2**63, None, "1", "5s", True, [], {}]
 )
@@ -217,7 +225,7 @@ def test_odd_numbers_are_refused_or_give_an_answer_of_finite_ones(
     tmp_path: Path, changes: dict[tuple[str | int, ...], Any]
 ) -> None:
     scenario = yaml.safe_load(GOOD.replace("per_minute: 600", "per_minute: 6"))
-    scenario["cold_start"] = {}
+    scenario |= {"cold_start": {}, "autoscaling": {}}
     if any(way[0] == "scaling" for way in changes):
         scenario["scaling"] = {"minimum": 1, "maximum": 2, "concurrency": 1}
     # The longest ways first, so that a part is not gone before a field in it is changed.
