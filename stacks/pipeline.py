@@ -32,6 +32,8 @@ from .stage import EnvironmentStage, builds_of
 
 CHECK_MINUTES = 60
 """The longest that synthesis or a verification takes."""
+IMAGE, COMPUTE_TYPE = "aws/codebuild/standard:7.0", "BUILD_GENERAL1_MEDIUM"
+"""Of the pipeline's own builds: Python 3.11, Node 20 or newer, glibc 2.35 or newer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,10 +131,12 @@ class PipelineStack(cdk.Stack):
             self,
             "Log",
             log_group_name=f"/tritonstack/pipeline/{settings.name}",
-            retention=_retention(settings.log_days),
             encryption_key=self._store.key,
             removal_policy=cdk.RemovalPolicy.DESTROY,
         )
+        group = log.node.default_child
+        assert isinstance(group, logs.CfnLogGroup)  # noqa: S101 - the CDK makes it with the log group
+        group.retention_in_days = settings.log_days
         synth = pipelines.ShellStep(
             "synth",
             input=self._source,
@@ -151,8 +155,8 @@ class PipelineStack(cdk.Stack):
             synth=synth,
             code_build_defaults=pipelines.CodeBuildOptions(
                 build_environment=codebuild.BuildEnvironment(
-                    build_image=codebuild.LinuxBuildImage.from_code_build_image_id(settings.machine.image),
-                    compute_type=compute(settings.machine.compute_type),
+                    build_image=codebuild.LinuxBuildImage.from_code_build_image_id(IMAGE),
+                    compute_type=compute(COMPUTE_TYPE),
                 ),
                 logging=codebuild.LoggingOptions(cloud_watch=codebuild.CloudWatchLoggingOptions(log_group=log)),
                 partial_build_spec=codebuild.BuildSpec.from_object(_RUNTIMES),
@@ -216,17 +220,17 @@ class PipelineStack(cdk.Stack):
         )
 
     def _prepare(self, stage: DeployedStage) -> pipelines.Step:
-        machine, role = self._settings.machine, self._role(stage, "prepare", "Makes the archives that are missing")
-        hub = stage.loaded.environment.builds.hub
+        role = self._role(stage, "prepare", "Makes the archives that are missing")
+        settings = stage.loaded.environment.builds
         return build_step(
             f"prepare-{stage.name}",
             source=self._source,
             commands=builds.preparation(stage.name, environments=stage.environments),
             role=role,
-            variables={**_variables(stage, role), **hub.variables},
-            compute_type=machine.prepare_compute_type,
-            timeout_minutes=machine.prepare_timeout_minutes,
-            parameters=hub.parameters,
+            variables={**_variables(stage, role), **settings.hub.variables},
+            compute_type=settings.compute_type,
+            timeout_minutes=settings.timeout_minutes,
+            parameters=settings.hub.parameters,
         )
 
     def _verify(self, stage: DeployedStage, role: AssumingRole) -> pipelines.Step:
@@ -236,7 +240,7 @@ class PipelineStack(cdk.Stack):
             commands=builds.verification(stage.name),
             role=role,
             variables=_variables(stage, role),
-            compute_type=self._settings.machine.compute_type,
+            compute_type=COMPUTE_TYPE,
             timeout_minutes=CHECK_MINUTES,
         )
 
@@ -247,7 +251,7 @@ class PipelineStack(cdk.Stack):
             commands=_gate_commands(gate, stage),
             role=role,
             variables=_variables(stage, role),
-            compute_type=self._settings.machine.compute_type,
+            compute_type=COMPUTE_TYPE,
             timeout_minutes=gate.minutes,
         )
 
@@ -273,18 +277,6 @@ def _gate_commands(gate: PipelineGate, stage: DeployedStage) -> tuple[str, ...]:
 
 def _variables(stage: DeployedStage, role: AssumingRole) -> dict[str, str]:
     return {builds.ROLE_VARIABLE: role.assumed, builds.REGION_VARIABLE: stage.loaded.environment.region}
-
-
-def _retention(days: int) -> logs.RetentionDays:
-    """The CDK's name of a retention."""
-    known = {
-        1: "ONE_DAY", 3: "THREE_DAYS", 5: "FIVE_DAYS", 7: "ONE_WEEK", 14: "TWO_WEEKS", 30: "ONE_MONTH",
-        60: "TWO_MONTHS", 90: "THREE_MONTHS", 120: "FOUR_MONTHS", 150: "FIVE_MONTHS", 180: "SIX_MONTHS",
-        365: "ONE_YEAR", 400: "THIRTEEN_MONTHS", 545: "EIGHTEEN_MONTHS", 731: "TWO_YEARS", 1096: "THREE_YEARS",
-        1827: "FIVE_YEARS", 2192: "SIX_YEARS", 2557: "SEVEN_YEARS", 2922: "EIGHT_YEARS", 3288: "NINE_YEARS",
-        3653: "TEN_YEARS",
-    }  # fmt: skip
-    return logs.RetentionDays[known[days]]
 
 
 FILE = "pipeline.yaml"

@@ -40,21 +40,11 @@ def loaded(folder: Path, load_test: str, *, endpoint: str = SINGLE) -> LoadTestS
     return found
 
 
-def phase(users: int, per_minute: int, seconds: int) -> str:
-    return f"{{initial_users: {users}, users_per_minute: {per_minute}, seconds: {seconds}}}"
-
-
 def test_the_published_test_is_the_default(tmp_path: Path) -> None:
     recommender = loaded(tmp_path, "{}").recommender
     [phase] = recommender.phases
     assert (phase.initial_users, phase.users_per_minute, phase.seconds) == (2, 2, 1500)
     assert (recommender.max_invocations, recommender.latency.milliseconds) == (30_000, 500)
-
-
-def test_the_limits_themselves_are_taken(tmp_path: Path) -> None:
-    least, most = (1, 0, 120), (3, 3, 3600)
-    phases = f"[{phase(*least)}, {phase(*most)}]"
-    assert len(loaded(tmp_path, f"{{recommender: {{phases: {phases}}}}}").recommender.phases) == 2
 
 
 def test_of_multi_model_endpoints_no_instance_type_is_compared(tmp_path: Path) -> None:

@@ -27,13 +27,6 @@ def test_a_created_network_has_its_zones_in_the_order_of_their_names(tmp_path: P
     assert (network.makes_group, network.makes_endpoints, network.has_nat) == (True, True, True)
 
 
-def test_an_imported_network_with_groups_is_taken_as_it_is(tmp_path: Path) -> None:
-    network = loaded(tmp_path, IMPORTED).network
-    assert network is not None
-    assert network.zones == ("us-east-1a", "us-east-1b")
-    assert (network.makes_group, network.makes_endpoints, network.has_nat) == (False, False, False)
-
-
 def test_the_same_network_has_the_same_identity_and_another_another(tmp_path: Path) -> None:
     made = [loaded(tmp_path, text).network for text in (CREATED, CREATED, IMPORTED, CREATED.replace("10.20", "10.21"))]
     told = [each.identity for each in made if each is not None]
@@ -83,12 +76,6 @@ def test_a_network_without_a_way_out_is_taken_where_no_build_fetches_packages(tm
     network = loaded(tmp_path, created(f"cidr: 10.20.0.0/16, {ZONES}"), more=f"builds: {builds}").network
     assert network is not None
     assert network.has_nat is False
-
-
-def test_an_isolated_container_serves_in_both_modes(tmp_path: Path) -> None:
-    for mode in ("multi-model", "single-model"):
-        environment = load_environment(write_environment(tmp_path, endpoint=f"mode: {mode}\nnetwork_isolation: true"))
-        assert environment.endpoints[0].network_isolation is True
 
 
 def test_an_isolated_container_is_given_no_argument_that_names_another_host(tmp_path: Path) -> None:

@@ -43,11 +43,6 @@ def problems_of(folder: Path, scaling: str, *, more: str = "", header: str = "")
     return list(caught.value.problems)
 
 
-def test_both_targets_together_are_read(tmp_path: Path) -> None:
-    found = scaling_of(tmp_path, GOOD + ", invocations_per_instance: 600")
-    assert found.targets == {"invocations_per_instance": 600, "gpu_utilization": 60}
-
-
 def test_what_was_measured_becomes_a_target_by_the_minute(tmp_path: Path) -> None:
     assert scaling_of(tmp_path, "minimum: 1, maximum: 2, requests_per_second: 20").invocations_target == 20 * 60 * 0.5
     with_factor = "minimum: 1, maximum: 2, requests_per_second: 20, safety_factor: 0.8"
@@ -66,11 +61,6 @@ def test_an_endpoint_starts_with_the_minimum_unless_it_says_otherwise(tmp_path: 
     assert endpoint_of(tmp_path, GOOD, more="initial_instance_count: 5").initial_instance_count == 5
     production = endpoint_of(tmp_path, GOOD.replace("2", "3"), header="production: true")
     assert production.initial_instance_count == 3
-
-
-def test_gpu_memory_is_a_target_of_single_model_endpoints(tmp_path: Path) -> None:
-    found = scaling_of(tmp_path, "minimum: 1, maximum: 2, gpu_memory: 80", mode="single-model")
-    assert found.targets == {"gpu_memory": 80}
 
 
 def test_schedules_are_read_with_their_time_zones(tmp_path: Path) -> None:

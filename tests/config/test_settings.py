@@ -25,7 +25,6 @@ from tritonstack.config import (
 from tritonstack.config.release import release_warnings
 from tritonstack.config.yaml_loader import inner_model, parse_yaml
 from tritonstack.errors import InputError
-from tritonstack.models.inputs import choice_of
 from tritonstack.models.lint import lint_folder
 from tritonstack.naming import Platform
 
@@ -224,7 +223,6 @@ def test_the_release_proposes_the_host_and_a_setting_decides(line: str, rendered
     ("lines", "setting"),
     [
         ("mode: multi-model", "Enabled"),
-        ("model_cache: enabled", "Enabled"),
         ("model_cache: disabled", "Disabled"),
         ("mode: single-model", None),
     ],
@@ -298,11 +296,6 @@ def with_alarms(folder: Path, header: str, endpoint: str = "") -> Environment:
     return load_environment(write_environment(folder, header=header, endpoint=endpoint))
 
 
-def test_an_environment_has_neither_dashboard_nor_alarms_unless_it_says_so(tmp_path: Path) -> None:
-    made = with_alarms(tmp_path, "")
-    assert (made.dashboard, made.alarms, made.prices) == (False, None, {})
-
-
 def test_prices_may_be_of_instances_and_of_what_stands_beside_them(tmp_path: Path) -> None:
     prices = {"ml.g5.xlarge": 1.2, "nat-gateway": 0.05, "kms-key": 1}
     assert with_alarms(tmp_path, f"prices: {prices}").prices == prices
@@ -317,28 +310,9 @@ def test_empty_alarms_are_the_defaults(tmp_path: Path) -> None:
     assert alarms.thresholds.budget_usd_per_hour is None
 
 
-def test_an_endpoint_has_thresholds_of_its_own(tmp_path: Path) -> None:
-    made = with_alarms(tmp_path, "alarms: {}", "alarms: {p99_latency_ms: 120, cache_hit_percent: 90}")
-    [endpoint] = made.endpoints
-    assert endpoint.alarms is not None
-    assert (endpoint.alarms.p99_latency_ms, endpoint.alarms.cache_hit_percent) == (120, 90)
-    assert endpoint.alarms.server_errors == Thresholds().server_errors
-
-
 def test_a_price_of_one_s_own_makes_a_budget_possible(tmp_path: Path) -> None:
     header = "prices: {ml.g6.xlarge: 1.2}\nalarms: {thresholds: {budget_usd_per_hour: 3}}"
     assert with_alarms(tmp_path, header, UNKNOWN_PRICE).prices == {"ml.g6.xlarge": 1.2}
-
-
-def test_models_are_full_and_pretrained_unless_the_file_says_otherwise(tmp_path: Path) -> None:
-    choice = choice_of(load_environment(write_environment(tmp_path)))
-    assert (choice.size, choice.weights) == ("full", "pretrained")
-
-
-def test_the_file_s_choice_is_taken(tmp_path: Path) -> None:
-    path = write_environment(tmp_path, header="builds: {size: tiny, weights: random}")
-    choice = choice_of(load_environment(path))
-    assert (choice.size, choice.weights) == ("tiny", "random")
 
 
 def with_builds(folder: Path, builds: str) -> Environment:
@@ -359,28 +333,3 @@ def test_a_deployment_builds_where_an_engine_is_needed_unless_the_file_decides(
     tmp_path: Path, given: str, needs_engine: bool, built: bool
 ) -> None:
     assert engines_built_on_deploy(with_builds(tmp_path, given), needs_engine) is built
-
-
-def test_unset_limits_fit_together(tmp_path: Path) -> None:
-    builds = with_builds(tmp_path, "{}").builds
-    assert (builds.parallel_engines, builds.timeout_minutes, builds.engine_timeout_minutes) == (2, 480, 240)
-    assert (builds.log_days, builds.image, builds.compute_type) == (
-        90, "aws/codebuild/standard:7.0", "BUILD_GENERAL1_LARGE",
-    )  # fmt: skip
-    assert builds.network is None
-
-
-@pytest.mark.parametrize(
-    "image", ["aws/codebuild/amazonlinux-x86_64-standard:5.0", "123456789012.dkr.ecr.us-east-1.amazonaws.com/cpu:1"]
-)
-def test_the_image_is_one_of_codebuild_or_in_ecr(tmp_path: Path, image: str) -> None:
-    assert with_builds(tmp_path, f"{{image: '{image}'}}").builds.image == image
-
-
-def test_builds_run_in_the_vpc_that_is_named(tmp_path: Path) -> None:
-    text = "{network: {vpc_id: vpc-1a, subnet_ids: [subnet-1, subnet-2], security_group_ids: [sg-1]}}"
-    network = with_builds(tmp_path, text).builds.network
-    assert network is not None
-    assert (network.vpc_id, network.subnet_ids, network.security_group_ids) == (
-        "vpc-1a", ("subnet-1", "subnet-2"), ("sg-1",),
-    )  # fmt: skip

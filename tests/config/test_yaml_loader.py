@@ -78,11 +78,6 @@ def test_anchors_and_merges_are_taken_and_own_keys_win() -> None:
     assert document.line(("mine", "x")) == 1
 
 
-def test_the_first_of_several_merged_mappings_wins() -> None:
-    document = parse_yaml("a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {<<: [*a, *b]}\n")
-    assert document.value["c"] == {"x": 1, "y": 2}
-
-
 def test_a_bomb_of_aliases_is_refused() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]

@@ -70,17 +70,6 @@ def test_what_records_name_is_built_for_the_new_platform_too(world: Any) -> None
     ]
 
 
-def test_the_order_is_there_before_the_build_and_the_wait_where_the_build_names_it(world: Any) -> None:
-    world.request("Create", {"bert": A})
-    operations = world.aws.operations
-    assert [each for each in operations if each in ("PutObject", "StartBuild")] == ["PutObject"] * 2 + ["StartBuild"]
-    [given] = [given for operation, given in world.aws.calls if operation == "StartBuild"]
-    variables = {each["name"]: each["value"] for each in given["environmentVariablesOverride"]}
-    wait = variables["TRITONSTACK_WAIT"]
-    assert variables["TRITONSTACK_ORDER"] == f"s3://artifacts/{wait.replace('waits', 'orders')}"
-    assert json.loads(world.aws.objects["artifacts", wait]) == {"handle": f"{world.listener.url}/handle"}
-
-
 def test_a_request_that_is_delivered_twice_starts_one_build(world: Any) -> None:
     first = world.request("Create", {"bert": A, "resnet": B})
     before = world.order()
@@ -256,15 +245,6 @@ def test_a_build_without_such_lines_is_told_by_codebuild_s_own_phase(
     assert [
         word for word in (*words, "project:0", "| fetching numpy", "https://") if word not in signal["Reason"]
     ] == []
-
-
-@pytest.mark.parametrize("code", ["NoSuchKey", "AccessDenied"])
-def test_a_build_whose_wait_is_gone_is_left_alone(world: Any, code: str) -> None:
-    world.request("Create", {"bert": A})
-    world.aws.objects = {place: body for place, body in world.aws.objects.items() if "/waits/" not in place[1]}
-    world.aws.missing_object = code
-    world.ended("FAILED")
-    assert world.signals == []
 
 
 def test_a_build_cannot_have_anything_but_a_wait_read(world: Any) -> None:

@@ -88,14 +88,6 @@ def test_another_type_starts_with_the_larger_of_initial_and_live_count_within_th
     assert stack.aws.count == count
 
 
-def test_a_type_that_comes_back_later_starts_with_the_live_count_of_then(stack: Any) -> None:
-    stack.aws.count = 6
-    assert stack.deploy(B)
-    stack.aws.count = 2
-    assert stack.deploy(A)
-    assert stack.aws.count == 2
-
-
 def test_what_is_deployed_next_leaves_the_config_as_it_is(stack: Any) -> None:
     assert stack.deploy(B)
     config = stack.books.config
@@ -179,12 +171,6 @@ def test_a_policy_that_somebody_else_made_stays(stack: Any) -> None:
     assert stack.deploy(world.replace(A, targets=(70,)))
     assert ("a", "by-hand") in stack.aws.policies
     assert set(stack.aws.names("a")) == {"by-hand", "tritonstack-metric0-70"}
-
-
-def test_limits_that_a_schedule_has_set_stay(stack: Any) -> None:
-    stack.aws.targets["a"] = (4, 9)
-    assert stack.deploy(world.replace(A, model=2))
-    assert stack.aws.targets == {"a": (4, 9)}
 
 
 def test_a_target_that_somebody_deregistered_is_there_again(stack: Any) -> None:

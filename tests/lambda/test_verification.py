@@ -200,13 +200,6 @@ def test_what_cannot_pass_fails_at_once(world: Any, failure: Any) -> None:
     assert len(world.called) == 1
 
 
-def test_a_model_that_never_fits_fails(world: Any) -> None:
-    world.publish({"huge": A})
-    world.aws.script[f"huge.{A}.tar.gz"] = [worlds.model_error(507, "CUDA out of memory")]
-    status, reason, _ = world.create({"huge": A})
-    assert (status, "507: CUDA out of memory" in reason, "arn:log" in reason) == ("FAILED", True, True)
-
-
 def test_after_a_507_what_was_not_called_yet_stays_cold_and_the_rest_is_finished(world: Any) -> None:
     models = {"bert": A, "huge": A, "resnet": A}
     world.publish(models)
@@ -226,15 +219,6 @@ def test_an_unload_since_the_start_ends_the_warming(world: Any) -> None:
     assert status == "SUCCESS"
     assert len(world.called) == 3
     assert f"m3.{A}, m4.{A}, m5.{A}: not invoked, since models were unloaded" in data["NotVerified"]
-
-
-def test_an_unload_before_it_began_does_not_count(world: Any) -> None:
-    models = {f"m{number}": A for number in range(6)}
-    world.publish(models)
-    world.aws.now += 30
-    world.aws.seconds, world.aws.unloads = 50, [world.aws.now - 20]  # in the minute that it begins in
-    world.create(models)
-    assert len(world.called) == 6
 
 
 def test_one_model_is_called_even_where_others_are_unloaded_all_the_time(world: Any) -> None:
@@ -312,17 +296,6 @@ def test_a_rollback_that_begins_between_two_runs_ends_the_work(world: Any) -> No
     calls = len(world.called)
     world.run(world.aws.queue.pop())
     assert (len(world.called), world.aws.queue, world.answers[0][0]) == (calls, [], "SUCCESS")
-
-
-def test_the_handed_over_work_is_far_below_what_an_asynchronous_call_takes(world: Any) -> None:
-    models = {f"a-rather-long-name-of-a-model-{number:03}": A for number in range(500)}
-    world.publish(models)
-    for script in world.aws.script.values():
-        script[:] = [LOADING]
-    world.aws.seconds = 60
-    world.run(world.event("Create", world.properties(models, Models="500")))
-    [rest] = world.aws.queue
-    assert len(json.dumps(rest)) < 256 * 1024
 
 
 def test_the_physical_id_never_changes(world: Any) -> None:

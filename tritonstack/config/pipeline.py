@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from tritonstack.catalogue import load_catalogue, partition
-from tritonstack.config.builds import SHORTEST_MINUTES, ComputeType, LogDays
+from tritonstack.config.builds import SHORTEST_MINUTES, LogDays
 from tritonstack.config.environment import ROLE_PATH_PATTERN, Environment, check_names_across
 from tritonstack.config.fields import (
     EMAIL_PATTERN,
@@ -115,26 +115,6 @@ class PipelineStage(SettingsModel):
     )
 
 
-class PipelineMachine(SettingsModel):
-    """What the pipeline's own builds run on: synthesis, preparation, verification, gates."""
-
-    image: str = Field(
-        default="aws/codebuild/standard:7.0",
-        pattern=r"^aws/codebuild/[a-z0-9_.-]+:[A-Za-z0-9_.-]+$",
-        description="An image of CodeBuild with Python 3.11, Node 20 or newer, and glibc 2.35 or newer.",
-    )
-    compute_type: ComputeType = Field(default="BUILD_GENERAL1_MEDIUM", description="Machine of synthesis and checks.")
-    prepare_compute_type: ComputeType = Field(
-        default="BUILD_GENERAL1_LARGE", description="Machine that exports, proves and packs, as builds.compute_type."
-    )
-    prepare_timeout_minutes: int = Field(
-        default=480,
-        ge=SHORTEST_MINUTES,
-        le=2160,
-        description="Minutes that the archives of one environment may take, engines included.",
-    )
-
-
 class Pipeline(SettingsModel):
     """The file pipeline.yaml: from a push to the last environment."""
 
@@ -150,7 +130,6 @@ class Pipeline(SettingsModel):
     stages: Annotated[tuple[PipelineStage, ...], Field(strict=False, min_length=1, max_length=10)] = Field(
         description="The environments in the order of their deployment."
     )
-    machine: PipelineMachine = Field(default_factory=PipelineMachine, description="What its own builds run on.")
     email: Annotated[tuple[Annotated[str, Field(pattern=EMAIL_PATTERN)], ...], Field(strict=False, max_length=20)] = (
         Field(default=(), description="Addresses that are notified of failed executions and of pending approvals.")
     )
