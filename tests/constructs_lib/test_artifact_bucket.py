@@ -38,21 +38,6 @@ def archives(template: dict[str, Any]) -> dict[str, Any]:
     return dict(bucket["Properties"])
 
 
-def test_archives_lie_under_a_customer_key_that_rotates(template: dict[str, Any], archives: dict[str, Any]) -> None:
-    [(key_id, key)] = of_type(template, "AWS::KMS::Key").items()
-    [rule] = archives["BucketEncryption"]["ServerSideEncryptionConfiguration"]
-    assert key["Properties"]["EnableKeyRotation"] is True
-    assert rule["ServerSideEncryptionByDefault"]["SSEAlgorithm"] == "aws:kms"
-    assert flat(rule["ServerSideEncryptionByDefault"]["KMSMasterKeyID"]) == f"${{{key_id}.Arn}}"
-
-
-def test_access_logs_go_to_a_bucket_with_sse_s3(template: dict[str, Any], archives: dict[str, Any]) -> None:
-    target = archives["LoggingConfiguration"]["DestinationBucketName"]["Ref"]
-    logs = template["Resources"][target]["Properties"]
-    [rule] = logs["BucketEncryption"]["ServerSideEncryptionConfiguration"]
-    assert rule["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
-
-
 def test_only_the_log_service_may_write_logs_and_only_for_the_archives(template: dict[str, Any]) -> None:
     grants = [
         statement
@@ -147,16 +132,6 @@ def test_archives_are_emptied_before_the_logs_that_this_writes(passing: dict[str
     [archives] = [each for each in emptied.values() if "Archives" in each["Properties"]["Bucket"]["Ref"]]
     [logs] = [name for name, each in emptied.items() if "AccessLogs" in each["Properties"]["Bucket"]["Ref"]]
     assert logs in archives["DependsOn"]
-
-
-def test_other_stacks_find_bucket_and_key_by_parameters(template: dict[str, Any]) -> None:
-    parameters = {
-        each["Properties"]["Name"]: flat(each["Properties"]["Value"])
-        for each in of_type(template, "AWS::SSM::Parameter").values()
-    }
-    assert set(parameters) == {"/tritonstack/dev/_artifacts/bucket-name", "/tritonstack/dev/_artifacts/key-arn"}
-    assert "Archives" in parameters["/tritonstack/dev/_artifacts/bucket-name"]
-    assert "Key" in parameters["/tritonstack/dev/_artifacts/key-arn"]
 
 
 def test_a_reference_reads_the_parameters_at_deployment_and_imports_nothing() -> None:

@@ -54,11 +54,6 @@ def test_the_endpoints_name_is_fixed_and_its_configs_generated() -> None:
     assert "EndpointConfigName" not in config["Properties"]
 
 
-def test_the_time_limits_are_rendered() -> None:
-    assert variant()["ModelDataDownloadTimeoutInSeconds"] == 700
-    assert variant()["ContainerStartupHealthCheckTimeoutInSeconds"] == 800
-
-
 def test_what_is_not_set_is_left_to_sagemaker() -> None:
     assert not variant().keys() & {"VolumeSizeInGB", "InferenceAmiVersion", "RoutingConfig"}
     assert "KmsKeyId" not in properties(endpoint_template(), "AWS::SageMaker::EndpointConfig")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from aws_cdk import assertions
 
-from tests.constructs_lib.templates import flat, of_type, only, properties
-from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
+from tests.constructs_lib.templates import of_type, only, properties
+from tests.stacks.environments import DIGITS, environment, serving_template, stage
 
 OWN_REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
 
@@ -20,11 +20,6 @@ def digits() -> dict[str, Any]:
 
 def container(template: dict[str, Any]) -> dict[str, Any]:
     return dict(properties(template, "AWS::SageMaker::Model")["PrimaryContainer"])
-
-
-def variant(template: dict[str, Any]) -> dict[str, Any]:
-    [found] = properties(template, "AWS::SageMaker::EndpointConfig")["ProductionVariants"]
-    return dict(found)
 
 
 def test_the_image_is_that_of_the_release_and_the_role_may_pull_it(digits: dict[str, Any]) -> None:
@@ -56,19 +51,6 @@ def test_what_is_taken_for_granted_of_a_release_is_a_warning_of_the_synthesis(
     assert [words in str(each.entry.data) for words, each in zip(said, found, strict=True)] == [True] * len(said)
 
 
-def test_a_multi_model_endpoint_serves_its_platforms_prefix(digits: dict[str, Any]) -> None:
-    assert container(digits)["Mode"] == "MultiModel"
-    assert flat(container(digits)["ModelDataUrl"]).endswith("}/endpoints/digits/24.09-t4/")
-    assert container(digits)["MultiModelConfig"] == {"ModelCacheSetting": "Enabled"}
-
-
-def test_a_single_model_endpoint_serves_the_archive_of_its_digest() -> None:
-    template = serving_template(SINGLE)
-    assert container(template)["Mode"] == "SingleModel"
-    key = flat(container(template)["ModelDataUrl"]).split("}/")[1]
-    assert key == "endpoints/single/24.09-a10g/bert.0000000000000004.tar.gz"
-
-
 def test_the_role_is_ready_before_the_model_and_the_archives_before_the_endpoint(digits: dict[str, Any]) -> None:
     [policy] = [name for name in of_type(digits, "AWS::IAM::Policy") if name.startswith("ExecutionRole")]
     archives, _ = only(digits, "Custom::PublishedArchives")
@@ -91,15 +73,6 @@ def test_local_limit_and_description_are_tags_on_the_endpoint_only_if_set(
     tags = properties(serving_template({**DIGITS, **setting}), "AWS::SageMaker::Endpoint")["Tags"]
     assert {"Key": key, "Value": value} in tags
     assert key not in {each["Key"] for each in properties(digits, "AWS::SageMaker::Endpoint")["Tags"]}
-
-
-def test_outputs_say_what_a_pipeline_needs(digits: dict[str, Any]) -> None:
-    outputs = {name: flat(each["Value"]) for name, each in digits["Outputs"].items()}
-    assert outputs["EndpointName"] == "dev-digits"
-    assert outputs["VariantName"] == "g4dn-xlarge"
-    assert outputs["ArchivePrefix"] == "endpoints/digits/24.09-t4/"
-    assert outputs["ModelDataUrl"] == f"s3://{outputs['ArtifactBucket']}/endpoints/digits/24.09-t4/"
-    assert outputs["ExecutionRoleArn"].endswith(".Arn}")
 
 
 def test_an_image_of_ones_own_is_pulled_from_its_own_repository() -> None:
