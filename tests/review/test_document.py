@@ -55,12 +55,6 @@ def test_the_verdict_is_as_close_as_the_closest_of_its_phrases() -> None:
     assert look.level == "look at it"
 
 
-def test_a_stack_that_the_app_lost_counts_on_both_sides() -> None:
-    [lost] = [each for each in document().environments if each.name == "lost"]
-    assert (lost.resources, lost.traffic, lost.permissions) == ((), (), ())
-    assert lost.cost.minimum_before == lost.cost.minimum_after
-
-
 def test_a_lost_stack_of_an_environment_that_stays_keeps_what_it_costs_and_may() -> None:
     both = of(stack(before(), name="serving"), stack({**serving(name="dev-other")}, name="other"))
     [entry] = document(report_of(both, of(stack(before(), name="serving")), base=BASE, known=PRICES)).environments

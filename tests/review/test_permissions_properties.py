@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
@@ -111,23 +110,6 @@ def test_how_statements_are_cut_and_where_they_stand_is_no_change(statements: li
     apart = {**role(*pieces[:middle]), "More": policy(*pieces[middle:])}
     assert changes(role(*statements), apart) == ()
     assert changes(apart, role(*statements)) == ()
-
-
-@given(STATEMENTS, STATEMENTS, RULES, RULES, st.randoms(use_true_random=False))
-def test_order_changes_no_word(a: list[Any], b: list[Any], rules: list[Any], others: list[Any], random: Any) -> None:
-    mixed = [
-        {key: random.sample(value, len(value)) if isinstance(value, list) else value for key, value in each.items()}
-        for each in b
-    ]
-    random.shuffle(mixed)
-    shuffled = random.sample(others, len(others))
-    before = everything(a, rules)
-
-    def words(after: EnvironmentSnapshot) -> list[Any]:
-        return [replace(each, source="") for each in permission_changes(before, after)]
-
-    assert words(everything(b, others)) == words(everything(mixed, others))
-    assert opening_changes(before, everything(b, others)) == opening_changes(before, everything(b, shuffled))
 
 
 def allowed(statements: list[Any]) -> set[tuple[str, str, int]]:
