@@ -302,19 +302,3 @@ def prepare_model_data(
             temporary.write_bytes(served.encode("utf-8", "surrogateescape"))
             temporary.replace(config)
     return tuple(changes)
-
-
-def served_view(repository: Path, target: Path) -> None:
-    """A repository that loads without a GPU, made of links to ``repository``, which stays as it is.
-
-    Raises ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
-    """
-    shutil.rmtree(target, ignore_errors=True)
-    for model in sorted(entry for entry in repository.iterdir() if (entry / "config.pbtxt").is_file()):
-        (target / model.name).mkdir(parents=True)
-        for entry in model.iterdir():
-            if entry.name == "config.pbtxt":
-                shutil.copyfile(entry, target / model.name / entry.name)
-            else:
-                (target / model.name / entry.name).symlink_to(entry)
-    prepare_model_data(target)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +19,6 @@ from tests.tritonstack_local.container.conftest import write_files
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import WorkFailedError
 from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer, TritonFiles
-from tritonstack_local.container.bench import BenchServer
 from tritonstack_local.container.container import RELEASES, free_port, last_lines, release_and_version
 
 SETTINGS = ContainerSettings(environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}, multi_model=True, release="24.09")
@@ -218,21 +215,6 @@ def test_a_missing_shared_library_is_reported_with_the_package_that_brings_it(tm
     (tmp_path / "pytriton" / "tritonserver" / "bin" / "tritonserver").touch()
     with pytest.raises(WorkFailedError, match=rf"{library}(.|\n)*apt-get install libpython{whole.python_version}$"):
         replace(whole, triton=tmp_path).check()
-
-
-def test_bench_mode_answers_over_http_on_loopback_and_leaves_the_repository_as_it_is(
-    tmp_path: Path, python_model: Callable[..., Files]
-) -> None:
-    repository = tmp_path / "repository"
-    write_files(repository, python_model())
-    server = BenchServer.start(repository, folder=tmp_path / "bench")
-    try:
-        url = f"http://127.0.0.1:{server.http}/v2/models/plus-one/infer"
-        with urllib.request.urlopen(url, data=json.dumps(BODY).encode()) as reply:
-            assert json.load(reply)["outputs"][0]["data"] == [2.0, 3.0, 4.0]
-    finally:
-        assert server.stop() == 0
-    assert "KIND_GPU" in (repository / "plus-one" / "config.pbtxt").read_text()
 
 
 def test_the_last_lines_leave_out_tables_and_flags(tmp_path: Path) -> None:
