@@ -18,7 +18,6 @@ from tritonstack.catalogue.price_file import (
     PriceFile,
     RegionPrices,
 )
-from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack.errors import WorkFailedError
 from tritonstack.read_only_aws import ReadOnlyCalls
 
@@ -44,11 +43,6 @@ class HostingProduct:
     effective: str  # since when (``2026-09-01``)
     published: str  # when AWS published the list (``2026-09-20T02:56:06Z``)
     version: str  # of the list
-
-    @property
-    def constructed(self) -> bool:
-        """Whether the local AWS made it up."""
-        return self.version == CONSTRUCTED_VERSION
 
 
 class UnclearProductError(Exception):
@@ -231,10 +225,8 @@ def updated(old: PriceFile | None, answers: Mapping[str, Sequence[str]], *, type
     for region, documents in sorted(answers.items()):
         known = regions.get(region)
         read = _Read.of(documents, region=region)
-        # What the local AWS made up is nothing that a real list could lack.
-        kept = known if known is not None and known.constructed == read.newest.constructed else None
-        wanted = sorted({*types, *(kept.types if kept else ())})
-        new = regions[region] = _region(kept, read, wanted=wanted)
+        wanted = sorted({*types, *(known.types if known else ())})
+        new = regions[region] = _region(known, read, wanted=wanted)
         delisted += [f"{region} {name}" for name, row in new.types.items() if not row.listed]
         refused += [f"{region}: {why}" for why in read.nameless]
         refused += [f"{region} {name}: {why}" for name in wanted if (why := read.refusal(name))]

@@ -15,7 +15,6 @@ from botocore.exceptions import NoCredentialsError
 from tests.config.environment_file import write_environment
 from tests.preflight.fakes import FakeSession, RefusalError
 from tests.tritonstack_capacity.price_list.documents import TYPE, text
-from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack.cli import root as cli
 
 SCHEMA = Path(__file__).parents[2] / "schemas/prices.schema.json"
@@ -207,7 +206,6 @@ def test_without_credentials_the_message_names_the_permission(run: Run, aws: Pri
     [
         (["update", "--region", "us-east-9", "--region", "x"], ["found:   us-east-9", "found:   x", "us-east-1"]),
         (["list", "--region", "us-east-9"], ["found:   us-east-9"]),
-        (["update", "--local"], ["no local AWS is running"]),
     ],
 )
 def test_wrong_input_ends_with_2_and_asks_nobody(
@@ -227,17 +225,6 @@ def test_a_wrong_file_is_told_before_anybody_is_asked(run: Run, aws: PriceList, 
         assert code == 2
         assert "regions.us-east-1.published" in told
     assert aws.requests == []
-
-
-def test_constructed_prices_never_take_the_place_of_aws_s(run: Run, aws: PriceList, project: Path) -> None:
-    run("update", "--region", "us-east-1")
-    before = (project / "prices.json").read_bytes()
-    constructed = {**json.loads(text(TYPE, "9.0")), "version": CONSTRUCTED_VERSION}
-    aws.documents["us-east-1"] = [json.dumps(constructed)]
-    code, _, told = run("update", "--region", "us-east-1")
-    assert code == 2
-    assert "the local AWS would put constructed ones in their place" in told
-    assert (project / "prices.json").read_bytes() == before
 
 
 def test_a_project_without_environments_names_a_region(

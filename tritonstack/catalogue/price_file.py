@@ -12,12 +12,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from tritonstack.catalogue.prices import CONSTRUCTED_VERSION, HostingPrice, Prices
+from tritonstack.catalogue.prices import HostingPrice, Prices
 from tritonstack.errors import InputError, Problem
 
 LIST = "AWS Price List"
 SOURCE = f"{LIST}, AmazonSageMaker, component Hosting, on-demand terms, USD an hour"
-CONSTRUCTED = "constructed by the local AWS, no price of AWS's"
 HOSTING = "hosting"
 TYPE_PATTERN = r"^ml\.[a-z0-9-]+\.[a-z0-9-]+$"
 REGION_PATTERN = r"^[a-z]{2}(-[a-z]+)+-[0-9]+$"
@@ -58,11 +57,6 @@ class RegionPrices(_Part):
     version: Text = Field(description="The version of that Price List.")
     types: dict[TypeName, ListedPrice] = Field(description="Instance type → price.")
 
-    @property
-    def constructed(self) -> bool:
-        """Whether the local AWS answered, whose prices are made up."""
-        return self.version == CONSTRUCTED_VERSION
-
 
 class PriceFile(_Part):
     """The whole file."""
@@ -83,10 +77,6 @@ class PriceFile(_Part):
 
 def hosting_price_of(region: RegionPrices, row: ListedPrice) -> HostingPrice:
     """A row as readers of prices take it."""
-    if region.constructed:
-        return HostingPrice(
-            usd_per_hour=row.usd_per_hour, component=HOSTING, source=CONSTRUCTED, date=None, kind=CONSTRUCTED
-        )
     price = HostingPrice(
         usd_per_hour=row.usd_per_hour,
         component=HOSTING,

@@ -11,8 +11,6 @@ from tritonstack.catalogue.data_file import read_data
 
 PRICES_FILE = "prices.json"
 """The file in a project's folder that ``tritonstack capacity prices update`` writes."""
-CONSTRUCTED_VERSION = "constructed-by-the-local-aws"
-"""The version of the price list that the local AWS answers with: nothing of it is a price of AWS's."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,12 +15,11 @@ from rich.text import Text
 
 from tritonstack.aws_session import AccountSession
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.price_file import PriceFile, price_file_text, read_price_file
+from tritonstack.catalogue.price_file import price_file_text, read_price_file
 from tritonstack.catalogue.prices import PRICES_FILE, HostingPrice, Prices, carried_prices, project_prices
 from tritonstack.cli.progress import Steps
 from tritonstack.config import Environment, load_environments
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local_aws import require_local_aws
 from tritonstack.paths import project_folder, write_text
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack_capacity.commands import table_console
@@ -55,8 +54,8 @@ def show_update(found: Update, regions: Sequence[str], environments: Sequence[En
     console = _console()
     for region in regions:
         prices = found.prices.regions[region]
-        source = "the local AWS, which constructs them" if prices.constructed else f"Price List {prices.version}"
-        console.print(f"{region}: {len(prices.types)} prices; {source}, published {prices.published}", soft_wrap=True)
+        source = f"Price List {prices.version}, published {prices.published}"
+        console.print(f"{region}: {len(prices.types)} prices; {source}", soft_wrap=True)
     for line in found.delisted:
         console.print(f"listed no longer, kept as it was: {line}", soft_wrap=True)
     for line in found.refused:
@@ -156,8 +155,7 @@ def list_prices(*, regions: Sequence[str]) -> None:
 
 @command.command("update")
 @region_option
-@click.option("--local", is_flag=True, help="Ask the local AWS, whose prices are constructed.")
-def update(*, regions: Sequence[str], local: bool) -> int:
+def update(*, regions: Sequence[str]) -> int:
     """Ask AWS's Price List for on-demand prices of endpoints' instances, and write them into the project's prices.json.
 
     What is in the file goes before the catalogue's prices, for every command, and is there to be reviewed and
@@ -167,7 +165,7 @@ def update(*, regions: Sequence[str], local: bool) -> int:
     file = project_folder() / PRICES_FILE
     old = read_price_file(file) if file.exists() else None
     chosen, loaded = _chosen(regions)
-    calls = ReadOnlyCalls(require_local_aws().session() if local else AccountSession(API_REGION))
+    calls = ReadOnlyCalls(AccountSession(API_REGION))
     with Steps().step("AWS Price List") as step:
         answers = {}
         for region in chosen:
@@ -178,7 +176,6 @@ def update(*, regions: Sequence[str], local: bool) -> int:
                 raise _no_answer(error) from error
         step.end_with(f"{sum(map(len, answers.values()))} products of {', '.join(chosen)}")
     found = updated(old, answers, types=tuple(load_catalogue().instances))
-    _refuse_constructed_over_real(old, found.prices)
     text = price_file_text(found.prices)
     if not file.exists() or file.read_text(encoding="utf-8") != text:
         write_text(file, text)
@@ -200,17 +197,6 @@ def _chosen(regions: Sequence[str]) -> tuple[tuple[str, ...], tuple[Environment,
     loaded = load_environments(folder) if not regions or any(folder.glob("*.yaml")) else ()
     chosen = tuple(sorted({*regions} or {each.region for each in loaded}))
     return chosen, tuple(each for each in loaded if each.region in chosen)
-
-
-def _refuse_constructed_over_real(old: PriceFile | None, new: PriceFile) -> None:
-    before = old.regions if old is not None else {}
-    constructed = [name for name, region in new.regions.items() if region.constructed and name in before]
-    found = "prices of AWS's, and the local AWS would put constructed ones in their place"
-    allowed, advice = "a file without them", "Try it in another project folder (TRITONSTACK_PROJECT)."
-    wrong = [f"regions.{name}" for name in constructed if not before[name].constructed]
-    if wrong:
-        said = (Problem(file=PRICES_FILE, field=field, found=found, allowed=allowed, advice=advice) for field in wrong)
-        raise InputError(list(said))
 
 
 def _no_answer(error: NotKnownError) -> InputError | WorkFailedError:

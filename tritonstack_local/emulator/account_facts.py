@@ -1,4 +1,4 @@
-"""What preflight asks about an account: quotas, images, instance types, prices, keys. All values are constructed."""
+"""What preflight asks about an account: quotas, images, instance types, keys. All values are constructed."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any
 from xml.sax.saxutils import escape
 
 from ministack.core.responses import get_account_id, get_region, json_response
 from ministack.services import ec2, ecr, kms
 
-from tritonstack.catalogue import InstanceType, load_catalogue
+from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.instances import load_build_machines
-from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import JsonService
 
@@ -23,7 +22,6 @@ from tritonstack_local.emulator.services import JsonService
 # them, else made from the name, so that they stay the same.
 
 Request = dict[str, Any]
-R = TypeVar("R")
 ENDPOINT_INSTANCES, JOB_INSTANCES, ALL_INSTANCES, BUILDS, GPU_BUILDS = 20, 4, 50, 20, 4
 """The constructed values: of a type for endpoints and for processing jobs, of all types, of builds at once."""
 
@@ -56,15 +54,11 @@ def _list(request: Request) -> dict[str, Any]:
         raise RefusedError(
             "NoSuchResourceException", f"The local AWS has no quotas of service {service}", source=_API, status=404
         )
-    rows, more = _page(list(names(get_region())), request)
-    return {"Quotas": [_quota(service, name, value) for name, value in rows], **more}
-
-
-def _page(rows: list[R], request: Request) -> tuple[list[R], dict[str, str]]:
-    """One page of ``rows``, and the NextToken member if another follows; a token is the next page's first place."""
+    rows = list(names(get_region()))
     start = int(request.get("NextToken") or 0)
     end = start + int(request.get("MaxResults") or _PAGE)
-    return rows[start:end], {"NextToken": str(end)} if end < len(rows) else {}
+    more = {"NextToken": str(end)} if end < len(rows) else {}
+    return {"Quotas": [_quota(service, name, value) for name, value in rows[start:end]], **more}
 
 
 def _sagemaker(region: str) -> Iterator[tuple[str, int]]:
@@ -101,83 +95,9 @@ def _quota(service: str, name: str, value: int) -> dict[str, Any]:
     }
 
 
-# --- Price List ---
-# A product for each type and region of the catalogue, at a constructed price that is not AWS's, as the version of the
-# list states.
-
-_SERVICE = "AmazonSageMaker"
-_LEAST_TYPES = {"TERM_MATCH", "EQUALS"}
-_PUBLISHED = "2000-01-01T00:00:00Z"
-USD_A_GPU, USD_A_VCPU = 1.0, 0.01
-"""The constructed price of an hour: so much for each GPU and each vCPU of an instance."""
-
-
 def price_list_service() -> JsonService:
-    """The Price List's one operation here; nothing is kept."""
-    return JsonService(
-        service="pricing",
-        target_prefix="AWSPriceListService",
-        operations={"GetProducts": _products},
-        forget=lambda: None,
-    )
-
-
-def _products(request: dict[str, Any]) -> dict[str, Any]:
-    """One page of SageMaker's hosting products that match every filter; a token is the place that a page begins at."""
-    wanted = {row["Field"]: row["Value"] for row in request.get("Filters", ())}
-    other = [row["Type"] for row in request.get("Filters", ()) if row["Type"] not in _LEAST_TYPES]
-    if request["ServiceCode"] != _SERVICE or other:
-        raise RefusedError(
-            "InvalidParameterException",
-            f"The local AWS has products of {_SERVICE} alone, and filters {', '.join(sorted(_LEAST_TYPES))}",
-            source="tritonstack_local.emulator",
-        )
-    products = (
-        (row, _attributes(row, region))
-        for _, row in sorted(load_catalogue().instances.items())
-        for region in sorted(row.regions)
-    )
-    found = [(row, attributes) for row, attributes in products if wanted.items() <= attributes.items()]
-    page, more = _page(found, request)
-    return {"FormatVersion": "aws_v1", "PriceList": [json.dumps(_document(*each)) for each in page], **more}
-
-
-def _attributes(row: InstanceType, region: str) -> dict[str, str]:
-    return {
-        "servicecode": _SERVICE,
-        "servicename": "Amazon SageMaker (constructed by the local AWS)",
-        "component": "Hosting",
-        "instanceName": row.name,
-        "instanceType": f"{row.name}-Hosting",
-        "regionCode": region,
-        "locationType": "AWS Region",
-        "usagetype": f"{region}-Host:{row.name}",
-        "operation": "RunInstance",
-    }
-
-
-def _document(row: InstanceType, attributes: dict[str, str]) -> dict[str, Any]:
-    """A product in the Price List's own form, with one on-demand term."""
-    sku = hashlib.sha256(attributes["usagetype"].encode()).hexdigest()[:16].upper()
-    term, rate = f"{sku}.CONSTRUCTED", f"{sku}.CONSTRUCTED.HOUR"
-    usd = USD_A_GPU * row.gpu_count + USD_A_VCPU * row.vcpu
-    dimension = {
-        "rateCode": rate,
-        "unit": "Hrs",
-        "beginRange": "0",
-        "endRange": "Inf",
-        "description": "constructed by the local AWS",
-        "pricePerUnit": {"USD": f"{usd:.10f}"},
-        "appliesTo": [],
-    }
-    offer = {"sku": sku, "effectiveDate": _PUBLISHED, "priceDimensions": {rate: dimension}, "termAttributes": {}}
-    return {
-        "product": {"productFamily": "ML Instance", "sku": sku, "attributes": attributes},
-        "serviceCode": _SERVICE,
-        "terms": {"OnDemand": {term: offer}},
-        "version": CONSTRUCTED_VERSION,
-        "publicationDate": _PUBLISHED,
-    }
+    """The Price List: every operation is refused by name, for the local AWS has no prices."""
+    return JsonService(service="pricing", target_prefix="AWSPriceListService", operations={}, forget=lambda: None)
 
 
 # --- Triton images in AWS's ECR accounts ---

@@ -11,7 +11,6 @@ import pytest
 
 from tests.tritonstack_capacity.price_list.documents import PUBLISHED, REGION, TYPE, VERSION, dimension, document, text
 from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, price_file_text
-from tritonstack.catalogue.prices import CONSTRUCTED_VERSION
 from tritonstack.errors import WorkFailedError
 from tritonstack_capacity.price_list import HostingProduct, UnclearProductError, Update, read_product, updated
 
@@ -94,18 +93,6 @@ def test_regions_that_were_not_asked_stay() -> None:
     found = run(text(TYPE), old=old)
     assert sorted(found.prices.regions) == ["eu-west-3", REGION]
     assert found.prices.regions["eu-west-3"] == old.regions["eu-west-3"]
-
-
-def test_constructed_prices_are_no_loss_and_never_look_like_aws_s() -> None:
-    one = document(OTHER, "9.0", published="2000-01-01T00:00:00Z")
-    old = run(json.dumps({**one, "version": CONSTRUCTED_VERSION})).prices
-    assert old.regions[REGION].constructed
-    price = old.prices()[REGION, OTHER]
-    assert (price.source, price.date) == ("constructed by the local AWS, no price of AWS's", None)
-    assert price.short == "constructed by the local AWS, no price of AWS's"
-    found = run(text(TYPE), old=old)
-    assert set(found.prices.regions[REGION].types) == {TYPE}
-    assert not found.prices.regions[REGION].constructed
 
 
 Document = dict[str, Any]
