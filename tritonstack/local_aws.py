@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -79,10 +79,6 @@ class LocalAwsPackage(Protocol):
 
     def require_local_aws(self) -> RunningLocalAws:
         """The local AWS that runs. Raises InputError where there is none, WorkFailedError where a part has ended."""
-        ...
-
-    def lost_deployments(self) -> Mapping[str, Sequence[str]]:
-        """Environments that were deployed to a local AWS that has ended since, with their endpoints."""
         ...
 
     def answer_in_container(

@@ -17,8 +17,8 @@ from botocore.config import Config
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import LocalPaths
-from tritonstack_local.processes import ProcessRecord, log_tail, running_parts
-from tritonstack_local.record import lost_deployments, read_record
+from tritonstack_local.processes import ProcessRecord, log_tail
+from tritonstack_local.record import read_record
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
@@ -182,18 +182,8 @@ def require_local_aws() -> LocalAws:
     record = read_record(LocalPaths.from_environment())
     parts = record.parts if record else {}
     ended = {name: part for name, part in parts.items() if not part.running}
-    if not parts and (orphans := running_parts(LocalPaths.from_environment())):
-        pids = ", ".join(f"{name} (process {part.pid})" for name, part in orphans.items())
-        found, advice = (
-            f"the record of what runs is gone, but its parts run: {pids}",
-            "tritonstack local down, then tritonstack local up",
-        )
-    elif len(ended) == len(parts):
-        found, advice = "no local AWS is running", "tritonstack local up (or make demo)"
-        if lost := lost_deployments(LocalPaths.from_environment()):
-            again = ", tritonstack local deploy ".join(lost)
-            found += f", and what was deployed is gone with the last one: {', '.join(lost)}"
-            advice = f"tritonstack local up, then tritonstack local deploy {again}"
+    if len(ended) == len(parts):
+        found, advice = "no local AWS is running", "tritonstack local up (or make demo), then tritonstack local deploy"
     elif not ended:
         found, advice = (
             "the local AWS is starting",

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.naming import PARAMETERS
 from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, project_folder
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, plain_environment
 
@@ -33,7 +31,6 @@ class LocalDeployment:
     environment: str  # the name of the environment, as in ``environments/<name>.yaml``
     # called with each line that the CDK prints, so that a person sees where it is
     on_line: Callable[[str], None] = lambda _line: None
-    context: Mapping[str, str] = field(default_factory=dict)  # further CDK context, name to value
 
     @property
     def assembly(self) -> Path:
@@ -64,7 +61,6 @@ class LocalDeployment:
             "environments": self.environment,
             "environments-folder": str(project / "environments"),
             "model-repositories": str(project / "model_repos"),
-            **self.context,
         }
         options = [part for name, value in context.items() for part in ("--context", f"{name}={value}")]
         self._cdk(["synth", "--quiet", "--output", str(self.assembly), *options])
@@ -117,26 +113,6 @@ class LocalDeployment:
         }
         path = f"{REPOSITORY / '.envs' / 'main' / 'bin'}:{os.environ.get('PATH', os.defpath)}"
         return {**plain_environment(), **ours, "PATH": path}
-
-
-def deployed_environments(aws: LocalAws) -> dict[str, list[str]]:
-    """Environments that are deployed to a local AWS, by whatever program: environment → endpoints.
-
-    Of one that does not answer at once, none.
-    """
-    found: dict[str, list[str]] = {}
-    quick = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1})
-    try:
-        pages = aws.client("ssm", config=quick).get_paginator("get_parameters_by_path")
-        for page in pages.paginate(Path=PARAMETERS, Recursive=True):
-            for parameter in page["Parameters"]:
-                _, _, environment, *rest = parameter["Name"].split("/")
-                endpoints = found.setdefault(environment, [])
-                if len(rest) == 2 and rest[0] == "_outputs" and rest[1].startswith("serving-"):
-                    endpoints.append(rest[1].removeprefix("serving-"))
-    except (BotoCoreError, ClientError):
-        return {}
-    return {name: sorted(endpoints) for name, endpoints in found.items()}
 
 
 def _installed_cdk() -> Path:

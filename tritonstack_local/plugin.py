@@ -6,12 +6,11 @@ and packing a model needs none of the local AWS, and the local AWS needs none of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonstack.extensions import require_modules
-from tritonstack.paths import LocalPaths
 from tritonstack_local.container.repository import STAND_INS
 
 if TYPE_CHECKING:
@@ -39,13 +38,6 @@ def require_local_aws() -> LocalAws:
     from tritonstack_local import aws  # noqa: PLC0415
 
     return aws.require_local_aws()
-
-
-def lost_deployments() -> Mapping[str, Sequence[str]]:
-    """Environments that were deployed to a local AWS that has ended since, with their endpoints."""
-    from tritonstack_local import record  # noqa: PLC0415
-
-    return record.lost_deployments(LocalPaths.from_environment())
 
 
 def answer_in_container(

@@ -16,7 +16,6 @@ from pathlib import Path
 import psutil
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.paths import LocalPaths
 
 STOP_SECONDS = 20.0
 TAIL_BYTES = 64 * 1024
@@ -57,12 +56,14 @@ class ProcessRecord:
         if process is None:
             return
         family = _descendants(process)
-        _terminate(process)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
         _await_end([process], seconds)
         # Asked again: it may have started others meanwhile.
         left = [member for member in {process, *family, *_descendants(process)} if _alive(member)]
         for survivor in left:
-            _kill(survivor)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                survivor.kill()
         _await_end(left, seconds)
 
 
@@ -140,72 +141,6 @@ def _descendants(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def _terminate(process: psutil.Process) -> None:
-    try:
-        process.terminate()
-    except psutil.NoSuchProcess:
-        return
-
-
-def _kill(process: psutil.Process) -> None:
-    try:
-        process.kill()
-    except psutil.NoSuchProcess:
-        return
-
-
-_PARTS = (
-    ("tritonstack_local.runtime", "the SageMaker runtime", "runtime"),
-    ("tritonstack_local.emulator", "the AWS emulator", "emulator"),
-)
-
-
-def running_parts(paths: LocalPaths) -> dict[str, ProcessRecord]:
-    """The processes that were started for exactly this state folder, by name, the runtime first.
-
-    The runtime has its folder in its arguments, the emulator in its variables; other users' processes show neither.
-    """
-    found: dict[str, ProcessRecord] = {}
-    processes = list(psutil.process_iter())
-    for module, name, short in _PARTS:
-        for process in processes:
-            if (started := _started_for(process, module, paths)) is not None:
-                log = str(paths.logs / f"{short}.log")
-                label = name if name not in found else f"{name} ({process.pid})"
-                found[label] = ProcessRecord(pid=process.pid, started=started, log=log)
-    return found
-
-
-def listener_on(port: int) -> str | None:
-    """Who listens on a TCP port, as ``process 12 (python -m http.server)``; None where that cannot be seen."""
-    try:
-        for one in psutil.net_connections(kind="tcp"):
-            if one.status == psutil.CONN_LISTEN and one.laddr[1:] == (port,) and one.pid:
-                return f"process {one.pid} ({' '.join(psutil.Process(one.pid).cmdline())[:160]})"
-    except psutil.Error:
-        return None
-    return None
-
-
-def _started_for(process: psutil.Process, module: str, paths: LocalPaths) -> float | None:
-    """When the process started, if it runs ``module`` for this state folder; else None."""
-    try:
-        arguments = process.cmdline()
-        if module not in arguments or arguments[arguments.index(module) - 1] != "-m":
-            return None
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        folders = [process.environ().get("STATE_DIR"), _after("--state", arguments)]
-        ours = {paths.runtime, paths.emulator / "state"}
-        return process.create_time() if any(one and Path(one) in ours for one in folders) else None
-    except psutil.Error:
-        return None
-
-
-def _after(option: str, arguments: list[str]) -> str | None:
-    return arguments[arguments.index(option) + 1] if option in arguments[:-1] else None
-
-
 LOOPBACK = "127.0.0.1"
 FREE_ONES = (
     "tritonstack local up --port 0 --runtime-port 0 takes free ones; so do the variables TRITONSTACK_PORT=0 and "
@@ -231,7 +166,7 @@ def choose_ports(*, emulator: int, runtime: int) -> tuple[int, int]:
                 problems.append(
                     Problem(
                         field=f"{option} {port}",
-                        found=same or _taken(port, error.strerror or str(error)),
+                        found=same or f"{error.strerror or error} on {LOOPBACK}",
                         allowed="a free port",
                         advice=FREE_ONES,
                     )
@@ -241,9 +176,3 @@ def choose_ports(*, emulator: int, runtime: int) -> tuple[int, int]:
     if problems:
         raise InputError(problems)
     return chosen[0], chosen[1]
-
-
-def _taken(port: int, why: str) -> str:
-    """Why a port cannot be had, and who has it where that can be seen."""
-    holder = listener_on(port)
-    return f"{why} on {LOOPBACK}" + (f": {holder}" if holder else "")

@@ -1,17 +1,12 @@
-"""What a local AWS is made of, and what was deployed there, in files: every command finds it, and two never start it.
-
-A local AWS keeps its state in memory: what was deployed is gone with the process that held it. The second file outlives
-that process, so that commands report what is gone.
-"""
+"""What a local AWS is made of, in a file: every command finds it, and two never start it."""
 
 from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -63,63 +58,14 @@ def read_record(paths: LocalPaths) -> RunningRecord | None:
 
 def write_record(paths: LocalPaths, record: RunningRecord) -> None:
     """Put ``record`` in the place of the one before, whole or not at all."""
-    _write(paths.record, asdict(record))
+    temporary = paths.record.with_suffix(".new")
+    temporary.write_text(json.dumps(asdict(record), indent=2))
+    temporary.replace(paths.record)
 
 
 def forget_record(paths: LocalPaths) -> None:
     """Nothing runs any more."""
     paths.record.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeployedRecord:
-    """An environment's endpoints, and the emulator that they were deployed to."""
-
-    endpoints: tuple[str, ...]
-    emulator: ProcessRecord
-
-
-_DEPLOYED = TypeAdapter(dict[str, DeployedRecord])
-
-
-def note_deployed(paths: LocalPaths, endpoints: Mapping[str, Sequence[str]], *, emulator: ProcessRecord) -> None:
-    """Remember what is deployed to an emulator: environment → endpoints. What earlier ones held is forgotten."""
-    known = {name: each for name, each in _read_deployed(paths).items() if each.emulator == emulator}
-    new = {name: DeployedRecord(endpoints=tuple(each), emulator=emulator) for name, each in endpoints.items()}
-    _write(paths.deployed, {name: asdict(each) for name, each in {**known, **new}.items()})
-
-
-def forget_deployed(paths: LocalPaths, environment: str) -> None:
-    """An environment was destroyed."""
-    left = {name: asdict(each) for name, each in _read_deployed(paths).items() if name != environment}
-    _write(paths.deployed, left)
-
-
-def lost_deployments(paths: LocalPaths) -> dict[str, tuple[str, ...]]:
-    """Environments whose emulator has ended, and they with it: environment → endpoints."""
-    ended = {name: each for name, each in _read_deployed(paths).items() if not each.emulator.running}
-    return {name: each.endpoints for name, each in sorted(ended.items())}
-
-
-def lost_text(lost: Mapping[str, Sequence[str]]) -> str:
-    """Environments with their endpoints, and how to have them again."""
-    names = ", ".join(f"{name} ({', '.join(endpoints) or 'no endpoint'})" for name, endpoints in lost.items())
-    return f"{names}\n  do:      {'; '.join(f'tritonstack local deploy {name}' for name in lost)}"
-
-
-def _read_deployed(paths: LocalPaths) -> dict[str, DeployedRecord]:
-    """What was noted; nothing where the file is damaged, for it only serves messages."""
-    try:
-        return _DEPLOYED.validate_json(paths.deployed.read_bytes())
-    except (OSError, ValidationError):
-        return {}
-
-
-def _write(file: Path, document: object) -> None:
-    """Put ``document`` in the place of the one before, whole or not at all."""
-    temporary = file.with_suffix(".new")
-    temporary.write_text(json.dumps(document, indent=2))
-    temporary.replace(file)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import LIBRARY, REPOSITORY, LocalPaths, environment_python
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, find_local_aws, plain_environment, read_url
-from tritonstack_local.processes import ProcessRecord, choose_ports, ended_early, running_parts, start_process
+from tritonstack_local.processes import ProcessRecord, choose_ports, ended_early, start_process
 from tritonstack_local.record import RunningRecord, exclusive, forget_record, read_record, write_record
 
 START_SECONDS = 60.0
@@ -69,7 +69,7 @@ def stop_local_aws(*, report: Callable[[str], None] = lambda _step: None) -> str
     Raises InputError: the record of what runs is damaged.
     """
     paths = LocalPaths.from_environment()
-    if not paths.record.is_file() and not running_parts(paths):
+    if not paths.record.is_file():
         return "none was running"
     with exclusive(paths, report=report):
         stopped, ended = _stop_recorded(paths)
@@ -79,17 +79,14 @@ def stop_local_aws(*, report: Callable[[str], None] = lambda _step: None) -> str
 
 
 def _stop_recorded(paths: LocalPaths) -> tuple[list[str], list[str]]:
-    """Stop what the record names and what runs without one, then forget it.
+    """Stop what the record names, then forget it.
 
     Returns the parts that were stopped and those that had ended.
     """
     record = read_record(paths)
     stopped: list[str] = []
     ended: list[str] = []
-    parts = record.parts if record else {}
-    known = {part.pid for part in parts.values()}
-    parts |= {name: part for name, part in running_parts(paths).items() if part.pid not in known}
-    for name, part in parts.items():
+    for name, part in record.parts.items() if record else ():
         (stopped if part.running else ended).append(name)
         part.stop()
     forget_record(paths)

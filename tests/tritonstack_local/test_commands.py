@@ -20,7 +20,6 @@ from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY, LocalPaths
 from tritonstack_local.aws import PERSONAL_VARIABLES, require_local_aws
 from tritonstack_local.commands import status
-from tritonstack_local.record import note_deployed
 from tritonstack_local.start import stop_local_aws
 
 
@@ -47,15 +46,6 @@ def test_up_status_and_down_print_where_it_listens_what_is_there_and_that_it_sto
     kill(require_local_aws().runtime)
     assert run("local", "down").stderr.endswith("stopped; the SageMaker runtime had ended before\n")
     assert run("local", "down").stderr.endswith("none was running\n")
-
-
-def test_up_on_other_ports_than_asked_for_is_reported(parts: FakeParts) -> None:
-    up()
-    port = require_local_aws().emulator_port
-    refused = run("local", "up", "--port", "1")
-    assert isinstance(refused.exception, InputError)
-    assert f"--port 1\n  found:   the local AWS is up on port {port}" in str(refused.exception)
-    assert run("local", "up", "--port", str(port)).exit_code == 0
 
 
 def test_the_variables_of_the_ports_are_named_in_the_help_and_where_they_are_wrong(parts: FakeParts) -> None:
@@ -149,50 +139,6 @@ def test_a_runtime_that_dies_while_it_is_watched_is_a_message(
     result = watched(monkeypatch, lambda _seconds: kill(runtime))
     assert isinstance(result.exception, WorkFailedError)
     assert "does not answer" in str(result.exception)
-
-
-def deployed(parts: FakeParts, **endpoints: list[str]) -> None:
-    """As ``local deploy`` notes it."""
-    note_deployed(parts.paths, endpoints, emulator=require_local_aws().emulator)
-
-
-def test_down_up_status_and_invoke_say_what_is_gone_until_it_is_deployed_again(parts: FakeParts) -> None:
-    up()
-    deployed(parts, local=["digits", "many"])
-    assert "gone" not in run("local", "status").stdout
-    down = run("local", "down").stderr
-    assert "gone with it, though built archives stay: local (digits, many)" in down
-    assert "tritonstack local deploy local" in down
-    stopped = run("invoke", "digits/x", "--text", "x", "--local")
-    assert isinstance(stopped.exception, InputError)
-    assert "no local AWS is running, and what was deployed is gone with the last one: local" in str(stopped.exception)
-    assert "tritonstack local up, then tritonstack local deploy local" in str(stopped.exception)
-    for said in (up().stderr, run("local", "status").stdout):
-        assert "no longer deployed" in said
-        assert "local (digits, many)" in said
-    deployed(parts, dev=["text"])
-    assert "no longer deployed" not in run("local", "status").stdout
-
-
-def test_what_ended_without_down_is_reported_by_up(parts: FakeParts) -> None:
-    up()
-    deployed(parts, local=["digits"])
-    for part in (require_local_aws().runtime, require_local_aws().emulator):
-        kill(part)  # as a restart of the machine does
-    assert "no longer deployed, as the local AWS that held it was stopped: local (digits)" in up().stderr
-
-
-def test_down_asks_the_local_aws_itself_what_is_deployed(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
-    up()
-    monkeypatch.setattr("tritonstack_local.commands.start_stop.deployed_environments", lambda _aws: {"by-hand": ["x"]})
-    assert "by-hand (x)" in run("local", "down").stderr
-    assert "gone with it" not in run("local", "down").stderr, "it is said once"
-
-
-def test_a_damaged_note_of_what_was_deployed_stops_nothing(parts: FakeParts) -> None:
-    parts.paths.deployed.write_text("{")
-    assert up().exit_code == 0
-    assert run("local", "down").exit_code == 0
 
 
 @pytest.fixture

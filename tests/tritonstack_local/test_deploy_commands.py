@@ -16,8 +16,9 @@ from rich.console import Console
 from tests.tritonstack_local.fake_parts import AWS, wait_for
 from tritonstack.cli.progress import Steps
 from tritonstack.config import AlarmSettings, Environment, load_environment
+from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.paths import REPOSITORY, LocalPaths
+from tritonstack.paths import REPOSITORY, LocalPaths, project_folder
 from tritonstack_local.commands import deploy
 from tritonstack_local.commands.deploy import LOCK, WAITING, one_deployment
 from tritonstack_local.deployment import LocalDeployment
@@ -148,7 +149,7 @@ def test_another_account_and_another_region_are_refused_both_at_once(settings: E
 
 
 def test_models_without_a_folder_are_named_with_every_place_in_the_file(settings: Environment, tmp_path: Path) -> None:
-    deploy.check_recipes(settings, file=FILE)
+    served_by(settings, project_folder() / "model_repos", file=FILE)
     head, endpoints, digits = FILE.read_text().partition("endpoints:\n")
     one = digits.replace("name: digits", "name: one").replace(
         "[digits-onnx, digits-ensemble]", "[missing-a, missing-b]"
@@ -158,7 +159,7 @@ def test_models_without_a_folder_are_named_with_every_place_in_the_file(settings
     file.write_text(head + endpoints + one + two)
     first, second = (n for n, line in enumerate(file.read_text().splitlines(), start=1) if "models: [missing" in line)
     with pytest.raises(InputError) as raised:
-        deploy.check_recipes(load_environment(file), file=file)
+        served_by(load_environment(file), project_folder() / "model_repos", file=file)
     assert [(problem.file, problem.field, problem.found.split(",")[0]) for problem in raised.value.problems] == [
         (f"{file}:{first}", "endpoints[0].models[0]", "missing-a"),
         (f"{file}:{first}", "endpoints[0].models[1]", "missing-b"),
@@ -172,7 +173,11 @@ def test_an_archive_that_does_not_fit_its_endpoint_is_refused(settings: Environm
     container = digits.container.model_copy(update={"default_model_name": "gone"})
     single = {"mode": "single-model", "models": ("digits-ensemble",), "container": container}
     with pytest.raises(InputError, match="digits-decode, digits-ensemble, digits-onnx"):
-        deploy.check_recipes(settings.model_copy(update={"endpoints": (digits.model_copy(update=single),)}), file=FILE)
+        served_by(
+            settings.model_copy(update={"endpoints": (digits.model_copy(update=single),)}),
+            project_folder() / "model_repos",
+            file=FILE,
+        )
 
 
 def test_what_was_deployed_is_removed_and_nothing_that_was_only_half_synthesised(account: Account, home: Path) -> None:

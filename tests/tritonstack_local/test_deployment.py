@@ -66,12 +66,11 @@ SAY_ARGUMENTS = "print(*sys.argv[1:], sep='\\n')"
 def test_synthesis_gets_one_environment_and_the_project_s_folders(cdk: Cdk, home: Path) -> None:
     cdk(SAY_ARGUMENTS)
     one = local()
-    one.context = {"more": "context"}
     lines: list[str] = []
     one.on_line = lines.append
     one.synthesise()
     assert lines[:4] == ["synth", "--quiet", "--output", str(home / "cdk.out" / "local")]
-    for value in ("environments=local", "more=context", f"model-repositories={home.parent}/project/model_repos"):
+    for value in ("environments=local", f"model-repositories={home.parent}/project/model_repos"):
         assert lines[lines.index(value) - 1] == "--context"
 
 

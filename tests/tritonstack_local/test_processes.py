@@ -162,7 +162,6 @@ def test_every_taken_port_is_named_with_its_option() -> None:
             choose_ports(emulator=first, runtime=second)
         assert [problem.field for problem in raised.value.problems] == [f"--port {first}", f"--runtime-port {second}"]
         for problem in raised.value.problems:
-            assert f"process {os.getpid()} (" in problem.found
             assert "TRITONSTACK_PORT=0" in problem.advice
             assert "TRITONSTACK_RUNTIME_PORT=0" in problem.advice
         assert all("in use" in problem.found for problem in raised.value.problems)

@@ -15,7 +15,7 @@ import pytest
 from tests.tritonstack_local.fake_parts import FakeParts, kill, wait_for
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_local import start
-from tritonstack_local.aws import find_local_aws, require_local_aws
+from tritonstack_local.aws import find_local_aws
 from tritonstack_local.processes import STOP_SECONDS, ProcessRecord
 from tritonstack_local.start import start_local_aws, stop_local_aws
 
@@ -210,25 +210,3 @@ def test_the_parts_get_nothing_of_a_person_s_aws_settings_and_no_proxy(
         variables = psutil.Process(part.pid).environ()
         assert not {"AWS_PROFILE", "HTTP_PROXY", "http_proxy"} & set(variables)
         assert variables["PYTHONPATH"]
-
-
-def test_what_runs_without_a_record_is_found_and_stopped(parts: FakeParts) -> None:
-    aws = parts.up()
-    parts.paths.record.unlink()
-    with pytest.raises(
-        InputError, match=rf"(?s)process {aws.runtime.pid}.*process {aws.emulator.pid}.*tritonstack local down"
-    ):
-        require_local_aws()
-    assert stop_local_aws() == "stopped"
-    assert parts.processes() == []
-
-
-def test_a_start_ends_what_runs_without_a_record_and_reports_it(parts: FakeParts) -> None:
-    before = parts.up()
-    parts.paths.record.unlink()
-    notes: list[str] = []
-    ports = {"emulator_port": before.emulator_port, "runtime_port": before.runtime_port}
-    after = start_local_aws(**ports, report=print, note=notes.append)
-    assert (after.emulator_port, after.emulator.pid == before.emulator.pid) == (before.emulator_port, False)
-    assert len(parts.processes()) == 2
-    assert "what was deployed there is discarded" in notes[0]

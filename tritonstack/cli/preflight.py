@@ -25,7 +25,7 @@ SHOWN: dict[Outcome, tuple[str, str]] = {
     "fails": ("will fail", "red"),
     "unknown": ("not known", "yellow"),
 }
-CONSTRUCTED = "The local AWS answers: its quotas, images, zones and prices are constructed, and show nothing of AWS's."
+CONSTRUCTED = "The local AWS answers: its quotas, images and zones are constructed, and show nothing of AWS's."
 
 
 @click.command("preflight")

@@ -11,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 
 from tritonstack.aws_session import AccountSession, Session, invalid_settings
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
-from tritonstack.local_aws import LocalSession, find_local_aws, installed, is_local, require_local_aws
+from tritonstack.local_aws import LocalSession, find_local_aws, is_local, require_local_aws
 from tritonstack.paths import environment_file
 
 if TYPE_CHECKING:
@@ -134,8 +134,6 @@ def explain_name(
         raise InputError([Problem(field=field, found=found, allowed=allowed, advice=advice)]) from error
     if is_local(session.client("ssm")):
         found = f"nothing of environment {environment} is deployed on the local AWS"
-        if (package := installed()) and environment in package.lost_deployments():
-            found += " any more: the one that held it was stopped, and keeps no state"
         advice = f"tritonstack local deploy {environment}".removesuffix(" local")
         raise InputError([Problem(found=found, allowed="a deployed environment", advice=advice)]) from error
 

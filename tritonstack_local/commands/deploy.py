@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import click
 
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
-from tritonstack.engines.order import Served, served_by
+from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.build import build_environment
 from tritonstack.models.publish import publish_environment
@@ -19,7 +18,7 @@ from tritonstack.naming import NAME_PATTERN
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
 from tritonstack_local.deployment import LocalDeployment
-from tritonstack_local.record import exclusive, forget_deployed, note_deployed
+from tritonstack_local.record import exclusive
 
 LOCK = "deployment.lock"
 """Deployments run one after the other: two at once would write the same templates and stacks."""
@@ -40,7 +39,8 @@ def deploy_command(*, environment: str, concurrency: int) -> None:
     path = project_folder() / "environments" / f"{environment}.yaml"
     settings = load_environment(path)
     check_account(settings, file=str(path))
-    served = check_recipes(settings, file=path)
+    # Wrong model folders are reported before anything is deployed: else they would be a failed synthesis.
+    served = served_by(settings, project_folder() / "model_repos", file=path)
     builds = engines_built_on_deploy(settings, needs_engine=bool(served.engines.builds))
     require_local_aws()  # before any wait
     steps = Steps()
@@ -64,16 +64,6 @@ def check_account(settings: Environment, *, file: str) -> None:
         raise InputError(problems)
 
 
-def check_recipes(settings: Environment, *, file: Path) -> Served:
-    """Refuse wrong model folders before anything is deployed: else they would be a failed synthesis.
-
-    Returns what the environment serves.
-
-    Raises InputError: with the problems of every endpoint's models, each once.
-    """
-    return served_by(settings, project_folder() / "model_repos", file=file)
-
-
 def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool = False, concurrency: int = 1) -> None:
     """Everything from the bootstrap to serving endpoints, each step shown with its time.
 
@@ -82,8 +72,6 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool =
     """
     name = settings.environment
     deployment = LocalDeployment(aws=aws, environment=name)
-    endpoints = [endpoint.name for endpoint in settings.endpoints]
-    note_deployed(LocalPaths.from_environment(), {name: endpoints}, emulator=aws.emulator)
     if not deployment.bootstrapped():
         with steps.step("bootstrap the account (cdk bootstrap)") as step:
             _following(deployment, step).bootstrap()
@@ -156,4 +144,3 @@ def destroy_command(*, environment: str) -> None:
     steps = Steps()
     with one_deployment(steps), steps.step(f"destroy {environment} (cdk destroy)"):
         deployment.destroy()
-        forget_deployed(LocalPaths.from_environment(), environment)

@@ -5,22 +5,17 @@ from __future__ import annotations
 import shlex
 
 import click
-from click.core import ParameterSource
 
 from tritonstack.cli.progress import Steps
-from tritonstack.errors import InputError, Problem
-from tritonstack.paths import REPOSITORY, LocalPaths
+from tritonstack.paths import REPOSITORY
 from tritonstack_local.aws import (
     EMULATOR_PORT,
     PERSONAL_VARIABLES,
     RUNTIME_PORT,
-    LocalAws,
     find_local_aws,
     require_local_aws,
     sdk_variables,
 )
-from tritonstack_local.deployment import deployed_environments
-from tritonstack_local.record import lost_deployments, lost_text, note_deployed
 from tritonstack_local.start import start_local_aws, stop_local_aws
 
 PORT = click.IntRange(0, 65535)
@@ -45,50 +40,23 @@ PORT = click.IntRange(0, 65535)
     show_envvar=True,
     help="Port of InvokeEndpoint; 0 takes a free one.",
 )
-@click.pass_context
-def up(context: click.Context, *, port: int, runtime_port: int) -> None:
+def up(*, port: int, runtime_port: int) -> None:
     """Start the local AWS and its SageMaker runtime. They stay up until `tritonstack local down`."""
     aws = find_local_aws()
     if aws is not None:
-        _check_ports(context, aws)
         click.echo(f"The local AWS is up already: {aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
         return
     steps = Steps()
     with steps.step("start the local AWS") as step:
         aws = start_local_aws(emulator_port=port, runtime_port=runtime_port, report=step.say, note=steps.note)
         step.end_with(f"{aws.emulator_url}, InvokeEndpoint at {aws.runtime_url}")
-    if lost := lost_deployments(LocalPaths.from_environment()):
-        steps.note(f"no longer deployed, as the local AWS that held it was stopped: {lost_text(lost)}")
-
-
-def _check_ports(context: click.Context, aws: LocalAws) -> None:
-    """Refuse ports that were asked for where one that is up has others. Raises InputError: it has."""
-    problems = []
-    for name, running in (("port", aws.emulator_port), ("runtime_port", aws.runtime_port)):
-        asked = context.params[name]
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT and asked not in (0, running):
-            option = f"--{name.replace('_', '-')} {asked}"
-            allowed, advice = "the port on which it is up", "tritonstack local down, then tritonstack local up"
-            problems.append(
-                Problem(field=option, found=f"the local AWS is up on port {running}", allowed=allowed, advice=advice)
-            )
-    if problems:
-        raise InputError(problems)
 
 
 @click.command("down")
 def down() -> None:
     """Stop the local AWS and its runtime. What was deployed there is gone; built archives stay."""
-    paths = LocalPaths.from_environment()
-    if aws := find_local_aws():
-        note_deployed(paths, deployed_environments(aws), emulator=aws.emulator)
-    steps = Steps()
-    with steps.step("stop the local AWS") as step:
-        before = lost_deployments(paths)
+    with Steps().step("stop the local AWS") as step:
         step.end_with(stop_local_aws(report=step.say))
-    lost = {name: endpoints for name, endpoints in lost_deployments(paths).items() if name not in before}
-    if lost:
-        steps.note(f"gone with it, though built archives stay: {lost_text(lost)}, after tritonstack local up")
 
 
 PATH_BACK = 'if [ -n "${TRITONSTACK_PATH-}" ]; then PATH=${PATH#"$TRITONSTACK_PATH":}; unset TRITONSTACK_PATH; fi'

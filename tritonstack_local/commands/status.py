@@ -7,7 +7,6 @@ import re
 import sys
 import textwrap
 import time
-from bisect import bisect_right
 from collections import deque
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,11 +19,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LocalPaths
 from tritonstack_local.aws import LocalAws, require_local_aws
 from tritonstack_local.container.container import release_and_version
-from tritonstack_local.record import exclusive, lost_deployments, lost_text
 
 SECONDS = 1.0
 
@@ -44,15 +42,13 @@ def status_command(*, watch: bool, as_json: bool) -> None:
         _watch(aws, console)
     else:
         console.print(view(aws, aws.runtime_status(), width=console.width))
-        if lost := lost_deployments(LocalPaths.from_environment()):
-            click.echo(f"no longer deployed, as the local AWS that held it was stopped: {lost_text(lost)}")
 
 
 def _watch(aws: LocalAws, console: Console) -> None:
     """Show the status until interrupted, which is its regular end."""
 
     def now() -> RenderableType:
-        return fitting_view(aws, aws.runtime_status(), console)
+        return view(aws, aws.runtime_status(), width=console.width)
 
     with Live(now(), console=console, screen=True, auto_refresh=False) as live:
         try:
@@ -61,18 +57,10 @@ def _watch(aws: LocalAws, console: Console) -> None:
                 live.update(now(), refresh=True)
         except KeyboardInterrupt:
             return
-        except WorkFailedError:
-            # A ``tritonstack local down`` may have stopped one half so far: wait for it.
-            with exclusive(LocalPaths.from_environment(), report=lambda _said: None):
-                if aws.emulator.running or aws.runtime.running:
-                    raise
-    click.echo("the local AWS was stopped")
 
 
 SHOWN_ERRORS = 3
 NAMED_MODELS = 2
-LEAST_MODEL_LINES = 3
-"""Models come before errors where a terminal has no room for both."""
 ERROR_ROWS = 2
 FRAME = 4
 """Columns of a panel's frame and padding."""
@@ -82,28 +70,11 @@ _CONSOLE_URL = re.compile(r"\s*See https://.*", re.DOTALL)
 _STAND_IN = re.compile(r"(?:tritonstack stand-in: )?(?P<what>.*?)(?: \(model (?P<model>\S+)\))?")
 
 
-def fitting_view(aws: LocalAws, status: dict[str, Any], console: Console) -> RenderableType:
-    """The view with as many models, and with fewer errors before none, as fit a terminal that cannot scroll."""
-
-    def shown(model_lines: int, errors: int) -> RenderableType:
-        return view(aws, status, width=console.width, model_lines=model_lines, errors=errors)
-
-    def height(model_lines: int, errors: int) -> int:
-        return len(console.render_lines(shown(model_lines, errors)))
-
-    fitting = (count for count in range(SHOWN_ERRORS, 0, -1) if height(LEAST_MODEL_LINES, count) <= console.height)
-    errors = next(fitting, 0)
-    most = bisect_right(range(1, console.height), console.height, key=lambda lines: height(lines, errors))
-    return shown(max(1, most), errors)
-
-
 def view(
     aws: LocalAws,
     status: dict[str, Any],
     *,
     width: int,
-    model_lines: int | None = None,
-    errors: int = SHOWN_ERRORS,
 ) -> RenderableType:
     """The whole status: where it listens, and a panel for each endpoint."""
     head: list[RenderableType] = [
@@ -116,17 +87,16 @@ def view(
         return Group(*head, Text("no endpoint is deployed: tritonstack local deploy"))
     not_written = status.get("metrics_not_written")
     foot = [Text(f"not written: {not_written}", style="dim")] if not_written else []
-    return Group(*head, *(_endpoint(endpoint, width - FRAME, model_lines, errors) for endpoint in endpoints), *foot)
+    return Group(*head, *(_endpoint(endpoint, width - FRAME) for endpoint in endpoints), *foot)
 
 
-def _endpoint(endpoint: dict[str, Any], width: int, lines: int | None, errors: int) -> Panel:
+def _endpoint(endpoint: dict[str, Any], width: int) -> Panel:
     parts: list[RenderableType] = []
     if endpoint["last_failure"]:
         parts.append(Text(f"last failure: {endpoint['last_failure']}", style="red"))
     for fleet in endpoint["fleets"]:
-        parts += [*_fleet(fleet), *_models(fleet["models"], fleet["max_loaded_models"], width, lines)]
-        last = fleet["last_errors"][-errors:] if errors else []
-        parts += [_error(one, width) for one in last]
+        parts += [*_fleet(fleet), *_models(fleet["models"], fleet["max_loaded_models"])]
+        parts += [_error(one, width) for one in fleet["last_errors"][-SHOWN_ERRORS:]]
     style = "green" if endpoint["status"] == "InService" else "yellow"
     title = Text.assemble((endpoint["name"], "bold"), "  ", (endpoint["status"], style))
     return Panel(Group(*parts), title=title, title_align="left", border_style="dim")
@@ -186,26 +156,18 @@ def _for_models(names: list[str]) -> str:
     return f" (for {', '.join(names) if len(names) <= NAMED_MODELS else f'{len(names)} models'})"
 
 
-def _models(models: list[dict[str, Any]], limit: int | None, width: int, lines: int | None) -> list[RenderableType]:
-    """The loaded models; where there are not enough lines for all, those that were used last.
-
-    A TargetModel is never cut: where it does not fit next to its figures, they go below it.
-    """
+def _models(models: list[dict[str, Any]], limit: int | None) -> list[RenderableType]:
+    """The models with their figures; a TargetModel that does not fit is folded, never cut."""
     if not models:
         return []
     loaded = sum(model["state"] == "loaded" for model in models)
-    title = f"TargetModel ({loaded} loaded{f', at most {limit}' if limit else ''})"
-    columns = [(title, *FIGURES), *(_row(model) for model in models)]
-    below = sum(max(map(len, column)) + 2 for column in zip(*columns, strict=True)) - 2 > width
-    fitting = len(models) if lines is None else max(1, lines // 2 if below else lines)
-    shown = models
-    if fitting < len(models):
-        shown = sorted(models, key=lambda model: str(model["last_used"]), reverse=True)[:fitting]
-    rows = [_row(model) for model in shown]
-    parts = [_figures_below(title, rows) if below else _figures_beside(title, rows)]
-    if len(shown) < len(models):
-        parts.append(Text(f"and {len(models) - len(shown)} that were used longer ago", style="dim"))
-    return parts
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column(f"TargetModel ({loaded} loaded{f', at most {limit}' if limit else ''})", overflow="fold")
+    for name in FIGURES:
+        table.add_column(name, justify="right", no_wrap=True)
+    for model in models:
+        table.add_row(*_row(model))
+    return [table]
 
 
 def _row(model: dict[str, Any]) -> tuple[str, ...]:
@@ -214,24 +176,6 @@ def _row(model: dict[str, Any]) -> tuple[str, ...]:
         model["target_model"] or "(the endpoint's one model)", model["state"], str(model["loads"]), str(model["hits"]),
         str(model["in_flight"]), _since(model["last_used"]),
     )  # fmt: skip
-
-
-def _figures_beside(title: str, rows: list[tuple[str, ...]]) -> RenderableType:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column(title, no_wrap=True)
-    for name in FIGURES:
-        table.add_column(name, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def _figures_below(title: str, rows: list[tuple[str, ...]]) -> RenderableType:
-    text = Text(title, style="dim")
-    for name, *figures in rows:
-        text.append(f"\n{name}\n", style="not dim")
-        text.append("  " + "  ".join(f"{label} {figure}" for label, figure in zip(FIGURES, figures, strict=True)))
-    return text
 
 
 def _error(one: dict[str, Any], width: int) -> Text:
