@@ -49,7 +49,7 @@ def actions(checkout: Checkout) -> Iterator[tuple[str, dict[str, Any]]]:
             yield stage["name"], action
 
 
-def test_the_pipelines_stack_deploys_and_reads_back_and_says_that_it_never_ran(checkout: Checkout) -> None:
+def test_the_pipelines_stack_deploys_and_reads_back(checkout: Checkout) -> None:
     template = json.loads((checkout.root / "cdk.first" / "pipeline.template.json").read_text())
     [written] = [
         each["Properties"] for each in template["Resources"].values() if each["Type"] == "AWS::CodePipeline::Pipeline"
@@ -68,9 +68,6 @@ def test_the_pipelines_stack_deploys_and_reads_back_and_says_that_it_never_ran(c
     ]
     rolled_back = [stage["name"] for stage in kept["stages"] if stage.get("onFailure") == {"result": "ROLLBACK"}]
     assert rolled_back == [checkout.dev, checkout.live]
-    client = checkout.aws.client("codepipeline")
-    states = client.get_pipeline_state(name=checkout.name)["stageStates"]
-    assert not any("latestExecution" in state for state in states)
     projects = {each["configuration"]["ProjectName"] for _, each in actions(checkout) if is_build(each)}
     found = checkout.aws.client("codebuild").batch_get_projects(names=sorted(projects))["projects"]
     assert {each["name"] for each in found} == projects

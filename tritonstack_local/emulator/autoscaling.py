@@ -22,12 +22,7 @@ _API = "Application Auto Scaling API reference"
 _SCHEDULE = re.compile(
     r"at\(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\)|rate\(\d+ (minute|hour|day)s?\)|cron\(\S+( \S+){5}\)"
 )
-_PREFIXES = {
-    aws_names.VARIANT_INSTANCE_COUNT: (
-        aws_names.PREDEFINED_INVOCATIONS_PER_INSTANCE,
-        aws_names.PREDEFINED_CONCURRENT_REQUESTS,
-    ),
-}
+_PREDEFINED = (aws_names.PREDEFINED_INVOCATIONS_PER_INSTANCE, aws_names.PREDEFINED_CONCURRENT_REQUESTS)
 _NEEDED = {"MetricName", "Namespace", "Statistic"}
 
 
@@ -37,22 +32,21 @@ def check_policy(request: dict[str, Any]) -> None:
     Sources: API reference, TargetTrackingScalingPolicyConfiguration, PredefinedMetricSpecification and
     CustomizedMetricSpecification ("conditional" members).
     """
-    if request.get("PolicyType", "StepScaling") != "TargetTrackingScaling":
-        return
+    if "PolicyType" not in request:
+        raise _refused("PolicyType StepScaling, the default, is not in the local AWS; it has TargetTrackingScaling")
     configuration = request.get("TargetTrackingScalingPolicyConfiguration")
     if configuration is None:
         raise _refused("TargetTrackingScalingPolicyConfiguration is required for TargetTrackingScaling")
     predefined, customized = (configuration.get(f"{kind}MetricSpecification") for kind in ("Predefined", "Customized"))
     if (predefined is None) == (customized is None):
         raise _refused("Exactly one of PredefinedMetricSpecification and CustomizedMetricSpecification is required")
-    allowed = _PREFIXES.get(request["ScalableDimension"])
-    if predefined is not None and allowed is not None and predefined["PredefinedMetricType"] not in allowed:
+    if predefined is not None and predefined["PredefinedMetricType"] not in _PREDEFINED:
         raise _refused(
             f"Predefined metric type {predefined['PredefinedMetricType']} is not valid for scalable dimension "
-            f"{request['ScalableDimension']}; valid: {', '.join(allowed)}"
+            f"{request['ScalableDimension']}; valid: {', '.join(_PREDEFINED)}"
         )
-    if customized is not None and "Metrics" not in customized and not customized.keys() >= _NEEDED:
-        raise _refused(f"CustomizedMetricSpecification needs {', '.join(sorted(_NEEDED))}, or Metrics")
+    if customized is not None and not customized.keys() >= _NEEDED:
+        raise _refused(f"CustomizedMetricSpecification needs {', '.join(sorted(_NEEDED))}")
     if configuration["TargetValue"] <= 0:
         raise _refused("TargetValue must be greater than 0")
 
@@ -131,8 +125,7 @@ class ScalableTargets:
 
     def register(self, request: Request) -> dict[str, Any]:
         """RegisterScalableTarget: the variant must exist; a first registration needs both capacities."""
-        if request["ServiceNamespace"] == "sagemaker":
-            self._check_variant(request["ResourceId"])
+        self._check_variant(request["ResourceId"])
         before = self._targets.get(_key(request))
         if before is None and not {"MinCapacity", "MaxCapacity"} <= request.keys():
             raise _refused("MinCapacity and MaxCapacity are required on first registration", "RegisterScalableTarget")
@@ -172,7 +165,7 @@ class ScalableTargets:
             f"arn:aws:autoscaling:{get_region()}:{get_account_id()}:scalingPolicy:{uuid.uuid4()}:resource/"
             f"{request['ServiceNamespace']}/{request['ResourceId']}:policyName/{request['PolicyName']}"
         )
-        policy = {"CreationTime": time.time(), "PolicyType": "StepScaling", **before, **request, "PolicyARN": arn}
+        policy = {"CreationTime": time.time(), **before, **request, "PolicyARN": arn}
         drop_alarms(before)
         policy["Alarms"] = put_alarms(policy)
         self._policies[_policy_key(request)] = policy
@@ -203,15 +196,7 @@ class ScalableTargets:
 
     def describe_schedules(self, request: Request) -> dict[str, Any]:
         """DescribeScheduledActions, in one page."""
-        names, resource = request.get("ScheduledActionNames"), request.get("ResourceId")
-        return {
-            "ScheduledActions": [
-                action
-                for action in _matching(self._schedules, request)
-                if (names is None or action["ScheduledActionName"] in names)
-                and (resource is None or action["ResourceId"] == resource)
-            ]
-        }
+        return {"ScheduledActions": list(_matching(self._schedules, request))}
 
     def delete_policy(self, request: Request) -> None:
         """DeleteScalingPolicy."""
@@ -222,25 +207,15 @@ class ScalableTargets:
 
     def describe_targets(self, request: Request) -> dict[str, Any]:
         """DescribeScalableTargets, in one page, with the default role and suspensions."""
-        wanted = request.get("ResourceIds")
         unset = {
             "RoleARN": f"arn:aws:iam::{get_account_id()}:role/aws-service-role/{_ROLE}",
             "SuspendedState": dict.fromkeys(_SUSPENSIONS, False),
         }
-        found = [t for t in _matching(self._targets, request) if wanted is None or t["ResourceId"] in wanted]
-        return {"ScalableTargets": [{**unset, **each} for each in found]}
+        return {"ScalableTargets": [{**unset, **each} for each in _matching(self._targets, request)]}
 
     def describe_policies(self, request: Request) -> dict[str, Any]:
         """DescribeScalingPolicies, in one page."""
-        names, resource = request.get("PolicyNames"), request.get("ResourceId")
-        return {
-            "ScalingPolicies": [
-                _with_defaults(policy)
-                for policy in _matching(self._policies, request)
-                if (names is None or policy["PolicyName"] in names)
-                and (resource is None or policy["ResourceId"] == resource)
-            ]
-        }
+        return {"ScalingPolicies": [_with_defaults(policy) for policy in _matching(self._policies, request)]}
 
 
 def autoscaling_service(targets: ScalableTargets) -> JsonService:
@@ -270,10 +245,14 @@ def _with_defaults(policy: dict[str, Any]) -> dict[str, Any]:
     return {**policy, name: {"DisableScaleIn": False, **policy[name]}} if name in policy else policy
 
 
+_NAMES = ("ServiceNamespace", "ResourceId", "ScalableDimension", "PolicyName", "ScheduledActionName")
+
+
 def _matching(store: AccountRegionScopedDict, request: Request) -> Iterator[dict[str, Any]]:
-    dimension = request.get("ScalableDimension")
+    """What a request asks for: by one name (``ResourceId``), or by several of a kind (``ResourceIds``)."""
     for item in store.values():
-        if item["ServiceNamespace"] == request["ServiceNamespace"] and dimension in (None, item["ScalableDimension"]):
+        is_one = all(request.get(name, item.get(name)) == item.get(name) for name in _NAMES)
+        if is_one and all(item.get(name) in request[f"{name}s"] for name in _NAMES if f"{name}s" in request):
             yield {name: value for name, value in item.items() if name != "Tags"}
 
 

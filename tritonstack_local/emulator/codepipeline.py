@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
@@ -18,62 +19,41 @@ from tritonstack_local.emulator.services import JsonService
 Declaration = dict[str, Any]
 
 API = "CodePipeline API reference"
-_GUIDE = "CodePipeline user guide"
-STRUCTURE = f"{_GUIDE}, Pipeline structure reference"
-QUOTAS = f"{_GUIDE}, Quotas in AWS CodePipeline"
-ROLLBACK = f"{_GUIDE}, Configuring stage rollback"
-MODES = f"{_GUIDE}, Set or change the pipeline execution mode"
-TYPES = f"{_GUIDE}, Pipeline types"
+STRUCTURE = "CodePipeline user guide, Pipeline structure reference"
 MOST_STAGES, MOST_ACTIONS_OF_STAGE = 50, 50
-
-Complaint = tuple[str, str]
-"""What is wrong, and where it is documented."""
 
 
 def check_structure(pipeline: Declaration) -> None:
     """Raise RefusedError (InvalidStructureException) with the first thing that is wrong; AWS names one too."""
-    for check in (_stages, _sources, _artifacts):
-        for message, source in check(pipeline["stages"]):
-            raise RefusedError("InvalidStructureException", message, source=source)
-    for message, source in _features(pipeline):
-        raise RefusedError("InvalidStructureException", message, source=source)
+    for message in (*_stage_problems(pipeline), *_artifact_problems(pipeline["stages"])):
+        raise RefusedError("InvalidStructureException", message, source=STRUCTURE)
 
 
-def _stages(stages: list[Declaration]) -> Iterator[Complaint]:
-    """Numbers and names of stages and their actions."""
+def _stage_problems(pipeline: Declaration) -> Iterator[str]:
+    """The pipeline's type, numbers and names of stages and actions, and where source actions are."""
+    stages = pipeline["stages"]
+    if "pipelineType" not in pipeline:
+        yield "pipelineType V1, the default, is not in the local AWS; it has V2"
+    if "artifactStore" not in pipeline:
+        yield "artifactStore is missing"
     if not 2 <= len(stages) <= MOST_STAGES:
-        source = STRUCTURE if len(stages) < 2 else QUOTAS
-        yield (
-            f"Pipeline has {len(stages)} stage(s). There should be a minimum of 2 stages, at most {MOST_STAGES}",
-            source,
-        )
-    for name in _twice(stage["name"] for stage in stages):
-        yield f"Stage names must be unique within a pipeline: {name} stands there twice", STRUCTURE
-    for stage in stages:
+        yield f"Pipeline has {len(stages)} stage(s). There should be a minimum of 2 stages, at most {MOST_STAGES}"
+    for name in _repeated(stages):
+        yield f"Stage names must be unique within a pipeline: {name}"
+    for index, stage in enumerate(stages):
         name, actions = stage["name"], stage["actions"]
         if not 1 <= len(actions) <= MOST_ACTIONS_OF_STAGE:
-            yield f"Stage {name} has {len(actions)} actions, 1 to {MOST_ACTIONS_OF_STAGE} are allowed", QUOTAS
-        for twice in _twice(action["name"] for action in actions):
-            yield f"Action names must be unique within a stage: {twice} stands twice in {name}", STRUCTURE
+            yield f"Stage {name} has {len(actions)} actions, 1 to {MOST_ACTIONS_OF_STAGE} are allowed"
+        for repeated in _repeated(actions):
+            yield f"Action names must be unique within a stage: {repeated} in {name}"
+        for action in actions:
+            if (action["actionTypeId"]["category"] == "Source") != (index == 0):
+                yield f"The first stage contains source actions, and only source actions: {action['name']} of {name}"
+        if index == 0 and "onFailure" in stage:
+            yield f"You cannot roll back a source stage: onFailure of {name}"
 
 
-def _sources(stages: list[Declaration]) -> Iterator[Complaint]:
-    """Source actions are in the first stage, and nothing else is."""
-    for index, stage in enumerate(stages):
-        for action in stage["actions"]:
-            if (action["actionTypeId"]["category"] == "Source") == (index == 0):
-                continue
-            where = f"{action['name']} of {stage['name']}"
-            if index == 0:
-                yield (
-                    f"Pipeline should start with a stage that only contains source actions: {where} is none",
-                    STRUCTURE,
-                )
-            else:
-                yield f"Only the first stage may contain source actions: {where}", STRUCTURE
-
-
-def _artifacts(stages: list[Declaration]) -> Iterator[Complaint]:
+def _artifact_problems(stages: list[Declaration]) -> Iterator[str]:
     """What an action takes, an earlier one has left; no two leave the same."""
     left: dict[str, str] = {}
     for stage in stages:
@@ -84,12 +64,12 @@ def _artifacts(stages: list[Declaration]) -> Iterator[Complaint]:
                 for name in _names(action, "inputArtifacts"):
                     if name not in left:
                         where = f"{name} of action {action['name']} in {stage['name']}"
-                        yield f"Input artifact {where} is not declared as output of any preceding action", STRUCTURE
+                        yield f"Input artifact {where} is not declared as output of any preceding action"
             for action in actions:
                 for name in _names(action, "outputArtifacts"):
                     if name in left:
                         both = f"{name} is of {left[name]} and of {action['name']}"
-                        yield f"Output artifact names must be unique within a pipeline: {both}", STRUCTURE
+                        yield f"Output artifact names must be unique within a pipeline: {both}"
                     left[name] = action["name"]
 
 
@@ -97,38 +77,15 @@ def _run_order(action: Declaration) -> int:
     return int(action.get("runOrder", 1))
 
 
-def _features(pipeline: Declaration) -> Iterator[Complaint]:
-    """What only a pipeline of type V2 has, what can be rolled back, and where artifacts lie."""
-    is_v2, mode = pipeline.get("pipelineType", "V1") == "V2", pipeline.get("executionMode", "SUPERSEDED")
-    if not is_v2 and mode != "SUPERSEDED":
-        yield f"Execution mode {mode} requires a pipeline of type V2", MODES
-    for member in ("triggers", "variables"):
-        if not is_v2 and pipeline.get(member):
-            yield f"{member} require a pipeline of type V2", TYPES
-    for index, stage in enumerate(pipeline["stages"]):
-        for member in ("onFailure", "onSuccess", "beforeEntry"):
-            if not is_v2 and member in stage:
-                yield f"{member} of stage {stage['name']} requires a pipeline of type V2", TYPES
-        rolls_back = stage.get("onFailure", {}).get("result") == "ROLLBACK"
-        if rolls_back and index == 0:
-            yield f"You cannot roll back a source stage: onFailure of {stage['name']}", ROLLBACK
-        if rolls_back and mode == "PARALLEL":
-            yield f"No failure condition with the result ROLLBACK in PARALLEL mode: {stage['name']}", MODES
-    if ("artifactStore" in pipeline) == ("artifactStores" in pipeline):
-        yield "Include either artifactStore or artifactStores in a pipeline, not both", API
-
-
 def _names(action: Declaration, member: str) -> list[str]:
     return [artifact["name"] for artifact in action.get(member, [])]
 
 
-def _twice(names: Iterator[str]) -> list[str]:
-    seen: set[str] = set()
-    return [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+def _repeated(named: list[Declaration]) -> list[str]:
+    return [name for name, count in Counter(one["name"] for one in named).items() if count > 1]
 
 
 Request = dict[str, Any]
-NOT_EXECUTED = "The local AWS keeps and checks pipelines and executes none (tritonstack_local/fidelity.md)"
 
 
 class Pipelines:
@@ -171,10 +128,6 @@ class Pipelines:
     def get(self, request: Request) -> Request:
         """GetPipeline; the local AWS has the latest version alone."""
         kept = self._of(request["name"])
-        version = kept["pipeline"]["version"]
-        if request.get("version", version) != version:
-            message = f"Pipeline {request['name']} has no version {request['version']}; here it has {version} alone"
-            raise RefusedError("PipelineVersionNotFoundException", message, source=f"{API}, GetPipeline")
         metadata = {
             "pipelineArn": self.arn(request["name"]),
             "created": kept["created"],
@@ -185,54 +138,6 @@ class Pipelines:
     def delete(self, request: Request) -> None:
         """DeletePipeline: of one that is not there, too."""
         self._kept.pop(request["name"], None)
-
-    def list(self, _request: Request) -> Request:
-        """ListPipelines."""
-        return {
-            "pipelines": [
-                {
-                    "name": name,
-                    "version": kept["pipeline"]["version"],
-                    "pipelineType": kept["pipeline"].get("pipelineType", "V1"),
-                    "executionMode": kept["pipeline"].get("executionMode", "SUPERSEDED"),
-                    "created": kept["created"],
-                    "updated": kept["updated"],
-                }
-                for name, kept in sorted(self._kept.items())
-            ]
-        }
-
-    def state(self, request: Request) -> Request:
-        """GetPipelineState: every stage and action, none of which has ever been executed."""
-        kept = self._of(request["name"])
-        return {
-            "pipelineName": request["name"],
-            "pipelineVersion": kept["pipeline"]["version"],
-            "stageStates": [
-                {
-                    "stageName": stage["name"],
-                    "inboundTransitionState": {"enabled": True},
-                    "actionStates": [{"actionName": action["name"]} for action in stage["actions"]],
-                }
-                for stage in kept["pipeline"]["stages"]
-            ],
-            "created": kept["created"],
-            "updated": kept["updated"],
-        }
-
-    def executions(self, request: Request) -> Request:
-        """ListPipelineExecutions: none."""
-        self._of(request["pipelineName"])
-        return {"pipelineExecutionSummaries": []}
-
-    def start(self, request: Request) -> Request:
-        """StartPipelineExecution: refused, rather than kept for ever in progress."""
-        self._of(request["name"])
-        raise RefusedError("ConflictException", NOT_EXECUTED, source="tritonstack_local.emulator")
-
-    def tags(self, request: Request) -> Request:
-        """ListTagsForResource."""
-        return {"tags": self._of(request["resourceArn"].rpartition(":")[2])["tags"]}
 
     def tag(self, request: Request) -> Request:
         """TagResource."""
@@ -270,7 +175,7 @@ class Pipelines:
 
 
 def codepipeline_service(pipelines: Pipelines) -> JsonService:
-    """The service in front of what is kept."""
+    """The service in front of what is kept; what executes a pipeline is refused by name."""
     return JsonService(
         service="codepipeline",
         target_prefix="CodePipeline_20150709",
@@ -278,11 +183,6 @@ def codepipeline_service(pipelines: Pipelines) -> JsonService:
             "CreatePipeline": pipelines.create,
             "DeletePipeline": pipelines.delete,
             "GetPipeline": pipelines.get,
-            "GetPipelineState": pipelines.state,
-            "ListPipelineExecutions": pipelines.executions,
-            "ListPipelines": pipelines.list,
-            "ListTagsForResource": pipelines.tags,
-            "StartPipelineExecution": pipelines.start,
             "TagResource": pipelines.tag,
             "UntagResource": pipelines.untag,
             "UpdatePipeline": pipelines.update,
@@ -351,10 +251,6 @@ def _declaration(properties: Properties) -> dict[str, Any]:
             source="tritonstack_local.emulator",
         )
     lowered: dict[str, Any] = _lowered({k: v for k, v in properties.items() if k not in _OF_TEMPLATES})
-    if "artifactStores" in lowered:  # a list in templates, a map by region in the API
-        lowered["artifactStores"] = {each["region"]: each["artifactStore"] for each in lowered["artifactStores"]}
-    for stage in lowered.get("stages", []):
-        stage.pop("blockers", None)
     return lowered
 
 

@@ -23,7 +23,6 @@ from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 
 Request = dict[str, Any]
 GROUP = Kind(noun="ModelPackageGroup", label="model package group", arn_part="model-package-group")
-_PAGE = 10
 
 
 @dataclass(kw_only=True)
@@ -116,14 +115,10 @@ class ModelPackages:
             self._groups.get(package.name).packages.pop(version)
 
     def list(self, request: Request) -> dict[str, Any]:
-        """ListModelPackages of a group: newest first, in pages."""
+        """ListModelPackages of a group: newest first, in one page."""
         with self._state.changed:
             found = sorted(self._groups.get(request["ModelPackageGroupName"]).packages.items(), reverse=True)
-        begin = int(request.get("NextToken", "0"))
-        end = begin + int(request.get("MaxResults", _PAGE))
-        page = [_summary(version, package) for version, package in found[begin:end]]
-        answer: dict[str, Any] = {"ModelPackageSummaryList": page}
-        return {**answer, "NextToken": str(end)} if len(found) > end else answer
+        return {"ModelPackageSummaryList": [_summary(version, package) for version, package in found]}
 
     def find(self, arn: str) -> Record:
         """The package with this ARN; raises ``RefusedError`` where there is none."""
@@ -163,8 +158,6 @@ _LONGEST_JOB = 7200
 def check_job(request: dict[str, Any]) -> None:
     """Raise ``RefusedError`` for a load test outside the documented limits, or without what one needs."""
     given = request["InputConfig"]
-    if ("ModelPackageVersionArn" in given) == ("ModelName" in given):
-        raise _refused("Exactly one of ModelPackageVersionArn and ModelName must be specified in InputConfig.")
     if request["JobType"] == "Default":
         if "TrafficPattern" in given or "StoppingConditions" in request:
             raise _refused("TrafficPattern and StoppingConditions are of Advanced jobs alone.")
@@ -205,7 +198,7 @@ DEFAULT_SECONDS = 45 * 60.0
 """Of a default job ("within 45 minutes", developer guide: "Amazon SageMaker Inference Recommender")."""
 CONSTRUCTED = "constructed-by-the-local-aws"
 """How the id of every recommendation begins: no endpoint was made and nothing was measured."""
-LATENCY_MS = 100
+LATENCY_MS, INVOCATIONS = 100, 600  # of one user, in a minute
 LONGEST_PREFIX = 40
 
 
@@ -271,10 +264,9 @@ class RecommendationJob(Record):
         return answer
 
     def _recommendation(self, place: int, instance_type: str) -> dict[str, Any]:
-        """What a closed loop of users would come to at a latency that is the same for everybody: constructed."""
-        rate = round(self._users() * 60_000 / LATENCY_MS)
+        """The same figures for everybody: constructed."""
         metrics: dict[str, Any] = {
-            "MaxInvocations": rate,
+            "MaxInvocations": INVOCATIONS,
             "ModelLatency": LATENCY_MS,
             "CpuUtilization": 50.0,
             "MemoryUtilization": 25.0,
@@ -282,7 +274,7 @@ class RecommendationJob(Record):
         }
         price = hosting_price(instance_type=instance_type, region=self.region)
         if price is not None:
-            metrics |= {"CostPerHour": price.usd_per_hour, "CostPerInference": price.usd_per_hour / (rate * 60)}
+            metrics |= {"CostPerHour": price.usd_per_hour, "CostPerInference": price.usd_per_hour / (INVOCATIONS * 60)}
         name = self.made(instance_type)
         return {
             "RecommendationId": f"{CONSTRUCTED}/{place}",
@@ -298,13 +290,6 @@ class RecommendationJob(Record):
             "InvocationStartTime": (self.started or 0.0) - ahead_seconds(),
             "InvocationEndTime": (self.ended or 0.0) - ahead_seconds(),
         }
-
-    def _users(self) -> float:
-        users = 1.0
-        for phase in self.request["InputConfig"].get("TrafficPattern", {}).get("Phases", []):
-            grown = phase.get("SpawnRate", 0) * phase.get("DurationInSeconds", 0) / 60
-            users = max(users, phase.get("InitialNumberOfUsers", 1) + grown)
-        return users
 
 
 # PENDING → IN_PROGRESS → COMPLETED, as long as its phases take by the clock of the local AWS; STOPPING → STOPPED where

@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import botocore
@@ -132,6 +133,22 @@ def _structure_problems(shape: Any, value: dict[str, Any], path: str) -> Iterato
             yield f"Value at '{_member(path, name)}' failed to satisfy constraint: Member is not known{hint}"
         elif item is not None:
             yield from _problems(shape.members[name], item, _member(path, name))
+            yield from _unsupported_problems(shape, name, item, path)
+
+
+@functools.cache
+def _unsupported() -> dict[str, dict[str, list[Any]]]:
+    """Shape → member → the values that the local AWS has; without one the member is not here."""
+    document = json.loads(Path(__file__).with_name("unsupported.json").read_text(encoding="utf-8"))
+    return {shape: members for shapes in document.values() for shape, members in shapes.items()}
+
+
+def _unsupported_problems(shape: Any, name: str, value: Any, path: str) -> Iterator[str]:
+    """A member or value that AWS takes and the local AWS does not have."""
+    here = _unsupported().get(shape.name, {}).get(name)
+    if here is not None and value not in (*here, [], {}):
+        has = f"; it has {', '.join(map(_shown, here))}" if here else ""
+        yield f"{_member(path, name)} {_shown(value)} is not in the local AWS{has}"
 
 
 def _size_problems(shape: Any, value: Any, path: str) -> Iterator[str]:

@@ -70,7 +70,7 @@ def _with_checksums(body: bytes, checksums: dict[str, str]) -> bytes:
 
 # --- AWS::S3::Bucket ---
 # MiniStack keeps CORS, notifications, public access block, website and enabled versioning. Here come encryption,
-# lifecycle, logging, ownership, canned ACL, tags and suspended versioning; a property that neither keeps is refused, so
+# lifecycle, logging, ownership, tags and suspended versioning; a property that neither keeps is refused, so
 # that no property of a template is ignored.
 
 TYPE = "AWS::S3::Bucket"
@@ -111,11 +111,6 @@ def _lifecycle(_bucket: str, value: Any) -> dict[str, Any]:
     return {"LifecycleConfiguration": {"Rules": rules}}
 
 
-def _canned(_bucket: str, value: Any) -> dict[str, Any]:
-    """``LogDeliveryWrite`` → ``log-delivery-write``."""
-    return {"ACL": "".join("-" + letter.lower() if letter.isupper() else letter for letter in value).removeprefix("-")}
-
-
 def _lifecycle_rule(rule: dict[str, Any], number: int) -> dict[str, Any]:
     """A rule as the API spells it; raises ``RefusedError`` on a part that would be lost."""
     spelled: dict[str, Any] = {
@@ -125,21 +120,9 @@ def _lifecycle_rule(rule: dict[str, Any], number: int) -> dict[str, Any]:
     }
     same = ("NoncurrentVersionExpiration", "AbortIncompleteMultipartUpload")
     spelled |= {name: rule[name] for name in same if name in rule}
-    expiration: dict[str, Any] = {}
     if "ExpirationInDays" in rule:
-        expiration["Days"] = rule["ExpirationInDays"]
-    if "ExpiredObjectDeleteMarker" in rule:
-        expiration["ExpiredObjectDeleteMarker"] = rule["ExpiredObjectDeleteMarker"]
-    if expiration:
-        spelled["Expiration"] = expiration
-    if "NoncurrentVersionExpirationInDays" in rule:
-        spelled["NoncurrentVersionExpiration"] = {"NoncurrentDays": rule["NoncurrentVersionExpirationInDays"]}
-    if "Transitions" in rule:
-        spelled["Transitions"] = [
-            {"Days": moved["TransitionInDays"], "StorageClass": moved["StorageClass"]} for moved in rule["Transitions"]
-        ]
-    known = {"Id", "Status", "Prefix", "ExpirationInDays", "ExpiredObjectDeleteMarker", *same}
-    _refuse_lost(rule.keys() - known - {"NoncurrentVersionExpirationInDays", "Transitions"}, "a lifecycle rule")
+        spelled["Expiration"] = {"Days": rule["ExpirationInDays"]}
+    _refuse_lost(rule.keys() - {"Id", "Status", "Prefix", "ExpirationInDays", *same}, "a lifecycle rule")
     return spelled
 
 
@@ -155,7 +138,6 @@ _BY_US: dict[str, tuple[str, Callable[[str, Any], dict[str, Any]], _Call]] = {
         lambda _, value: {"OwnershipControls": value},
         ("DeleteBucketOwnershipControls", {}),
     ),
-    "AccessControl": ("PutBucketAcl", _canned, ("PutBucketAcl", {"ACL": "private"})),
     "Tags": ("PutBucketTagging", lambda _, value: {"Tagging": {"TagSet": value}}, ("DeleteBucketTagging", {})),
     "VersioningConfiguration": (
         "PutBucketVersioning",
@@ -166,9 +148,6 @@ _BY_US: dict[str, tuple[str, Callable[[str, Any], dict[str, Any]], _Call]] = {
 
 
 def _apply(bucket: str, new: Properties, old: Properties) -> None:
-    # A new bucket's ACL is private; setting even that is refused where ACLs are off, as they are by default.
-    old = {"AccessControl": "Private", **old}
-    new = {"AccessControl": "Private", **new}
     for name, (operation, request_of, (removing, without)) in _BY_US.items():
         if name in new and new[name] != old.get(name):
             call("s3", operation, {"Bucket": bucket, **request_of(bucket, new[name])})
@@ -185,6 +164,12 @@ def _refuse_lost(names: Any, where: str) -> None:
         )
 
 
+def _check(properties: Properties) -> None:
+    """Refuse what neither keeps; a bucket's ACL is private."""
+    lost = properties.keys() - _BY_MINISTACK - _BY_US.keys()
+    _refuse_lost(lost - ({"AccessControl"} if properties.get("AccessControl") == "Private" else set()), "a bucket")
+
+
 def _delete(bucket: str, _properties: Properties) -> None:
     try:
         call("s3", "DeleteBucket", {"Bucket": bucket})
@@ -199,7 +184,7 @@ def install_bucket() -> None:
     create, update = handler["create"], handler["update"]
 
     def create_whole(logical_id: str, properties: Properties, stack_name: str) -> Provisioned:
-        _refuse_lost(properties.keys() - _BY_MINISTACK - _BY_US.keys(), "a bucket")
+        _check(properties)
         bucket, attributes = create(logical_id, properties, stack_name)
         try:
             _apply(bucket, properties, {})
@@ -209,7 +194,7 @@ def install_bucket() -> None:
         return bucket, attributes
 
     def update_whole(bucket: str, old: Properties, new: Properties, stack_name: str) -> Provisioned:
-        _refuse_lost(new.keys() - _BY_MINISTACK - _BY_US.keys(), "a bucket")
+        _check(new)
         provisioned: Provisioned = update(bucket, old, new, stack_name)
         _apply(bucket, new, old)
         return provisioned

@@ -11,7 +11,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniStack
@@ -29,6 +28,7 @@ from tritonstack_local.emulator.cloudformation import (
 )
 from tritonstack_local.emulator.cloudwatch import api as cloudwatch
 from tritonstack_local.emulator.codebuild import api as codebuild
+from tritonstack_local.emulator.codebuild.shell import descendants
 from tritonstack_local.emulator.codepipeline import Pipelines, codepipeline_service, install_pipelines
 from tritonstack_local.emulator.faults import Faults
 from tritonstack_local.emulator.gateway import Gateway
@@ -148,37 +148,20 @@ def _end_descendants() -> None:
     for end in _before_exit:
         end()
     for number, seconds in ((signal.SIGTERM, _GRACE_SECONDS), (signal.SIGKILL, _GRACE_SECONDS)):
-        pids = _descendants(os.getpid())
+        pids = descendants({os.getpid()}) - {os.getpid()}
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         until = time.monotonic() + seconds
         while pids and time.monotonic() < until:
             _reap(pids)
-            pids = [pid for pid in pids if _alive(pid)]
+            pids &= descendants(pids)
             time.sleep(0.01)
         if not pids:
             return
 
 
-def _descendants(pid: int) -> list[int]:
-    """Children, their children, and so on, from /proc."""
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            for child in task.read_text().split():
-                found += [int(child), *_descendants(int(child))]
-    return found
-
-
-def _reap(pids: list[int]) -> None:
+def _reap(pids: set[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False

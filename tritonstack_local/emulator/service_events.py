@@ -1,4 +1,4 @@
-"""Events and CloudWatch metrics of the services themselves."""
+"""Events, logs and CloudWatch metrics of the services themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 from ministack.core.responses import request_scope
-from ministack.services import eventbridge, lambda_svc, sqs
+from ministack.services import cloudwatch_logs, eventbridge, lambda_svc, sqs
 
 from tritonstack import aws_names
 from tritonstack_local.emulator.clock import clock
@@ -87,6 +87,30 @@ def _send_to_failure_destination(name: str, record: dict[str, Any], event: Any, 
     arn = destination.get("Destination") or queue.get("TargetArn")
     if arn:
         lambda_svc._route_async_failure(arn, name, event, result)
+
+
+# --- Logs ---
+
+_LONGEST_LINE = 200_000  # bytes; CloudWatch Logs takes 256 KiB an event
+
+
+class LogStream:
+    """One log stream, made at once; the group is made where it is missing. Usable from any thread."""
+
+    def __init__(self, group: str, stream: str) -> None:
+        """In the account and region of the calling context."""
+        self._context = contextvars.copy_context()
+        self._stream = {"logGroupName": group, "logStreamName": stream}
+        cloudwatch_logs._create_log_group({"logGroupName": group})
+        cloudwatch_logs._create_log_stream(dict(self._stream))
+
+    def line(self, text: str) -> None:
+        """A line of a command's output, or several."""
+        at = int(clock.now() * 1000)
+        lines = [line.encode()[:_LONGEST_LINE].decode(errors="ignore") for line in text.rstrip("\r\n").split("\n")]
+        events = [{"timestamp": at, "message": line} for line in lines]
+        # A copy, since two threads cannot be in one context at a time.
+        self._context.copy().run(cloudwatch_logs._put_log_events, {**self._stream, "logEvents": events})
 
 
 # --- Metrics ---

@@ -40,7 +40,8 @@ def call(service: str, operation: str, request: dict[str, Any]) -> dict[str, Any
     request_validation.validate(service, operation, request)
     model = request_validation.service_model(service)
     shape = model.operation_model(operation)
-    protocol = "query" if "query" in model.metadata.get("protocols", ()) else model.metadata["protocol"]
+    spoken = model.metadata.get("protocols", ())
+    protocol = next((name for name in ("json", "query") if name in spoken), model.metadata["protocol"])
     method, path, query, headers, body = _serialised(service, shape, protocol, request)
     handler = ministack.app._get_module(service).handle_request
     status, answer_headers, answer_body = ministack.app.call_service_handler_sync(

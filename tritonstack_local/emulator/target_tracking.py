@@ -49,16 +49,9 @@ logger = logging.getLogger("tritonstack.emulator.scaling")
 
 
 def put_alarms(policy: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Make the alarms of a target tracking policy of an endpoint variant; ``Alarms`` of PutScalingPolicy's answer.
-
-    None for other policies, and for metric math, which the local AWS does not track.
-    """
-    configuration = policy.get("TargetTrackingScalingPolicyConfiguration")
-    if configuration is None or policy["ScalableDimension"] != aws_names.VARIANT_INSTANCE_COUNT:
-        return []
+    """Make the alarms of a target tracking policy of an endpoint variant; ``Alarms`` of PutScalingPolicy's answer."""
+    configuration = policy["TargetTrackingScalingPolicyConfiguration"]
     metric = _metric(policy["ResourceId"], configuration)
-    if metric is None:
-        return []
     target = configuration["TargetValue"]
     kinds = (
         ("AlarmHigh", "GreaterThanThreshold", target, HIGH_PERIODS),
@@ -89,7 +82,7 @@ def drop_alarms(policy: Mapping[str, Any]) -> None:
             drop(alarm["AlarmName"])
 
 
-def _metric(resource: str, configuration: Mapping[str, Any]) -> Request | None:
+def _metric(resource: str, configuration: Mapping[str, Any]) -> Request:
     """What an alarm looks at, as PutMetricAlarm takes it."""
     _, endpoint, _, variant = resource.split("/")
     if "PredefinedMetricSpecification" in configuration:
@@ -99,8 +92,6 @@ def _metric(resource: str, configuration: Mapping[str, Any]) -> Request | None:
         what = {"Namespace": aws_names.SAGEMAKER, "MetricName": name, "Statistic": stat}
         return {**what, "Dimensions": of, "Period": period}
     customized = configuration["CustomizedMetricSpecification"]
-    if "Metrics" in customized:
-        return None
     names = ("Namespace", "MetricName", "Statistic", "Dimensions", "Unit")
     return {"Period": 60, **{name: customized[name] for name in names if name in customized}}
 
@@ -152,7 +143,7 @@ class TargetTracking:
         return {"ScalingActivities": found}
 
     def _follow(self, policy: dict[str, Any]) -> None:
-        alarm = find(policy["Alarms"][0]["AlarmName"]) if policy.get("Alarms") else None
+        alarm = find(policy["Alarms"][0]["AlarmName"])
         if alarm is None or alarm["StateValue"] != "ALARM":
             return
         configuration = policy["TargetTrackingScalingPolicyConfiguration"]

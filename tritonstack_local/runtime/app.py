@@ -55,8 +55,6 @@ def _fleet(fleet: Fleet, *, share: float) -> dict[str, Any]:
         "serving": share > 0,
         "share": round(share, 4),
         "mode": "multi-model" if model.multi_model else "single-model",
-        "model_data": str(model.data),
-        "image_asked_for": model.image,
         "release_asked_for": fleet.release,
         "server_version": fleet.server_version,
         "isolation": container.isolation if container else None,
@@ -65,8 +63,6 @@ def _fleet(fleet: Fleet, *, share: float) -> dict[str, Any]:
         "pid": container.pid if container else None,
         "restarts": fleet.restarts,
         "log": str(container.log_path) if container else None,
-        "log_group": fleet.address.log_group,
-        "log_stream": fleet.address.log_stream,
         "max_loaded_models": fleet.models.limit,
         "in_flight": fleet.in_flight,
         "requests": metrics.requests,
@@ -83,7 +79,6 @@ def _fleet(fleet: Fleet, *, share: float) -> dict[str, Any]:
 def _model(model: CachedModel) -> dict[str, Any]:
     return {
         "target_model": model.target,
-        "hash": model.hash,
         "state": model.state.value,
         "in_flight": model.in_flight,
         "loads": model.loads,

@@ -189,16 +189,16 @@ class FleetMetrics:
         durations.setdefault(name, Histogram()).add(seconds * 1e6)
 
     def model_downloaded(self, seconds: float) -> None:
-        """See LoadEvents."""
+        """An archive was downloaded and unpacked."""
         self._duration(aws_names.MODEL_DOWNLOADING_TIME, seconds)
 
     def model_loaded(self, seconds: float) -> None:
-        """See LoadEvents."""
+        """The container loaded a model."""
         self.loads += 1
         self._duration(aws_names.MODEL_LOADING_TIME, seconds)
 
     def model_unloaded(self, seconds: float) -> None:
-        """See LoadEvents."""
+        """The container unloaded a model."""
         self.unloads += 1
         self._duration(aws_names.MODEL_UNLOADING_TIME, seconds)
 

@@ -20,6 +20,7 @@ from tritonstack.sagemaker_rules.model_cache import (
     unloads_when_idle,
 )
 from tritonstack_local.runtime.errors import ContainerAddress, model_not_ready
+from tritonstack_local.runtime.metrics import FleetMetrics
 from tritonstack_local.runtime.model_store import DownloadCancelledError, ModelStore, model_hash
 from tritonstack_local.runtime.pool import ContainerGoneError
 from tritonstack_local.runtime.settings import RuntimeSettings
@@ -75,19 +76,6 @@ class ContainerModels(Protocol):
         """DELETE /models/<hash>. Raises ContainerGoneError, TimeoutError."""
 
 
-class LoadEvents(Protocol):
-    """What the metrics want to know. Seconds."""
-
-    def model_downloaded(self, seconds: float) -> None:
-        """An archive was downloaded and unpacked."""
-
-    def model_loaded(self, seconds: float) -> None:
-        """The container loaded a model."""
-
-    def model_unloaded(self, seconds: float) -> None:
-        """The container unloaded a model."""
-
-
 class ModelCache:
     """The models of one container."""
 
@@ -98,7 +86,7 @@ class ModelCache:
         store: ModelStore,
         settings: RuntimeSettings,
         address: ContainerAddress,
-        events: LoadEvents,
+        events: FleetMetrics,
         log: Callable[[str], None],
         limit: int | None = None,
         cache_enabled: bool = True,

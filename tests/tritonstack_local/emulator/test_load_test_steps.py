@@ -123,17 +123,6 @@ def test_a_cancelled_test_is_stopped_kept_and_removed(
     assert (document.complete, {each.ended_by for each in document.results}) == (False, {"STOPPED"})
 
 
-def test_a_job_that_does_not_end_in_time_has_the_clean_up_done_again(
-    aws: Emulator, planned: str, clients: Any, place: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    jobs = started(planned, clients, place)
-    monkeypatch.setattr(steps.jobs, "stop", lambda *_: False)
-    with pytest.raises(TimeoutError, match=jobs[0]):
-        steps.clean_up({"id": planned}, clients, place, seconds=0)
-    monkeypatch.undo()
-    assert steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)["stopped"] == jobs
-
-
 def test_a_failed_job_is_reported_by_its_reason_and_leaves_the_others_results(
     aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
 ) -> None:
@@ -201,7 +190,7 @@ class Refusing:
         return call if name.islower() and name not in ("exceptions", "meta") else found
 
 
-@pytest.mark.parametrize("refused", ["closed.json", "measurements.csv", "results.json"])
+@pytest.mark.parametrize("refused", ["closed.json", "results.json"])
 def test_what_a_test_made_is_removed_although_the_bucket_refuses(
     aws: Emulator, planned: str, clients: Any, place: Any, refused: str
 ) -> None:
@@ -212,21 +201,6 @@ def test_what_a_test_made_is_removed_although_the_bucket_refuses(
     assert left(aws, planned) == []
     again = steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
     assert again["removed"] == [], "and what could not be written is, by the next try"
-
-
-def test_what_a_test_made_is_removed_although_an_answer_is_malformed(
-    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any, *, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    running_test(aws, planned, clients, place)
-
-    def malformed(*_: object, **__: object) -> None:
-        raise KeyError("EndpointConfiguration")
-
-    monkeypatch.setattr(steps, "gathered", malformed)
-    with pytest.raises(KeyError):
-        steps.clean_up({"id": planned, "why": "cancelled"}, clients, place, seconds=20, wait=lambda _: None)
-    assert left(aws, planned) == []
-    assert read(aws, bucket, planned, "cleaned.json")["why"] == "cancelled"
 
 
 def test_figures_that_cloudwatch_refuses_are_reported_missing_and_the_others_kept(

@@ -306,26 +306,29 @@ def cluster(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"ExperimentConfig": {"TrialName": "x"}}, "ExperimentConfig is not in the local AWS"),
+        ({"ExperimentConfig": {"TrialName": "x"}}, "experimentConfig"),
         ({"AppSpecification": {"ImageUri": IMAGE}}, "ContainerEntrypoint must be specified"),
         ({"AppSpecification": {"ImageUri": "nginx", "ContainerEntrypoint": ["x"]}}, "is no image of Amazon ECR"),
-        ({"ProcessingInputs": [job_input("s3://b/x", S3InputMode="Pipe")]}, "S3InputMode Pipe is not in the local AWS"),
-        ({"ProcessingInputs": [job_input("s3://b/x", S3DataType="ManifestFile")]}, "S3DataType ManifestFile"),
+        (
+            {"ProcessingInputs": [job_input("s3://b/x", S3InputMode="Pipe")]},
+            "s3InputMode Pipe is not in the local AWS; it has File",
+        ),
+        ({"ProcessingInputs": [job_input("s3://b/x", S3DataType="ManifestFile")]}, "s3DataType ManifestFile"),
         ({"ProcessingInputs": [job_input("s3://b/x", LocalPath="/tmp/x")]}, "must begin with /opt/ml/processing/"),
         ({"ProcessingInputs": [job_input("s3://b/x", LocalPath=INPUT + "/../../../x")]}, "must begin with"),
         ({"ProcessingInputs": [job_input("s3://b/x"), job_input("s3://b/y")]}, "InputName job is used 2 times"),
-        ({"ProcessingInputs": [{"InputName": "x", "AppManaged": True}]}, "AppManaged"),
-        ({"ProcessingOutputConfig": {"Outputs": [{"OutputName": "x", "AppManaged": True}]}}, "AppManaged"),
-        ({"ProcessingOutputConfig": {"Outputs": [job_output("s3://b/x", "Continuous")]}}, "S3UploadMode Continuous"),
+        ({"ProcessingInputs": [{"InputName": "x", "AppManaged": True}]}, "appManaged true is not in"),
+        (
+            {"ProcessingOutputConfig": {"Outputs": [{"OutputName": "x", "AppManaged": True}]}},
+            "appManaged true is not in",
+        ),
+        ({"ProcessingOutputConfig": {"Outputs": [job_output("s3://b/x", "Continuous")]}}, "s3UploadMode Continuous"),
         ({"RoleArn": "arn:aws:iam::123456789012:role/nobody"}, "Please ensure that the role exists"),
         (cluster(InstanceType="ml.g4dn.xlarg"), "Member must satisfy enum value set"),
         (cluster(InstanceType="ml.m5.xlarge"), "the GPU of ml.m5.xlarge is not known"),
-        (cluster(InstanceType="ml.g4dn.xlarge", InstanceCount=2), "more than one instance is not in the local AWS"),
+        (cluster(InstanceType="ml.g4dn.xlarge", InstanceCount=2), "instanceCount 2 is not in the local AWS; it has 1"),
         (cluster(InstanceType="ml.g5.xlarge", VolumeKmsKeyId="a-key"), "ml.g5.xlarge has local storage"),
-        (
-            cluster(InstancePreferences=[{"InstanceType": "ml.g4dn.xlarge"}]),
-            "ClusterConfig.InstancePreferences is not in",
-        ),
+        (cluster(InstancePreferences=[{"InstanceType": "ml.g4dn.xlarge"}]), "clusterConfig.instancePreferences"),
     ],
 )
 def test_what_is_not_run_here_is_refused_by_name(

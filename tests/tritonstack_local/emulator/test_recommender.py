@@ -154,53 +154,5 @@ def test_a_group_with_packages_is_not_deleted_and_versions_are_never_used_again(
     assert second.endswith("/2")
 
 
-def unknown(shape: Any, value: Any, at: str = "") -> list[str]:
-    """The members of a raw answer that the service's model does not know."""
-    if value is None or shape.type_name not in ("structure", "list", "map"):
-        return []
-    if shape.type_name == "list":
-        return [one for each in value for one in unknown(shape.member, each, f"{at}[]")]
-    if shape.type_name == "map":
-        return [one for name, each in value.items() for one in unknown(shape.value, each, f"{at}.{name}")]
-    found = [f"{at}.{name}" for name in value if name not in shape.members]
-    known = {name: each for name, each in value.items() if name in shape.members}
-    return found + [one for name, each in known.items() for one in unknown(shape.members[name], each, f"{at}.{name}")]
-
-
-def test_no_answer_has_a_member_that_the_service_does_not_know(
-    aws: Emulator, name: str, bucket: str, package: str
-) -> None:
-    """Of what is on the wire: botocore's parser passes over what its model does not know."""
-    sagemaker, raw = aws.client("sagemaker"), dict[str, Any]()
-
-    def keep(operation_model: Any, response_dict: dict[str, Any], **_: Any) -> None:
-        raw[operation_model.name] = json.loads(response_dict["body"] or b"{}")
-
-    sagemaker.meta.events.register("before-parse.sagemaker", keep)
-    sagemaker.create_model_package_group(ModelPackageGroupName=f"{name}-2")
-    sagemaker.create_model_package(ModelPackageGroupName=f"{name}-2", **package_request(bucket))
-    sagemaker.describe_model_package_group(ModelPackageGroupName=name)
-    sagemaker.list_model_packages(ModelPackageGroupName=name)
-    sagemaker.describe_model_package(ModelPackageName=package)
-    start(aws, name, package)
-    status(aws, name, "IN_PROGRESS")
-    aws.advance(1500)
-    status(aws, name, "COMPLETED")
-    sagemaker.describe_inference_recommendations_job(JobName=name)
-    sagemaker.meta.events.unregister("before-parse.sagemaker", keep)
-    assert set(raw) == {
-        *(f"{verb}ModelPackageGroup" for verb in ("Create", "Describe")),
-        *(f"{verb}ModelPackage" for verb in ("Create", "Describe")),
-        "ListModelPackages",
-        *(f"{verb}InferenceRecommendationsJob" for verb in ("Create", "Describe")),
-    }
-    model = botocore.session.get_session().get_service_model("sagemaker")
-    assert [
-        f"{op}{one}" for op, said in raw.items() for one in unknown(model.operation_model(op).output_shape, said)
-    ] == []
-    job = raw["DescribeInferenceRecommendationsJob"]
-    assert all(one["RecommendationId"].startswith("constructed-") for one in job["InferenceRecommendations"])
-
-
 def _plain(answer: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in answer.items() if key != "ResponseMetadata"}

@@ -144,14 +144,12 @@ def test_a_config_is_read_with_its_model_and_timeouts() -> None:
     assert not read_model(MODEL | {"PrimaryContainer": container}).cache_enabled
 
 
-def test_two_variants_and_two_containers_are_refused() -> None:
+def test_two_variants_are_refused() -> None:
     one = reader()
     with Stubber(one._sagemaker) as stub:
         described_config(stub, *({"VariantName": name, "ModelName": "m"} for name in ("a", "b")))
         with pytest.raises(DeploymentError, match="2 production variants"):
             one.config("c1")
-    with pytest.raises(DeploymentError, match="2 containers"):
-        read_model({"ModelName": "m", "Containers": [{"Image": "a"}, {"Image": "b"}]})
 
 
 def test_a_single_model_is_read_from_its_url_or_its_source() -> None:

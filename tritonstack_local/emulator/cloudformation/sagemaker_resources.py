@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from ministack.services.cloudformation import stacks
@@ -68,19 +67,6 @@ class NamedResource:
         return record
 
 
-class ModelResource(NamedResource):
-    """A model; a container's environment may be a JSON text in a template."""
-
-    def request(self, properties: Properties) -> dict[str, Any]:
-        """The properties with each container's environment as a map."""
-        request = dict(properties)
-        if "PrimaryContainer" in request:
-            request["PrimaryContainer"] = _container(request["PrimaryContainer"])
-        if "Containers" in request:
-            request["Containers"] = [_container(container) for container in request["Containers"]]
-        return request
-
-
 class EndpointResource(NamedResource):
     """An endpoint: done when it is InService, failed with the runtime's reason, bounded in time."""
 
@@ -138,7 +124,7 @@ class EndpointResource(NamedResource):
 def install(service: JsonService, state: SageMakerState, endpoints: Endpoints, *, wait_seconds: float) -> None:
     """Register the three types."""
     resources: tuple[NamedResource, ...] = (
-        ModelResource(MODEL, state.models, service, state),
+        NamedResource(MODEL, state.models, service, state),
         NamedResource(ENDPOINT_CONFIG, state.endpoint_configs, service, state),
         EndpointResource(service, state, endpoints, wait_seconds=wait_seconds),
     )
@@ -152,11 +138,6 @@ def install(service: JsonService, state: SageMakerState, endpoints: Endpoints, *
     sends_back = stacks._sends_back_failed_update
     # MiniStack takes a failed update for one that changed nothing; a cancelled one of an endpoint goes on.
     stacks._sends_back_failed_update = lambda kind: kind == "AWS::SageMaker::Endpoint" or sends_back(kind)
-
-
-def _container(container: dict[str, Any]) -> dict[str, Any]:
-    environment = container.get("Environment")
-    return {**container, "Environment": json.loads(environment)} if isinstance(environment, str) else container
 
 
 def _failed(name: str, reason: str | None) -> RefusedError:

@@ -7,7 +7,6 @@ depends on more: here it is always two points longer than the evaluation periods
 
 from __future__ import annotations
 
-import json
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ COMPARISONS: dict[str, tuple[Callable[[float, float], bool], str]] = {
     "LessThanOrEqualToThreshold": (operator.le, "less than or equal to"),
 }
 """Comparison operators of static thresholds, and their words."""
-TREATMENTS = ("missing", "ignore", "breaching", "notBreaching")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,19 +75,13 @@ def _state(
     return ALARM if breaching and len(points) - breaching[0] >= criteria.to_alarm else INSUFFICIENT_DATA
 
 
-# Source: the events shown in CloudWatch user guide, "Alarm events and EventBridge". The sentences for missing points
-# are those that CloudWatch's users report (UNVERIFIED).
-_TREATED = {"breaching": "Breaching", "notBreaching": "NonBreaching"}
-
-
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """What was looked at, and when."""
+    """What was looked at."""
 
     times: Sequence[int]  # the beginning of each period of the range, the oldest first
     points: Sequence[float | None]  # their values; None where one is missing
     verdict: Verdict  # what they mean
-    at: float  # seconds since the epoch
 
     def used(self) -> list[tuple[int, float]]:
         """Time and value of the points that decided, the newest first."""
@@ -104,53 +96,19 @@ def iso(seconds: float) -> str:
 
 
 def sentence(alarm: dict[str, Any], seen: Observation, state: str) -> str:
-    """StateReason of an alarm that goes to ``state``."""
-    used, filled = seen.used(), seen.verdict.filled
+    """StateReason of an alarm that goes to ``state``: the points that decided, and what missing ones counted as."""
+    filled, treatment = seen.verdict.filled, alarm.get("TreatMissingData", "missing")
     if state == INSUFFICIENT_DATA:
-        return f"Insufficient Data: {filled} {_datapoints(filled)} {_were(filled)} unknown."
-    treatment = _TREATED.get(alarm.get("TreatMissingData", "missing"))
-    if not used and treatment:
-        return (
-            f"Threshold Crossed: no datapoints were received for {filled} period{'s' * (filled != 1)} and {filled} "
-            f"missing {_datapoints(filled)} {_were(filled)} treated as [{treatment}]."
-        )
-    relation, words = COMPARISONS[alarm["ComparisonOperator"]]
-    threshold, periods = alarm["Threshold"], alarm["EvaluationPeriods"]
-    to_alarm = alarm.get("DatapointsToAlarm", periods)
-    # The points that speak for the new state: the breaching ones for ALARM, the others for OK.
-    speaking = [(time, value) for time, value in used if relation(value, threshold) == (state == ALARM)] or used
-    shown = ", ".join(f"{value} ({datetime.fromtimestamp(time, tz=UTC):%d/%m/%y %H:%M:%S})" for time, value in speaking)
-    least = to_alarm if state == ALARM else periods - to_alarm + 1
-    before = OK if state == ALARM else ALARM
-    negation = "" if state == ALARM else "not "
-    missing = (
-        f" and {filled} missing {_datapoints(filled)} {_were(filled)} treated as [{treatment}]"
-        if (filled and treatment)
-        else ""
+        return f"Insufficient Data: {filled} of the last {alarm['EvaluationPeriods']} datapoints unknown."
+    shown = ", ".join(
+        f"{value} ({datetime.fromtimestamp(time, tz=UTC):%d/%m/%y %H:%M:%S})" for time, value in seen.used()
     )
+    missing = f" and {filled} missing, treated as {treatment}" if filled else ""
     return (
-        f"Threshold Crossed: {len(speaking)} out of the last {periods} datapoints [{shown}] {_were(len(speaking))} "
-        f"{negation}{words} the threshold ({threshold}){missing} "
-        f"(minimum {least} {_datapoints(least)} for {before} -> {state} transition)."
+        f"Threshold Crossed: of the last {alarm['EvaluationPeriods']} datapoints [{shown}]{missing},"
+        f" {alarm.get('DatapointsToAlarm', alarm['EvaluationPeriods'])} must be"
+        f" {COMPARISONS[alarm['ComparisonOperator']][1]} the threshold ({alarm['Threshold']}) for ALARM; now {state}."
     )
-
-
-def data(alarm: dict[str, Any], seen: Observation) -> str:
-    """StateReasonData, as JSON."""
-    used = seen.used()
-    statistic = alarm.get("Statistic") or alarm.get("ExtendedStatistic")
-    found: dict[str, Any] = {"version": "1.0", "queryDate": iso(seen.at)}
-    if used:
-        found["startDate"] = iso(used[-1][0])
-    found |= {"statistic": statistic} if statistic else {}
-    found |= {"unit": alarm["Unit"]} if alarm.get("Unit") else {}
-    found |= {"period": period(alarm), "recentDatapoints": [value for _, value in reversed(used)]}
-    found["threshold"] = alarm["Threshold"]
-    found["evaluatedDatapoints"] = [
-        {"timestamp": iso(time), **({"value": value} if value is not None else {})}
-        for time, value in list(zip(seen.times, seen.points, strict=True))[::-1][: alarm["EvaluationPeriods"]]
-    ]
-    return json.dumps(found, separators=(",", ":"))
 
 
 def period(alarm: dict[str, Any]) -> int:
@@ -159,11 +117,3 @@ def period(alarm: dict[str, Any]) -> int:
         return int(alarm["Period"])
     periods = [query["MetricStat"]["Period"] for query in alarm["Metrics"] if "MetricStat" in query]
     return max(periods) if periods else 60
-
-
-def _datapoints(count: int) -> str:
-    return "datapoint" if count == 1 else "datapoints"
-
-
-def _were(count: int) -> str:
-    return "was" if count == 1 else "were"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import logging
 import threading
@@ -12,12 +11,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-import botocore.session
 from ministack.core.arn import ArnParseError, parse_arn
 from ministack.core.responses import get_account_id, get_region, request_scope
 from ministack.services import cloudwatch, sns
 
-from tritonstack_local.emulator import kms_keys, service_events
+from tritonstack_local.emulator import kms_keys
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import alarm_evaluation, metrics
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import (
@@ -38,7 +36,6 @@ Alarm = dict[str, Any]
 INITIAL = "Unchecked: Initial alarm creation"
 HELD = "_held_at"
 """When SetAlarmState set the state that holds until there is data."""
-_KEPT_SECONDS = 14 * 24 * 3600  # user guide: "CloudWatch preserves alarm history for two weeks"
 
 
 def arn(name: str) -> str:
@@ -78,7 +75,7 @@ def keep(alarm: Alarm) -> None:
 
 
 def drop(name: str) -> None:
-    """Forget an alarm and its tags; its history stays."""
+    """Forget an alarm and its tags."""
     cloudwatch._alarms.pop(name, None)
     cloudwatch._composite_alarms.pop(name, None)
     cloudwatch._resource_tags.pop(arn(name), None)
@@ -89,79 +86,20 @@ def scopes() -> Iterator[tuple[str, str]]:
     yield from sorted({key[:2] for key in [*cloudwatch._alarms._data, *cloudwatch._composite_alarms._data]})
 
 
-def add_history(alarm: Alarm, kind_of_item: str, summary: str, data: dict[str, Any]) -> None:
-    """One item of history (StateUpdate, ConfigurationUpdate, Action), at this time."""
-    entries = cloudwatch._history_entries()
-    entries.append(
-        {
-            "AlarmName": alarm["AlarmName"],
-            "AlarmType": kind(alarm),
-            "Timestamp": clock.now(),
-            "HistoryItemType": kind_of_item,
-            "HistorySummary": summary,
-            "HistoryData": json.dumps(data),
-        }
-    )
-    while entries[0]["Timestamp"] < clock.now() - _KEPT_SECONDS:
-        del entries[0]
-
-
-# Sources: CloudWatch user guide, "Alarm events and EventBridge" (events) and "Alarm actions". AWS shows no full SNS
-# message; its members here are those that published receivers of such messages read (UNVERIFIED).
+# Sources: CloudWatch user guide, "Alarm actions". AWS shows no full SNS message; its members here are those that
+# published receivers of such messages read (UNVERIFIED).
 #
 # An SNS topic is published to. The alarms of target tracking are followed by ``target_tracking``. Any other action (a
-# scaling policy of another kind, a Lambda function, EC2, Systems Manager) is recognised and not executed: the log and
-# the alarm's history say so.
+# scaling policy of another kind, a Lambda function, EC2, Systems Manager) is recognised and not executed: the log has
+# it.
 _ACTIONS = {"ALARM": "AlarmActions", "OK": "OKActions", "INSUFFICIENT_DATA": "InsufficientDataActions"}
-_STATISTICS = {
-    "Average": "AVERAGE", "Sum": "SUM", "Minimum": "MINIMUM", "Maximum": "MAXIMUM", "SampleCount": "SAMPLE_COUNT",
-}  # fmt: skip
 
 
 def notify(alarm: Alarm, before: dict[str, Any]) -> None:
-    """Emit the event of a change of state and execute the alarm's actions. Not to be called with the lock held."""
-    detail = {
-        "alarmName": alarm["AlarmName"],
-        "configuration": configuration(alarm),
-        "previousState": _state(before),
-        "state": _state(alarm),
-    }
-    service_events.emit("aws.cloudwatch", "CloudWatch Alarm State Change", detail, [alarm["AlarmArn"]])
-    actions = alarm.get(_ACTIONS[alarm["StateValue"]]) or []
-    if not alarm.get("ActionsEnabled", True):
-        return
-    for action in actions:
-        _execute(action, alarm, before)
-
-
-def _state(alarm: dict[str, Any]) -> dict[str, Any]:
-    found = {"value": alarm["StateValue"], "reason": alarm["StateReason"]}
-    if alarm.get("StateReasonData"):
-        found["reasonData"] = alarm["StateReasonData"]
-    return {**found, "timestamp": iso(alarm["StateUpdatedTimestamp"])}
-
-
-def configuration(alarm: Alarm) -> dict[str, Any]:
-    """``configuration`` of an event."""
-    found: dict[str, Any] = {"description": alarm["AlarmDescription"]} if alarm.get("AlarmDescription") else {}
-    if is_composite(alarm):
-        return {**found, "alarmRule": alarm["AlarmRule"]}
-    if "Metrics" in alarm:
-        return {**found, "metrics": [_metric_of(query) for query in alarm["Metrics"]]}
-    stat = {"period": alarm["Period"], "stat": alarm.get("Statistic") or alarm.get("ExtendedStatistic")}
-    read = {"MetricStat": {"Metric": alarm, "Period": stat["period"], "Stat": stat["stat"]}, "ReturnData": True}
-    return {**found, "metrics": [_metric_of({"Id": str(uuid.uuid5(uuid.NAMESPACE_URL, alarm["AlarmArn"])), **read})]}
-
-
-def _metric_of(query: dict[str, Any]) -> dict[str, Any]:
-    found = {"id": query["Id"], "returnData": query.get("ReturnData", True)}
-    if "Expression" in query:
-        label = {"label": query["Label"]} if "Label" in query else {}
-        return {**found, "expression": query["Expression"], **label}
-    stat = query["MetricStat"]
-    dimensions = {one["Name"]: one["Value"] for one in stat["Metric"].get("Dimensions", [])}
-    metric = {"dimensions": dimensions, "name": stat["Metric"]["MetricName"], "namespace": stat["Metric"]["Namespace"]}
-    return {**found, "metricStat": {"metric": metric, "period": stat["Period"], "stat": stat["Stat"]}}
+    """Execute the actions of a changed alarm. Not to be called with the lock held."""
+    if alarm["ActionsEnabled"]:
+        for action in alarm[_ACTIONS[alarm["StateValue"]]]:
+            _execute(action, alarm, before)
 
 
 def _execute(action: str, alarm: Alarm, before: dict[str, Any]) -> None:
@@ -176,22 +114,13 @@ def _execute(action: str, alarm: Alarm, before: dict[str, Any]) -> None:
         refusal = kms_keys.publishing_refusal(action, service="cloudwatch.amazonaws.com", source=source)
         if refusal is not None:
             logger.warning("alarm %s: not published to %s: %s", alarm["AlarmName"], action, refusal)
-            _record_action(action, alarm, error=refusal)
             return
         text = json.dumps(message(alarm, before))
-        subject = f'{alarm["StateValue"]}: "{alarm["AlarmName"]}" in {_named_region(get_region())}'[:100]
+        subject = f'{alarm["StateValue"]}: "{alarm["AlarmName"]}" in {get_region()}'[:100]
         sns._fanout(action, str(uuid.uuid4()), text, subject)
-        _record_action(action, alarm, error=None)
     else:
         error = "there is no such topic" if service == "sns" else "the local AWS executes no such action"
         logger.warning("alarm %s: action %s is not executed: %s", alarm["AlarmName"], action, error)
-        _record_action(action, alarm, error=error)
-
-
-def _record_action(action: str, alarm: Alarm, *, error: str | None) -> None:
-    words = "Failed to execute" if error else "Successfully executed"
-    data = {"actionState": "Failed" if error else "Succeeded", "notificationResource": action}
-    add_history(alarm, "Action", f"{words} action {action}", {**data, **({"error": error} if error else {})})
 
 
 def message(alarm: Alarm, before: dict[str, Any]) -> dict[str, Any]:
@@ -204,61 +133,18 @@ def message(alarm: Alarm, before: dict[str, Any]) -> dict[str, Any]:
         "NewStateValue": alarm["StateValue"],
         "NewStateReason": alarm["StateReason"],
         "StateChangeTime": iso(alarm["StateUpdatedTimestamp"]),
-        "Region": _named_region(get_region()),
+        "Region": get_region(),
         "AlarmArn": alarm["AlarmArn"],
         "OldStateValue": before["StateValue"],
         "OKActions": alarm.get("OKActions", []),
         "AlarmActions": alarm.get("AlarmActions", []),
         "InsufficientDataActions": alarm.get("InsufficientDataActions", []),
     }
-    if is_composite(alarm):
-        return {**found, "AlarmRule": alarm["AlarmRule"]}
-    return {**found, "Trigger": _trigger(alarm)}
-
-
-def _trigger(alarm: Alarm) -> dict[str, Any]:
-    common = {
-        "Period": alarm.get("Period"),
-        "EvaluationPeriods": alarm["EvaluationPeriods"],
-        "DatapointsToAlarm": alarm.get("DatapointsToAlarm"),
-        "ComparisonOperator": alarm["ComparisonOperator"],
-        "Threshold": alarm["Threshold"],
-        "TreatMissingData": alarm["TreatMissingData"],
-        "EvaluateLowSampleCountPercentile": "",
-    }
-    common = {name: value for name, value in common.items() if value is not None}
-    if "Metrics" in alarm:
-        return {**common, "Metrics": [_lower_dimensions(query) for query in alarm["Metrics"]]}
-    extended = alarm.get("ExtendedStatistic")
-    statistic = (
-        {"StatisticType": "ExtendedStatistic", "ExtendedStatistic": extended}
-        if extended
-        else {"StatisticType": "Statistic", "Statistic": _STATISTICS[alarm["Statistic"]]}
-    )
-    dimensions = [{"value": one["Value"], "name": one["Name"]} for one in alarm.get("Dimensions", [])]
-    what = {"MetricName": alarm["MetricName"], "Namespace": alarm["Namespace"], "Unit": alarm.get("Unit")}
-    return {**what, **statistic, "Dimensions": dimensions, **common}
-
-
-def _lower_dimensions(query: dict[str, Any]) -> dict[str, Any]:
-    if "MetricStat" not in query:
-        return query
-    metric = query["MetricStat"]["Metric"]
-    dimensions = [{"value": one["Value"], "name": one["Name"]} for one in metric.get("Dimensions", [])]
-    return {**query, "MetricStat": {**query["MetricStat"], "Metric": {**metric, "Dimensions": dimensions}}}
-
-
-@functools.cache
-def _named_region(region: str) -> str:
-    """Botocore's name of a region (``US East (N. Virginia)``)."""
-    data = botocore.session.get_session().get_component("data_loader").load_data("endpoints")
-    names = {name: str(one["description"]) for part in data["partitions"] for name, one in part["regions"].items()}
-    return names.get(region, region)
+    return {**found, "AlarmRule": alarm["AlarmRule"]} if is_composite(alarm) else found
 
 
 # Composite alarms are those of the user guide's "Creating a composite alarm"; MiniStack reads and computes their
 # rules.
-_BEFORE = ("StateValue", "StateReason", "StateReasonData", "StateUpdatedTimestamp")
 
 
 @dataclass
@@ -267,26 +153,13 @@ class Changes:
 
     _made: list[tuple[Alarm, dict[str, Any]]] = field(default_factory=list)
 
-    def set(self, alarm: Alarm, state: str, reason: str, data: str | None) -> None:
+    def set(self, alarm: Alarm, state: str, reason: str, *, path: frozenset[str] = frozenset()) -> None:
         """Set an alarm's state; where it is another than before, note it and look at the composite alarms above."""
-        self._set(alarm, state, reason, data, path=frozenset())
-
-    def _set(self, alarm: Alarm, state: str, reason: str, data: str | None, *, path: frozenset[str]) -> None:
-        before = {name: alarm[name] for name in _BEFORE if name in alarm}
-        now = clock.now()
+        before, now = dict(alarm), clock.now()
         alarm.update(StateValue=state, StateReason=reason, StateUpdatedTimestamp=now)
-        alarm.pop("StateReasonData", None)
-        if data:
-            alarm["StateReasonData"] = data
         if state == before["StateValue"]:
             return
         alarm["StateTransitionedTimestamp"] = now
-        add_history(
-            alarm,
-            "StateUpdate",
-            f"Alarm updated from {before['StateValue']} to {state}",
-            {"version": "1.0", "oldState": _shown(before), "newState": _shown(alarm)},
-        )
         self._made.append((dict(alarm), before))
         self._parents(alarm, path | {alarm["AlarmName"]})
 
@@ -299,10 +172,10 @@ class Changes:
             if state != parent["StateValue"]:
                 at = datetime.fromtimestamp(child["StateUpdatedTimestamp"], tz=UTC)
                 reason = f"{child['AlarmArn']} transitioned to {child['StateValue']} at {at:%A %d %B, %Y %H:%M:%S} UTC"
-                self._set(parent, state, reason, triggering(child), path=path)
+                self.set(parent, state, reason, path=path)
 
     def follow(self) -> None:
-        """Send the events and execute the actions. Not to be called with the lock held."""
+        """Execute the actions. Not to be called with the lock held."""
         for alarm, before in self._made:
             notify(alarm, before)
 
@@ -320,24 +193,10 @@ def rule_state(alarm: Alarm) -> str:
     return ALARM if cloudwatch._rule_true(cloudwatch._parse_alarm_rule(alarm["AlarmRule"])) else OK
 
 
-def triggering(child: Alarm) -> str:
-    """StateReasonData of a composite alarm."""
-    state = {"value": child["StateValue"], "timestamp": iso(child["StateUpdatedTimestamp"])}
-    return json.dumps({"triggeringAlarms": [{"arn": child["AlarmArn"], "state": state}]})
-
-
-def _shown(alarm: dict[str, Any]) -> dict[str, Any]:
-    found = {"stateValue": alarm["StateValue"], "stateReason": alarm["StateReason"]}
-    if alarm.get("StateReasonData"):
-        found["stateReasonData"] = alarm["StateReasonData"]
-    return found
-
-
 # CloudWatch evaluates once a minute, and every ten seconds where the period is below a minute (user guide, "Evaluating
 # an alarm"). What it looks at ends at the last whole minute, or whole period below a minute, as the times in the
 # guide's sample events show. Here the same range is looked at more often, so that data which come late count sooner.
 _MINUTE = 60
-_TIDY_SECONDS = 3600.0
 _SEEN = "_seen"
 """What an alarm was evaluated on last: until that changes there is nothing new to find."""
 
@@ -360,12 +219,8 @@ class AlarmEvaluator:
         self._stop.set()
 
     def _run(self) -> None:
-        tidy = clock.deadline(_TIDY_SECONDS)
         while not self._stop.wait(self._seconds):
             self.evaluate_all()
-            if tidy.passed:
-                metrics.forget_old()
-                tidy = clock.deadline(_TIDY_SECONDS)
 
     def evaluate_all(self) -> None:
         """Every alarm once, at the clock's time, with what comes before and after."""
@@ -418,9 +273,9 @@ def evaluate(alarm: Alarm, changes: Changes) -> None:
     verdict = alarm_evaluation.evaluate(points, criteria)
     if verdict.state in (None, alarm["StateValue"]):
         return
-    seen = Observation(times=span.times(), points=points, verdict=verdict, at=clock.now())
+    seen = Observation(times=span.times(), points=points, verdict=verdict)
     state = str(verdict.state)
-    changes.set(alarm, state, alarm_evaluation.sentence(alarm, seen, state), alarm_evaluation.data(alarm, seen))
+    changes.set(alarm, state, alarm_evaluation.sentence(alarm, seen, state))
 
 
 def _criteria(alarm: Alarm) -> Criteria:
@@ -440,7 +295,7 @@ def _series(alarm: Alarm, span: Span) -> Series:
         results = metrics.Results(metrics.read(alarm["Metrics"]), start=span.start, end=span.end)
         [shown] = [query for query in results.queries if query.shown]
         return results.shown(shown)
-    stat = statistic(alarm.get("Statistic") or alarm["ExtendedStatistic"])
+    stat = statistic(alarm["Statistic"])
     return metrics.series(metric_of(alarm), span, stat, label="", unit=alarm.get("Unit"))
 
 
@@ -454,4 +309,4 @@ def _fail(alarm: Alarm, error: str, changes: Changes) -> None:
     """EVALUATION_ERROR: "configuration errors in alarm setup", with a reason (user guide, "Alarm evaluation")."""
     alarm["EvaluationState"] = "EVALUATION_ERROR"
     if HELD not in alarm and alarm["StateValue"] != INSUFFICIENT_DATA:
-        changes.set(alarm, INSUFFICIENT_DATA, f"Evaluation error: {error}", None)
+        changes.set(alarm, INSUFFICIENT_DATA, f"Evaluation error: {error}")

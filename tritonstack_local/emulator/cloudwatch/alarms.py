@@ -9,23 +9,15 @@ from ministack.core.arn import ArnParseError, parse_arn
 from ministack.services import cloudwatch
 
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.cloudwatch import alarm_evaluation, alarm_evaluator, metrics
+from tritonstack_local.emulator.cloudwatch import alarm_evaluator, metrics
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import INSUFFICIENT_DATA
 from tritonstack_local.emulator.cloudwatch.alarm_evaluator import HELD, INITIAL, Alarm, Changes, make, rule_state
-from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError, statistic
+from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError
 from tritonstack_local.emulator.cloudwatch.metrics import Request, refused
 
 # Source: CloudWatch API reference, PutMetricAlarm, PutCompositeAlarm and MetricDataQuery. Where a sentence is not
 # AWS's own, it says the same.
-_OF_ONE_METRIC = ("MetricName", "Namespace", "Statistic", "ExtendedStatistic", "Dimensions", "Period", "Unit")
-_LACKING = (
-    "ThresholdMetricId",
-    "EvaluateLowSampleCountPercentile",
-    "EvaluationWindow",
-    "WarmUpConfiguration",
-    "EvaluationCriteria",
-    "EvaluationInterval",
-)
+_OF_ONE_METRIC = ("MetricName", "Namespace", "Statistic", "Dimensions", "Period", "Unit")
 _SUB_MINUTE = (10, 20, 30)
 _HOUR, _DAY, _WEEK = 3600, 86_400, 604_800
 _MOST_QUERIES, _MOST_OF_A_KIND, _MOST_TAGS = 20, 10, 50
@@ -33,14 +25,7 @@ _MOST_QUERIES, _MOST_OF_A_KIND, _MOST_TAGS = 20, 10, 50
 
 def check_metric_alarm(request: Request) -> None:
     """Raise ``RefusedError`` with every problem of a PutMetricAlarm request."""
-    _refuse("PutMetricAlarm", [*_common(request), *_threshold(request), *_source(request), *_time(request)])
-
-
-def check_composite_alarm(request: Request) -> None:
-    """Raise ``RefusedError`` with every problem of a PutCompositeAlarm request but those of its rule."""
-    problems = [*_common(request)]
-    problems += [f"{name} is not in the local AWS" for name in request if name.startswith("ActionsSuppressor")]
-    _refuse("PutCompositeAlarm", problems)
+    _refuse("PutMetricAlarm", [*_common(request), *_source(request), *_time(request)])
 
 
 def _refuse(operation: str, problems: list[str]) -> None:
@@ -63,38 +48,18 @@ def _common(request: Request) -> Iterator[str]:
     yield from (f'Tag {key} must not start with "aws:"' for key in tags if key.lower().startswith("aws:"))
 
 
-def _threshold(request: Request) -> Iterator[str]:
-    for name in _LACKING:
-        if name in request:
-            yield f"{name} is not in the local AWS; it has alarms on static thresholds"
-    operator = request.get("ComparisonOperator")
-    if operator is None:
-        yield "ComparisonOperator is required"
-    elif operator not in alarm_evaluation.COMPARISONS:
-        yield f"ComparisonOperator {operator} is for anomaly detection, which is not in the local AWS"
-    if "Threshold" not in request:
-        yield "Threshold is required"
-    treatment = request.get("TreatMissingData", "missing")
-    if treatment not in alarm_evaluation.TREATMENTS:
-        yield f"TreatMissingData {treatment}: one of {', '.join(alarm_evaluation.TREATMENTS)}"
-
-
 def _source(request: Request) -> Iterator[str]:
-    """One metric, or queries."""
+    """The threshold, and one metric or queries."""
+    yield from (f"{name} is required" for name in ("ComparisonOperator", "Threshold") if name not in request)
     if "Metrics" in request:
         mixed = [name for name in _OF_ONE_METRIC if name in request]
         if mixed:
             yield f"{', '.join(mixed)} cannot be given with Metrics"
         yield from _queries(request["Metrics"])
         return
-    yield from (f"{name} is required" for name in ("MetricName", "Namespace", "Period") if name not in request)
-    if ("Statistic" in request) == ("ExtendedStatistic" in request):
-        yield "Exactly one of Statistic and ExtendedStatistic must be specified"
-    if "ExtendedStatistic" in request:
-        try:
-            statistic(request["ExtendedStatistic"])
-        except ExpressionError as error:
-            yield str(error)
+    yield from (
+        f"{name} is required" for name in ("MetricName", "Namespace", "Period", "Statistic") if name not in request
+    )
     names = [one["Name"] for one in request.get("Dimensions", [])]
     yield from (
         f"Dimension {name} is given more than once" for name in sorted({n for n in names if names.count(n) > 1})
@@ -139,7 +104,6 @@ def _time(request: Request) -> Iterator[str]:
 _STATE = (
     "StateValue",
     "StateReason",
-    "StateReasonData",
     "StateUpdatedTimestamp",
     "StateTransitionedTimestamp",
     HELD,
@@ -155,7 +119,7 @@ def put_metric_alarm(request: Request) -> None:
 
 def put_composite_alarm(request: Request) -> None:
     """PutCompositeAlarm: its rule, whose alarms must exist, is evaluated at once."""
-    check_composite_alarm(request)
+    _refuse("PutCompositeAlarm", [*_common(request)])
     name = request["AlarmName"]
 
     def put(changes: Changes) -> None:
@@ -164,7 +128,7 @@ def put_composite_alarm(request: Request) -> None:
         state = rule_state(alarm)
         if state != alarm["StateValue"]:
             reason = f"{alarm_evaluator.arn(name)} was created or updated and its alarm rule evaluates to {state}"
-            changes.set(alarm, state, reason, None)
+            changes.set(alarm, state, reason)
 
     make(put)
 
@@ -200,14 +164,7 @@ def _put(request: Request, *, defaults: dict[str, Any]) -> Alarm:
     alarm_evaluator.keep(alarm)
     if before is None and request.get("Tags"):
         cloudwatch._resource_tags[arn] = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
-    _note_configuration(alarm, "created" if before is None else "updated")
     return alarm
-
-
-def _note_configuration(alarm: Alarm, verb: str) -> None:
-    settings = {key: value for key, value in alarm.items() if key not in _STATE and not key.startswith("_")}
-    data = {"version": "1.0", "type": verb.removesuffix("d").capitalize(), verb + "Alarm": settings}
-    alarm_evaluator.add_history(alarm, "ConfigurationUpdate", f'Alarm "{alarm["AlarmName"]}" {verb}', data)
 
 
 def delete_alarms(request: Request) -> None:
@@ -229,7 +186,6 @@ def delete_alarms(request: Request) -> None:
                     f"Cannot delete {alarm['AlarmName']} as there are composite alarm(s) depending on it.",
                 )
         for alarm in found:
-            _note_configuration(alarm, "deleted")
             alarm_evaluator.drop(alarm["AlarmName"])
 
 
@@ -241,21 +197,18 @@ def set_alarm_state(request: Request) -> None:
 
     def set_state(changes: Changes) -> None:
         alarm[HELD] = clock.now()
-        changes.set(alarm, request["StateValue"], request["StateReason"], request.get("StateReasonData"))
+        changes.set(alarm, request["StateValue"], request["StateReason"])
 
     make(set_state)
 
 
-def describe_alarms_for_metric(_request: Request) -> dict[str, Any]:
-    """DescribeAlarmsForMetric is refused: MiniStack's would ignore the dimensions."""
-    raise refused("DescribeAlarmsForMetric", "DescribeAlarmsForMetric is not in the local AWS: use DescribeAlarms")
+def refuse_operation(_request: Request) -> dict[str, Any]:
+    """Operations that MiniStack would answer without dimensions or with what is not kept here."""
+    raise refused("operations", "DescribeAlarmHistory and DescribeAlarmsForMetric are not in the local AWS")
 
 
 def describe_alarms(request: Request) -> dict[str, Any]:
     """DescribeAlarms, by name; without AlarmTypes metric alarms alone."""
-    unsupported = {"ChildrenOfAlarmName", "ParentsOfAlarmName"} & request.keys()
-    if unsupported:
-        raise refused("DescribeAlarms", f"{', '.join(sorted(unsupported))} is not in the local AWS")
     types = request.get("AlarmTypes") or ["MetricAlarm"]
     with metrics.lock:
         found = [*alarm_evaluator.metric_alarms(), *alarm_evaluator.composite_alarms()]
@@ -286,25 +239,3 @@ def _matches(alarm: Alarm, request: Request) -> bool:
         and request.get("StateValue", alarm["StateValue"]) == alarm["StateValue"]
         and ("ActionPrefix" not in request or any(action.startswith(request["ActionPrefix"]) for action in actions))
     )
-
-
-def describe_alarm_history(request: Request) -> dict[str, Any]:
-    """DescribeAlarmHistory, the newest first unless asked otherwise; without AlarmTypes of metric alarms alone."""
-    types = request.get("AlarmTypes") or ["MetricAlarm"]
-    with metrics.lock:
-        found = [
-            item
-            for item in cloudwatch._history_entries()
-            if item["AlarmType"] in types
-            and request.get("AlarmName", item["AlarmName"]) == item["AlarmName"]
-            and request.get("HistoryItemType", item["HistoryItemType"]) == item["HistoryItemType"]
-            and request.get("StartDate", 0.0) <= item["Timestamp"] <= request.get("EndDate", float("inf"))
-        ]
-    if request.get("ScanBy") != "TimestampAscending":
-        found.reverse()
-    token = request.get("NextToken", "0")
-    if not token.isdigit():
-        raise refused("DescribeAlarmHistory", f"Invalid NextToken : {token}", code="InvalidNextToken")
-    first, most = int(token), request.get("MaxRecords", 50)
-    more = {"NextToken": str(first + most)} if len(found) > first + most else {}
-    return {"AlarmHistoryItems": found[first : first + most], **more}

@@ -21,21 +21,21 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
 
 
 def put_dashboard(request: Request) -> dict[str, Any]:
-    """PutDashboard: refused for errors; warnings are answered and the dashboard is kept."""
+    """PutDashboard."""
     if not _NAME.fullmatch(request["DashboardName"]):
         raise refused(
             "PutDashboard",
             "The field DashboardName must be 1 to 255 letters, digits, dashes and underscores",
             code="InvalidParameterInput",
         )
-    errors, warnings = problems(request["DashboardBody"])
+    errors = problems(request["DashboardBody"])
     if errors:
         found = "; ".join(f"{path}: {sentence}" for path, sentence in errors)
         raise refused("PutDashboard", f"The dashboard body is invalid: {found}", code="InvalidParameterInput")
     arn = cloudwatch.cloudformation_put_dashboard(request["DashboardName"], request["DashboardBody"])
     if request.get("Tags"):
         cloudwatch._resource_tags[arn] = {tag["Key"]: tag["Value"] for tag in request["Tags"]}
-    return {"DashboardValidationMessages": [{"DataPath": path, "Message": sentence} for path, sentence in warnings]}
+    return {"DashboardValidationMessages": []}
 
 
 # --- CloudFormation types: MiniStack's alarm refuses metric math, and its dashboard takes any text ---
@@ -106,9 +106,9 @@ def _install_resources() -> None:
 Operation = Callable[[dict[str, Any]], dict[str, Any] | None]
 _OPERATIONS: dict[str, Operation] = {
     "DeleteAlarms": alarms.delete_alarms,
-    "DescribeAlarmHistory": alarms.describe_alarm_history,
+    "DescribeAlarmHistory": alarms.refuse_operation,
     "DescribeAlarms": alarms.describe_alarms,
-    "DescribeAlarmsForMetric": alarms.describe_alarms_for_metric,
+    "DescribeAlarmsForMetric": alarms.refuse_operation,
     "GetMetricData": metrics.get_metric_data,
     "GetMetricStatistics": metrics.get_metric_statistics,
     "ListMetrics": metrics.list_metrics,
@@ -129,15 +129,14 @@ def install(*, alarm_seconds: float, before: Callable[[], None], after: Callable
     theirs = ministack.app._get_module("cloudwatch").handle_request
 
     async def handle(method: str, path: str, headers: Mapping[str, str], body: bytes, query: Mapping[str, Any]) -> Any:
-        message = wire.Message(protocol="json", operation="", members={})
         try:
-            message = wire.read(headers, body, query)
+            message = wire.read(headers, body)
             operation = _OPERATIONS.get(message.operation)
             if operation is None:
                 return await theirs(method, path, headers, body, query)
             return message.answer(operation(message.request()))
         except RefusedError as refusal:
-            return message.refusal(refusal)
+            return wire.refusal_answer(refusal)
 
     cloudwatch.handle_request = handle
     cloudwatch._evaluate_alarm = lambda _alarm: None

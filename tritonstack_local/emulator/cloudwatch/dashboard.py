@@ -1,7 +1,7 @@
-"""What PutDashboard refuses of a dashboard's body.
+"""What PutDashboard refuses of a dashboard's body: everything but the widgets that this project's dashboards have.
 
-Source: CloudWatch API reference, "Dashboard Body Structure and Syntax". Checked are the widgets' common fields and what
-each type requires; of fields that a type does not know CloudWatch only warns, and so does this.
+Source: CloudWatch API reference, "Dashboard Body Structure and Syntax". A field or a type of widget that the reference
+has and no dashboard of this project uses is refused by name.
 """
 
 from __future__ import annotations
@@ -11,27 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _COLUMNS, _MOST_HEIGHT, _MOST_WIDGETS, _MOST_METRICS = 24, 1000, 500, 500
-_BODY = ("end", "periodOverride", "start", "variables", "widgets")
-_WIDGET = ("height", "properties", "type", "width", "x", "y")
-_VIEWS = ("timeSeries", "singleValue", "gauge", "bar", "pie", "table")
-_RENDERED = (
-    "accountId", "color", "expression", "id", "label", "period", "region", "stat", "visible", "yAxis",
-)  # fmt: skip
-_KNOWN = {
-    "metric": (
-        "accountId", "annotations", "end", "labels", "legend", "liveData", "metrics", "period", "region",
-        "setPeriodToTimeRange",
-        "singleValueFullPrecision", "sparkline", "stacked", "start", "stat", "table", "timezone", "title", "trend",
-        "view", "yAxis",
-    ),
-    "text": ("background", "markdown"),
-    "log": ("accountId", "query", "queryLanguage", "region", "stacked", "title", "view"),
-    "alarm": ("alarms", "sortBy", "states", "title"),
-}  # fmt: skip
-
-
-_OTHERS = ("chart", "custom", "explorer")
-"""Types whose properties are not looked into."""
 Message = tuple[str, str]
 """Path and sentence."""
 Check = tuple[Callable[[Any], bool], str]
@@ -44,106 +23,93 @@ def _one_of(*allowed: str) -> Check:
 
 def _from(low: int, high: int | None = None) -> Check:
     sentence = f"Should be an integer from {low}" + (f" to {high}" if high else "")
-    return lambda value: _is_between(value, low, high), sentence
+    return lambda value: type(value) is int and low <= value and (high is None or value <= high), sentence
 
 
-def _is_between(value: Any, low: int, high: int | None = None) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value and (high is None or value <= high)
-
-
-def _are_alarms(value: Any) -> bool:
-    texts = isinstance(value, list) and 1 <= len(value) <= 100
-    return texts and all(isinstance(arn, str) and ":alarm:" in arn for arn in value)
-
-
+_TEXT: Check = (lambda value: isinstance(value, str), "Should be a text")
+_OBJECT: Check = (lambda value: isinstance(value, dict), "Should be an object")
+_BOOLEAN: Check = (lambda value: isinstance(value, bool), "Should be true or false")
 _PERIOD: Check = (
-    lambda value: _is_between(value, 1) and (value in (1, 5, 10, 20, 30) or value % 60 == 0),
+    lambda value: type(value) is int and value > 0 and (value in (1, 5, 10, 20, 30) or value % 60 == 0),
     "Should be 1, 5, 10, 20, 30, or a multiple of 60",
 )
-_TEXT: Check = (lambda value: isinstance(value, str), "Should be a text")
-_GRID = {"x": _from(0, _COLUMNS - 1), "y": _from(0), "width": _from(1, _COLUMNS), "height": _from(1, _MOST_HEIGHT)}
-_REQUIRED: dict[str, dict[str, Check]] = {
+_BODY = {
+    "periodOverride": _one_of("auto", "inherit"),
+    "widgets": (lambda value: isinstance(value, list) and len(value) <= _MOST_WIDGETS, "Should be at most 500 widgets"),
+}
+_WIDGET = {
+    "type": _one_of("metric", "text"),
+    "x": _from(0, _COLUMNS - 1),
+    "y": _from(0),
+    "width": _from(1, _COLUMNS),
+    "height": _from(1, _MOST_HEIGHT),
+    "properties": _OBJECT,
+}
+_PROPERTIES = {
     "text": {"markdown": _TEXT},
-    "log": {"query": _TEXT, "region": _TEXT},
-    "alarm": {"alarms": (_are_alarms, "Should be an array of 1 to 100 ARNs of alarms")},
+    "metric": {
+        "metrics": (
+            lambda value: isinstance(value, list) and len(value) <= _MOST_METRICS,
+            "Should be at most 500 metrics and expressions",
+        ),
+        "region": _TEXT,
+        "title": _TEXT,
+        "view": _one_of("timeSeries"),
+        "stacked": _BOOLEAN,
+        "period": _PERIOD,
+        "yAxis": _OBJECT,
+        "annotations": _OBJECT,
+    },
 }
-_OPTIONAL: dict[str, dict[str, Check]] = {
-    "metric": {"view": _one_of(*_VIEWS), "period": _PERIOD},
-    "text": {"background": _one_of("solid", "transparent")},
-}
+_RENDERED = {"id": _TEXT, "stat": _TEXT, "label": _TEXT, "visible": _BOOLEAN, "expression": _TEXT, "period": _PERIOD}
 
 
-def problems(body: str) -> tuple[list[Message], list[Message]]:
-    """Errors, for which a dashboard is refused, and warnings."""
+def problems(body: str) -> list[Message]:
+    """What a dashboard is refused for."""
     try:
         read = json.loads(body)
     except ValueError as error:
-        return [("/", f"The field DashboardBody must be a valid JSON object: {error}")], []
-    if not isinstance(read, dict) or not isinstance(read.get("widgets"), list):
-        return [("/widgets", "The dashboard body must have an array 'widgets'")], []
-    errors = list(_wrong(read, {"periodOverride": _one_of("auto", "inherit")}, ""))
-    if len(read["widgets"]) > _MOST_WIDGETS:
-        errors.append(("/widgets", f"A dashboard has at most {_MOST_WIDGETS} widgets"))
-    warnings = list(_unknown(read, _BODY, ""))
-    for index, widget in enumerate(read["widgets"]):
-        path = f"/widgets/{index}"
-        if not isinstance(widget, dict):
-            errors.append((path, "Should be an object"))
-            continue
-        errors += _widget_errors(widget, path)
-        warnings += _unknown(widget, _WIDGET, path)
-        properties, known = widget.get("properties"), _KNOWN.get(str(widget.get("type")))
-        if known and isinstance(properties, dict):
-            warnings += _unknown(properties, known, f"{path}/properties")
-    return errors, warnings
+        return [("/", f"The field DashboardBody must be a valid JSON object: {error}")]
+    if not isinstance(read, dict):
+        return [("/", "The field DashboardBody must be a JSON object")]
+    found = list(_wrong(read, _BODY, "", required=("widgets",)))
+    if not found:
+        for index, widget in enumerate(read["widgets"]):
+            found += _widget_errors(widget, f"/widgets/{index}")
+    return found
 
 
-def _wrong(given: dict[str, Any], checks: dict[str, Check], path: str, *, required: bool = False) -> Iterator[Message]:
-    for name, (is_right, sentence) in checks.items():
-        if (required or name in given) and not is_right(given.get(name)):
+def _wrong(given: Any, checks: dict[str, Check], path: str, *, required: tuple[str, ...] = ()) -> Iterator[Message]:
+    """Fields that are missing, wrong, or not here."""
+    if not isinstance(given, dict):
+        yield path, "Should be an object"
+        return
+    yield from ((f"{path}/{name}", "Is required") for name in required if name not in given)
+    for name, value in given.items():
+        is_right, sentence = checks.get(name, (lambda _: False, f"Is not in the local AWS; it has {', '.join(checks)}"))
+        if not is_right(value):
             yield f"{path}/{name}", sentence
 
 
-def _unknown(given: dict[str, Any], known: tuple[str, ...], path: str) -> Iterator[Message]:
-    yield from ((f"{path}/{name}", "Should NOT have this additional property") for name in given if name not in known)
-
-
-def _widget_errors(widget: dict[str, Any], path: str) -> Iterator[Message]:
-    kind = widget.get("type")
-    yield from _wrong(widget, {"type": _one_of(*_KNOWN, *_OTHERS)}, path, required=True)
-    yield from _wrong(widget, _GRID, path)
+def _widget_errors(widget: Any, path: str) -> Iterator[Message]:
+    wrong = list(_wrong(widget, _WIDGET, path, required=("type", "properties")))
+    yield from wrong
+    if wrong:
+        return
     if ("x" in widget) != ("y" in widget):
         yield path, "x and y are given both or not at all"
-    right = widget.get("x", 0) + widget.get("width", 0) if not any(_wrong(widget, _GRID, path)) else 0
-    if right > _COLUMNS:
+    if widget.get("x", 0) + widget.get("width", 0) > _COLUMNS:
         yield path, f"x and width reach beyond the {_COLUMNS} columns"
-    properties = widget.get("properties")
-    if not isinstance(properties, dict):
-        yield f"{path}/properties", "Should be an object"
-        return
-    path = f"{path}/properties"
-    yield from _wrong(properties, _REQUIRED.get(str(kind), {}), path, required=True)
-    yield from _wrong(properties, _OPTIONAL.get(str(kind), {}), path)
-    if kind == "metric":
-        yield from _metric_errors(properties, path)
+    properties, path = widget["properties"], f"{path}/properties"
+    required = ("metrics", "region") if widget["type"] == "metric" else ("markdown",)
+    wrong = list(_wrong(properties, _PROPERTIES[widget["type"]], path, required=required))
+    yield from wrong
+    if widget["type"] == "metric" and not wrong:
+        for index, metric in enumerate(properties["metrics"]):
+            yield from _metric_errors(metric, f"{path}/metrics/{index}")
 
 
-def _metric_errors(properties: dict[str, Any], path: str) -> Iterator[Message]:
-    annotations, metrics = properties.get("annotations"), properties.get("metrics")
-    if metrics is None and not (isinstance(annotations, dict) and "alarms" in annotations):
-        yield path, "Should have 'metrics', or 'annotations' with 'alarms'"
-    if metrics is not None and not isinstance(metrics, list):
-        yield f"{path}/metrics", "Should be an array"
-    elif metrics:
-        if "region" not in properties:
-            yield f"{path}/region", "Should be given with 'metrics'"
-        if len(metrics) > _MOST_METRICS:
-            yield f"{path}/metrics", f"Should have at most {_MOST_METRICS} metrics and expressions"
-        for index, metric in enumerate(metrics):
-            yield from _rendered_errors(metric, f"{path}/metrics/{index}")
-
-
-def _rendered_errors(metric: Any, path: str) -> Iterator[Message]:
+def _metric_errors(metric: Any, path: str) -> Iterator[Message]:
     """One of ``metrics``: namespace, name, dimension names and values, and how it is rendered; or an expression."""
     if not isinstance(metric, list) or not metric:
         yield path, "Should be an array that is not empty"
@@ -156,7 +122,4 @@ def _rendered_errors(metric: Any, path: str) -> Iterator[Message]:
             yield path, "An expression should have rendering properties alone"
     elif len(names) < 2 or len(names) % 2:
         yield path, "Should have a namespace, a metric's name, and pairs of dimension names and values"
-    for name in rendering:
-        if name not in _RENDERED:
-            yield f"{path}/{name}", f"Should be one of {', '.join(_RENDERED)}"
-    yield from _wrong(rendering, {"period": _PERIOD}, path)
+    yield from _wrong(rendering, _RENDERED, path)

@@ -85,7 +85,6 @@ BASIC: dict[str, Statistic] = {
     "Maximum": lambda samples: max(sample.high for sample in samples),
 }
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,10})?|100)")
-_TRIMMED = re.compile(r"(TM|TC|TS|WM|PR|tm|tc|ts|wm)[\d(].*|IQM|iqm")
 
 
 def statistic(name: str) -> Statistic:
@@ -96,9 +95,7 @@ def statistic(name: str) -> Statistic:
     if percentile:
         share = float(percentile[1]) / 100
         return lambda samples: _percentile(samples, share)
-    if _TRIMMED.fullmatch(name):
-        raise ExpressionError(f"Statistic {name} is not in the local AWS; it has {', '.join(BASIC)} and percentiles")
-    raise ExpressionError(f"{name} is no statistic: {', '.join(BASIC)}, or a percentile as p99")
+    raise ExpressionError(f"Statistic {name} is not in the local AWS; it has {', '.join(BASIC)} and percentiles as p99")
 
 
 def _percentile(samples: Sequence[Sample], share: float) -> float | None:

@@ -54,8 +54,6 @@ def ahead_seconds() -> int:
 
 # A metric is a namespace, a name and an exact set of dimensions (user guide, "Dimensions"): what is written with
 # EndpointName, VariantName and EndpointConfigName is another metric than what is written without the last.
-KEPT_SECONDS = 15 * 24 * 3600
-"""How long points of one minute are kept (user guide, "Metrics retention")."""
 lock = threading.RLock()
 """Guards metrics, alarms and history: requests come on the event loop, evaluations on a thread too."""
 
@@ -147,14 +145,13 @@ def record(
     write(metric, {"Value": value, "Unit": unit})
 
 
-def metrics() -> Iterator[tuple[Metric, float]]:
-    """Every metric of the request's account and region, and the time of its newest sample."""
+def metrics() -> Iterator[Metric]:
+    """Every metric of the request's account and region."""
     with lock:
         stored = list(cloudwatch._metrics.items())
     for (namespace, name, _), points in stored:
         if points:
-            newest = max(point["Timestamp"] for point in points)
-            yield Metric(namespace=namespace, name=name, dimensions=points[0]["Dimensions"]), newest
+            yield Metric(namespace=namespace, name=name, dimensions=points[0]["Dimensions"])
 
 
 def samples(metric: Metric, span: Span, *, unit: str | None = None) -> dict[int, list[Sample]]:
@@ -176,20 +173,6 @@ def series(metric: Metric, span: Span, of: Statistic, *, label: str, unit: str |
     values = {time: of(many) for time, many in sorted(samples(metric, span, unit=unit).items())}
     points = {time: value for time, value in values.items() if value is not None}
     return Series(label=label, span=span, points=points, is_metric=True)
-
-
-def forget_old() -> None:
-    """Drop samples that are older than is kept, everywhere."""
-    oldest = clock.now() - KEPT_SECONDS
-    everything = cloudwatch._metrics._data
-    with lock:
-        for key, points in list(everything.items()):
-            if points and points[0]["Timestamp"] < oldest:
-                kept = Points(point for point in points if point["Timestamp"] >= oldest)
-                if kept:
-                    everything[key] = kept
-                else:
-                    del everything[key]
 
 
 # --- Queries ---
@@ -345,14 +328,11 @@ class Results:
 
 _MOST_DATA, _MOST_VALUES, _MOST_QUERIES = 1000, 150, 500
 _MOST_STATISTICS_POINTS = 1440
-_RECENT_SECONDS = 3 * 3600
 _LIST_PAGE = 500
 
 
 def put_metric_data(request: Request) -> None:
     """PutMetricData: all or nothing."""
-    if "EntityMetricData" in request:
-        raise refused("PutMetricData", "EntityMetricData is not in the local AWS; it has MetricData")
     data = request.get("MetricData", [])
     if len(data) > _MOST_DATA:
         raise refused("PutMetricData", f"The collection MetricData must not have a size greater than {_MOST_DATA}.")
@@ -385,13 +365,11 @@ def _datum_problems(datum: dict[str, Any]) -> Iterable[str]:
 def list_metrics(request: Request) -> dict[str, Any]:
     """ListMetrics: a filter without a value asks for the dimension alone."""
     wanted = [(one["Name"], one.get("Value")) for one in request.get("Dimensions", [])]
-    oldest = clock.now() - _RECENT_SECONDS if "RecentlyActive" in request else float("-inf")
     found = [
         metric
-        for metric, newest in metrics()
+        for metric in metrics()
         if request.get("Namespace", metric.namespace) == metric.namespace
         and request.get("MetricName", metric.name) == metric.name
-        and newest >= oldest
         and all(name in metric.dimensions and value in (None, metric.dimensions[name]) for name, value in wanted)
     ]
     first = _offset(request.get("NextToken"), "ListMetrics")
@@ -451,8 +429,6 @@ def get_metric_data(request: Request) -> dict[str, Any]:
     wanted = request["MetricDataQueries"]
     if len(wanted) > _MOST_QUERIES:
         raise refused("GetMetricData", f"MetricDataQueries must not have a size greater than {_MOST_QUERIES}.")
-    if "MaxDatapoints" in request:
-        raise refused("GetMetricData", "MaxDatapoints is not in the local AWS: every point is in one page")
     start, end = _times(request, "GetMetricData")
     try:
         results = Results(read(wanted), start=start, end=end)

@@ -77,7 +77,7 @@ def install() -> Builds:
     builds = Builds()
     codebuild._start_build = _operation("StartBuild", builds.start)
     codebuild._stop_build = _operation("StopBuild", builds.stop)
-    codebuild._batch_delete_builds = _operation("BatchDeleteBuilds", builds.delete)
+    codebuild._batch_delete_builds = _operation("BatchDeleteBuilds", _refuse)
     codebuild._create_project = _validated("CreateProject", codebuild._create_project)
     codebuild._update_project = _validated("UpdateProject", codebuild._update_project)
     handlers = provisioners._RESOURCE_HANDLERS[_TYPE]
@@ -93,6 +93,10 @@ def install() -> Builds:
 
     codebuild._project_shape, codebuild.reset = whole, reset
     return builds
+
+
+def _refuse(_request: dict[str, Any]) -> dict[str, Any]:
+    raise RefusedError("InvalidInputException", "BatchDeleteBuilds is not in the local AWS", source=__name__)
 
 
 def _operation(name: str, work: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any]], Any]:

@@ -59,8 +59,8 @@ def build_environment(build: Build, buildspec: Buildspec, *, source: Path, home:
     """
     given = dict(buildspec.variables)
     for variable in build.plan.variables:
-        is_parameter = variable.kind == "PARAMETER_STORE"
-        given[variable.name] = _parameter(variable.value, region=build.region) if is_parameter else variable.value
+        name, value, is_parameter = variable["name"], variable["value"], variable["type"] == "PARAMETER_STORE"
+        given[name] = _parameter(value, region=build.region) if is_parameter else value
     return {**_machine(build, home), **given, **_codebuild(build, source)}
 
 
@@ -118,51 +118,6 @@ GPU_ENVIRONMENT = "LINUX_GPU_CONTAINER"
 _ENVIRONMENTS = ("LINUX_CONTAINER", GPU_ENVIRONMENT)
 _SOURCES = ("S3", "NO_SOURCE")
 _ARTIFACTS = ("S3", "NO_ARTIFACTS")
-_OVERRIDES = frozenset(
-    {
-        "projectName",
-        "sourceTypeOverride",
-        "sourceLocationOverride",
-        "buildspecOverride",
-        "artifactsOverride",
-        "environmentVariablesOverride",
-        "environmentTypeOverride",
-        "imageOverride",
-        "computeTypeOverride",
-        "imagePullCredentialsTypeOverride",
-        "timeoutInMinutesOverride",
-        "queuedTimeoutInMinutesOverride",
-        "serviceRoleOverride",
-        "logsConfigOverride",
-        "encryptionKeyOverride",
-        "idempotencyToken",
-    }
-)
-_UNSUPPORTED_OF_PROJECT = (
-    "sourceVersion",
-    "secondarySources",
-    "secondaryArtifacts",
-    "fileSystemLocations",
-    "buildBatchConfig",
-    "autoRetryLimit",
-    "concurrentBuildLimit",
-)
-_UNSUPPORTED_OF_ENVIRONMENT = ("certificate", "fleet", "registryCredential", "dockerServer")
-_UNSUPPORTED_OF_ARTIFACTS = ("artifactIdentifier", "bucketOwnerAccess")
-_AS_HERE = {"packaging": "NONE", "namespaceType": "NONE", "overrideArtifactName": False}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Variable:
-    """One environment variable: ``PLAINTEXT``, or ``PARAMETER_STORE`` with a parameter's name as value."""
-
-    name: str
-    value: str
-    kind: str = "PLAINTEXT"
-
-    def as_api(self) -> dict[str, str]:
-        """As the API spells it."""
-        return {"name": self.name, "value": self.value, "type": self.kind}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,12 +137,9 @@ class BuildPlan:
     encryption_key: str
 
     @property
-    def variables(self) -> tuple[Variable, ...]:
-        """The environment's variables, project's before override's."""
-        return tuple(
-            Variable(name=one["name"], value=one["value"], kind=one.get("type", "PLAINTEXT"))
-            for one in self.environment["environmentVariables"]
-        )
+    def variables(self) -> list[dict[str, str]]:
+        """The environment's variables as the API spells them, the project's before the override's."""
+        return [{"type": "PLAINTEXT", **one} for one in self.environment["environmentVariables"]]
 
     @property
     def on_gpu(self) -> bool:
@@ -201,7 +153,7 @@ def plan_build(project: dict[str, Any], request: dict[str, Any]) -> BuildPlan:
     def overridden(**names: str) -> dict[str, Any]:
         return {name: request[override] for name, override in names.items() if override in request}
 
-    changed = overridden(type="sourceTypeOverride", location="sourceLocationOverride", buildspec="buildspecOverride")
+    changed = overridden(type="sourceTypeOverride", location="sourceLocationOverride")
     variables = {one["name"]: one for one in project["environment"].get("environmentVariables") or []}
     variables |= {one["name"]: one for one in request.get("environmentVariablesOverride") or []}
     environment = {
@@ -212,42 +164,23 @@ def plan_build(project: dict[str, Any], request: dict[str, Any]) -> BuildPlan:
         **overridden(imagePullCredentialsType="imagePullCredentialsTypeOverride"),
         "environmentVariables": list(variables.values()),
     }
-    logs = request.get("logsConfigOverride") or project.get("logsConfig") or {}
-    queued = request.get("queuedTimeoutInMinutesOverride") or project.get("queuedTimeoutInMinutes") or 480
     plan = BuildPlan(
         project=project["name"],
         project_arn=project["arn"],
-        service_role=request.get("serviceRoleOverride") or project["serviceRole"],
+        service_role=project["serviceRole"],
         source={**project["source"], **changed},
         artifacts=request.get("artifactsOverride") or project["artifacts"],
         environment=environment,
-        cloud_watch_logs=logs.get("cloudWatchLogs") or {"status": "ENABLED"},
+        cloud_watch_logs=(project.get("logsConfig") or {}).get("cloudWatchLogs") or {"status": "ENABLED"},
         vpc=project.get("vpcConfig") or None,
         timeout_minutes=int(request.get("timeoutInMinutesOverride") or project.get("timeoutInMinutes") or 60),
-        queued_minutes=int(queued),
-        encryption_key=request.get("encryptionKeyOverride") or project["encryptionKey"],
+        queued_minutes=int(project.get("queuedTimeoutInMinutes") or 480),
+        encryption_key=project["encryptionKey"],
     )
-    problems = [*_unsupported(project, request, logs), *_problems(plan)]
+    problems = list(_problems(plan))
     if problems:
         raise RefusedError("InvalidInputException", "; ".join(problems), source="tritonstack_local.emulator.codebuild")
     return plan
-
-
-def _unsupported(project: dict[str, Any], request: dict[str, Any], logs: dict[str, Any]) -> Iterator[str]:
-    """What is asked for by name and not here."""
-    yield from (f"{name} is not in the local AWS" for name in sorted(request.keys() - _OVERRIDES))
-    yield from (f"project: {name} is not in the local AWS" for name in _UNSUPPORTED_OF_PROJECT if project.get(name))
-    environment = project["environment"]
-    for name in _UNSUPPORTED_OF_ENVIRONMENT:
-        if environment.get(name):
-            yield f"environment.{name} is not in the local AWS"
-    if environment.get("privilegedMode") in (True, "true"):
-        yield "environment.privilegedMode is not in the local AWS: there is no container and no docker"
-    if (logs.get("s3Logs") or {}).get("status", "DISABLED") != "DISABLED":
-        yield "logsConfig.s3Logs is not in the local AWS"
-    cloud_watch = logs.get("cloudWatchLogs") or {}
-    if cloud_watch.get("status") == "DISABLED" or "streamName" in cloud_watch:
-        yield "logsConfig.cloudWatchLogs: neither a build without log nor streamName is in the local AWS"
 
 
 def _problems(plan: BuildPlan) -> Iterator[str]:
@@ -261,19 +194,13 @@ def _problems(plan: BuildPlan) -> Iterator[str]:
     if plan.environment["type"] not in _ENVIRONMENTS:
         yield f"environment type {plan.environment['type']}: the local AWS has {' and '.join(_ENVIRONMENTS)}"
     for one in plan.variables:
-        if one.kind not in ("PLAINTEXT", "PARAMETER_STORE"):
-            yield f"variable {one.name}: {one.kind} is not in the local AWS"
+        if one["type"] not in ("PLAINTEXT", "PARAMETER_STORE"):
+            yield f"variable {one['name']}: {one['type']} is not in the local AWS"
     artifacts = plan.artifacts
     if artifacts.get("type") not in _ARTIFACTS:
         yield f"artifacts type {artifacts.get('type')}: the local AWS has {' and '.join(_ARTIFACTS)}"
     elif artifacts["type"] == "S3" and not artifacts.get("location"):
         yield "artifacts: type S3 needs a location, the bucket's name"
-    for name in _UNSUPPORTED_OF_ARTIFACTS:
-        if artifacts.get(name):
-            yield f"artifacts.{name} is not in the local AWS"
-    for name, here in _AS_HERE.items():
-        if artifacts.get(name, here) != here:
-            yield f"artifacts.{name} {artifacts[name]} is not in the local AWS, {here} is"
 
 
 IN_PROGRESS = "IN_PROGRESS"

@@ -36,22 +36,28 @@ def _kill(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _left(mark: str) -> set[int]:
-    """Living processes that bear the mark, and their descendants."""
-    found: set[int] = set()
+def descendants(of: Iterable[int]) -> set[int]:
+    """Living processes that these started, and what those started, from /proc."""
     parents: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        pid = int(folder.name)
         with contextlib.suppress(OSError):
             state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-            if state == "Z":
-                continue
-            parents[pid] = int(parent)
-            if mark.encode() in (folder / "environ").read_bytes().split(b"\0"):
-                found.add(pid)
+            if state != "Z":
+                parents[int(folder.name)] = int(parent)
+    found = set(of)
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
-    return found - {os.getpid()}
+    return found & parents.keys()
+
+
+def _left(mark: str) -> set[int]:
+    """Living processes that bear the mark, and their descendants."""
+    marked = set()
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in file.read_bytes().split(b"\0"):
+                marked.add(int(file.parent.name))
+    return descendants(marked) - {os.getpid()}
 
 
 # Each command is a script of its own that takes on the folder and the variables in which the one before ended: with

@@ -11,6 +11,8 @@ from pathlib import Path, PurePosixPath
 
 from tritonstack_local.emulator.codebuild.build import Build, BuildPlan, artifact_key, client, failing_as_client_error
 from tritonstack_local.emulator.codebuild.buildspec import ArtifactFiles, PhaseError
+from tritonstack_local.emulator.processing.container import download
+from tritonstack_local.emulator.processing.request import JobFailedError
 
 
 def download_source(plan: BuildPlan, target: Path, *, region: str) -> None:
@@ -19,27 +21,14 @@ def download_source(plan: BuildPlan, target: Path, *, region: str) -> None:
         return
     bucket, _, key = plan.source["location"].removeprefix("arn:aws:s3:::").partition("/")
     if key == "" or key.endswith("/"):
-        _download_folder(bucket, key, target, region=region)
+        try:
+            download(f"s3://{bucket}/{key}", target)
+        except JobFailedError as error:
+            raise PhaseError("CLIENT_ERROR", str(error)) from error
         return
     with failing_as_client_error(f"error while downloading key {key} of bucket {bucket}"):
         content: bytes = client("s3", region).get_object(Bucket=bucket, Key=key)["Body"].read()
     unpack(content, key, target)
-
-
-def _download_folder(bucket: str, prefix: str, target: Path, *, region: str) -> None:
-    store, found = client("s3", region), 0
-    with failing_as_client_error(f"error while downloading folder {prefix} of bucket {bucket}"):
-        for page in store.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
-            for entry in page.get("Contents", ()):
-                found += 1
-                name = entry["Key"].removeprefix(prefix)
-                if not name or name.endswith("/"):
-                    continue
-                path = _safe(name, target)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                store.download_file(bucket, entry["Key"], str(path))
-    if not found:
-        raise PhaseError("CLIENT_ERROR", f"folder {prefix} of bucket {bucket} has no objects")
 
 
 def unpack(content: bytes, key: str, target: Path) -> None:

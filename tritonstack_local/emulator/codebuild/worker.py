@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
-from ministack.services import cloudwatch_logs, codebuild
+from ministack.services import codebuild
 
 from tritonstack.paths import REPOSITORY
 from tritonstack_local.emulator import service_events
@@ -27,7 +27,6 @@ from tritonstack_local.emulator.codebuild.build import (
     Build,
     BuildPlan,
     PhaseRecord,
-    artifact_arn,
     build_environment,
     plan_build,
 )
@@ -85,22 +84,8 @@ def _gpus() -> dict[str, str]:
     return {name: one["gpu"] for name, one in document["codebuild"]["machines"].items()}
 
 
-class BuildLog:
-    """One log stream; the group is made where it is missing, as CodeBuild's role may do. Usable from any thread."""
-
-    def __init__(self, build: Build) -> None:
-        """The stream of ``build``, in the account and region of the calling context."""
-        self._stream = {"logGroupName": build.log_group, "logStreamName": build.log_stream}
-        self._context = contextvars.copy_context()
-        cloudwatch_logs._create_log_group({"logGroupName": build.log_group})
-        cloudwatch_logs._create_log_stream(dict(self._stream))
-
-    def line(self, text: str) -> None:
-        """A line of a command's output, or several."""
-        at = int(clock.now() * 1000)
-        events = [{"timestamp": at, "message": line + "\n"} for line in text.split("\n")]
-        # A context of its own each time: one context cannot be entered by two threads at once.
-        self._context.copy().run(cloudwatch_logs._put_log_events, {**self._stream, "logEvents": events})
+class BuildLog(service_events.LogStream):
+    """The log of one build."""
 
     def say(self, text: str) -> None:
         """A line of CodeBuild's own."""
@@ -123,52 +108,14 @@ def emit_state_change(build: Build) -> None:
 
 def _information(build: Build) -> dict[str, Any]:
     plan = build.plan
-    information: dict[str, Any] = {
-        "cache": {"type": "NO_CACHE"},
+    return {
         "build-number": build.number,
         "timeout-in-minutes": plan.timeout_minutes,
         "build-complete": build.status != IN_PROGRESS,
         "initiator": build.initiator,
-        "build-start-time": _moment(build.start),
-        "source": {name: plan.source[name] for name in ("buildspec", "location", "type") if plan.source.get(name)},
-        "environment": {
-            "image": plan.environment["image"],
-            "privileged-mode": plan.environment["privilegedMode"],
-            "image-pull-credentials-type": plan.environment["imagePullCredentialsType"],
-            "compute-type": plan.environment["computeType"],
-            "type": plan.environment["type"],
-            "environment-variables": [variable.as_api() for variable in plan.variables],
-        },
+        "environment": {"environment-variables": plan.variables},
         "logs": {"group-name": build.log_group, "stream-name": build.log_stream, "deep-link": build.deep_link},
-        "phases": [_phase(phase) for phase in build.phases],
-        "queued-timeout-in-minutes": plan.queued_minutes,
     }
-    if plan.artifacts["type"] == "S3":
-        information["artifact"] = {"location": artifact_arn(build)}
-    return information
-
-
-def _phase(phase: PhaseRecord) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "phase-context": [f"{phase.code}: {phase.message}"] if phase.code else [],
-        "start-time": _moment(phase.start),
-        "phase-type": phase.name,
-    }
-    if phase.end is not None:
-        shown |= {
-            "end-time": _moment(phase.end),
-            "duration-in-seconds": int(phase.end - phase.start),
-            "phase-status": phase.status,
-        }
-    return shown
-
-
-def _moment(seconds: float) -> str:
-    """``Sep 1, 2017 4:12:29 PM``, in UTC."""
-    at = time.gmtime(seconds)
-    return (
-        f"{time.strftime('%b', at)} {at.tm_mday}, {at.tm_year} {at.tm_hour % 12 or 12}{time.strftime(':%M:%S %p', at)}"
-    )
 
 
 # A failing INSTALL or PRE_BUILD ends the build; after a failing BUILD there are still POST_BUILD and UPLOAD_ARTIFACTS.
@@ -182,7 +129,7 @@ class BuildWorker:
         """``changed`` is called whenever there is something new to show of ``build``."""
         self._build = build
         self._changed = changed
-        self._log = BuildLog(build)
+        self._log = BuildLog(build.log_group, build.log_stream)
         self._deadline: Deadline = clock.deadline(build.plan.timeout_minutes * 60)
         self._folder = Path(tempfile.mkdtemp(prefix="codebuild-"))
         self._source = self._folder / "src"
@@ -433,20 +380,6 @@ class Builds:
             if one is build:
                 thread.join(_STOP_SECONDS)
         return {"build": build.as_api()}
-
-    def delete(self, request: Request) -> dict[str, Any]:
-        """BatchDeleteBuilds: all but unknown and running ones."""
-        deleted, left = [], []
-        for identity in request["ids"]:
-            build: Build | None = self._builds.get(identity)
-            if build is None or build.status == IN_PROGRESS:
-                code = "BUILD_IN_PROGRESS" if build else "BUILD_NOT_FOUND"
-                left.append({"id": identity, "statusCode": code})
-                continue
-            self._builds.pop(identity)
-            codebuild._builds.pop(identity, None)
-            deleted.append(build.arn)
-        return {"buildsDeleted": deleted, "buildsNotDeleted": left}
 
     def end_all(self) -> None:
         """End every build without events, at the end of this process."""

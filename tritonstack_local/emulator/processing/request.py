@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -10,10 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from ministack.services import cloudwatch_logs
-
 from tritonstack import aws_names
 from tritonstack.catalogue import load_catalogue
+from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.records import API, Kind, Record, check_execution_role
@@ -101,25 +99,14 @@ def shortened(text: str) -> str:
 
 
 GROUP = aws_names.PROCESSING_JOBS
-_LONGEST_LINE = 200_000  # bytes; CloudWatch Logs takes 256 KiB an event
 
 
-class JobLog:
-    """The one stream of a job, made at once: ``<job>/algo-1-<epoch>``. Lines may come from any thread."""
+class JobLog(service_events.LogStream):
+    """The one stream of a job: ``<job>/algo-1-<epoch>``."""
 
     def __init__(self, job: ProcessingJob) -> None:
-        """In the account and region of the calling context; the group is made where it is missing."""
-        self._context = contextvars.copy_context()
-        self._stream = {"logGroupName": GROUP, "logStreamName": f"{job.name}/algo-1-{int(job.created)}"}
-        cloudwatch_logs._create_log_group({"logGroupName": GROUP})
-        cloudwatch_logs._create_log_stream(dict(self._stream))
-
-    def line(self, text: str) -> None:
-        """A line of the entrypoint's."""
-        message = text.rstrip("\r\n").encode()[:_LONGEST_LINE].decode(errors="ignore")
-        event = {"timestamp": int(clock.now() * 1000), "message": message}
-        # A copy, since two threads cannot be in one context at a time.
-        self._context.copy().run(cloudwatch_logs._put_log_events, {**self._stream, "logEvents": [event]})
+        """The stream is made at once."""
+        super().__init__(GROUP, f"{job.name}/algo-1-{int(job.created)}")
 
     def say(self, text: str) -> None:
         """A line of the local AWS's own."""
@@ -129,14 +116,11 @@ class JobLog:
 Request = dict[str, Any]
 FOLDER = "/opt/ml/processing/"
 _IMAGE = re.compile(r"\d{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[^:@]+(:[\w.-]+|@sha256:[0-9a-f]{64})?")
-_HERE = "is not in the local AWS"
 
 
 def check(request: Request) -> None:
     """Raise ``RefusedError`` with every problem at once, and for a role that SageMaker may not assume."""
-    found = [*_of_cluster(request), *_of_image(request), *_of_inputs(request), *_of_outputs(request)]
-    if "ExperimentConfig" in request:
-        found.append(f"ExperimentConfig {_HERE}")
+    found = [*_of_cluster(request), *_of_image(request), *_of_places(request)]
     if found:
         raise RefusedError("ValidationException", "; ".join(found), source=f"{API}, CreateProcessingJob")
     check_execution_role(request["RoleArn"])
@@ -144,13 +128,9 @@ def check(request: Request) -> None:
 
 def _of_cluster(request: Request) -> Iterator[str]:
     cluster = request["ProcessingResources"]["ClusterConfig"]
-    unknown = cluster.keys() - {"InstanceCount", "InstanceType", "VolumeSizeInGB", "VolumeKmsKeyId"}
-    yield from (f"ClusterConfig.{name} {_HERE}" for name in sorted(unknown))
     for name in ("InstanceCount", "InstanceType"):
         if name not in cluster:
             yield f"ClusterConfig.{name} must be specified"
-    if cluster.get("InstanceCount", 1) != 1:
-        yield f"more than one instance {_HERE}"
     kind = cluster.get("InstanceType")
     if kind is not None and gpu_of(kind) is None:
         yield f"the GPU of {kind} is not known; it is of {', '.join(known_instance_types())}"
@@ -166,45 +146,24 @@ def _of_image(request: Request) -> Iterator[str]:
         yield "the local AWS starts no image and so knows no ENTRYPOINT: ContainerEntrypoint must be specified"
 
 
-def _of_inputs(request: Request) -> Iterator[str]:
-    inputs = request.get("ProcessingInputs", [])
-    yield from _repeated("InputName", inputs)
-    for number, one in enumerate(inputs, 1):
-        where = f"ProcessingInputs.{number}"
-        if one.get("AppManaged") or "DatasetDefinition" in one:
-            yield f"{where}: AppManaged and DatasetDefinition: neither {_HERE}"
-            continue
-        given = one.get("S3Input")
-        if given is None:
-            yield f"{where}: S3Input must be specified"
-            continue
-        yield from _of_place(where, given)
-        for name, run in (("S3DataType", "S3Prefix"), ("S3InputMode", "File"), ("S3CompressionType", "None")):
-            if given.get(name, run) != run:
-                yield f"{where}: {name} {given[name]} {_HERE}, {run} is"
-
-
-def _of_outputs(request: Request) -> Iterator[str]:
-    outputs = request.get("ProcessingOutputConfig", {}).get("Outputs", [])
-    yield from _repeated("OutputName", outputs)
-    for number, one in enumerate(outputs, 1):
-        where = f"ProcessingOutputConfig.Outputs.{number}"
-        if one.get("AppManaged") or "FeatureStoreOutput" in one:
-            yield f"{where}: AppManaged and FeatureStoreOutput: neither {_HERE}"
-        elif "S3Output" not in one:
-            yield f"{where}: S3Output must be specified"
-        else:
-            yield from _of_place(where, one["S3Output"])
-            if one["S3Output"]["S3UploadMode"] != "EndOfJob":
-                yield f"{where}: S3UploadMode {one['S3Output']['S3UploadMode']} {_HERE}, EndOfJob is"
-
-
-def _of_place(where: str, given: dict[str, Any]) -> Iterator[str]:
-    if not given["S3Uri"].startswith("s3://"):
-        yield f"{where}: S3Uri {given['S3Uri']}: an https address {_HERE}, s3://… is"
-    local = given.get("LocalPath", "")
-    if not local.startswith(FOLDER) or ".." in PurePosixPath(local).parts:
-        yield f"{where}: LocalPath {local or '(none)'} must begin with {FOLDER}"
+def _of_places(request: Request) -> Iterator[str]:
+    """Inputs and outputs: each name once, S3 objects, folders below ``/opt/ml/processing/``."""
+    inputs, outputs = request.get("ProcessingInputs", []), request.get("ProcessingOutputConfig", {}).get("Outputs", [])
+    for where, rows, name, member in (
+        ("ProcessingInputs", inputs, "InputName", "S3Input"),
+        ("ProcessingOutputConfig.Outputs", outputs, "OutputName", "S3Output"),
+    ):
+        yield from _repeated(name, rows)
+        for number, row in enumerate(rows, 1):
+            given = row.get(member)
+            if given is None:
+                yield f"{where}.{number}: {member} must be specified"
+                continue
+            if not given["S3Uri"].startswith("s3://"):
+                yield f"{where}.{number}: S3Uri {given['S3Uri']}: an https address is not in the local AWS, s3://… is"
+            local = given.get("LocalPath", "")
+            if not local.startswith(FOLDER) or ".." in PurePosixPath(local).parts:
+                yield f"{where}.{number}: LocalPath {local or '(none)'} must begin with {FOLDER}"
 
 
 def _repeated(name: str, given: list[dict[str, Any]]) -> Iterator[str]:

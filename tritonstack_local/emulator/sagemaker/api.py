@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from typing import Any
 
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
@@ -33,15 +32,17 @@ class Models:
         self._state = state
 
     def create(self, request: Request) -> dict[str, Any]:
-        """CreateModel: one way of naming containers, each with an image or a package, and a role to assume."""
-        containers = _containers(request)
-        for container in containers:
-            if not ("Image" in container or "ModelPackageName" in container):
-                raise _refused("A container must have an Image or a ModelPackageName.")
-            if "ModelDataUrl" in container and "ModelDataSource" in container:
-                raise _refused("ModelDataUrl and ModelDataSource cannot be specified together.")
-            if container.get("MultiModelConfig") and container.get("Mode") != "MultiModel":
-                raise _refused("MultiModelConfig can only be specified for a container in MultiModel mode.")
+        """CreateModel: one container with an image, and a role to assume."""
+        for member in ("PrimaryContainer", "ExecutionRoleArn"):
+            if member not in request:
+                raise _refused(f"{member} must be specified.")
+        container = request["PrimaryContainer"]
+        if "Image" not in container:
+            raise _refused("A container must have an Image.")
+        if "ModelDataUrl" in container and "ModelDataSource" in container:
+            raise _refused("ModelDataUrl and ModelDataSource cannot be specified together.")
+        if container.get("MultiModelConfig") and container.get("Mode") != "MultiModel":
+            raise _refused("MultiModelConfig can only be specified for a container in MultiModel mode.")
         check_execution_role(request["ExecutionRoleArn"])
         record = Record(name=request["ModelName"], arn=MODEL.arn(request["ModelName"]), request=request)
         with self._state.changed:
@@ -67,15 +68,6 @@ class Models:
             self._state.tags.pop(record.arn, None)
 
 
-def _containers(request: Request) -> list[dict[str, Any]]:
-    primary, several = request.get("PrimaryContainer"), request.get("Containers")
-    if bool(primary) == bool(several):
-        raise _refused("Exactly one of PrimaryContainer and Containers must be specified.")
-    if "ExecutionRoleArn" not in request:
-        raise _refused("ExecutionRoleArn must be specified.")
-    return [primary] if primary else list(several or [])
-
-
 def _refused(sentence: str) -> RefusedError:
     return RefusedError("ValidationException", sentence, source=f"{API}, CreateModel")
 
@@ -97,34 +89,26 @@ class EndpointConfigs:
         self._state = state
 
     def create(self, request: Request) -> dict[str, Any]:
-        """CreateEndpointConfig: variants have names of their own, instances, and models that exist."""
-        variants = [*request["ProductionVariants"], *request.get("ShadowProductionVariants", [])]
-        for name, count in Counter(variant["VariantName"] for variant in variants).items():
-            if count > 1:
-                raise _refusal(f"The production variant name {name} is used {count} times.", "CreateEndpointConfig")
+        """CreateEndpointConfig: one variant, with instances and a model that exists."""
+        if len(request["ProductionVariants"]) > 1:
+            raise _refusal("More than one production variant is not in the local AWS.", "CreateEndpointConfig")
+        [variant] = request["ProductionVariants"]
         name = request["EndpointConfigName"]
         record = Record(name=name, arn=ENDPOINT_CONFIG.arn(name), request=request)
         with self._state.changed:
-            for variant in variants:
-                self._check_variant(variant)
-                _check_routing(variant)
+            self._check_variant(variant)
             _check_metrics(request.get("MetricsConfig", {}))
             self._state.endpoint_configs.add(record)
             store(self._state, record.arn, request.get("Tags", []))
         return {"EndpointConfigArn": record.arn}
 
     def _check_variant(self, variant: dict[str, Any]) -> None:
-        if "ModelName" in variant:
-            self._state.models.get(variant["ModelName"])
-        elif "ServerlessConfig" in variant:
-            raise _refusal(f"Variant {variant['VariantName']} names no model.", "CreateEndpointConfig")
-        instances = {"InstanceType", "InitialInstanceCount"} <= variant.keys() or "InstancePools" in variant
-        if instances == ("ServerlessConfig" in variant):
+        missing = {"ModelName", "InstanceType", "InitialInstanceCount"} - variant.keys()
+        if missing:
             raise _refusal(
-                f"Variant {variant['VariantName']} must have InstanceType and InitialInstanceCount,"
-                " or ServerlessConfig.",
-                "CreateEndpointConfig",
+                f"Variant {variant['VariantName']} must have {', '.join(sorted(missing))}.", "CreateEndpointConfig"
             )
+        self._state.models.get(variant["ModelName"])
 
     def describe(self, request: Request) -> dict[str, Any]:
         """DescribeEndpointConfig."""
@@ -151,22 +135,6 @@ class EndpointConfigs:
                 record.name,
                 ", ".join(users),
             )
-
-
-def _check_routing(variant: dict[str, Any]) -> None:
-    """What the two strategies for prompts need (API reference, ProductionVariantRoutingConfig)."""
-    routing = variant.get("RoutingConfig", {})
-    strategy, prefix = routing.get("RoutingStrategy"), routing.get("PrefixAwareRoutingConfig")
-    name = variant["VariantName"]
-    if strategy == "PREFIX_AWARE" and {"PrefixLength", "ConcurrencyThreshold"} - set(prefix or {}):
-        sentence = f"Variant {name}: PrefixLength and ConcurrencyThreshold are required with PREFIX_AWARE."
-    elif strategy != "PREFIX_AWARE" and prefix is not None:
-        sentence = f"Variant {name}: PrefixAwareRoutingConfig is for PREFIX_AWARE only, not for {strategy}."
-    elif strategy == "KV_AWARE":
-        sentence = f"Variant {name}: KV_AWARE works only with supported containers, of which Triton is none."
-    else:
-        return
-    raise _refusal(sentence, "CreateEndpointConfig, ProductionVariantRoutingConfig")
 
 
 def _check_metrics(metrics: dict[str, Any]) -> None:

@@ -23,8 +23,6 @@ class Step:
 
     instances: int  # of the new fleet, that take calls from then on
     wait_seconds: float  # how long the alarms are watched before the next step, or before the old fleet ends
-    wait_name: str  # the request's member for it
-    capacity: str  # what the instances are, in SageMaker's words (``canary``, ``full``)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,21 +32,7 @@ class Guardrails:
     count: int  # the instances of the new fleet
     steps: tuple[Step, ...]  # in order; the last one turns every instance on
     alarms: tuple[str, ...]  # names of CloudWatch alarms; one in ALARM takes the deployment back
-    limit_seconds: float | None  # after which an unfinished deployment is taken back; None for no limit
-    rolling: bool = False  # whether old instances end after each step, so that the way back has steps, too
-    rollback_batch: int = 0  # rolling: instances that move back at a time
-
-    def back(self, on: int) -> tuple[Step, ...]:
-        """The steps back from ``on`` instances of the new fleet, but for the last one, which ends it.
-
-        That nothing is waited for between them is UNVERIFIED.
-        """
-        if not self.rolling:
-            return ()
-        return tuple(
-            Step(instances=left, wait_seconds=0, wait_name="RollbackMaximumBatchSize", capacity="partial")
-            for left in range(on - self.rollback_batch, 0, -self.rollback_batch)
-        )
+    rolling: bool = False  # whether old instances end after each step
 
 
 def guardrails(config: dict[str, Any] | None, *, count: int) -> Guardrails | None:
@@ -71,44 +55,22 @@ def guardrails(config: dict[str, Any] | None, *, count: int) -> Guardrails | Non
         count=count,
         steps=tuple(_steps(policy, count)),
         alarms=alarms,
-        limit_seconds=policy.get("MaximumExecutionTimeoutInSeconds"),
     )
 
 
 def _rolling(policy: dict[str, Any], *, count: int, alarms: tuple[str, ...]) -> Guardrails:
     """Batches, each of which is watched; after it as many instances of the old fleet end."""
     size = _size(policy["MaximumBatchSize"], member="MaximumBatchSize", count=count)
-    back = policy.get("RollbackMaximumBatchSize")
     steps = [
-        Step(
-            instances=min(on, count),
-            wait_seconds=policy["WaitIntervalInSeconds"],
-            wait_name="WaitIntervalInSeconds",
-            capacity="full" if on >= count else "partial",
-        )
+        Step(instances=min(on, count), wait_seconds=policy["WaitIntervalInSeconds"])
         for on in range(size, count + size, size)
     ]
     return Guardrails(
         count=count,
         steps=tuple(steps),
         alarms=alarms,
-        limit_seconds=policy.get("MaximumExecutionTimeoutInSeconds"),
         rolling=True,
-        rollback_batch=count if back is None else _rollback_batch(back, count=count),
     )
-
-
-def _rollback_batch(size: dict[str, Any], *, count: int) -> int:
-    """Its limits are not in the reference; 100 % is the whole fleet at once."""
-    value: int = size["Value"]
-    percent = size["Type"] == "CAPACITY_PERCENT"
-    if value > (100 if percent else count):
-        raise _refused(
-            f"RollbackMaximumBatchSize must be at most {'100%' if percent else count} of the variant's total instance"
-            f" count, which is {count}.",
-            source=f"{API}, RollingUpdatePolicy (derived)",
-        )
-    return max(1, int(count * value / 100)) if percent else value
 
 
 def _steps(policy: dict[str, Any], count: int) -> list[Step]:
@@ -121,21 +83,12 @@ def _steps(policy: dict[str, Any], count: int) -> list[Step]:
             # The reference says of each size which type's steps it is for; that SageMaker refuses it is UNVERIFIED.
             source=f"{API}, TrafficRoutingConfig (derived)",
         )
-    last = Step(
-        instances=count,
-        wait_seconds=policy.get("TerminationWaitInSeconds", 0),
-        wait_name="TerminationWaitInSeconds",
-        capacity="full",
-    )
+    last = Step(instances=count, wait_seconds=policy.get("TerminationWaitInSeconds", 0))
     if kind == "ALL_AT_ONCE":
         return [last]
     size = _size(routing.get(_SIZES[kind]), member=_SIZES[kind], count=count)
     before = [size] if kind == "CANARY" else range(size, count, size)
-    capacity = "canary" if kind == "CANARY" else "partial"
-    return [
-        *(Step(instances=on, wait_seconds=wait, wait_name="WaitIntervalInSeconds", capacity=capacity) for on in before),
-        last,
-    ]
+    return [*(Step(instances=on, wait_seconds=wait) for on in before), last]
 
 
 def _size(size: dict[str, Any] | None, *, member: str, count: int) -> int:
@@ -171,10 +124,8 @@ class Deployment:
     started: float = field(default_factory=clock.now)  # seconds since the epoch
     stage: str = "Creating"  # a ``VariantStatus`` (API reference, ProductionVariantStatus)
     stage_started: float = field(default_factory=clock.now)  # seconds since the epoch
-    taken_back: str | None = None  # why the calls are on their way back to the old fleet; None where they are not
     _step: int = -1
     _baked: Deadline | None = None
-    _back: tuple[Step, ...] = ()
 
     @property
     def step(self) -> Step | None:
@@ -183,9 +134,6 @@ class Deployment:
 
     @property
     def _steps(self) -> tuple[Step, ...]:
-        """On the way forth, or back."""
-        if self.taken_back is not None:
-            return self._back
         return () if self.guardrails is None else self.guardrails.steps
 
     @property
@@ -199,36 +147,15 @@ class Deployment:
         return self._baked is not None and self._baked.passed
 
     @property
-    def remaining(self) -> float | None:
-        """Seconds until that time is over; None where there is none to wait for."""
-        return None if self._baked is None else self._baked.remaining
-
-    @property
     def at_last_step(self) -> bool:
-        """Whether no step follows: every call goes to the new fleet, or on the way back to the last of it."""
+        """Whether no step follows: every call goes to the new fleet."""
         return self._step == len(self._steps) - 1
-
-    @property
-    def overdue(self) -> bool:
-        """Whether the deployment has taken longer than it may."""
-        limit = None if self.guardrails is None else self.guardrails.limit_seconds
-        return limit is not None and clock.now() >= self.started + limit
 
     def shift(self) -> None:
         """Begin the next step: the new fleet is to take more of the calls."""
         self._step += 1
         self._baked = None
         self._enter("ActivatingTraffic")
-
-    def go_back(self, reason: str) -> bool:
-        """Begin to give the calls back batch by batch; False where they go back at once."""
-        on = 0 if self.step is None else self.step.instances
-        steps = () if self.guardrails is None else self.guardrails.back(on)
-        if not steps:
-            return False
-        self.taken_back, self._back, self._step = reason, steps, -1
-        self.shift()
-        return True
 
     def bake(self) -> None:
         """The calls are where they should be: watch the alarms for the step's time."""
@@ -241,10 +168,7 @@ class Deployment:
         """Instances that the old fleet has left of ``total``: a rolling update ends as many as were turned on."""
         if self.guardrails is None or not self.guardrails.rolling:
             return total
-        if self.taken_back is not None:
-            on = 0 if self.step is None else self.step.instances
-        else:
-            on = self.guardrails.steps[self._step - 1].instances if self._step > 0 else 0
+        on = self.guardrails.steps[self._step - 1].instances if self._step > 0 else 0
         return total - min(total, total * on // self.guardrails.count)
 
     def _enter(self, stage: str) -> None:
@@ -259,7 +183,7 @@ class Deployment:
         }
 
     def _pending(self, variant: dict[str, Any]) -> dict[str, Any]:
-        status = {"Status": self.stage, "StatusMessage": self._message(variant), "StartTime": self.stage_started}
+        status = {"Status": self.stage, "StartTime": self.stage_started}
         return {**variant, "CurrentInstanceCount": self._active(variant), "VariantStatus": [status]}
 
     def _active(self, variant: dict[str, Any]) -> int:
@@ -268,15 +192,6 @@ class Deployment:
         if self.step is None or self.guardrails is None:
             return 0
         return min(total, -(-total * self.step.instances // self.guardrails.count))
-
-    def _message(self, variant: dict[str, Any]) -> str:
-        """In the words of the developer guide's examples ("Endpoint deployment state change")."""
-        if self.step is None:
-            return f"Launching {variant['DesiredInstanceCount']} instance(s)."
-        on = f"on {self.step.capacity} capacity of {self._active(variant)} instance(s)."
-        if self.baking:
-            return f"Baking for {self.step.wait_seconds:g} seconds ({self.step.wait_name}) with traffic enabled {on}"
-        return f"Activating traffic {on}"
 
 
 _SETTLED = ("InService", "Failed")

@@ -14,13 +14,7 @@ from typing import Any, Literal
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import Deployment, EndpointRecord, guardrails
-from tritonstack_local.emulator.sagemaker.fleets import (
-    Instances,
-    check_one_variant,
-    check_same_variants,
-    check_scaled,
-    scale,
-)
+from tritonstack_local.emulator.sagemaker.fleets import Instances, check_same_variants, check_scaled, scale
 from tritonstack_local.emulator.sagemaker.records import API, ENDPOINT
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 from tritonstack_local.emulator.services import call
@@ -67,12 +61,8 @@ class Baking:
 
 def advance(record: EndpointRecord, deployment: Deployment, *, broken: str | None) -> bool:
     """Take the deployment to where it should be by now. Whether anything changed."""
-    if deployment.taken_back is not None:
-        return _further_back(record, deployment, deployment.taken_back)
     if broken is not None and deployment.step is not None:
-        take_back(record, deployment, broken)
-    elif deployment.overdue:
-        take_back(record, deployment, "The deployment took longer than MaximumExecutionTimeoutInSeconds.")
+        take_back(record, broken)
     elif deployment.baking and deployment.baked:
         if deployment.at_last_step:
             record.succeed()
@@ -83,27 +73,9 @@ def advance(record: EndpointRecord, deployment: Deployment, *, broken: str | Non
     return True
 
 
-def take_back(record: EndpointRecord, deployment: Deployment, reason: str) -> None:
-    """Every call goes to the old fleet again, at once or in batches, and the new one ends."""
+def take_back(record: EndpointRecord, reason: str) -> None:
+    """Every call goes to the old fleet again, and the new one ends."""
     logger.warning("%s: the deployment is rolled back: %s", record.name, reason)
-    if deployment.go_back(reason):
-        record.status = "RollingBack"
-    else:
-        _end(record, reason)
-
-
-def _further_back(record: EndpointRecord, deployment: Deployment, reason: str) -> bool:
-    """The next batch of a rollback, once the last one has moved. Whether anything changed."""
-    if not (deployment.baking and deployment.baked):
-        return False
-    if deployment.at_last_step:
-        _end(record, reason)
-    else:
-        deployment.shift()
-    return True
-
-
-def _end(record: EndpointRecord, reason: str) -> None:
     record.fail(f"{reason} The endpoint was rolled back to {record.config_name}.")
 
 
@@ -185,13 +157,10 @@ class Endpoints:
         config = self._state.endpoint_configs.get(request["EndpointConfigName"])
         variants = [self._variant(variant, record, request) for variant in config.request["ProductionVariants"]]
         wanted = request.get("DeploymentConfig")
-        if request.get("RetainDeploymentConfig") and wanted is None:
-            wanted = record.deployment_config
         read = guardrails(wanted, count=variants[0]["DesiredInstanceCount"])
         # A first fleet takes every call, and where the config stays there is no second one: nothing is shifted.
         shifts = status == "Updating" and config.name != record.config_name
         if shifts and read is not None:
-            check_one_variant(read, variants)
             check_same_variants(read, before=record.variants, after=variants)
         deployment = Deployment(
             config_name=config.name,
@@ -234,17 +203,11 @@ class Endpoints:
             "DesiredWeight": weight,
             "DeployedImages": self._images(variant),
         }
-        for kept in ("ManagedInstanceScaling", "RoutingConfig"):
-            if kept in variant:
-                shown[kept] = variant[kept]
-        return shown
+        return {**shown, **({"RoutingConfig": variant["RoutingConfig"]} if "RoutingConfig" in variant else {})}
 
     def _images(self, variant: dict[str, Any]) -> list[dict[str, Any]]:
-        if "ModelName" not in variant:
-            return []
-        model = self._state.models.get(variant["ModelName"]).request
-        containers = [model["PrimaryContainer"]] if "PrimaryContainer" in model else model["Containers"]
-        return [{"SpecifiedImage": c["Image"], "ResolvedImage": c["Image"]} for c in containers if "Image" in c]
+        image = self._state.models.get(variant["ModelName"]).request["PrimaryContainer"]["Image"]
+        return [{"SpecifiedImage": image, "ResolvedImage": image}]
 
     def describe(self, request: Request) -> dict[str, Any]:
         """DescribeEndpoint, with ``PendingDeploymentSummary`` while a deployment is in progress."""

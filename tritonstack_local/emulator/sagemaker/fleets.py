@@ -110,19 +110,6 @@ def check_same_variants(guardrails: Guardrails, *, before: Sequence[Variant], af
         )
 
 
-def check_one_variant(guardrails: Guardrails, variants: Sequence[Variant]) -> None:
-    """Refuse a rolling update of several variants.
-
-    The guide excludes it: such an endpoint goes all at once instead, which would not be seen here.
-    """
-    if guardrails.rolling and len(variants) > 1:
-        raise RefusedError(
-            "ValidationException",
-            f"A rolling deployment is not available for multi-variant inference endpoints: {len(variants)} variants.",
-            source=f"{_GUIDE}, Exclusions (deployment guardrails)",
-        )
-
-
 def scale(record: EndpointRecord, wanted: Sequence[dict[str, Any]]) -> None:
     """Give variants other numbers of instances and weights, at once: no instance takes time to start here."""
     variants = {variant["VariantName"]: dict(variant) for variant in record.variants}

@@ -121,22 +121,15 @@ def test_an_id_may_be_a_word_of_python(keyword: str) -> None:
     [
         ("m1 +", "'m1 [+]' is not metric math"),
         ("m1 m2", "'m1 m2' is not metric math"),
-        ("(m1", "is not metric math"),
-        ("", "is not metric math"),
-        ("AND", "is not metric math"),
         ("m1 ** 2", "is not metric math"),
         ("m1 // 2", "is not metric math"),
-        ("m1 $ 2", r"Unexpected '\$' at character 4"),
         ("[m1]", r"Unexpected '\[' at character 1"),
         ("m1 ^ 2", r"Unexpected '\^' at character 4"),
         ("SEARCH('{A} b', 'Sum', 60)", "Unexpected '''"),
-        ("0x10 + m1", "Unexpected '0'"),
-        ("1_000 + m1", "Unexpected '1'"),
         ("m1.real", "Unexpected '.'"),
         ("m1 if m2 else m1", "is not metric math"),
         ("+m1", "'[+]m1' is not in the local AWS's metric math"),
         ("m1 < m1 < m1", "'m1 < m1 < m1' is not in"),
-        ("(m1, m1)", "is not in the local AWS's metric math"),
         ("IF(*m1, m1)", r"'\*m1' is not in"),
         ("m1(m1)(m1)", "is not in the local AWS's metric math"),
         ("FILL(m1, 0)", "Function FILL is not in the local AWS; it has IF, PERIOD"),
@@ -215,16 +208,7 @@ def test_a_percentile_is_that_of_every_value_written_out(values: list[tuple[int,
     assert math.isclose(found, wanted, abs_tol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("Median", "no statistic"),
-        ("p101", "no statistic"),
-        ("P99", "no statistic"),
-        ("TM(10%:90%)", "not in the local AWS"),
-        ("tm99", "not in the local AWS"),
-    ],
-)
-def test_other_statistics_are_refused_by_name(name: str, words: str) -> None:
-    with pytest.raises(ExpressionError, match=words):
+@pytest.mark.parametrize("name", ["Median", "p101", "P99", "TM(10%:90%)", "tm99"])
+def test_other_statistics_are_refused_by_name(name: str) -> None:
+    with pytest.raises(ExpressionError, match="not in the local AWS"):
         statistic(name)

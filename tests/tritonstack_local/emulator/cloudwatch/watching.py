@@ -106,13 +106,6 @@ class Watching:
         self.evaluated()
         return str(self.alarm(name)["StateValue"])
 
-    def history(self, kind: str, name: str = "", **more: Any) -> list[dict[str, Any]]:
-        """HistoryData of one kind, the newest first."""
-        items = self.cloudwatch.describe_alarm_history(
-            AlarmName=name or self.name, HistoryItemType=kind, AlarmTypes=["MetricAlarm", "CompositeAlarm"], **more
-        )["AlarmHistoryItems"]
-        return [json.loads(item["HistoryData"]) | {"summary": item["HistorySummary"]} for item in items]
-
 
 class Inbox:
     """A queue, its sources, and the messages that came in."""
