@@ -20,7 +20,6 @@ from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY, LocalPaths
 from tritonstack_local.aws import PERSONAL_VARIABLES, require_local_aws
 from tritonstack_local.commands import status
-from tritonstack_local.start import stop_local_aws
 
 
 def run(*arguments: str) -> Result:
@@ -114,7 +113,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, pause: Callable[[float], object]) -
     return run("local", "status", "--watch")
 
 
-def test_watching_draws_anew_until_interrupted_or_stopped(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watching_draws_anew_until_interrupted(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
     up()
     pauses: list[float] = []
 
@@ -126,9 +125,6 @@ def test_watching_draws_anew_until_interrupted_or_stopped(parts: FakeParts, monk
     result = watched(monkeypatch, pause)
     assert (result.exit_code, len(pauses)) == (0, 3)
     assert result.stdout.count("no endpoint is deployed") >= 2
-    result = watched(monkeypatch, lambda _seconds: stop_local_aws())
-    assert result.exit_code == 0
-    assert result.stdout.endswith("the local AWS was stopped\n")
 
 
 def test_a_runtime_that_dies_while_it_is_watched_is_a_message(

@@ -68,9 +68,7 @@ def build(settings: EmulatorSettings) -> Gateway:
     builds = codebuild.install()
     sagemaker_resources.install(sagemaker, state, endpoints, wait_seconds=settings.endpoint_wait_seconds)
     autoscaling_resources.install(autoscaling, targets)
-    evaluator = cloudwatch.install(
-        alarm_seconds=settings.alarm_seconds, before=service_events.QueueDepths().write, after=targets.tracking.look
-    )
+    evaluator = cloudwatch.install(before=service_events.QueueDepths().write, after=targets.tracking.look)
     s3.install_bucket()
     stack_operations.install_cancelling()
     install_pipelines(codepipeline, pipelines)

@@ -21,7 +21,6 @@ class EmulatorSettings:
     temporary: Path  # the folder under which the emulator makes its own temporary folder
     endpoint_wait_seconds: float  # the longest that CloudFormation waits for an endpoint
     stack_patience_seconds: float  # how long an answer of CloudFormation may wait for a stack to settle
-    alarm_seconds: float  # how often CloudWatch looks at every alarm; AWS does once a minute
 
     @classmethod
     def read(cls, variables: Mapping[str, str]) -> EmulatorSettings:
@@ -39,11 +38,8 @@ class EmulatorSettings:
             port = int(variables.get("GATEWAY_PORT", "4566"))
             wait = float(variables.get("TRITONSTACK_ENDPOINT_WAIT_SECONDS", "1800"))
             patience = float(variables.get("TRITONSTACK_STACK_PATIENCE_SECONDS", "20"))
-            alarms = float(variables.get("TRITONSTACK_ALARM_SECONDS", "1"))
         except ValueError as error:
             raise ValueError(f"GATEWAY_PORT and TRITONSTACK_…_SECONDS are numbers: {error}") from error
-        if not alarms > 0:
-            raise ValueError(f"TRITONSTACK_ALARM_SECONDS={alarms:g}: more than 0")
         return cls(
             host=host,
             port=port,
@@ -53,7 +49,6 @@ class EmulatorSettings:
             temporary=Path(variables.get("TMPDIR") or "/tmp"),  # noqa: S108  the system's own default
             endpoint_wait_seconds=wait,
             stack_patience_seconds=patience,
-            alarm_seconds=alarms,
         )
 
     def export(self, folder: str) -> None:

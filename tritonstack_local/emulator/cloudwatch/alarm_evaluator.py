@@ -197,6 +197,7 @@ def rule_state(alarm: Alarm) -> str:
 # an alarm"). What it looks at ends at the last whole minute, or whole period below a minute, as the times in the
 # guide's sample events show. Here the same range is looked at more often, so that data which come late count sooner.
 _MINUTE = 60
+_LOOK_SECONDS = 1.0
 _SEEN = "_seen"
 """What an alarm was evaluated on last: until that changes there is nothing new to find."""
 
@@ -204,9 +205,9 @@ _SEEN = "_seen"
 class AlarmEvaluator:
     """One thread for all alarms of all accounts and regions."""
 
-    def __init__(self, *, seconds: float, before: Callable[[], None], after: Callable[[], None]) -> None:
-        """Looks every ``seconds``, of the system's time, and calls ``before`` and ``after`` around it."""
-        self._seconds, self._before, self._after = seconds, before, after
+    def __init__(self, *, before: Callable[[], None], after: Callable[[], None]) -> None:
+        """Looks every second of the system's time, and calls ``before`` and ``after`` around it."""
+        self._before, self._after = before, after
         self._stop = threading.Event()
 
     def start(self) -> None:
@@ -219,7 +220,7 @@ class AlarmEvaluator:
         self._stop.set()
 
     def _run(self) -> None:
-        while not self._stop.wait(self._seconds):
+        while not self._stop.wait(_LOOK_SECONDS):
             self.evaluate_all()
 
     def evaluate_all(self) -> None:

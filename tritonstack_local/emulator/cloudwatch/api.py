@@ -121,8 +121,8 @@ _OPERATIONS: dict[str, Operation] = {
 """Operations served here; MiniStack serves the others."""
 
 
-def install(*, alarm_seconds: float, before: Callable[[], None], after: Callable[[], None]) -> AlarmEvaluator:
-    """Put the operations into MiniStack and evaluate alarms every ``alarm_seconds``. Once a process.
+def install(*, before: Callable[[], None], after: Callable[[], None]) -> AlarmEvaluator:
+    """Put the operations into MiniStack and evaluate alarms from now on. Once a process.
 
     ``before`` and ``after`` are called around each evaluation: to write metrics, and to follow alarms that are on.
     """
@@ -147,6 +147,6 @@ def install(*, alarm_seconds: float, before: Callable[[], None], after: Callable
     cloudwatch.record_metric = metrics.record
     cloudwatch._metric_bucket = metrics.points_of
     _install_resources()
-    evaluator = AlarmEvaluator(seconds=alarm_seconds, before=before, after=after)
+    evaluator = AlarmEvaluator(before=before, after=after)
     evaluator.start()
     return evaluator

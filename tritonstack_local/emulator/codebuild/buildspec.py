@@ -53,14 +53,12 @@ class ArtifactFiles:
 
     files: tuple[str, ...]  # globs under ``base_directory``; ``**`` is any number of folders
     base_directory: str = "."  # relative to the source folder
-    name: str | None = None  # the output's name where the project lets the buildspec choose it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Buildspec:
     """A whole buildspec."""
 
-    shell: str = "sh"  # ``sh`` or ``bash``
     variables: Mapping[str, str] = field(default_factory=dict)  # plain environment variables
     phases: Mapping[str, CommandPhase]  # by their names in ``PHASES``
     artifacts: ArtifactFiles | None = None  # None where there is no such section
@@ -100,15 +98,11 @@ class _Reader:
             self.problems.append(f"version {document.get('version')!r}: the local AWS runs version 0.2")
         self._only(document, ("version", "env", "phases", "artifacts"), "")
         env = self.mapping(document.get("env") or {}, "env")
-        self._only(env, ("shell", "variables"), "env.")
-        shell = env.get("shell", "sh")
-        if shell not in ("sh", "bash"):
-            self.problems.append(f"env.shell {shell!r}: 'sh' or 'bash'")
+        self._only(env, ("variables",), "env.")
         phases = self.mapping(document.get("phases"), "phases")
         self._only(phases, PHASES, "phases.")
         artifacts = document.get("artifacts")
         return Buildspec(
-            shell=str(shell),
             variables=self._texts(env.get("variables"), "env.variables"),
             phases={name: self._phase(phases.get(name) or {}, f"phases.{name}") for name in PHASES},
             artifacts=None if artifacts is None else self._artifacts(self.mapping(artifacts, "artifacts")),

@@ -72,14 +72,12 @@ class BuildShell:
     def __init__(
         self,
         *,
-        program: str,  # ``sh`` or ``bash``
         folder: Path,  # for scripts and state; made where it is missing
         directory: Path,  # where the first command runs
         environment: Mapping[str, str],  # all that it has; CODEBUILD_BUILD_ID is in it
         line: Callable[[str], None],  # gets each line of output, from a thread
     ) -> None:
         """A shell for one build."""
-        self._program = program
         self._script = folder / "script.sh"
         self._state = folder / "env.sh"
         self._directory = folder / "dir.txt"
@@ -101,7 +99,7 @@ class BuildShell:
         None where it was interrupted or the deadline came first: it runs on then, until ``end``.
         """
         self._write_script(command)
-        running = _Command([self._program, str(self._script)], self._script.parent, self._environment, self._line)
+        running = _Command(["sh", str(self._script)], self._script.parent, self._environment, self._line)
         self._commands.append(running)
         clock.wait_for(lambda: running.ended.is_set() or interrupted(), deadline)
         return running.finish() if running.ended.is_set() else None

@@ -11,8 +11,6 @@ from pathlib import Path, PurePosixPath
 
 from tritonstack_local.emulator.codebuild.build import Build, BuildPlan, artifact_key, client, failing_as_client_error
 from tritonstack_local.emulator.codebuild.buildspec import ArtifactFiles, PhaseError
-from tritonstack_local.emulator.processing.container import download
-from tritonstack_local.emulator.processing.request import JobFailedError
 
 
 def download_source(plan: BuildPlan, target: Path, *, region: str) -> None:
@@ -21,6 +19,9 @@ def download_source(plan: BuildPlan, target: Path, *, region: str) -> None:
         return
     bucket, _, key = plan.source["location"].removeprefix("arn:aws:s3:::").partition("/")
     if key == "" or key.endswith("/"):
+        from tritonstack_local.emulator.processing.container import download  # noqa: PLC0415  needs MiniStack
+        from tritonstack_local.emulator.processing.request import JobFailedError  # noqa: PLC0415
+
         try:
             download(f"s3://{bucket}/{key}", target)
         except JobFailedError as error:

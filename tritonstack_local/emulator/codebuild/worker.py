@@ -238,7 +238,6 @@ class BuildWorker:
         variables = build_environment(build, self._buildspec, source=self._source, home=home)
         self._log.say(f"CODEBUILD_SRC_DIR={self._source}")
         self._shell = BuildShell(
-            program=self._buildspec.shell,
             folder=self._folder / "tmp",
             directory=self._source,
             environment={**variables, **self._environment},

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.emulator.cloudwatch.watching import PERIOD, Watching
-from tests.tritonstack_local.emulator.running import Emulator
 
 OLD, NEW = {"EndpointName": "e", "VariantName": "old"}, {"EndpointName": "e", "VariantName": "new"}
 Line = list[tuple[int, float]]
@@ -178,24 +176,3 @@ def test_a_datum_without_a_time_is_of_the_clocks_now(watching: Watching) -> None
         MetricDataQueries=[watching.query("m1", "M")], StartTime=now - 120, EndTime=now + 120
     )["MetricDataResults"]
     assert result["Values"] == [3]
-
-
-def test_alarms_can_be_looked_at_as_seldom_as_on_aws(tmp_path: Path) -> None:
-    emulator = Emulator(tmp_path, TRITONSTACK_FLEETS="none", TRITONSTACK_ALARM_SECONDS=str(PERIOD)).wait_ready()
-    try:
-        watching = Watching(emulator, "seldom")
-        watching.write(9)
-        watching.put()
-        assert watching.alarm()["StateValue"] == "INSUFFICIENT_DATA", "a minute has not passed"
-        assert watching.state() == "ALARM", "moving the clock evaluates"
-    finally:
-        assert emulator.stop() == 0
-
-
-@pytest.mark.parametrize("seconds", ["0", "often"])
-def test_an_invalid_pause_ends_the_start_with_a_message(tmp_path: Path, seconds: str) -> None:
-    emulator = Emulator(tmp_path, TRITONSTACK_ALARM_SECONDS=seconds)
-    assert emulator.process.wait(timeout=30) == 2
-    told = emulator.log.read_text()
-    assert "Traceback" not in told
-    assert "SECONDS" in told
