@@ -73,7 +73,7 @@ class Server:
     @property
     def ended(self) -> bool:
         """Whether the container is of no use any more: it has ended, or is to load nothing more."""
-        return not self._container.alive or self._accepted >= MOST_LOADED
+        return self._container.exited.done() or self._accepted >= MOST_LOADED
 
     def load(self, mutation: Mutation, *, seconds: float = LOAD_SECONDS) -> Answer:
         """Lay out the repository where SageMaker unpacks archives, untouched, and load it."""

@@ -163,11 +163,6 @@ class TritonContainer:
         return self._enclosure.pid
 
     @property
-    def alive(self) -> bool:
-        """Whether the server runs."""
-        return not self.exited.done()
-
-    @property
     def server_version(self) -> str | None:
         """The version off the server's start log (``2.51.0``); None before it is logged, or with the info log off."""
         return server_version(self.log_path)

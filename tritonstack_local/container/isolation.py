@@ -80,11 +80,6 @@ class Enclosure:
         """Whether the process has a network of its own."""
         return self.isolation == "namespace"
 
-    @property
-    def launcher_pid(self) -> int:
-        """The launcher's process id."""
-        return self._launcher.pid
-
     def launch(self, argv: Sequence[str], *, env: Mapping[str, str]) -> None:
         """Start the process. Its shared memory regions must begin with ``shm_prefix`` to be removed after it.
 

@@ -214,8 +214,10 @@ class ScalableTargets:
         return {"ScalableTargets": [{**unset, **each} for each in _matching(self._targets, request)]}
 
     def describe_policies(self, request: Request) -> dict[str, Any]:
-        """DescribeScalingPolicies, in one page."""
-        return {"ScalingPolicies": [_with_defaults(policy) for policy in _matching(self._policies, request)]}
+        """DescribeScalingPolicies, in one page, with target tracking's defaults."""
+        name = "TargetTrackingScalingPolicyConfiguration"
+        found = _matching(self._policies, request)
+        return {"ScalingPolicies": [{**each, name: {"DisableScaleIn": False, **each[name]}} for each in found]}
 
 
 def autoscaling_service(targets: ScalableTargets) -> JsonService:
@@ -237,12 +239,6 @@ def autoscaling_service(targets: ScalableTargets) -> JsonService:
         },
         forget=targets.clear,
     )
-
-
-def _with_defaults(policy: dict[str, Any]) -> dict[str, Any]:
-    """A policy as described, with target tracking's defaults (API reference)."""
-    name = "TargetTrackingScalingPolicyConfiguration"
-    return {**policy, name: {"DisableScaleIn": False, **policy[name]}} if name in policy else policy
 
 
 _NAMES = ("ServiceNamespace", "ResourceId", "ScalableDimension", "PolicyName", "ScheduledActionName")

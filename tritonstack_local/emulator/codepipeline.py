@@ -192,7 +192,7 @@ def codepipeline_service(pipelines: Pipelines) -> JsonService:
 
 
 _LONGEST_NAME = 100
-_OF_TEMPLATES = ("DisableInboundStageTransitions", "RestartExecutionOnUpdate", "Tags")
+_OF_TEMPLATES = ("RestartExecutionOnUpdate", "Tags")
 _MAPS = ("Configuration",)
 """Members whose keys are the user's, and stay as they are."""
 
@@ -244,12 +244,6 @@ def install_pipelines(service: JsonService, pipelines: Pipelines) -> None:
 
 def _declaration(properties: Properties) -> dict[str, Any]:
     """The properties as the API spells them."""
-    if properties.get("DisableInboundStageTransitions"):
-        raise RefusedError(
-            "ValidationException",
-            "DisableInboundStageTransitions: not in the local AWS, which executes no pipeline",
-            source="tritonstack_local.emulator",
-        )
     lowered: dict[str, Any] = _lowered({k: v for k, v in properties.items() if k not in _OF_TEMPLATES})
     return lowered
 

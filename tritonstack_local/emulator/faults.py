@@ -11,8 +11,6 @@ from typing import Any
 
 from tritonstack_local.emulator.request_validation import RefusedError
 
-SHORT_OF = ("limit", "capacity")
-
 _CODES = {403: "AccessDenied", 409: "ConditionalRequestConflict", 500: "InternalError", 503: "SlowDown"}
 _OPERATION_CODES = {403: "AccessDeniedException", 500: "InternalFailure", 503: "ServiceUnavailable"}
 _SOURCE = "a fault that was asked for at /_tritonstack/faults"
@@ -77,8 +75,6 @@ class Faults:
             raise ValueError(f"status {fault.status} without a code: null or one of {', '.join(map(str, codes))}")
         if len([each for each in (fault.path, fault.operation, fault.endpoint, fault.instance_type) if each]) != 1:
             raise ValueError("one of path, operation, endpoint and instance_type")
-        if (fault.short_of in SHORT_OF) != bool(fault.instance_type):
-            raise ValueError(f"short_of: one of {', '.join(SHORT_OF)}, with instance_type and with nothing else")
         if fault.times < 1:
             raise ValueError("times from 1")
         with self._lock:

@@ -49,11 +49,6 @@ def service_model(service: str) -> Any:
     return botocore.session.get_session().get_service_model(service)
 
 
-def source(service: str, operation: str) -> str:
-    """What a refusal by the model names as its ground."""
-    return f"botocore {botocore.__version__}, {service} {operation}"
-
-
 def validate(service: str, operation: str, request: dict[str, Any]) -> None:
     """Raise ``RefusedError`` (``ValidationException``) with every problem of the request at once."""
     shape = service_model(service).operation_model(operation).input_shape
@@ -63,7 +58,7 @@ def validate(service: str, operation: str, request: dict[str, Any]) -> None:
         raise RefusedError(
             "ValidationException",
             f"{len(found)} validation {plural} detected: " + "; ".join(found),
-            source=source(service, operation),
+            source=f"botocore {botocore.__version__}, {service} {operation}",
         )
 
 
@@ -205,7 +200,7 @@ def _has_type(shape: Any, value: Any) -> bool:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return is_number and (math.isfinite(value) or shape.name in _WITH_SPECIAL_VALUES)
     if kind == "timestamp":
-        return isinstance(value, int | float | str)
+        return isinstance(value, int | float) and not isinstance(value, bool)
     expected: type = {"structure": dict, "map": dict, "list": list}.get(kind, str)
     return isinstance(value, expected)
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 from tritonstack.http_server import Answer, InvokeError, Request, Server
 from tritonstack_local.runtime.deployed import DeployedConfig, Reader
-from tritonstack_local.runtime.endpoint import Endpoint, Reconciler
+from tritonstack_local.runtime.endpoint import Endpoint, Reconciler, say_if_it_failed
 from tritonstack_local.runtime.errors import endpoint_not_found, unknown_operation
 from tritonstack_local.runtime.fleet import Fleet, FleetParts
 from tritonstack_local.runtime.invocation import Done
@@ -171,7 +171,7 @@ class Runtime:
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
-        task.add_done_callback(_say_if_it_failed)
+        task.add_done_callback(say_if_it_failed)
         self._background.append(task)
 
     async def stop(self) -> None:
@@ -189,8 +189,3 @@ def endpoint_in(method: bytes, path: bytes) -> str | None:
     if method != b"POST" or not path.startswith(ENDPOINTS) or not path.endswith(INVOCATIONS):
         return None
     return unquote_to_bytes(path[len(ENDPOINTS) : -len(INVOCATIONS)]).decode("latin-1")
-
-
-def _say_if_it_failed(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        logger.critical("background work ended: %r", task.exception(), exc_info=task.exception())

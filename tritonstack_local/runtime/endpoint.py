@@ -276,7 +276,7 @@ class Endpoint:
         task = asyncio.create_task(self._drain(fleet), name=f"drain {fleet.config.name}")
         self._drains.add(task)
         task.add_done_callback(self._drains.discard)
-        task.add_done_callback(_say_if_it_failed)
+        task.add_done_callback(say_if_it_failed)
 
     async def _drain(self, fleet: Fleet) -> None:
         try:
@@ -304,9 +304,10 @@ class Endpoint:
         await asyncio.gather(*self._drains, return_exceptions=True)
 
 
-def _say_if_it_failed(task: asyncio.Task[None]) -> None:
+def say_if_it_failed(task: asyncio.Task[None]) -> None:
+    """Log the failure of work in the background."""
     if not task.cancelled() and task.exception() is not None:
-        logger.error("stopping a fleet failed: %r", task.exception(), exc_info=task.exception())
+        logger.error("work in the background failed: %r", task.exception(), exc_info=task.exception())
 
 
 BUSY_SECONDS = 5.0

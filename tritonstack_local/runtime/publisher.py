@@ -185,7 +185,8 @@ class Publisher:
         """Send logs until cancelled."""
         while True:
             await asyncio.sleep(self._settings.log_seconds)
-            await asyncio.to_thread(self._ship, tuple(self._shippers.values()))
+            for shipper in tuple(self._shippers.values()):
+                await asyncio.to_thread(shipper.ship)
 
     async def send_metrics(self) -> None:
         """Send metrics until cancelled."""
@@ -241,8 +242,3 @@ class Publisher:
                 else:
                     self._failing = False
         return left
-
-    @staticmethod
-    def _ship(shippers: tuple[LogShipper, ...]) -> None:
-        for shipper in shippers:
-            shipper.ship()

@@ -22,7 +22,8 @@ from tests.tritonstack_capacity.simulation.plans import KIND, calls, evicted, hi
 from tritonstack.http_server import Answer
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_local.runtime.errors import ContainerAddress
-from tritonstack_local.runtime.model_cache import CachedModel, LoadEvents, ModelCache
+from tritonstack_local.runtime.metrics import FleetMetrics
+from tritonstack_local.runtime.model_cache import CachedModel, ModelCache
 from tritonstack_local.runtime.model_store import ModelStore
 from tritonstack_local.runtime.settings import RuntimeSettings
 
@@ -85,7 +86,7 @@ async def played(pairs: Pairs, *, parallel: int, unload: float, cached: bool) ->
         store=cast("ModelStore", files),
         settings=replace(limits, load_seconds=FOREVER, victim_patience_seconds=FOREVER, max_parallel_loads=parallel),
         address=ContainerAddress(endpoint="e", account="a", region="r", log_stream="s"),
-        events=cast("LoadEvents", nothing),
+        events=cast("FleetMetrics", nothing),
         log=lambda _: None,
         limit=PLACES,
         cache_enabled=cached,

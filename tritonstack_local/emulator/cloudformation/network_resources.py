@@ -12,7 +12,7 @@ from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 from tritonstack_local.emulator.services import call
 
-_RULE = ("IpProtocol", "FromPort", "ToPort")
+_TO_GROUP = {"DestinationSecurityGroupId": "GroupId", "Description": "Description"}
 
 
 def _tags(properties: Properties, resource_type: str) -> list[dict[str, Any]]:
@@ -60,16 +60,10 @@ def _delete_nat(physical_id: str, _properties: Properties) -> None:
 
 
 def _egress(properties: Properties) -> dict[str, Any]:
-    """One rule of a group as the API takes it."""
-    rule: dict[str, Any] = {name: properties[name] for name in _RULE if name in properties}
-    description = {"Description": properties["Description"]} if "Description" in properties else {}
-    if "CidrIp" in properties:
-        rule["IpRanges"] = [{"CidrIp": properties["CidrIp"], **description}]
-    if "DestinationPrefixListId" in properties:
-        rule["PrefixListIds"] = [{"PrefixListId": properties["DestinationPrefixListId"], **description}]
-    if "DestinationSecurityGroupId" in properties:
-        rule["UserIdGroupPairs"] = [{"GroupId": properties["DestinationSecurityGroupId"], **description}]
-    return {"GroupId": properties["GroupId"], "IpPermissions": [rule]}
+    """A rule to another group as the API takes it; what else a template names is refused as unknown."""
+    rule = {name: value for name, value in properties.items() if name not in ("GroupId", *_TO_GROUP)}
+    pair = {api: properties[name] for name, api in _TO_GROUP.items() if name in properties}
+    return {"GroupId": properties["GroupId"], "IpPermissions": [{**rule, "UserIdGroupPairs": [pair]}]}
 
 
 def _create_egress(logical_id: str, properties: Properties, stack_name: str) -> Provisioned:

@@ -9,10 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
-
-import botocore.utils
 
 from tritonstack_local.emulator import request_validation
 from tritonstack_local.emulator.request_validation import RefusedError
@@ -76,27 +73,16 @@ def _model(operation: str) -> Any:
 
 
 def _read(shape: Any, value: Any) -> Any:
-    """Timestamps as seconds, whole numbers as what the shape has, nulls left out."""
+    """Whole numbers as what the shape has, nulls left out."""
     kind = shape.type_name if shape is not None else ""
     if kind == "structure" and isinstance(value, dict):
         return {k: _read(shape.members.get(k), v) for k, v in value.items() if v is not None}
     if kind == "list" and isinstance(value, list):
         return [_read(shape.member, item) for item in value]
-    if kind == "timestamp":
-        return _seconds(value)
     if kind not in ("double", "float"):
         return value
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     return float(value) if is_whole or value in _SPECIAL_VALUES else value
-
-
-def _seconds(value: Any) -> Any:
-    if isinstance(value, str):
-        try:
-            return botocore.utils.parse_timestamp(value).timestamp()
-        except ValueError:
-            return value
-    return value.timestamp() if isinstance(value, datetime) else value
 
 
 def _shown(shape: Any, value: Any) -> Any:

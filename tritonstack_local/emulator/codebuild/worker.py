@@ -382,19 +382,20 @@ class Builds:
 
     def end_all(self) -> None:
         """End every build without events, at the end of this process."""
-        for build, _ in self._running:
-            build.abandoned = build.stop_requested = True
-        self._wake()
+        self._abandon()
         for _, thread in self._running:
             thread.join(_STOP_SECONDS)
 
     def forget(self) -> None:
         """Forget every build; running ones end without events."""
+        self._abandon()
+        for store in (self._builds, self._numbers, self._tokens):
+            store.clear()
+
+    def _abandon(self) -> None:
         for build, _ in self._running:
             build.abandoned = build.stop_requested = True
         self._wake()
-        for store in (self._builds, self._numbers, self._tokens):
-            store.clear()
 
     @staticmethod
     def _wake() -> None:

@@ -7,7 +7,6 @@ import binascii
 import json
 import threading
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from typing import Any
 
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB, ProcessingJob
@@ -74,18 +73,8 @@ def _wanted(record: Record, request: Request) -> bool:
     return (
         request.get("NameContains", "").lower() in record.name.lower()
         and ("StatusEquals" not in request or getattr(record, "status", None) == request["StatusEquals"])
-        and ("CreationTimeAfter" not in request or record.created >= _seconds(request["CreationTimeAfter"]))
+        and ("CreationTimeAfter" not in request or record.created >= request["CreationTimeAfter"])
     )
-
-
-def _seconds(value: float | str) -> float:
-    """Seconds since the epoch, of a JSON timestamp (a number; some clients send ISO 8601)."""
-    if isinstance(value, str):
-        try:
-            return datetime.fromisoformat(value).timestamp()
-        except ValueError as error:
-            raise RefusedError("SerializationException", f"no time: {value}", source="AWS JSON 1.1 protocol") from error
-    return float(value)
 
 
 def _place(record: Record) -> tuple[float, str]:
