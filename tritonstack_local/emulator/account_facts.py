@@ -95,11 +95,6 @@ def _quota(service: str, name: str, value: int) -> dict[str, Any]:
     }
 
 
-def price_list_service() -> JsonService:
-    """The Price List: every operation is refused by name, for the local AWS has no prices."""
-    return JsonService(service="pricing", target_prefix="AWSPriceListService", operations={}, forget=lambda: None)
-
-
 # --- Triton images in AWS's ECR accounts ---
 # The catalogue's releases, under a digest that is constructed from the tag; nothing can be pulled.
 
@@ -192,7 +187,8 @@ def _describe(parameters: dict[str, Any]) -> Answer:
 def install() -> None:
     """Add services and operations to MiniStack's, once a process."""
     service_quotas_service().install()
-    price_list_service().install()
+    # The local AWS has no prices: every operation of the Price List is refused by name.
+    JsonService(service="pricing", target_prefix="AWSPriceListService", operations={}, forget=lambda: None).install()
     _install_images()
     ec2._ACTION_MAP["DescribeInstanceTypeOfferings"] = _describe
     encrypt = kms._encrypt

@@ -283,7 +283,6 @@ class Build:
             "phases": [phase.as_api() for phase in self.phases],
             "source": plan.source,
             "artifacts": {"location": artifact_arn(self) if plan.artifacts["type"] == "S3" else ""},
-            "cache": {"type": "NO_CACHE"},
             "environment": plan.environment,
             "serviceRole": plan.service_role,
             "logs": {
