@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import threading
 from pathlib import Path
@@ -36,7 +35,7 @@ def add_tiny(way: Way, name: str) -> None:
 
 def test_a_second_run_builds_and_exports_nothing(way: Way) -> None:
     order = way.order("tiny-engine", "double")
-    assert re.fullmatch(r"2 built \(engine \d+ s on BUILD_GENERAL1_SMALL\)", str(way.run_here(order)))
+    assert str(way.run_here(order)) == "2 built"
     there = way.keys()
     way.said.clear()
     shutil.rmtree(way.places.archives)  # another machine
@@ -56,7 +55,7 @@ def test_an_engine_is_built_once_for_a_platform_copied_to_its_other_endpoints_an
     way.said.clear()
     assert str(way.run_here(way.order("tiny-engine", endpoint="three"))) == "1 copied"
     assert not any("export" in text for _, text in way.said)
-    assert str(way.run_here(way.order("tiny-engine", platform=T4))).startswith("1 built (engine")
+    assert str(way.run_here(way.order("tiny-engine", platform=T4))) == "1 built"
     assert way.manifest("tiny-engine", ONE_T4).target == "24.09-t4"
     assert len(way.runs) == 2
 
@@ -64,8 +63,7 @@ def test_an_engine_is_built_once_for_a_platform_copied_to_its_other_endpoints_an
 def test_copies_of_a_model_share_one_engine(way: Way) -> None:
     recipe = way.places.folder("tiny-engine") / "recipe.yaml"
     recipe.write_text(recipe.read_text() + "copies: 3\n")
-    summary = way.run_here(way.order("tiny-engine-0", "tiny-engine-1", "tiny-engine-2"))
-    assert re.fullmatch(r"3 built \(engine \d+ s on BUILD_GENERAL1_SMALL\)", str(summary))
+    assert str(way.run_here(way.order("tiny-engine-0", "tiny-engine-1", "tiny-engine-2"))) == "3 built"
     assert len(way.runs) == 1
     plans = {way.manifest(f"tiny-engine-{copy}", ONE).engines[f"tiny-engine-{copy}"].sha256 for copy in range(3)}
     assert len(plans) == 1
@@ -201,7 +199,7 @@ def test_two_runs_at_once_leave_one_archive_whose_manifest_is_its_own(
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert [re.sub(r" \(.*", "", outcome) for outcome in sorted(outcomes)] == ["1 another was first", "1 built"]
+    assert sorted(outcomes) == ["1 another was first", "1 built"]
     assert way.manifest("tiny-engine", ONE).engines
     assert way.keys("endpoints/") == [ONE.archive(way.archive("tiny-engine"))]
 

@@ -110,9 +110,6 @@ def _prepared(item: Prepared) -> dict[str, Any]:
         "outcome": item.outcome,
         "seconds": round(item.seconds, 1),
         "from": item.source.archive(item.name) if item.source else None,
-        "engines": [
-            {"model": engine.model, "machine": engine.machine, "seconds": engine.seconds} for engine in item.engines
-        ],
     }
 
 

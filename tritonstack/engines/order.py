@@ -238,7 +238,7 @@ def read_order(content: str | bytes, *, file: str) -> Order:
             Problem(
                 file=file,
                 field=".".join(map(str, found["loc"])),
-                found=str(found["input"])[:_SHOWN],
+                found="nothing" if found["type"] == "missing" else str(found["input"])[:_SHOWN],
                 allowed=found["msg"],
             )
             for found in error.errors(include_url=False)

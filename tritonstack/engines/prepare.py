@@ -6,7 +6,6 @@ failure nothing new is started, running engines are stopped, and finished archiv
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import deque
@@ -20,7 +19,6 @@ from tritonstack.aws_session import Session
 from tritonstack.disk import partial_folder
 from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
 from tritonstack.engines.gpu_step import (
-    RESULT,
     EngineFailedError,
     EnginePool,
     EngineRunner,
@@ -35,7 +33,6 @@ from tritonstack.engines.plan import Builder
 from tritonstack.engines.prepare_plan import (
     Build,
     Copy,
-    EngineTime,
     Failure,
     Phase,
     PreparationPlan,
@@ -241,7 +238,7 @@ class Preparation:
         folder.close()
         built = manifest or work
         if built is not None:
-            self._commit(build, built, started, ())
+            self._commit(build, built, started)
         return None
 
     def _is_missing(self, build: Build) -> bool:
@@ -312,19 +309,9 @@ class Preparation:
             except TritonstackError as error:
                 self._fail("proof", build.name, error)
                 return
-        machine = build.builder.machine.name if build.builder else ""
-        times = tuple(
-            EngineTime(
-                model=model,
-                machine=machine,
-                seconds=float(sum(json.loads((output / RESULT).read_text())["durations"].values())),
-                run=output.name,
-            )
-            for model, output in outputs.items()
-        )
-        self._commit(build, manifest, over.started, times)
+        self._commit(build, manifest, over.started)
 
-    def _commit(self, build: Build, manifest: Manifest, started: float, engines: tuple[EngineTime, ...]) -> None:
+    def _commit(self, build: Build, manifest: Manifest, started: float) -> None:
         """Publish a built archive to its first place, and copy it from there to the others."""
         first, *others = build.places
         report = self._report(build.name.model)
@@ -345,7 +332,6 @@ class Preparation:
                     place=first,
                     outcome="built" if ours else "another was first",
                     seconds=time.monotonic() - started,
-                    engines=engines,
                 )
             )
             committed = stored_manifest(self.bucket, build.name, first) if others else None

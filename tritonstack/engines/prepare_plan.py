@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -29,16 +29,6 @@ LONGEST_REASON = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineTime:
-    """One engine that was built for an archive."""
-
-    model: str  # the archive's model that it is of
-    machine: str  # where it was built
-    seconds: float  # trtexec's, those of the proof included
-    run: str  # identifies its build; archives of equal content share one
-
-
-@dataclass(frozen=True, kw_only=True)
 class Prepared:
     """One archive at one place."""
 
@@ -47,7 +37,6 @@ class Prepared:
     outcome: Outcome  # how it got there
     seconds: float = 0.0  # 0 where nothing was done
     source: Place | None = None  # the place that it was copied from, or None
-    engines: tuple[EngineTime, ...] = ()  # the engines that were built for it
 
 
 def one_line(error: TritonstackError) -> str:
@@ -91,18 +80,7 @@ class PrepareSummary:
     def __str__(self) -> str:
         outcomes = [item.outcome for item in self.archives]
         counted = [f"{outcomes.count(outcome)} {outcome}" for outcome in OUTCOMES if outcome in outcomes]
-        return (", ".join(counted) or "nothing to prepare") + _engines(self.archives)
-
-
-def _engines(archives: Iterable[Prepared]) -> str:
-    """`` (engine 412 s on ml.g4dn.xlarge)``; of several their number and the seconds of all, by machine."""
-    built = {engine.run: engine for item in archives for engine in item.engines}
-    parts = []
-    for machine in sorted({engine.machine for engine in built.values()}):
-        seconds = [engine.seconds for engine in built.values() if engine.machine == machine]
-        what = "engine" if len(seconds) == 1 else f"{len(seconds)} engines"
-        parts.append(f"{what} {sum(seconds):.0f} s on {machine}")
-    return f" ({', '.join(parts)})" if parts else ""
+        return ", ".join(counted) or "nothing to prepare"
 
 
 class PrepareFailedError(TritonstackError):
