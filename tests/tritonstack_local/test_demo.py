@@ -246,6 +246,7 @@ def test_the_proposal_calls_a_model_whose_sample_is_json(
     image = row(file=REPOSITORY / "model_repos/digits-ensemble/sample/digit.png")
     onnx = row(model="digits-onnx", file=REPOSITORY / "model_repos/digits-onnx/sample/request.json")
     proposed = how_to_go_on(AWS, settings, [image, onnx])
+    assert "--body fileb://model_repos/digits-onnx/sample/request.json" in proposed
     assert (
         ".envs/main/bin/tritonstack invoke digits-onnx --input model_repos/digits-onnx/sample/request.json\n"
         in proposed
@@ -266,6 +267,7 @@ def test_every_proposed_command_is_one_with_its_whole_path_elsewhere(
         for word in words.split():
             found = found.get_command(click.Context(found), word) if isinstance(found, click.Group) else found
         assert found is not None, words
+    assert "    answer.json" in proposal
     monkeypatch.chdir(REPOSITORY)
     assert "Stop it: make down" in how_to_go_on(AWS, settings, [row()])
 

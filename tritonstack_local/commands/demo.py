@@ -254,7 +254,7 @@ def figure(milliseconds: float | None, digits: int) -> str:
 def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
     """What a person may type next, with the first model whose sample is JSON."""
     programs = REPOSITORY / ".envs" / "main" / "bin"
-    program = quote(shown(programs / "tritonstack"))
+    program, aws_cli = quote(shown(programs / "tritonstack")), quote(shown(programs / "aws"))
     down = "make down" if Path.cwd() == REPOSITORY else f"{program} local down"
     lines = ["", "It stays up."]
     request = next((row.request for row in rows if row.request.file.suffix == ".json"), None)
@@ -263,19 +263,18 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
         endpoint = request.endpoint.removeprefix(f"{settings.environment}-")
         name = f"{endpoint}/{request.model}" if several else request.model
         other = "" if settings.environment == "local" else f" --environment {settings.environment} --local"
-        lines[-1] += " Call it:"
+        lines[-1] += " Call it with the AWS CLI:"
         lines += [
             f'  eval "$({program} local env)"',
+            f"  {aws_cli} sagemaker-runtime invoke-endpoint --endpoint-name {request.endpoint} \\",
+            f"    --target-model {request.target_model} \\",
+            f"    --content-type application/json --body {quote(f'fileb://{shown(request.file)}')} \\",
+            "    answer.json && cat answer.json",
+            "or by the model's name:",
             f"  {program} invoke {name} --input {quote(shown(request.file))}{other}",
         ]
-    return "\n".join(
-        [
-            *lines,
-            "Watch it:",
-            f"  {program} local status --watch",
-            f"The AWS APIs answer at {aws.emulator_url}. Stop it: {down}",
-        ]
-    )
+    lines += ["Watch it:", f"  {program} local status --watch"]
+    return "\n".join([*lines, f"The AWS APIs answer at {aws.emulator_url}. Stop it: {down}"])
 
 
 def shown(path: Path) -> str:
