@@ -62,9 +62,7 @@ def place(platform: Platform) -> Place:
 @pytest.mark.usefixtures("proof_by_triton")
 def test_orders_become_archives_with_marked_plans_each_built_once_on_its_own_gpu(built: Way) -> None:
     orders = [built.order("tiny-engine"), built.order("tiny-engine", platform=T4)]
-    summary = str(built.run(*orders))
-    assert "BUILD_GENERAL1_SMALL" in summary
-    assert "ml.g4dn.xlarge" in summary
+    assert str(built.run(*orders)) == "2 built"
     name = built.archive("tiny-engine")
     for platform in (A10G, T4):
         archive, unpacked = built.root / f"{platform}.tar.gz", built.root / str(platform)

@@ -79,6 +79,7 @@ def _fleet(fleet: Fleet, *, share: float) -> dict[str, Any]:
 def _model(model: CachedModel) -> dict[str, Any]:
     return {
         "target_model": model.target,
+        "hash": model.hash,
         "state": model.state.value,
         "in_flight": model.in_flight,
         "loads": model.loads,

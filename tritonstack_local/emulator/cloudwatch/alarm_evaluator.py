@@ -296,7 +296,7 @@ def _series(alarm: Alarm, span: Span) -> Series:
         results = metrics.Results(metrics.read(alarm["Metrics"]), start=span.start, end=span.end)
         [shown] = [query for query in results.queries if query.shown]
         return results.shown(shown)
-    stat = statistic(alarm["Statistic"])
+    stat = statistic(alarm.get("Statistic") or alarm["ExtendedStatistic"])
     return metrics.series(metric_of(alarm), span, stat, label="", unit=alarm.get("Unit"))
 
 

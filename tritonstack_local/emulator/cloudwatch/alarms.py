@@ -12,12 +12,12 @@ from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch import alarm_evaluator, metrics
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import INSUFFICIENT_DATA
 from tritonstack_local.emulator.cloudwatch.alarm_evaluator import HELD, INITIAL, Alarm, Changes, make, rule_state
-from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError
+from tritonstack_local.emulator.cloudwatch.metric_math import ExpressionError, statistic
 from tritonstack_local.emulator.cloudwatch.metrics import Request, refused
 
 # Source: CloudWatch API reference, PutMetricAlarm, PutCompositeAlarm and MetricDataQuery. Where a sentence is not
 # AWS's own, it says the same.
-_OF_ONE_METRIC = ("MetricName", "Namespace", "Statistic", "Dimensions", "Period", "Unit")
+_OF_ONE_METRIC = ("MetricName", "Namespace", "Statistic", "ExtendedStatistic", "Dimensions", "Period", "Unit")
 _SUB_MINUTE = (10, 20, 30)
 _HOUR, _DAY, _WEEK = 3600, 86_400, 604_800
 _MOST_QUERIES, _MOST_OF_A_KIND, _MOST_TAGS = 20, 10, 50
@@ -57,9 +57,13 @@ def _source(request: Request) -> Iterator[str]:
             yield f"{', '.join(mixed)} cannot be given with Metrics"
         yield from _queries(request["Metrics"])
         return
-    yield from (
-        f"{name} is required" for name in ("MetricName", "Namespace", "Period", "Statistic") if name not in request
-    )
+    yield from (f"{name} is required" for name in ("MetricName", "Namespace", "Period") if name not in request)
+    if ("Statistic" in request) == ("ExtendedStatistic" in request):
+        yield "Exactly one of Statistic and ExtendedStatistic must be specified"
+    try:
+        statistic(request.get("ExtendedStatistic", "Average"))
+    except ExpressionError as error:
+        yield str(error)
     names = [one["Name"] for one in request.get("Dimensions", [])]
     yield from (
         f"Dimension {name} is given more than once" for name in sorted({n for n in names if names.count(n) > 1})

@@ -40,6 +40,8 @@ def test_an_alarm_watches_exactly_its_dimensions_in_any_order(watching: Watching
         ([1, 2, 4, 9], {"Threshold": 15.9}, "ALARM"),
         ([1, 2, 4, 9], {"Threshold": 16}, "OK"),
         ([1, 2, 4, 9], {"Threshold": 4, "Statistic": "SampleCount"}, "OK"),
+        (range(1, 101), {"Threshold": 50.4, "Statistic": None, "ExtendedStatistic": "p50"}, "ALARM"),
+        (range(1, 101), {"Threshold": 50.6, "Statistic": None, "ExtendedStatistic": "p50"}, "OK"),
         ([5], {}, "OK"),
         ([5], {"ComparisonOperator": "GreaterThanOrEqualToThreshold"}, "ALARM"),
         ([5], {"ComparisonOperator": "LessThanThreshold"}, "OK"),
@@ -220,8 +222,8 @@ DIMENSION = {"Name": "A", "Value": "b"}
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"Statistic": None}, "Statistic is required"),
-        ({"ExtendedStatistic": "p99"}, "extendedStatistic p99 is not in the local AWS"),
+        ({"Statistic": None}, "Exactly one of Statistic and ExtendedStatistic"),
+        ({"ExtendedStatistic": "p99"}, "Exactly one of Statistic and ExtendedStatistic"),
         ({"Statistic": "Median"}, "enum value set"),
         ({"Period": 45}, "Period 45 is not valid"),
         ({"Period": None}, "Period is required"),
