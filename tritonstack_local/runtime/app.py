@@ -55,6 +55,7 @@ def _fleet(fleet: Fleet, *, share: float) -> dict[str, Any]:
         "serving": share > 0,
         "share": round(share, 4),
         "mode": "multi-model" if model.multi_model else "single-model",
+        "model_data": str(model.data),
         "release_asked_for": fleet.release,
         "server_version": fleet.server_version,
         "isolation": container.isolation if container else None,
