@@ -79,10 +79,7 @@ def stop_local_aws(*, report: Callable[[str], None] = lambda _step: None) -> str
 
 
 def _stop_recorded(paths: LocalPaths) -> tuple[list[str], list[str]]:
-    """Stop what the record names, then forget it.
-
-    Returns the parts that were stopped and those that had ended.
-    """
+    """Stop what the record names, then forget it: the parts that were stopped, and those that had ended."""
     record = read_record(paths)
     stopped: list[str] = []
     ended: list[str] = []

@@ -49,10 +49,7 @@ def _wait_for(  # noqa: PLR0917  MiniStack's interface
     count: int,
     timeout_s: float,
 ) -> dict[str, Any]:
-    """The data of ``count`` SUCCESS signals by UniqueId; raises on a failure signal, a time-out or a cancel.
-
-    The arguments are MiniStack's.
-    """
+    """The data of ``count`` SUCCESS signals by UniqueId; raises on a failure signal, a time-out or a cancel."""
     generation = wait_conditions._generation
     deadline = Deadline(clock=clock, at=_begun.pop((stack_id, logical_id), clock.now()) + timeout_s)
     waiting = {"token": token, "stack_name": stack_name, "resource_type": resource_type}
