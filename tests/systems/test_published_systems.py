@@ -140,7 +140,7 @@ def test_the_pooled_output_alone_is_a_thousandth_of_the_answer(client: ModelClie
 
 
 def test_perf_analyzer_measures_a_system(systems: Project, systems_aws: LocalAws, tmp_path: Path) -> None:
-    options = ("--generator", "perf-analyzer", "--container", "--format", "json", "--users", "2", "--seconds", "1")
+    options = ("--generator", "perf-analyzer", "--users", "2", "--seconds", "1")
     systems.run("capacity", "bench", "texts/roberta-large-onnx", *options, "--to", str(tmp_path))
     [found] = json.loads((tmp_path / "results.json").read_text())["results"]
     assert found["generator"].startswith("perf_analyzer ")
