@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.models.folders import make_engine
 from tests.releases.deployment import manifest
 from tests.review.small import Template, resource, serving, stack
-from tritonstack.models.manifest import EngineEntry
 from tritonstack.models.recipe import Dependency
 from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot
 
@@ -78,29 +78,12 @@ def write_manifest(
     """A manifest as ``tritonstack build`` leaves it."""
     made = manifest(model, digest, b"")
     archive = made.archive.model_copy(update={"bytes": sizes[0], "tar_bytes": sizes[1]})
-    engines = {} if seconds is None else {model: _engine(seconds, stand_in=stand_in)}
+    engines = (
+        {}
+        if seconds is None
+        else {model: make_engine(plan="m/1/model.plan", durations=dict(seconds), stand_in=stand_in)}
+    )
     built = {"dependency": dependency, "target": target, "engines": engines, "archive": archive}
     path = folder / (target or "") / f"{model}.{digest}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(made.model_copy(update=built).to_json(), encoding="utf-8")
-
-
-def _engine(seconds: Mapping[str, float], *, stand_in: bool) -> EngineEntry:
-    return EngineEntry(
-        plan="m/1/model.plan",
-        bytes=4,
-        sha256="0" * 64,
-        stand_in=stand_in,
-        release="24.09",
-        tensorrt="10.4.0",
-        driver="550.127.05",
-        gpu="Tesla T4",
-        compute_capability="7.5",
-        options=(),
-        inputs=(),
-        outputs=(),
-        durations=dict(seconds),
-        difference=0,
-        tolerance=0,
-        proof="sample",
-    )
