@@ -191,7 +191,7 @@ async def by_proxy(settings: BenchSettings, subject: Subject, *, local: bool) ->
     """
     data = kserve_data(subject.payload, subject.manifest)
     release = subject.target.release
-    command = [sys.executable, "-m", "tritonstack", "proxy", settings.environment, "--endpoint", release.endpoint]
+    command = [sys.executable, "-m", "tritonstack", "proxy", settings.environment]
     command += ["--port", "0", "--concurrency", str(min(settings.most_under_way, MOST_THREADS))]
     command += ["--local"] if local else []
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, start_new_session=True)
@@ -201,7 +201,7 @@ async def by_proxy(settings: BenchSettings, subject: Subject, *, local: bool) ->
         if not line.startswith(ADDRESS):
             raise WorkFailedError(f"tritonstack proxy did not start: {line}{(await process.stderr.read()).decode()}")
         address = line.removeprefix(ADDRESS).split()[0]
-        yield AnalyserWay(options=("-m", release.model, "-u", address), data=data)
+        yield AnalyserWay(options=("-m", f"{release.endpoint}/{release.model}", "-u", address), data=data)
     finally:
         await _end(process)
 
