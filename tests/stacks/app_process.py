@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -73,13 +74,13 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
     """A folder that the first test of a run fills, in whichever of its processes, and that later ones only read."""
     base = factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder, partial = shared / name, shared / f"{name}-partial" / name
+    folder, done = shared / name, shared / f"{name}.done"
     with (shared / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            partial.parent.mkdir()
-            make(partial)
-            partial.rename(folder)
+        if not done.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of a try that failed
+            make(folder)  # in its place: what the pipeline synthesises names its folder
+            done.touch()
     return folder
 
 
