@@ -23,10 +23,9 @@ from tritonstack.aws_session import AccountSession, ConfiguredSession, Session
 from tritonstack.cli.progress import ended_by_signals
 from tritonstack.cli.session import local_option, require_account, session_of
 from tritonstack.config import Endpoint, load_environment
-from tritonstack.disk import partial_folder
 from tritonstack.engines.order import Order, Served, read_order, served_by
 from tritonstack.engines.plan import Builder, EnginePlan, PlannedBuild, plan_engines
-from tritonstack.engines.prepare import Preparation
+from tritonstack.engines.prepare import Preparation, preparation_of_project
 from tritonstack.engines.prepare_plan import (
     Failure,
     PreparationPlan,
@@ -35,12 +34,11 @@ from tritonstack.engines.prepare_plan import (
     PrepareSummary,
     one_line,
 )
-from tritonstack.engines.stored_archives import orders_of, source_of_digest
+from tritonstack.engines.stored_archives import orders_of
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, Place
+from tritonstack.models.bucket import Place
 from tritonstack.models.build import refuse_errors_of_environment
 from tritonstack.models.inputs import resolved_models
-from tritonstack.models.manifest import Places
 from tritonstack.paths import environment_file, project_folder
 
 LOG_SECONDS = 15.0
@@ -218,24 +216,7 @@ def _chosen(served: Served, names: Sequence[str], *, file: str) -> tuple[Endpoin
 
 def _prepare(orders: Sequence[Order], session: Session, *, dry_run: bool, as_json: bool) -> None:
     """Raises as ``Preparation.run``."""
-    places = Places.of_project()
-    bucket = ArtifactBucket(environment=orders[0].environment, session=session)
-    with partial_folder(places.archives, name=".inputs") as kept:
-        preparation = Preparation(
-            orders=orders,
-            session=session,
-            source_of=lambda name, choice: source_of_digest(
-                name.model,
-                name.digest,
-                repositories=places.repositories,
-                bucket=bucket,
-                work=kept,
-                choice=choice,
-            ),
-            bucket=bucket,
-            places=places,
-            watch=ArchiveLines().say,
-        )
+    with preparation_of_project(orders, session=session, watch=ArchiveLines().say) as preparation:
         if dry_run:
             _show_plan(preparation, as_json=as_json)
             return

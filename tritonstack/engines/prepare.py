@@ -9,9 +9,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,7 +43,7 @@ from tritonstack.engines.prepare_plan import (
     plan_preparation,
 )
 from tritonstack.engines.runners import runner_for
-from tritonstack.engines.stored_archives import copy_archive, stored_manifest
+from tritonstack.engines.stored_archives import copy_archive, source_of_digest, stored_manifest
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.local_aws import is_local
 from tritonstack.models.bucket import ArtifactBucket
@@ -364,3 +364,21 @@ class Preparation:
 
     def _report(self, model: str) -> Report:
         return lambda text: self.watch(model, text)
+
+
+@contextmanager
+def preparation_of_project(orders: Sequence[Order], *, session: Session, watch: Watch) -> Iterator[Preparation]:
+    """A run on this machine: from the project's model folders, or from the inputs that the bucket keeps of a digest."""
+    places = Places.of_project()
+    bucket = ArtifactBucket(environment=orders[0].environment, session=session)
+    with partial_folder(places.archives, name=".inputs") as kept:
+        yield Preparation(
+            orders=orders,
+            session=session,
+            source_of=lambda name, choice: source_of_digest(
+                name.model, name.digest, repositories=places.repositories, bucket=bucket, work=kept, choice=choice
+            ),
+            bucket=bucket,
+            places=places,
+            watch=watch,
+        )

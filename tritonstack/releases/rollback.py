@@ -12,17 +12,15 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session, code_of
-from tritonstack.disk import partial_folder
 from tritonstack.engines.gpu_step import EngineStoppedError
 from tritonstack.engines.order import Order, OrderedArchive
-from tritonstack.engines.prepare import Preparation
+from tritonstack.engines.prepare import preparation_of_project
 from tritonstack.engines.prepare_plan import target_for
 from tritonstack.engines.remote_job import JobState, await_job, log_tail
-from tritonstack.engines.stored_archives import copy_archive, source_of_digest, stored_archives, stored_manifest
+from tritonstack.engines.stored_archives import copy_archive, stored_archives, stored_manifest
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
 from tritonstack.models.bucket import ArtifactBucket, Place
-from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName, builds_parameter, order_key
 from tritonstack.releases.records import DeployedSet, Record, stack_name
@@ -122,7 +120,9 @@ def ensure_archive(
     wanted = order().with_archives([OrderedArchive(model=name.model, digest=name.digest)])
     project = _build_project(session, environment=environment)
     if project is None:
-        _build_here(wanted, bucket, session, report=report)
+        # On this machine, as ``tritonstack prepare`` does; raises as ``Preparation.run``.
+        with preparation_of_project([wanted], session=session, watch=lambda _name, text: report(text)) as preparation:
+            preparation.run()
     else:
         _build_there(wanted, project, bucket, session, report=report)
     if bucket.look(place.archive(name)) is None:
@@ -142,27 +142,6 @@ def _copied(name: ArchiveName, place: Place, bucket: ArtifactBucket, *, report: 
             copy_archive(bucket, name, manifest, source=other, target=place)
             return True
     return False
-
-
-def _build_here(order: Order, bucket: ArtifactBucket, session: Session, *, report: Report) -> None:
-    """Build it on this machine, as ``tritonstack prepare`` does. Raises as ``Preparation.run``."""
-    places = Places.of_project()
-    with partial_folder(places.archives, name=".inputs") as kept:
-        Preparation(
-            orders=[order],
-            session=session,
-            source_of=lambda name, choice: source_of_digest(
-                name.model,
-                name.digest,
-                repositories=places.repositories,
-                bucket=bucket,
-                work=kept,
-                choice=choice,
-            ),
-            bucket=bucket,
-            places=places,
-            watch=lambda _name, text: report(text),
-        ).run()
 
 
 def _build_there(order: Order, project: str, bucket: ArtifactBucket, session: Session, *, report: Report) -> None:
