@@ -28,17 +28,19 @@ LONGEST_SECONDS = 200
 """An instance's figures are sent when their minute is over."""
 
 
-def load(aws: LocalAws) -> None:
-    """Calls that load and unload models on one endpoint, and plain ones on the other; some are mistakes of a caller."""
-    client = aws.client("sagemaker-runtime")
+@pytest.fixture(scope="module")
+def loaded(deployed: LocalAws) -> LocalAws:
+    """After calls that load and unload models on one endpoint, and plain ones on the other, one of them wrong."""
+    client = deployed.client("sagemaker-runtime")
     for number in (*range(12), *range(12)):
-        target = target_model(aws, endpoint="many", model=f"adds-{number:02}")
+        target = target_model(deployed, endpoint="many", model=f"adds-{number:02}")
         assert invoke(client, endpoint="many", target=target, value=1.0) == 1.0 + number
     request = (REPOSITORY / "model_repos/digits-onnx/sample/request.json").read_bytes()
     for _ in range(20):
         client.invoke_endpoint(EndpointName="local-single", ContentType="application/json", Body=request)
     with pytest.raises(client.exceptions.ModelError):
         client.invoke_endpoint(EndpointName="local-single", ContentType="application/json", Body=b"{}")
+    return deployed
 
 
 def drawn(project: Project) -> dict[tuple[str, str], str]:
@@ -49,36 +51,8 @@ def drawn(project: Project) -> dict[tuple[str, str], str]:
     return dict(zip(figures, texts, strict=True))
 
 
-def test_every_graph_of_an_endpoint_under_load_has_data_or_says_why_it_cannot(
-    project: Project, deployed: LocalAws
-) -> None:
-    dashboard = dashboard_of(load_environment(project.root / "environments" / "local.yaml"), projects=None)
-    wanted = {(section.key, graph.key) for section, graph in dashboard.graphs() if section.key in LOADED}
-    cannot = {key for key in wanted if key[1] in GPU_GRAPHS}
-    load(deployed)
-    until = time.monotonic() + LONGEST_SECONDS
-    while True:
-        seen = drawn(project)
-        empty = {key for key in wanted if 'data-points="0"' in seen[key]}
-        if empty == cannot and highest_share_of_errors(seen["single", "errors"]) > 0:  # the wrong call of the load
-            break
-        assert time.monotonic() < until, f"no data for {sorted(empty - cannot)}, or no error"
-        time.sleep(3)
-    assert set(seen) == {(section.key, graph.key) for section, graph in dashboard.graphs()}
-    assert all("the local AWS runs on the CPU" in seen[key] for key in empty)
-    assert all("<svg" in seen[key] for key in wanted - empty)
-    assert "<td>1</td><td>1</td><td>1</td>" in seen["many", "instances"]
-    assert "<td>0.736</td>" in seen["many", "cost_per_hour"]
-
-
-def highest_share_of_errors(figure: str) -> float:
-    """Of InvocationModelErrors, percent; 0 where the graph has no data."""
-    found = re.search(r"InvocationModelErrors</th><td>[^<]*</td><td>[^<]*</td><td>([^<]*)</td>", figure)
-    return 0.0 if found is None else float(found[1])
-
-
 def test_the_picture_of_the_page_is_drawn_or_the_command_says_what_it_lacks(
-    project: Project, deployed: LocalAws, tmp_path: Path
+    project: Project, loaded: LocalAws, tmp_path: Path
 ) -> None:
     target = tmp_path / "local.png"
     if find_chromium() is None:
@@ -90,7 +64,7 @@ def test_the_picture_of_the_page_is_drawn_or_the_command_says_what_it_lacks(
         assert picture.width == 1280
 
 
-def test_the_served_page_is_drawn_at_each_load_until_it_is_interrupted(project: Project, deployed: LocalAws) -> None:
+def test_the_served_page_is_drawn_at_each_load_until_it_is_interrupted(project: Project, loaded: LocalAws) -> None:
     command = [str(PROGRAM), "dashboard", "local", "--serve", "--port", "0"]
     with subprocess.Popen(
         command, env=project.variables, cwd=project.root, stdout=subprocess.PIPE, text=True
@@ -113,3 +87,31 @@ def test_wrong_options_are_told_without_a_traceback(project: Project) -> None:
     assert "not both" in both.stderr
     unknown = project.run("dashboard", "nowhere", expect=2)
     assert "an environment of" in unknown.stderr
+
+
+def test_every_graph_of_an_endpoint_under_load_has_data_or_says_why_it_cannot(
+    project: Project, loaded: LocalAws
+) -> None:
+    """The last of the file: the minute of the calls is over by then, or nearly."""
+    dashboard = dashboard_of(load_environment(project.root / "environments" / "local.yaml"), projects=None)
+    wanted = {(section.key, graph.key) for section, graph in dashboard.graphs() if section.key in LOADED}
+    cannot = {key for key in wanted if key[1] in GPU_GRAPHS}
+    until = time.monotonic() + LONGEST_SECONDS
+    while True:
+        seen = drawn(project)
+        empty = {key for key in wanted if 'data-points="0"' in seen[key]}
+        if empty == cannot and highest_share_of_errors(seen["single", "errors"]) > 0:  # the wrong call of the load
+            break
+        assert time.monotonic() < until, f"no data for {sorted(empty - cannot)}, or no error"
+        time.sleep(3)
+    assert set(seen) == {(section.key, graph.key) for section, graph in dashboard.graphs()}
+    assert all("the local AWS runs on the CPU" in seen[key] for key in empty)
+    assert all("<svg" in seen[key] for key in wanted - empty)
+    assert "<td>1</td><td>1</td><td>1</td>" in seen["many", "instances"]
+    assert "<td>0.736</td>" in seen["many", "cost_per_hour"]
+
+
+def highest_share_of_errors(figure: str) -> float:
+    """Of InvocationModelErrors, percent; 0 where the graph has no data."""
+    found = re.search(r"InvocationModelErrors</th><td>[^<]*</td><td>[^<]*</td><td>([^<]*)</td>", figure)
+    return 0.0 if found is None else float(found[1])
