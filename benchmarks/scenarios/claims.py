@@ -57,7 +57,7 @@ def _covered(count: int, ends: int) -> float:
 class Figure(StrEnum):
     """What a claim is about. Of rates more is better, of times less."""
 
-    RATE = "answers/s"
+    RATE = "responses/s"
     COLD_START = "s cold start"
     UNPACK = "s unpacking"
     FIRST_CALL = "ms first call"

@@ -67,7 +67,7 @@ def section_lines(section: Section) -> Iterator[str]:
     first = found[0].load
     sizes = [(name, size) for name, size in SIZES.items() if len({size(one) for one in found}) > 1]
     head = ["configuration", *(name for name, _ in sizes)]
-    head += [] if first is None else ["answers/s", "± %", "times first", "p50 ms", "p95 ms", "mean batch"]
+    head += [] if first is None else ["responses/s", "± %", "times first", "p50 ms", "p95 ms", "mean batch"]
     head += ["unpack s", "load s", "first call ms", "cold start s", "± %"] if found[0].cold else []
     yield f"| {' | '.join(head)} |"
     yield f"|{'---|' * len(head)}"

@@ -103,9 +103,9 @@ def test_the_table_of_claims_has_what_is_claimed_what_is_here_and_the_verdict() 
     sections = [Section(scenario=scenario, found=measured(scenario)) for scenario in SCENARIOS.values()]
     text = page(sections, where="a machine.", others=0.0)
     said = "dynamic batching at least doubles throughput (bound by memory traffic)"
-    assert f"| {said} | ≥ 2 | 1.95 (1.92 to 1.98) | 206 against 106 answers/s | **does not hold here** |" in text
+    assert f"| {said} | ≥ 2 | 1.95 (1.92 to 1.98) | 206 against 106 responses/s | **does not hold here** |" in text
     assert (
-        "| two instances add throughput | better | 3.84 (3.75 to 3.94) | 406 against 106 answers/s | **holds** |"
+        "| two instances add throughput | better | 3.84 (3.75 to 3.94) | 406 against 106 responses/s | **holds** |"
         in text
     )
     assert text.count("| cannot be tried here |") == len(SCENARIOS["onnxruntime"].not_here)
