@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import json
@@ -107,10 +108,10 @@ GRAPH: dict[str, Any] = {
 REQUEST = [{"name": "x", "datatype": "FP32", "shape": [2, 2, 2], "data": [0, 9, 0, 0, 0, 0, 0, 9]}]
 
 
-def _prove(folder: Path, config: str) -> dict[str, Any]:
+def _prove(folder: Path, config: str, graph: Any = GRAPH, request: Any = REQUEST) -> dict[str, Any]:
     (folder / "net/1").mkdir(parents=True)
-    write_graph(folder / "net/1/model.onnx", GRAPH)
-    plan = {"model": "net", "models": {"net": plan_of(folder / "net", read_config(config))}, "request": REQUEST}
+    write_graph(folder / "net/1/model.onnx", graph)
+    plan = {"model": "net", "models": {"net": plan_of(folder / "net", read_config(config))}, "request": request}
     (folder / "plan.json").write_text(json.dumps(plan))
     arguments = ["-P", str(PROVER), str(folder / "plan.json"), str(folder / "result.json")]
     run_script(
@@ -128,3 +129,36 @@ def test_a_classifiers_labels_are_proven_in_the_shapes_that_requests_see(tmp_pat
 @pytest.mark.parametrize("gone", ["reshape { shape: [ ] }", "reshape { shape: [ 4 ] }"])
 def test_without_the_reshape_the_proof_names_the_tensor(tmp_path: Path, gone: str) -> None:
     assert "in the ONNX graph" in _prove(tmp_path, LABELS.replace(gone, ""))["failure"]
+
+
+def test_texts_and_scalars_reach_a_graph_as_such(tmp_path: Path) -> None:
+    """Triton gives a graph the characters, not Python's notation of bytes, and a scalar for dims [ 1 ]."""
+    graph = {
+        "inputs": [
+            {"name": "text", "dtype": "BYTES", "shape": ["n"]},
+            {"name": "scalar", "dtype": "FP32", "shape": []},
+        ],
+        "outputs": [{"name": "same", "dtype": "BYTES", "shape": ["n"]}, {"name": "less", "dtype": "FP32", "shape": []}],
+        "nodes": [node("Identity", ["text"], ["same"]), node("Neg", ["scalar"], ["less"])],
+    }
+    config = """
+        backend: "onnxruntime"
+        input [ { name: "text" data_type: TYPE_STRING dims: -1 }, { name: "scalar" data_type: TYPE_FP32 dims: 1 } ]
+        output [ { name: "same" data_type: TYPE_STRING dims: -1 }, { name: "less" data_type: TYPE_FP32 dims: 1 } ]
+    """
+    texts = [base64.b64encode(text.encode()).decode() for text in ("Rome", "Tromsø")]
+    request = [
+        {"name": "text", "datatype": "BYTES", "shape": [2], "data": texts},
+        {"name": "scalar", "datatype": "FP32", "shape": [1], "data": [2.0]},
+    ]
+    assert _prove(tmp_path, config, graph, request)["outputs"] == [
+        {"name": "same", "datatype": "BYTES", "shape": [2], "data": texts},
+        {"name": "less", "datatype": "FP32", "shape": [1], "data": [-2.0]},
+    ]
+
+
+def test_the_version_that_triton_serves_is_the_one_that_is_proven(tmp_path: Path) -> None:
+    config = 'backend: "onnxruntime" version_policy { specific { versions: [ 2 ] } }'
+    for version in ("1", "2", "10"):
+        write(tmp_path, {f"net/{version}/model.onnx": "", "net/config.pbtxt": config})
+    assert Path(plan_of(tmp_path / "net", read_config(config))["file"]).parent.name == "2"

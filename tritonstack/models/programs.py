@@ -39,10 +39,19 @@ class Spent:
         return f"{self.step}: {self.seconds:.0f} s, {self.peak_bytes / _GIB:.1f} GiB of memory at most"
 
 
+def _python(name: str) -> Path:
+    return REPOSITORY / ".envs" / name / "bin" / "python"
+
+
+def has_environment(name: str) -> bool:
+    """Whether an environment is made."""
+    return _python(name).exists()
+
+
 def environment_python(name: str) -> Path:
     """The interpreter of an environment. Raises :class:`InputError` where it is not made yet."""
-    python = REPOSITORY / ".envs" / name / "bin" / "python"
-    if not python.exists():
+    python = _python(name)
+    if not has_environment(name):
         make = f"python3 scripts/setup.py {name}"
         raise InputError([Problem(file=str(python), found="nothing", allowed="the environment's Python", advice=make)])
     return python

@@ -153,12 +153,28 @@ def run_onnx(models: Mapping[str, Any], name: str, *, inputs: Arrays) -> Arrays:
                     f"{name}: {kind} {tensor['name']} is {datatype} {item.shape} in the ONNX graph, "
                     f"{tensor['datatype']} {tensor['backend_shape']} in config.pbtxt"
                 )
+    scalars = {item.name for item in (*session.get_inputs(), *session.get_outputs()) if item.shape == []}
     names = [tensor["name"] for tensor in model["outputs"]]
-    return dict(zip(names, session.run(names, inputs), strict=True))
+    fed = {key: array.reshape(()) if key in scalars and array.shape == (1,) else array for key, array in inputs.items()}
+    fed = {key: as_texts(array) if array.dtype == np.object_ else array for key, array in fed.items()}
+    answers = dict(zip(names, session.run(names, fed), strict=True))
+    return {name: array.reshape(1) if name in scalars and array.ndim == 0 else array for name, array in answers.items()}
+
+
+def as_texts(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Elements as ``str``: of ``bytes`` ONNX Runtime would take Python's own notation, ``b'…'``."""
+    texts = np.empty(array.size, np.object_)
+    texts[:] = [item.decode() if isinstance(item, bytes) else item for item in array.reshape(-1)]
+    return texts.reshape(array.shape)
 
 
 def same_shape(graph: list[int | str | None], config: list[int]) -> bool:
-    """Whether shapes can agree: a name or None in the graph, or -1 in the configuration, stands for any length."""
+    """Whether shapes can agree: a name or None in the graph, or -1 in the configuration, stands for any length.
+
+    A scalar of the graph is [1] in the configuration (onnxruntime_backend src/onnxruntime_utils.cc).
+    """
+    if not graph and config:
+        return all(length == 1 for length in config)
     if len(graph) != len(config):
         return False
     return all(not isinstance(a, int) or b in (-1, a) for a, b in zip(graph, config, strict=True))

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tritonstack.adapters import Adapters
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local_aws import require_package
+from tritonstack.local_aws import installed, require_package
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import ModelConfig, Node, read_config
-from tritonstack.models.programs import Report, Spent, run_script
+from tritonstack.models.programs import Report, Spent, has_environment, run_script
 from tritonstack.models.recipe import RECIPE, Recipe
 from tritonstack.models.source import CONFIG, PROVABLE, model_directories
 
@@ -300,13 +300,33 @@ def prove_sample(
     Raises :class:`WorkFailedError` naming the tensor that differs, and :class:`InputError` where a backend cannot be
     proven on this machine.
     """
+    given = answer_request(repository, model=model.name, request=request, work=work, report=report)
+    difference = compare_answer(sample, given.outputs, model=model.name)
+    return Proven(sample_difference=difference, tools=given.tools, stand_ins=given.stand_ins, spent=given.spent)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered:
+    """What staged models answered to a request, with what, what it took, and what stood in."""
+
+    outputs: list[dict[str, Any]]  # tensors with flat data; elements of BYTES in base64
+    tools: dict[str, str]
+    stand_ins: tuple[str, ...]
+    spent: Spent
+
+
+def answer_request(repository: Path, *, model: str, request: Arrays, work: Path, report: Report) -> Answered:
+    """Answer a request with the staged models: outside Triton where that can be, else in the local Triton.
+
+    Raises :class:`WorkFailedError` where they fail, and :class:`InputError` where a backend cannot be run on this
+    machine.
+    """
     configs = {path.name: read_config((path / CONFIG).read_text()) for path in model_directories(repository)}
-    if not all(_needs(config) <= PROVABLE for config in configs.values()):
-        return _prove_in_container(
-            repository, configs, model=model, sample=sample, request=request, work=work, report=report
-        )
+    needs = {need for config in configs.values() for need in _needs(config)}
+    if not needs <= PROVABLE or (not has_environment(PROOF_ENVIRONMENT) and installed() is not None):
+        return _answer_in_container(repository, model=model, needs=needs, request=request, work=work, report=report)
     plan = {
-        "model": model.name,
+        "model": model,
         "models": {name: _plan(repository / name, config) for name, config in configs.items()},
         "request": to_tensors(request),
     }
@@ -316,16 +336,15 @@ def prove_sample(
         environment=PROOF_ENVIRONMENT,
         arguments=["-P", str(PROVER), str(plan_file.resolve()), str(result_file.resolve())],
         folder=work,
-        what=f"proof of {model.name}",
+        what=f"proof of {model}",
         report=report,
     )
     result = json.loads(result_file.read_text())
     if "failure" in result:
-        raise WorkFailedError(f"proof of {model.name} failed:\n  {in_sources(result['failure'], repository)}")
-    difference = compare_answer(sample, result["outputs"], model=model.name)
+        raise WorkFailedError(f"proof of {model} failed:\n  {in_sources(result['failure'], repository)}")
     ran = sorted({config.backend for config in configs.values()} - {"ensemble"})
     stand_ins = tuple(f"{_PROVERS[backend]}, outside Triton" for backend in ran)
-    return Proven(sample_difference=difference, tools=result["tools"], stand_ins=stand_ins, spent=spent)
+    return Answered(outputs=result["outputs"], tools=result["tools"], stand_ins=stand_ins, spent=spent)
 
 
 _PROVERS = {
@@ -338,39 +357,28 @@ def _needs(config: ModelConfig) -> set[str]:
     return {config.backend, *({ENVIRONMENT} & config.node.entries("parameters").keys())}
 
 
-def _prove_in_container(
-    repository: Path,
-    configs: Mapping[str, ModelConfig],
-    *,
-    model: ModelEntry,
-    sample: SampleEntry,
-    request: Arrays,
-    work: Path,
-    report: Report,
-) -> Proven:
+def _answer_in_container(
+    repository: Path, *, model: str, needs: set[str], request: Arrays, work: Path, report: Report
+) -> Answered:
     started = time.monotonic()
     answer = require_package().answer_in_container(
-        repository,
-        model=model.name,
-        needs={need for config in configs.values() for need in _needs(config)},
-        request=request,
-        work=work,
-        report=report,
+        repository, model=model, needs=needs, request=request, work=work, report=report
     )
     spent = Spent(
-        step=f"proof of {model.name} (local Triton)",
+        step=f"proof of {model} (local Triton)",
         seconds=time.monotonic() - started,
         peak_bytes=answer.peak_bytes,
     )
     report(str(spent))
-    difference = compare_answer(sample, to_tensors(answer.outputs), model=model.name)
-    return Proven(sample_difference=difference, tools=answer.tools, stand_ins=answer.stand_ins, spent=spent)
+    return Answered(outputs=to_tensors(answer.outputs), tools=answer.tools, stand_ins=answer.stand_ins, spent=spent)
 
 
 def _plan(folder: Path, config: ModelConfig) -> dict[str, Any]:
     """One model of the prover's plan; see ``prover.py``."""
-    versions = [path for path in folder.iterdir() if path.is_dir() and path.name.isdigit()]
-    newest = max(versions, key=lambda path: int(path.name))
+    from tritonstack.models.lint.view import view_model  # noqa: PLC0415  (the linter reads samples)
+
+    view = view_model(folder, ())
+    newest = folder / (view.served_versions or view.versions or ("1",))[-1]
     batch = config.max_batch_size
     tensors = {
         kind: [
