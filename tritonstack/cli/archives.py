@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,7 +11,9 @@ import click
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.cli.session import local_option, require_account, session_of
 from tritonstack.config import load_environment
+from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
+from tritonstack.models.adding.recording import record_samples
 from tritonstack.models.build import (
     BuildSummary,
     Built,
@@ -18,7 +21,9 @@ from tritonstack.models.build import (
     build_models,
     refuse_errors_of_environment,
 )
-from tritonstack.models.inputs import check_model_folders
+from tritonstack.models.inputs import check_model_folders, choice_of
+from tritonstack.models.lint.registry import shown
+from tritonstack.models.manifest import Places
 from tritonstack.models.packing import pack
 from tritonstack.models.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning
 from tritonstack.models.publish import publish_environment
@@ -36,8 +41,18 @@ LOCAL = "local"
 @click.option(
     "--weights", type=click.Choice(get_args(Weights)), help="random: from the recipe's seed, without a download."
 )
+@click.option(
+    "--record-sample",
+    is_flag=True,
+    help="First write what MODELS answer to their sample requests as the expected responses.",
+)
 def build_command(
-    *, models: tuple[str, ...], environment: str | None, size: Size | None, weights: Weights | None
+    *,
+    models: tuple[str, ...],
+    environment: str | None,
+    size: Size | None,
+    weights: Weights | None,
+    record_sample: bool,
 ) -> None:
     """Export, verify and pack MODELS, or every model of an environment.
 
@@ -46,9 +61,19 @@ def build_command(
     error stops the build; --size and --weights default to the environment's. Without one, models are built in full size
     with pretrained weights.
     """
+    if record_sample and not models:
+        allowed = "the models whose expected responses shall be replaced"
+        raise InputError([Problem(field="--record-sample", found="no MODELS", allowed=allowed)])
     if not models and environment is None:
         environment = LOCAL
     changes = {name: value for name, value in (("size", size), ("weights", weights)) if value is not None}
+    if record_sample:
+        with Steps().step("record the responses to the sample requests") as step:
+            choice = _choice(environment, changes)
+            recorded = record_samples(models, choice=choice, places=Places.of_project(), report=step.say)
+            step.end_with(f"{len(recorded)} recorded")
+        for each in recorded:
+            click.echo(f"{shown(each.file)}: {each}")
     with Steps().step("build the model archives") as step:
         summary = _build(models, environment, changes, step)
         step.end_with(str(summary))
@@ -68,9 +93,16 @@ def built_lines(item: Built) -> str:
     return "\n".join(lines)
 
 
+def _choice(environment: str | None, changes: dict[str, Any]) -> BuildChoice:
+    """How the models are made: as the environment says, unless an option says otherwise."""
+    if environment is None:
+        return BuildChoice(**changes)
+    return dataclasses.replace(choice_of(load_environment(environment_file(environment))), **changes)
+
+
 def _build(models: tuple[str, ...], environment: str | None, changes: dict[str, Any], step: Step) -> BuildSummary:
     if environment is None:
-        return build_models(models, choice=BuildChoice(**changes), report=step.say)
+        return build_models(models, choice=_choice(None, changes), report=step.say)
     file = environment_file(environment)
     settings = load_environment(file)
     settings = settings.model_copy(update={"builds": settings.builds.model_copy(update=changes)})

@@ -28,6 +28,10 @@ GROUPS = "tritonstack.commands"
 # command → (module:name, help line); a module is imported when its command runs, so that `--help` stays quick.
 COMMANDS: dict[str, tuple[str, str]] = {
     "schema": ("tritonstack.cli.schema", "Write the JSON Schemas that editors complete YAML files with."),
+    "add": (
+        "tritonstack.cli.add",
+        "Make a model folder of an ONNX or TorchScript file, a Triton model repository, or a model.tar.gz.",
+    ),
     "lint": ("tritonstack.cli.lint:lint_command", "Check model folders for what Triton or SageMaker would refuse."),
     "explain": ("tritonstack.cli.lint:explain_command", "Explain a rule of lint, with a bad and a good example."),
     "build": (

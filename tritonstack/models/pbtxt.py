@@ -291,10 +291,15 @@ def _lines(fields: Sequence[Field], indent: str) -> Iterator[str]:
 
 def _scalar(scalar: Scalar) -> str:
     if scalar.kind == "string":
-        return f'"{"".join(map(_escaped, str(scalar.value)))}"'
+        return quoted(str(scalar.value))
     if isinstance(scalar.value, float) and not math.isfinite(scalar.value):
         return str(scalar.value)  # inf, -inf, nan: as the format spells them
     return repr(scalar.value) if isinstance(scalar.value, float) else str(scalar.value)
+
+
+def quoted(text: str) -> str:
+    """A string as the format writes it."""
+    return f'"{"".join(map(_escaped, text))}"'
 
 
 def _escaped(character: str) -> str:

@@ -40,8 +40,10 @@ from tritonstack.models.programs import Report, Spent
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.sample import (
     READY_REQUEST,
+    Answered,
     Arrays,
     Proven,
+    answer_request,
     check_floors,
     prove_sample,
     read_sample,
@@ -60,7 +62,7 @@ from tritonstack.models.source import (
     target_of,
     tensorrt_models,
 )
-from tritonstack.naming import ArchiveName, Platform
+from tritonstack.naming import DIGEST_LENGTH, ArchiveName, Platform
 
 
 def stage_repository(
@@ -184,11 +186,53 @@ def make_archive(task: Task, work: Path, places: Places, report: Report, proofs:
 
 def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs: Proofs) -> Staged:
     """Export, put together, lint and prove an archive in ``work``. Raises as :func:`make_archive`."""
+    ready = _ready(task, work, places, report, with_answer=True)
+    spent = [step for made in ready.exports.values() for step in made.spent]
+    if task.proof not in proofs:
+        report(f"proof of {task.source.name}")
+        proofs[task.proof] = prove_sample(
+            ready.repository, model=ready.model, sample=ready.sample, request=ready.request, work=work, report=report
+        )
+        spent.append(proofs[task.proof].spent)
+    files = dict(ready.files)
+    if (content := ready_request(ready.sample, ready.request)) is not None:
+        files[READY_REQUEST] = work / READY_REQUEST
+        files[READY_REQUEST].write_bytes(content)
+    return Staged(
+        task=task,
+        work=work,
+        repository=ready.repository,
+        exports=ready.exports,
+        files=files,
+        environment=ready.environment,
+        sample=ready.sample,
+        request=ready.request,
+        model=ready.model,
+        proven=proofs[task.proof],
+        spent=tuple(spent),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ready:
+    """An archive that can be proven; fields as those of :class:`Staged`."""
+
+    repository: Path
+    exports: Mapping[str, Exported]
+    files: Mapping[str, Path]
+    environment: PackedEnvironment | None
+    sample: SampleEntry
+    request: Arrays
+    model: ModelEntry
+
+
+def _ready(task: Task, work: Path, places: Places, report: Report, *, with_answer: bool) -> _Ready:
+    """Export, put together and lint an archive in ``work``; ``with_answer``: its sample has one."""
     source, recipe = task.source, task.source.recipe
     exports = _exports(source, places, report)
     own = exports.get(source.folder.name)
     files = client_files(source, own.files if own else None)
-    sample = read_sample(source.folder, recipe, own.files if own else None)
+    sample = read_sample(source.folder, recipe, own.files if own else None, with_answer=with_answer)
     part, environment, added = recipe.execution_environment, None, {}
     if part is not None and task.platform is not None:  # for the local Triton its own environment stands in
         python = python_of(task.platform)
@@ -198,21 +242,9 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
     exported = {name: made.files for name, made in exports.items()}
     stage_repository(source, exports=exported, target=repository, added=added)
     _refuse_errors(task, repository, environment)
-    spent = [step for made in exports.values() for step in made.spent]
     model = _model_entry(source.model, (repository / source.model / CONFIG).read_text())
     request = sample_arrays(source, sample, model=model, files=files)
-    if task.proof not in proofs:
-        report(f"proof of {source.name}")
-        proofs[task.proof] = prove_sample(
-            repository, model=model, sample=sample, request=request, work=work, report=report
-        )
-        spent.append(proofs[task.proof].spent)
-    if (content := ready_request(sample, request)) is not None:
-        files[READY_REQUEST] = work / READY_REQUEST
-        files[READY_REQUEST].write_bytes(content)
-    return Staged(
-        task=task,
-        work=work,
+    return _Ready(
         repository=repository,
         exports=exports,
         files=files,
@@ -220,9 +252,18 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
         sample=sample,
         request=request,
         model=model,
-        proven=proofs[task.proof],
-        spent=tuple(spent),
     )
+
+
+def answer_sample(source: ArchiveSource, *, work: Path, places: Places, report: Report) -> Answered:
+    """What an archive, staged in ``work`` as for the local Triton, answers to its sample request.
+
+    Raises as :func:`make_archive`; the sample needs no answer yet.
+    """
+    task = Task(source=source, name=ArchiveName(model=source.name, digest="0" * DIGEST_LENGTH), platform=None)
+    ready = _ready(task, work, places, report, with_answer=False)
+    report(f"response of {source.name}")
+    return answer_request(ready.repository, model=ready.model.name, request=ready.request, work=work, report=report)
 
 
 def finish(

@@ -45,13 +45,13 @@ def number(field: int, value: int) -> bytes:
     return varint(field << 3) + varint(value & (1 << 64) - 1)
 
 
-def tensor(name: str, dtype: str, shape: Sequence[int | str | None]) -> bytes:
-    """A ValueInfoProto: a word is a dynamic axis, None an axis of which nothing is known."""
+def tensor(name: str, dtype: str, shape: Sequence[int | str | None] | None) -> bytes:
+    """A ValueInfoProto: a word is a dynamic axis, None an axis of which nothing is known, or no shape at all."""
     axes = b"".join(
         part(1, b"" if axis is None else number(1, axis) if isinstance(axis, int) else part(2, axis.encode()))
-        for axis in shape
+        for axis in shape or ()
     )
-    kind = part(1, number(1, TYPES[dtype]) + part(2, axes))
+    kind = part(1, number(1, TYPES[dtype]) + (b"" if shape is None else part(2, axes)))
     return part(1, name.encode()) + part(2, kind)
 
 
@@ -91,11 +91,11 @@ def loadable(graph: Mapping[str, Any]) -> list[bytes]:
 def graph_file(graph: Mapping[str, Any]) -> bytes:
     """A ModelProto.
 
-    ``weights``: initialisers, name → size in bytes; ``opset``: 17 unless given, ``ir_version`` 8; ``nodes``: none
-    unless given. An output of ``kind: sequence`` is one.
+    ``weights``: initialisers, name → size in bytes, or the file that holds them; ``opset``: 17 unless given,
+    ``ir_version`` 8; ``nodes``: none unless given. An output of ``kind: sequence`` is one.
     """
     body = b"".join(part(1, each) for each in graph.get("nodes", ()))
-    body += b"".join(part(5, part(8, name.encode()) + part(9, bytes(size))) for name, size in weights(graph).items())
+    body += b"".join(part(5, part(8, name.encode()) + _content(held)) for name, held in weights(graph).items())
     if "nodes" in graph:
         body += part(5, number(1, 1) + number(2, TYPES["INT64"]) + part(8, FLAT.encode()) + part(9, b"\xff" * 8))
     body += b"".join(part(11, tensor(**each)) for each in graph["inputs"])
@@ -108,8 +108,14 @@ def _output(each: Mapping[str, Any]) -> bytes:
     return sequence(each["name"], each["dtype"]) if each.get("kind") == "sequence" else tensor(**each)
 
 
-def weights(graph: Mapping[str, Any]) -> Mapping[str, int]:
-    found: Mapping[str, int] = graph.get("weights", {})
+def _content(held: int | str) -> bytes:
+    if isinstance(held, int):
+        return part(9, bytes(held))
+    return part(13, part(1, b"location") + part(2, held.encode())) + number(14, 1)
+
+
+def weights(graph: Mapping[str, Any]) -> Mapping[str, int | str]:
+    found: Mapping[str, int | str] = graph.get("weights", {})
     return found
 
 

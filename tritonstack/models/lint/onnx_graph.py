@@ -6,6 +6,7 @@ https://protobuf.dev/programming-guides/encoding/.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -58,6 +59,8 @@ class GraphTensor:
     # its axes, the batch first: a number, or None where the length is free; None where the rank is unknown
     shape: tuple[int | None, ...] | None
     kind: str = "tensor"  # ``tensor``, or what it is instead: ``sequence``, ``map``, …
+    # the names of its axes (``batch``), empty where one has none; only free axes have names
+    symbols: tuple[str, ...] = dataclasses.field(default=(), compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,13 +160,20 @@ def _value(stream: BinaryIO, value: _Field) -> GraphTensor:
     element = _only(stream, tensor, 1)
     shape = _only(stream, tensor, 2)
     axes = None if shape is None else tuple(_axis(stream, axis) for axis in _fields(stream, shape.start, shape.end))
-    return GraphTensor(name=name, datatype=DATATYPES.get(element.value, "") if element else "", shape=axes)
+    return GraphTensor(
+        name=name,
+        datatype=DATATYPES.get(element.value, "") if element else "",
+        shape=None if axes is None else tuple(length for length, _ in axes),
+        symbols=tuple(symbol for _, symbol in axes or ()),
+    )
 
 
-def _axis(stream: BinaryIO, axis: _Field) -> int | None:
+def _axis(stream: BinaryIO, axis: _Field) -> tuple[int | None, str]:
     """A dimension: dim_value = 1, or a name in dim_param = 2, or nothing; a negative length stands for none."""
     length = _only(stream, axis, 1)
-    return length.value if length is not None and not length.is_message and length.value < _NEGATIVE else None
+    if length is not None and not length.is_message and length.value < _NEGATIVE:
+        return length.value, ""
+    return None, _name(stream, axis, 2)
 
 
 def _opset(stream: BinaryIO, entry: _Field) -> int:

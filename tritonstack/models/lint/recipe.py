@@ -13,7 +13,7 @@ from tritonstack.models.recipe import RECIPE, Dependency, Recipe
 from tritonstack.models.sample import read_sample
 from tritonstack.models.source import CONFIG
 
-_KINDS = {
+BACKENDS_OF_KINDS = {
     "onnx": "onnxruntime",
     "python": "python",
     "ensemble": "ensemble",
@@ -76,9 +76,9 @@ def _addressed(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
     if model is None:
         found = f"no model directory {view.addressed}"
         yield _at(view, "addressed-model", found, f"model: one of {', '.join(sorted(view.models)) or 'none there'}")
-    elif model.backend and model.backend != _KINDS[recipe.kind]:
+    elif model.backend and model.backend != BACKENDS_OF_KINDS[recipe.kind]:
         found = f"kind: {recipe.kind}, and {model.name}/{CONFIG} says {model.backend}"
-        yield _at(view, "kind-differs", found, f"a configuration for {_KINDS[recipe.kind]}")
+        yield _at(view, "kind-differs", found, f"a configuration for {BACKENDS_OF_KINDS[recipe.kind]}")
 
 
 def _dependency(model: ModelView, dependency: Dependency) -> Iterator[Finding]:

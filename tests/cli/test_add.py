@@ -1,0 +1,174 @@
+"""``tritonstack add``, and ``build --record-sample``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.config.environment_file import write_environment
+from tests.models.folders import write, write_double
+from tests.models.lint.onnx_files import node, write_graph
+from tritonstack.cli.root import root
+from tritonstack.errors import InputError, TritonstackError, WorkFailedError
+from tritonstack.models.manifest import Manifest
+
+FIXTURES = Path(__file__).parents[1] / "models/adding/fixtures"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project that serves the folder ``double``; the working folder."""
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / ".local"))
+    monkeypatch.chdir(tmp_path)
+    write_double(tmp_path)
+    (tmp_path / "environments").mkdir()
+    write_environment(tmp_path / "environments", header="builds: {size: tiny}", endpoint="models: [double]")
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    done = CliRunner().invoke(root, list(arguments), standalone_mode=False)
+    if done.exception is not None and not isinstance(done.exception, TritonstackError):
+        raise done.exception
+    return done
+
+
+def models_line(project: Path) -> str:
+    lines = (project / "environments/local.yaml").read_text().splitlines()
+    return next(line.strip() for line in lines if "models:" in line)
+
+
+def manifest(project: Path, model: str) -> Manifest:
+    (path,) = (project / ".local/archives").glob(f"{model}.*.json")
+    return Manifest.model_validate_json(path.read_bytes())
+
+
+def test_an_onnx_file_becomes_a_folder_that_builds_and_an_endpoint_serves(project: Path) -> None:
+    done = run("add", str(FIXTURES / "classifier.onnx"), "--name", "iris")
+    assert done.return_value == 0, done.output
+    assert "X FP32 [4] → label INT64 [1], probabilities FP32 [3], up to 8 rows a request" in done.stdout
+    assert "not known: how many rows fit" in done.stdout
+    assert (
+        "tritonstack local deploy\n  tritonstack invoke iris --input model_repos/iris/sample/request.json"
+        in done.stdout
+    )
+    assert models_line(project) == "models: [double, iris]"
+    answer = json.loads((project / "model_repos/iris/sample/answer.json").read_text())
+    assert [(each["name"], each["shape"]) for each in answer["outputs"]] == [
+        ("label", [1, 1]),
+        ("probabilities", [1, 3]),
+    ]
+    assert sum(answer["outputs"][1]["data"]) == pytest.approx(1, abs=1e-5)
+    built = CliRunner().invoke(root, ["build", "-e", "local", "iris"])
+    assert built.exit_code == 0, built.output
+    assert manifest(project, "iris").figures["sample_difference"] < 1e-6
+    assert not list((project / "model_repos").glob(".*"))
+
+
+def test_a_folder_that_is_there_is_never_overwritten(project: Path) -> None:
+    before = sorted((path, path.read_bytes()) for path in (project / "model_repos").rglob("*") if path.is_file())
+    done = run("add", str(FIXTURES / "classifier.onnx"), "--name", "double")
+    assert isinstance(done.exception, InputError)
+    assert "model_repos/double" in str(done.exception)
+    assert "--name" in str(done.exception)
+    assert "tritonstack build double --record-sample" in str(done.exception)
+    assert (
+        sorted((path, path.read_bytes()) for path in (project / "model_repos").rglob("*") if path.is_file()) == before
+    )
+    assert models_line(project) == "models: [double]"
+
+
+def test_without_an_endpoint_the_folder_alone_is_written(project: Path) -> None:
+    (project / "environments/local.yaml").unlink()
+    write_graph(project / "My Net.onnx", _relu())
+    done = run("add", "My Net.onnx")
+    assert done.return_value == 0, done.output
+    assert "Not put onto an endpoint" in done.stdout
+    assert "tritonstack build my-net" in done.stdout
+    assert (project / "model_repos/my-net/my-net/1/model.onnx").is_file()
+    named = run("add", "My Net.onnx", "--name", "other", "--endpoint", "digits")
+    assert isinstance(named.exception, InputError)
+    assert not (project / "model_repos/other").exists()
+
+
+def test_a_model_that_gives_no_response_leaves_its_folder_and_what_to_do(project: Path) -> None:
+    graph = {
+        "inputs": [{"name": "ids", "dtype": "INT64", "shape": ["N", 2]}],
+        "outputs": [{"name": "y", "dtype": "INT64", "shape": ["N", "M"]}],
+        "nodes": [node("Reshape", ["ids", "ids"], ["y"])],
+    }
+    write_graph(project / "net.onnx", graph)
+    done = run("add", "net.onnx")
+    assert done.return_value == 1
+    assert "model_repos/net is written, but its model gave no response" in done.stderr
+    assert "tritonstack build net --record-sample" in done.stderr
+    assert ".partial" not in done.stderr
+    assert models_line(project) == "models: [double]"
+    assert not (project / "model_repos/net/sample/answer.json").exists()
+    assert (project / "model_repos/net/net/config.pbtxt").is_file()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "found"),
+    [
+        ("model.pkl", b"\x80\x04\x95", "pickled Python object"),
+        ("model.plan", b"ftrt", "a TensorRT plan"),
+        ("model.safetensors", b"{}", "weights without their computation"),
+        ("none.onnx", None, "no such file or folder"),
+        ("model.tar.gz", b"\x1f\x8b\x08 damaged", "damaged"),
+        ("model.zip", b"PK\x03\x04", "no TorchScript"),
+    ],
+)
+def test_files_of_other_formats_are_refused_with_what_to_make_of_them(
+    project: Path, file: str, content: bytes | None, found: str
+) -> None:
+    if content is not None:
+        (project / file).write_bytes(content)
+    done = run("add", file, "--name", "net")
+    assert isinstance(done.exception, InputError)
+    assert found in str(done.exception)
+    assert not (project / "model_repos/net").exists()
+
+
+def test_a_name_has_letters_digits_and_hyphens(project: Path) -> None:
+    write_graph(project / "net.onnx", _relu())
+    done = run("add", "net.onnx", "--name", "My_Net")
+    assert isinstance(done.exception, InputError)
+    assert "--name" in str(done.exception)
+
+
+def test_record_sample_writes_what_the_model_answers_now(project: Path) -> None:
+    folder = project / "model_repos/double"
+    request = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [2, 1], "data": [0.25, 4]}]}
+    write(folder, {"sample/request.json": json.dumps(request)})
+    done = CliRunner().invoke(root, ["build", "double", "--record-sample"])
+    assert done.exit_code == 0, done.output
+    assert "model_repos/double/sample/answer.json: y, by the model's code" in done.stdout
+    (answer,) = json.loads((folder / "sample/answer.json").read_text())["outputs"]
+    assert answer == {"name": "y", "datatype": "FP32", "shape": [2, 1], "data": [0.5, 8]}
+    write(
+        folder, {"double/1/model.py": "class TritonPythonModel:\n def execute(self, requests):\n  raise KeyError(1)\n"}
+    )
+    failed = run("build", "double", "--record-sample")
+    assert isinstance(failed.exception, WorkFailedError)
+    assert "double/1/model.py:3: KeyError" in str(failed.exception)
+    assert json.loads((folder / "sample/answer.json").read_text())["outputs"] == [answer]
+
+
+def test_record_sample_is_about_models_whose_response_no_export_makes(project: Path) -> None:
+    assert isinstance(run("build", "--record-sample").exception, InputError)
+    with (project / "model_repos/double/recipe.yaml").open("a") as recipe:
+        recipe.write("exports: [{produces: [sample/answer.json]}]\n")
+    done = run("build", "double", "nothing", "--record-sample")
+    assert isinstance(done.exception, InputError)
+    assert "sample.answer" in str(done.exception)
+    assert "nothing, which no model folder" in str(done.exception)
+
+
+def _relu() -> dict[str, object]:
+    tensors = [{"name": name, "dtype": "FP32", "shape": ["N", 2]} for name in ("x", "y")]
+    return {"inputs": tensors[:1], "outputs": tensors[1:], "nodes": [node("Relu", ["x"], ["y"])]}

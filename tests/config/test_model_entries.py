@@ -1,0 +1,75 @@
+"""Models that are put onto an endpoint of an environment file, whose other characters stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.config.environment_file import environment_text, write_environment
+from tritonstack.config import load_environment
+from tritonstack.config.model_entries import endpoint_for_models, model_entries
+from tritonstack.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("[digits-onnx]   # two", "[digits-onnx, iris, wine]   # two"),
+        ("[digits-onnx,\n             iris]", "[digits-onnx,\n             iris, wine]"),
+        ("[iris, wine]", "[iris, wine]"),
+        ('["digits-onnx",]', '["digits-onnx", iris, wine,]'),
+        (
+            "\n      - digits-onnx   # the first\n\n      # scaled below",
+            "\n      - digits-onnx   # the first\n      - iris\n      - wine\n\n      # scaled below",
+        ),
+        ("\n    - digits-onnx", "\n    - digits-onnx\n    - iris\n    - wine"),
+    ],
+)
+def test_models_come_behind_those_that_are_listed_and_nothing_else_changes(
+    tmp_path: Path, written: str, expected: str
+) -> None:
+    text = environment_text(endpoint="models: MODELS\ndescription: a b")
+    file = tmp_path / "local.yaml"
+    file.write_text(text.replace("MODELS", written))
+    entries = model_entries(file, endpoint="digits", models=["iris", "wine"])
+    entries.write()
+    assert file.read_text() == text.replace("MODELS", expected)
+
+
+def test_a_list_that_other_places_share_is_not_changed(tmp_path: Path) -> None:
+    text = environment_text(endpoint="models: &all [digits-onnx]")
+    other = (
+        text.partition("endpoints:\n")[2].replace("name: digits", "name: other").replace("&all [digits-onnx]", "*all")
+    )
+    file = tmp_path / "local.yaml"
+    file.write_text(text + other)
+    entries = model_entries(file, endpoint="digits", models=["iris"])
+    with pytest.raises(InputError, match="iris at the end of `models:` of endpoint digits"):
+        entries.write()
+    assert file.read_text() == text + other
+
+
+def test_the_endpoint_is_the_named_one_or_the_only_one_that_takes_several_models(tmp_path: Path) -> None:
+    file = write_environment(tmp_path)
+    assert endpoint_for_models(file, name=None)[1].name == endpoint_for_models(file, name="digits")[1].name == "digits"
+    with pytest.raises(InputError, match=r"(?s)no endpoint digit\b.*--endpoint with one of digits"):
+        endpoint_for_models(file, name="digit")
+    write_environment(tmp_path, endpoint="mode: single-model")
+    with pytest.raises(InputError, match="endpoints that serve one model: digits"):
+        endpoint_for_models(file, name=None)
+    with pytest.raises(InputError, match="endpoint digits, which serves one model"):
+        endpoint_for_models(file, name="digits")
+
+
+def test_an_environment_without_an_endpoint_gets_one(tmp_path: Path) -> None:
+    file = tmp_path / "local.yaml"
+    file.write_text(environment_text().partition("endpoints:")[0] + "endpoints: []   # none yet\ntags: {team: a}\n")
+    _, endpoint = endpoint_for_models(file, name=None)
+    assert (endpoint.name, endpoint.multi_model) == ("models", True)
+    model_entries(file, endpoint="models", models=["iris", "wine"]).write()
+    environment = load_environment(file)
+    assert [(each.name, each.models) for each in environment.endpoints] == [("models", ("iris", "wine"))]
+    assert environment.tags == {"team": "a"}
+    model_entries(file, endpoint="models", models=["more"]).write()
+    assert load_environment(file).endpoints[0].models == ("iris", "wine", "more")

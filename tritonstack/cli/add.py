@@ -1,0 +1,193 @@
+"""``tritonstack add``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from tritonstack.cli.progress import Steps
+from tritonstack.config.model_entries import endpoint_for_models, model_entries
+from tritonstack.errors import InputError, Problem, TritonstackError
+from tritonstack.local_aws import find_local_aws, installed
+from tritonstack.models.adding.adapter_request import AdapterOptions, with_adapter
+from tritonstack.models.adding.additions import AddOptions
+from tritonstack.models.adding.new_folder import ANSWER, Added, refuse_existing, write_folder
+from tritonstack.models.adding.sources import read_source
+from tritonstack.models.adding.tensors import TENSOR_FORM, parse_tensors
+from tritonstack.models.lint import Target
+from tritonstack.models.lint.registry import shown
+from tritonstack.models.manifest import Places
+from tritonstack.models.model_config import Tensor, read_config
+from tritonstack.models.recipe import RECIPE
+from tritonstack.models.source import CONFIG, files_below
+from tritonstack.paths import environment_file
+
+LOCAL = "local"
+
+
+@click.command("add")
+@click.argument("source", metavar="FILE_OR_FOLDER", type=click.Path(path_type=Path))
+@click.option("--name", help="Name of the model folder. [default: made of the file's name]")
+@click.option("--environment", "-e", default=LOCAL, show_default=True, help="The environment that shall serve it.")
+@click.option("--endpoint", help="Its endpoint. [default: the only multi-model endpoint]")
+@click.option("--no-endpoint", is_flag=True, help="Write the model folder alone, and leave the environment as it is.")
+@click.option(
+    "--max-batch-size", type=click.IntRange(min=0), help="Largest batch; 0: requests have no batch dimension."
+)
+@click.option(
+    "--input", "inputs", multiple=True, metavar="TENSOR", help=f"Input that the file does not state: {TENSOR_FORM}."
+)
+@click.option(
+    "--output", "outputs", multiple=True, metavar="TENSOR", help="The same for an output. Both may be repeated."
+)
+@click.option("--image", metavar="INPUT", help="Take images for this input: an adapter, and an image as the sample.")
+@click.option("--text", metavar="INPUT", help="Take texts for this input: an adapter, and a text as the sample.")
+@click.option(
+    "--tokenizer",
+    type=click.Path(path_type=Path),
+    help="tokenizer.json, where --text names an input for the numbers of tokens.",
+)
+def command(
+    *,
+    source: Path,
+    name: str | None,
+    environment: str,
+    endpoint: str | None,
+    no_endpoint: bool,
+    max_batch_size: int | None,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    image: str | None,
+    text: str | None,
+    tokenizer: Path | None,
+) -> int:
+    """Make a model folder of an ONNX or TorchScript file, a Triton model folder or repository, or a model.tar.gz.
+
+    Writes model_repos/NAME with recipe.yaml, config.pbtxt, a sample request of seeded values and the response that the
+    model gives to it, and puts NAME onto an endpoint of the environment. Nothing that is there is overwritten.
+    """
+    options = AddOptions(
+        name=name,
+        max_batch_size=max_batch_size,
+        inputs=parse_tensors("--input", inputs),
+        outputs=parse_tensors("--output", outputs),
+    )
+    if endpoint is not None and no_endpoint:
+        raise InputError([Problem(field="--no-endpoint", found=f"--endpoint {endpoint} too", allowed="one of the two")])
+    context = click.get_current_context()
+    explicit = endpoint is not None or context.get_parameter_source("environment") is ParameterSource.COMMANDLINE
+    places, file = Places.of_project(), environment_file(environment)
+    serving = None if no_endpoint else _serving(file, endpoint, explicit=explicit)
+    added: list[Added] = []
+    with Steps().step(f"add {source}") as step, read_source(source, options, places=places, report=step.say) as found:
+        refuse_existing(found, places.repositories)
+        adapters = AdapterOptions(image=image, text=text, tokenizer=tokenizer)
+        adapted = [with_adapter(each, adapters) for each in found]
+        target = serving.target if serving else None
+        added += [write_folder(each, places=places, target=target, report=step.say) for each in adapted]
+        step.end_with(", ".join(each.addition.name for each in added))
+    for each in added:
+        click.echo("\n".join(_written(each)))
+    ready = [each for each in added if each.failure is None]
+    if serving is not None and ready:
+        click.echo("\n".join(serving.serve([each.addition.name for each in ready])))
+    for each in added:
+        if each.failure is not None:
+            click.echo("\n".join(_unfinished(each, each.failure)), err=True)
+    if ready:
+        is_served = serving is not None and serving.endpoint is not None
+        click.echo("\n".join(_next(ready, environment, is_served=is_served)))
+    return max((each.failure.exit_code for each in added if each.failure), default=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Serving:
+    """The endpoint that shall serve what is added; None where the environment has none, and why."""
+
+    file: Path
+    endpoint: str | None = None
+    target: Target | None = None
+    why_not: InputError | None = None
+
+    def serve(self, models: Sequence[str]) -> Iterator[str]:
+        """Put models onto the endpoint; what was changed, or what is to be changed by hand."""
+        if self.endpoint is None:
+            yield f"Not put onto an endpoint:\n{self.why_not}"
+            return
+        entries = model_entries(self.file, endpoint=self.endpoint, models=models)
+        try:
+            entries.write()
+        except InputError as error:
+            yield f"Not put onto an endpoint; write into {shown(self.file)}: {entries.by_hand}\n{error}"
+        else:
+            change = f"models + {', '.join(entries.added)}" if entries.added else "models has it already"
+            yield f"{shown(self.file)}\n  endpoint {self.endpoint} serves it: {change}"
+
+
+def _serving(file: Path, endpoint: str | None, *, explicit: bool) -> _Serving:
+    """Raises InputError where the user named an environment or an endpoint that cannot serve it."""
+    try:
+        settings, found = endpoint_for_models(file, name=endpoint)
+    except InputError as error:
+        if explicit:
+            raise
+        return _Serving(file=file, why_not=error)
+    return _Serving(file=file, endpoint=found.name, target=Target.of_endpoint(found, settings.environment))
+
+
+def _written(added: Added) -> Iterator[str]:
+    """The folder's files, and what they state."""
+    addition, recorded = added.addition, added.recorded
+    config = read_config(addition.addressed.config)
+    batch = f", up to {config.max_batch_size} rows a request" if config.max_batch_size else ""
+    rows = [
+        (RECIPE, f"kind {addition.kind}"),
+        (f"{addition.model}/{CONFIG}", f"{_tensors(config.inputs)} → {_tensors(config.outputs)}{batch}"),
+        *((f"{model.name}/", _size(added.folder / model.name)) for model in addition.models),
+        (addition.request_file, "seeded values" if addition.sample_file is None else "for the adapter"),
+        (ANSWER, str(recorded) if recorded else "not recorded"),
+    ]
+    width = max(len(name) for name, _ in rows)
+    yield shown(added.folder)
+    yield from (f"  {name:<{width}}  {text}" for name, text in rows)
+    yield from (f"  not known: {line}" for line in addition.unknown)
+    yield from (f"  {finding}" for finding in added.findings if finding.level == "warning")
+
+
+def _size(folder: Path) -> str:
+    """How many files a model's directory has beside its configuration, and how large they are."""
+    sizes = [path.stat().st_size for name, path in files_below(folder) if name != CONFIG]
+    return f"{len(sizes)} {'file' if len(sizes) == 1 else 'files'}, {sum(sizes):,} bytes"
+
+
+def _tensors(tensors: Sequence[Tensor]) -> str:
+    return ", ".join(f"{tensor.name} {tensor.data_type} {list(tensor.dims)}" for tensor in tensors)
+
+
+def _unfinished(added: Added, failure: TritonstackError) -> Iterator[str]:
+    """Why a folder has no response, and what to do."""
+    name = added.addition.name
+    yield f"{shown(added.folder)} is written, but its model gave no response to record:"
+    yield str(failure)
+    yield f"  do:      mend the files there, then record it: tritonstack build {name} --record-sample"
+
+
+def _next(added: Sequence[Added], environment: str, *, is_served: bool) -> Iterator[str]:
+    """The commands that come next."""
+    names = " ".join(each.addition.name for each in added)
+    yield "Next:"
+    if not is_served:
+        yield f"  tritonstack build {names}"
+    elif environment == LOCAL:
+        if installed() is not None and find_local_aws() is None:
+            yield "  tritonstack local up"
+        yield "  tritonstack local deploy"
+        for each in added:
+            request = shown(each.folder / each.addition.request_file)
+            yield f"  tritonstack invoke {each.addition.name} --input {request}"
+    else:
+        yield f"  tritonstack build {names} --environment {environment}"

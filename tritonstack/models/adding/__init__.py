@@ -1,0 +1,1 @@
+"""``tritonstack add``: a model's file, folder or archive → a model folder with recipe, configuration and sample."""

@@ -1,0 +1,140 @@
+"""A model folder before it is written: its Triton models with their files, its recipe, its sample request."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tritonstack.config.fields import MAXIMUM_NAME, PATTERNS
+from tritonstack.errors import InputError, Problem
+from tritonstack.models.adding.seeded_request import lengths, seeded_tensor
+from tritonstack.models.lint.onnx_graph import GraphTensor
+from tritonstack.models.model_config import Tensor, read_config
+from tritonstack.models.programs import Report, run_script
+from tritonstack.models.recipe import Dependency
+from tritonstack.naming import NAME_PATTERN
+
+SUPPORTED = (
+    "an ONNX file, a TorchScript file, a Triton model folder or repository, or a model.tar.gz of one for SageMaker"
+)
+TOLERANCE = 1e-3
+"""Of a recorded response whose values are at most 1: a GPU rounds otherwise than the CPU that answered."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AddOptions:
+    """What a user says about a model beside its file."""
+
+    name: str | None = None  # of the model folder
+    max_batch_size: int | None = None
+    inputs: tuple[GraphTensor, ...] = ()  # tensors that the file does not state
+    outputs: tuple[GraphTensor, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TritonModel:
+    """One Triton model of a folder."""
+
+    name: str  # its directory
+    config: str  # the text of its config.pbtxt
+    files: Mapping[str, Path]  # name below the directory → file, without config.pbtxt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Addition:
+    """A model folder to be written."""
+
+    name: str
+    model: str  # the directory that requests reach
+    kind: str
+    dependency: Dependency = "none"
+    description: str
+    models: tuple[TritonModel, ...]
+    unknown: tuple[str, ...] = ()  # what the files do not say, and what was taken instead
+    values: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # input → values that it may have; else any
+    adapters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # as the recipe has them
+    sample_file: tuple[str, bytes] | None = None  # the request for an adapter: its name in the folder, its content
+    client_files: Mapping[str, Path] = field(default_factory=dict)  # name in the folder → file
+
+    @property
+    def addressed(self) -> TritonModel:
+        """The model that requests reach."""
+        return next(model for model in self.models if model.name == self.model)
+
+    @property
+    def request_file(self) -> str:
+        """The sample request's name in the folder."""
+        return self.sample_file[0] if self.sample_file else "sample/request.json"
+
+    def sample_request(self) -> tuple[Mapping[str, Any], ...]:
+        """The tensors of the sample request, one row where the model has a batch; optional inputs are left out."""
+        config = read_config(self.addressed.config)
+        return tuple(
+            seeded_tensor(
+                tensor.name,
+                tensor.data_type,
+                _lengths(tensor, config.max_batch_size),
+                values=self.values.get(tensor.name),
+            )
+            for tensor in config.inputs
+            if not tensor.optional
+        )
+
+    def recipe(self, *, tolerance: float, schema: str) -> str:
+        """The text of recipe.yaml. ``schema``: the path of its JSON Schema, empty for none."""
+        lines = [f"# yaml-language-server: $schema={schema}"] if schema else []
+        lines += [f"description: {json.dumps(self.description, ensure_ascii=False)}", f"kind: {self.kind}"]
+        lines += [f"model: {json.dumps(self.model, ensure_ascii=False)}"] if self.model != self.name else []
+        lines += [f"dependency: {self.dependency}"] if self.dependency != "none" else []
+        lines += [
+            "sample:",
+            f"  request: {self.request_file}",
+            f"  answer: sample/answer.json   # recorded; tritonstack build {self.name} --record-sample renews it",
+            f"  tolerance: {tolerance!r}",
+        ]
+        lines += ["adapters:"] if self.adapters else []
+        lines += [f"  {kind}: {json.dumps(dict(fields), ensure_ascii=False)}" for kind, fields in self.adapters.items()]
+        lines += [f"client_files: [{', '.join(self.client_files)}]"] if self.client_files else []
+        return "\n".join(lines) + "\n"
+
+
+def _lengths(tensor: Tensor, max_batch_size: int) -> list[int]:
+    """A tensor's shape in the sample request: one row where the model has a batch."""
+    if max_batch_size > 0:
+        return [1, *lengths((1, *tensor.dims))[1:]]
+    return lengths(tensor.dims)
+
+
+def run_trial(
+    script: Path, plan: Mapping[str, Any], *, environment: str, what: str, work: Path, report: Report
+) -> dict[str, Any]:
+    """What a script of this folder finds out about a model: ``python SCRIPT PLAN.json RESULT.json``."""
+    plan_file, result_file = work / "plan.json", work / "result.json"
+    plan_file.write_text(json.dumps(plan))
+    run_script(
+        environment=environment,
+        arguments=["-P", str(script), str(plan_file.resolve()), str(result_file.resolve())],
+        folder=work,
+        what=f"trial of {what}",
+        report=report,
+    )
+    found: dict[str, Any] = json.loads(result_file.read_text())
+    return found
+
+
+def folder_name(text: str, *, given: bool, source: Path) -> str:
+    """A model folder's name: ``text`` as the user gives it, or made of a file's name. Raises :class:`InputError`."""
+    name = text if given else re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:MAXIMUM_NAME].rstrip("-")
+    if re.fullmatch(NAME_PATTERN, name) and len(name) <= MAXIMUM_NAME:
+        return name
+    allowed = f"{PATTERNS[NAME_PATTERN]}, at most {MAXIMUM_NAME} of them"
+    if given:
+        raise InputError([Problem(field="--name", found=text, allowed=allowed)])
+    advice = f"tritonstack add {source} --name NAME"
+    raise InputError(
+        [Problem(file=str(source), found=f"no name can be made of {text!r}", allowed=allowed, advice=advice)]
+    )
