@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import app
+from stacks import app
 from tests.stacks.app_process import (
     NO_NETWORK_IN_NODE,
     NO_NETWORK_IN_PYTHON,

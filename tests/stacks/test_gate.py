@@ -17,9 +17,9 @@ from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk import aws_sns as sns
 from constructs import IConstruct
 
-import app
 from constructs_lib import acknowledgement
 from constructs_lib.acknowledgement import acknowledge
+from stacks import app
 from tests.constructs_lib.templates import new_app
 from tests.stacks.app_process import GATE, committed_assembly, run_app
 from tests.stacks.everything import everything, everything_served

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import aws_cdk as cdk
 
-import app as the_app
+from stacks import app as the_app
 from tests.review.corpus.case import case
 
 

@@ -1,0 +1,148 @@
+"""The app of a project: one stage for each file under environments/, or those that ``-c environments=dev,prod`` names.
+
+``-c pipeline=true`` makes the pipeline of ``pipeline.yaml`` and its environments instead (``-c pipeline=<file>``: of
+another file); see docs/pipeline.md.
+
+Synthesis reads files of the project alone: no credentials, no network, no clock, no randomness. Two more context
+values move those files: ``-c environments-folder=…`` and ``-c model-repositories=…`` (from the working directory).
+
+The first import of this module starts Node: an ``app.py`` imports it before anything else that takes time.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+# Before aws_cdk starts Node: of Node 20 it warns on stderr at length, and what a user has to mend would drown in that.
+os.environ.setdefault("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20")
+gc.disable()  # a process of a second, whose objects all live to its end: collecting them is a tenth of its time
+# Node loads the CDK and cdk-nag, which this process would only wait for, while Python makes the settings' models.
+loading = ThreadPoolExecutor(max_workers=1)
+cdk_loaded = loading.submit(importlib.import_module, "aws_cdk")
+if os.environ.get("CDK_VALIDATION") != "false":
+    loading.submit(importlib.import_module, "cdk_nag")
+
+from tritonstack.config import Environment, load_environment, load_environments
+from tritonstack.engines.order import all_served
+from tritonstack.errors import InputError, Problem
+from tritonstack.releases.commits import commits_of
+
+cdk_loaded.result()
+import aws_cdk as cdk
+
+from .stage import EnvironmentStage, builds_of
+
+loading.shutdown()  # from here on this thread alone talks to Node, which takes one request at a time
+
+
+def main(*, root: Path) -> int:
+    """Synthesise the project in ``root``: its ``environments/``, ``model_repos/`` and ``pipeline.yaml``.
+
+    Returns 0, or 2 after messages on stderr where an input is wrong; then nothing is synthesised.
+    """
+    # Stack traces of notes would name jsii's temporary folders: other bytes in every process.
+    app = cdk.App(analytics_reporting=False, stack_traces=False)
+    models = Path(app.node.try_get_context("model-repositories") or root / "model_repos")
+    folder = Path(app.node.try_get_context("environments-folder") or root / "environments")
+    asked = app.node.try_get_context("pipeline")
+    if asked is not None and str(asked).lower() != "false":
+        return pipeline_app(app, asked=str(asked), root=root, models=models, folder=folder)
+    try:
+        environments = chosen_environments(folder=folder, names=app.node.try_get_context("environments"))
+        files = [(each, folder / f"{each.environment}.yaml") for each in environments]
+        for served in all_served(files, models):
+            EnvironmentStage(
+                app,
+                environment=served.environment,
+                release_sets=served.release_sets,
+                commits=commits_of(served.sources, models),
+                builds=builds_of(served, models=models),
+            )
+    except InputError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - this is a command
+        return InputError.exit_code
+    check_with_nag(app, nist=any(environment.production for environment in environments))
+    app.synth()
+    return 0
+
+
+def pipeline_app(app: cdk.App, *, asked: str, root: Path, models: Path, folder: Path) -> int:
+    """Synthesise a pipeline and its environments. ``asked``: ``true``, or the file of its settings. Returns as main."""
+    from .pipeline import add_pipeline  # noqa: PLC0415 - CDK Pipelines' types, which environments do not need
+
+    try:
+        refuse_both(app.node.try_get_context("environments"))
+        loaded = add_pipeline(app, asked=asked, root=root, models=models, folder=folder)
+    except InputError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - this is a command
+        return InputError.exit_code
+    check_with_nag(app, nist=any(stage.environment.production for stage in loaded.stages))
+    app.synth()
+    return 0
+
+
+def refuse_both(names: object) -> None:
+    """Raise InputError where ``-c environments`` is given with ``-c pipeline``."""
+    if names is not None:
+        problem = Problem(
+            field="-c environments",
+            found=f"{names}, beside -c pipeline",
+            allowed="one of both",
+            advice="A pipeline's file names its environments.",
+        )
+        raise InputError([problem])
+
+
+def chosen_environments(*, folder: Path, names: str | None) -> tuple[Environment, ...]:
+    """The environments that ``names`` (comma-separated) chooses, in the order of their names; None chooses all.
+
+    Raises:
+        InputError: a name without a file, or wrong settings; files that were not chosen are not read.
+    """
+    if names is None:
+        return load_environments(folder)
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    allowed = f"names of files in {folder}: {', '.join(known) or 'none'}"
+    wanted = sorted({name.strip() for name in names.split(",")})
+    environments: list[Environment] = []
+    problems: list[Problem] = []
+    for name in wanted:
+        if name not in known:
+            problems.append(Problem(field="-c environments", found=name or "no name", allowed=allowed))
+            continue
+        try:
+            environments.append(load_environment(folder / f"{name}.yaml"))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return tuple(environments)
+
+
+def check_with_nag(app: cdk.App, *, nist: bool = True) -> None:
+    """Have cdk-nag check every template by AwsSolutions and NIST 800-53 R5, as validation plug-ins: a finding fails.
+
+    Called when all stages are made: acknowledges the accepted NIST findings on each construct that exists. Apps
+    without a production environment are not checked by NIST (``nist=False``), which takes half a second: the tests
+    check every committed environment by it.
+
+    ``CDK_VALIDATION=false``, which switches CDK's own validation off, switches this off too: for repeated runs on one
+    commit, of which one with validation is enough.
+    """
+    if os.environ.get("CDK_VALIDATION") != "false":
+        import cdk_nag  # noqa: PLC0415 - a tenth of a second that runs without validation need not pay
+
+        cdk.Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app))
+        if not nist:
+            return
+        from constructs_lib.acknowledgement import acknowledge_nist  # noqa: PLC0415 - as cdk-nag
+
+        cdk.Validations.of(app).add_plugins(cdk_nag.NIST80053R5Checks(app))
+        for stage in app.node.children:
+            if isinstance(stage, cdk.Stage):
+                acknowledge_nist(stage)
