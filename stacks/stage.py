@@ -50,7 +50,7 @@ class EnvironmentStage(cdk.Stage):
         commits: Mapping[str, str] | None = None,
         builds: DeployedBuilds | None = None,
     ) -> None:
-        """Make the stage, whose id is the environment's name.
+        """Make the stage, whose id is the environment's name. Without an endpoint it has no stack that serves them.
 
         Args:
             scope: the app.
@@ -93,7 +93,7 @@ class EnvironmentStage(cdk.Stage):
 
     @classmethod
     def from_file(cls, scope: Construct, *, file: Path, models: Path) -> EnvironmentStage:
-        """The stage of an environment's file: what ``app.py`` makes of each, for a pipeline or an app of one's own.
+        """The stage of an environment's file: what ``app.main`` makes of each, for a pipeline or an app of one's own.
 
         Args:
             scope: the app; or a pipeline's stack, whose stages need not be its children.
@@ -103,7 +103,7 @@ class EnvironmentStage(cdk.Stage):
         Raises:
             InputError: the file or a model is wrong; with every problem.
         """
-        from tritonstack.engines.order import served_by  # noqa: PLC0415 - app.py has matched it before
+        from tritonstack.engines.order import served_by  # noqa: PLC0415 - the app has matched it before
         from tritonstack.releases.commits import commits_of  # noqa: PLC0415 - as above
 
         served = served_by(load_environment(file), models, file=file)
@@ -132,7 +132,7 @@ class EnvironmentStage(cdk.Stage):
         return stack
 
     def _load_test(self, environment: Environment) -> LoadTestStack | None:
-        if environment.load_test is None:
+        if environment.load_test is None or not environment.tested_endpoints:
             return None
         from .load_test import LoadTestStack  # noqa: PLC0415 - as the builds stack's types
 
@@ -141,7 +141,7 @@ class EnvironmentStage(cdk.Stage):
         return stack
 
     def _observability(self, environment: Environment) -> ObservabilityStack | None:
-        if not environment.dashboard and environment.alarms is None:
+        if not environment.watched:
             return None
         from .observability import ObservabilityStack  # noqa: PLC0415 - as the builds stack's types
 

@@ -21,7 +21,7 @@ COMMANDS = {
     "env": ("tritonstack_local.commands.start_stop:env", "Print the variables that point an AWS SDK at the local AWS."),
     "deploy": (
         "tritonstack_local.commands.deploy:deploy_command",
-        "Bootstrap, build, publish and deploy an environment to the local AWS.",
+        "Bootstrap, build, publish and deploy an environment to the local AWS; start it where none runs.",
     ),
     "destroy": ("tritonstack_local.commands.deploy:destroy_command", "Remove an environment from the local AWS."),
     "demo": (

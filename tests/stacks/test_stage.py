@@ -12,7 +12,9 @@ import tritonstack_stacks
 from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import new_app, properties, template_of
 from tests.stacks.app_process import ROOT, files_under, run_app
-from tests.stacks.environments import DIGITS, SINGLE, digests, environment, stage
+from tests.stacks.environments import DIGITS, SINGLE, digests, environment, new_stage, stage
+from tests.stacks.everything import stacks_of
+from tritonstack.config import engines_built_on_deploy
 from tritonstack.errors import InputError
 
 
@@ -24,6 +26,12 @@ def test_an_environment_is_one_stage_with_an_artifacts_stack_and_a_serving_stack
         "dev/serving-digits": "dev-serving-digits",
         "dev/serving-single": "dev-serving-single",
     }
+
+
+def test_an_environment_without_endpoints_is_its_bucket_and_key_whatever_is_switched_on() -> None:
+    settings = environment(endpoints=[], dashboard=True, alarms={}, load_test={}, builds={"on_deploy": True})
+    assert [stack.node.id for stack in stacks_of(new_stage(settings))] == ["artifacts"]
+    assert not engines_built_on_deploy(settings, needs_engine=True)
 
 
 def test_it_is_what_the_app_makes_of_the_file(tmp_path: Path) -> None:

@@ -92,7 +92,8 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
     monkeypatch.setattr(LocalDeployment, "destroy", account.destroy)
     monkeypatch.setattr(deploy, "build_environment", step("built", "2 built"))
     monkeypatch.setattr(deploy, "publish_environment", step("published", "2 published"))
-    monkeypatch.setattr(deploy, "require_local_aws", lambda: AWS)
+    for name in ("require_local_aws", "started_local_aws"):
+        monkeypatch.setattr(deploy, name, lambda: AWS)
     return account
 
 
@@ -121,6 +122,14 @@ def test_endpoints_are_deployed_several_at_once_with_their_observability_where_t
     changed = settings.model_copy(update={"dashboard": False, "alarms": None, **watched})
     deploy.deploy(changed, AWS, Steps(), builds=True, concurrency=3)
     assert account.at_once == {"local/artifacts": 1, "local/builds": 1, stack: 3}
+
+
+def test_an_environment_without_endpoints_is_its_bucket_and_the_output_says_so(
+    account: Account, settings: Environment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deploy.deploy(settings.model_copy(update={"endpoints": ()}), AWS, Steps())
+    assert account.there == {"bootstrap", "templates", "local/artifacts"}
+    assert "no endpoint yet" in capsys.readouterr().err
 
 
 def test_nothing_is_deployed_after_a_step_that_failed_nor_bootstrapped_again(

@@ -119,8 +119,8 @@ class Environment(SettingsModel):
         "unit of its list price (nat-gateway: 0.045; docs/prices.md), above those of prices.json and of the catalogue: "
         "yours, or where they know none.",
     )
-    endpoints: Annotated[tuple[Endpoint, ...], Field(strict=False, min_length=1)] = Field(
-        description="The endpoints, each with a name of its own."
+    endpoints: Annotated[tuple[Endpoint, ...], Field(strict=False)] = Field(
+        description="The endpoints, each with a name of its own. []: none yet; the environment is its bucket and key."
     )
     _project: Path | None = PrivateAttr(default=None)
 
@@ -160,6 +160,11 @@ class Environment(SettingsModel):
         return self.network if self.network is not None and self.network.joined is not None else None
 
     @property
+    def watched(self) -> bool:
+        """Whether it has a stack of dashboard and alarms."""
+        return bool(self.endpoints) and (self.dashboard or self.alarms is not None)
+
+    @property
     def tested_endpoints(self) -> tuple[Endpoint, ...]:
         """The endpoints that load tests may call; none where the environment has no load tests."""
         if self.load_test is None:
@@ -194,6 +199,8 @@ def engines_built_on_deploy(environment: Environment, needs_engine: bool) -> boo
 
     ``builds.on_deploy`` decides; where it is null, ``needs_engine``: whether an archive needs a TensorRT engine.
     """
+    if not environment.endpoints:
+        return False
     return needs_engine if environment.builds.on_deploy is None else environment.builds.on_deploy
 
 

@@ -136,7 +136,7 @@ class _Reader:
         expected = {"artifacts", *(f"serving-{each.name}" for each in settings.endpoints)}
         if settings.network is not None:
             expected.add("network")
-        if settings.dashboard or settings.alarms is not None:
+        if settings.watched:
             expected.add("observability")
         if any(each["kind"] == "serving" and each["builds_on_deploy"] for each in stacks.values()):
             expected.add("builds")

@@ -119,7 +119,7 @@ def stack_names(served: Served) -> tuple[str, ...]:
     if engines_built_on_deploy(environment, bool(served.engines.builds)):
         names.append(f"{name}-builds")
     names += [stack_name(environment=name, endpoint=endpoint.name) for endpoint in environment.endpoints]
-    if environment.dashboard or environment.alarms is not None:
+    if environment.watched:
         names.append(f"{name}-observability")
     return tuple(names)
 

@@ -211,9 +211,9 @@ def fill_from_environment(filled: Filled) -> None:
 def _endpoint(filled: Filled, environment: Environment) -> Endpoint | None:
     name = filled.get("endpoint")
     names = ", ".join(each.name for each in environment.endpoints)
-    if name is None and len(environment.endpoints) > 1:
-        found = f"nothing, and {environment.environment} has several"
-        filled.findings.append(Problem(location=("endpoint",), found=found, allowed=names))
+    if name is None and len(environment.endpoints) != 1:
+        found = f"nothing, and {environment.environment} has {'several' if environment.endpoints else 'no endpoint'}"
+        filled.findings.append(Problem(location=("endpoint",), found=found, allowed=names or "an environment with one"))
         return None
     endpoint = environment.endpoints[0] if name is None else environment.endpoint(name)
     if endpoint is None:

@@ -15,10 +15,11 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.models.build import build_environment
 from tritonstack.models.publish import publish_environment
 from tritonstack.naming import NAME_PATTERN
-from tritonstack.paths import LocalPaths, project_folder
+from tritonstack.paths import LocalPaths, environment_file, project_folder
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
+from tritonstack_local.commands.start_stop import up
 from tritonstack_local.deployment import LocalDeployment
-from tritonstack_local.record import exclusive
+from tritonstack_local.record import exclusive, read_record
 
 LOCK = "deployment.lock"
 """Deployments run one after the other: two at once would write the same templates and stacks."""
@@ -35,21 +36,35 @@ WAITING = "waiting for another local deploy or local destroy"
     help="How many stacks the CDK deploys at once, its own option: endpoints, and the builds that they wait for.",
 )
 def deploy_command(*, environment: str, concurrency: int) -> None:
-    """Deploy ENVIRONMENT to the running local AWS with the real CDK CLI: artifacts, then archives, then serving."""
-    path = project_folder() / "environments" / f"{environment}.yaml"
+    """Deploy ENVIRONMENT to the local AWS with the real CDK CLI: artifacts, then archives, then serving.
+
+    A local AWS is started where none runs.
+    """
+    path = environment_file(environment)
     settings = load_environment(path)
     check_account(settings, file=str(path))
     # Wrong model folders are reported before anything is deployed: else they would be a failed synthesis.
     served = served_by(settings, project_folder() / "model_repos", file=path)
     builds = engines_built_on_deploy(settings, needs_engine=bool(served.engines.builds))
-    require_local_aws()  # before any wait
+    started_local_aws()  # before any wait
     steps = Steps()
     try:
         with one_deployment(steps):
-            deploy(settings, require_local_aws(), steps, builds=builds, concurrency=concurrency)
+            deploy(settings, started_local_aws(), steps, builds=builds, concurrency=concurrency)
     except KeyboardInterrupt:
         click.echo("the local AWS stays up: tritonstack local down stops it", err=True)
         raise
+
+
+def started_local_aws() -> LocalAws:
+    """The running local AWS; one is started, as by ``local up``, where none is recorded to run.
+
+    Raises as ``require_local_aws``, where one is starting or a part of it has ended.
+    """
+    record = read_record(LocalPaths.from_environment())
+    if not any(part.running for part in (record.parts if record else {}).values()):
+        up.main(args=[], standalone_mode=False)
+    return require_local_aws()
 
 
 def check_account(settings: Environment, *, file: str) -> None:
@@ -79,6 +94,9 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool =
         _following(deployment, step).synthesise()
     with steps.step(f"deploy {name}/artifacts: bucket and key (cdk deploy)") as step:
         _following(deployment, step).deploy(f"{name}/artifacts")
+    if not settings.endpoints:
+        steps.note(f"no endpoint yet: {environment_file(name)} has `endpoints: []`")
+        return
     with steps.step("build the model archives") as step:
         step.end_with(str(build_environment(settings, local=True, report=step.say)))
     with steps.step("publish them to the bucket") as step:
@@ -87,7 +105,7 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool =
         with steps.step(f"deploy {name}/builds: what builds engines (cdk deploy)") as step:
             _following(deployment, step).deploy(f"{name}/builds")
     what = "engines, then endpoints" if builds else "endpoints"
-    if settings.dashboard or settings.alarms is not None:
+    if settings.watched:
         # Its dependencies come with it: what serves, in one run of the CDK.
         with steps.step(
             f"deploy {name}/serving-*, {name}/observability: {what}, what watches them (cdk deploy)"
@@ -96,7 +114,7 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool =
     else:
         with steps.step(f"deploy {name}/serving-*: {what} (cdk deploy)") as step:
             _following(deployment, step).deploy(f"{name}/serving-*", concurrency=concurrency)
-    if settings.load_test is not None:
+    if settings.tested_endpoints:
         with steps.step(f"deploy {name}/load-test: what load tests run on (cdk deploy)") as step:
             _following(deployment, step).deploy(f"{name}/load-test")
 
