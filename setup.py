@@ -13,8 +13,10 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 CARRIED = (
+    "cdk.json",
     "docs/operations.md",
     "lambda/*/*.py",
+    "package*.json",
     "pyproject.toml",
     "requirements/*",
     "schemas/*.json",

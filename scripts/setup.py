@@ -3,6 +3,7 @@
     python3 scripts/setup.py main emulator triton backends exporters node
     python3 scripts/setup.py development
     python3 scripts/setup.py lock
+    python3 scripts/setup.py --root FOLDER emulator node     # for a project over an installed wheel: tritonstack setup
 
 Standard library only: it runs before any environment exists. Environments are made side by side. One is made anew when
 its lock file or the interpreter changed. Its stamp is written last, so that the next run makes anew what an interrupted
@@ -28,8 +29,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+"""Where .envs/ and node_modules/ are made: the repository, or what ``--root`` names."""
 ENVS = ROOT / ".envs"
 REQUIREMENTS = ROOT / "requirements"
+"""Beside this script, in a wheel too."""
 UV_VERSION = "0.13.8"
 VIRTUAL = ("main", "emulator", "backends", "exporters", "torch", "dali", "tensorflow")
 # What tests and checks need, installed into the environment `main` beside what that holds.
@@ -195,6 +198,8 @@ def node_problems() -> list[str]:
     version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     if int(version.lstrip("v").split(".")[0]) < 20:
         return [f"Node {version} found ({node}), 20 or newer needed"]
+    if not (lock_file := ROOT / "package-lock.json").is_file():
+        return [f"no {lock_file}, which pins the CDK command line: `tritonstack init` makes a project that has one"]
     return []
 
 
@@ -484,5 +489,9 @@ def leave_own_environment() -> None:
 
 
 if __name__ == "__main__":
+    wanted = sys.argv[1:]
+    if wanted[:1] == ["--root"]:
+        ROOT, wanted = Path(wanted[1]).resolve(), wanted[2:]
+        ENVS = ROOT / ".envs"
     leave_own_environment()
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(wanted))

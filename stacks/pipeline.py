@@ -23,6 +23,7 @@ from constructs_lib.pipeline_access import acknowledge_pipeline, acknowledge_rol
 from constructs_lib.pipeline_steps import AssumingRole, PipelineBucket, PipelineTopic, build_step, compute
 from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, Pipeline, PipelineGate, load_pipeline
 from tritonstack.engines.order import Served, all_served, deployed_builds
+from tritonstack.errors import InputError, Problem
 from tritonstack.pipeline import builds
 from tritonstack.pipeline.builds import PipelineNames, Work
 from tritonstack.releases.commits import commits_of
@@ -294,8 +295,17 @@ def add_pipeline(app: Construct, *, asked: str, root: Path, models: Path, folder
         folder: the folder of the environments.
 
     Raises:
-        InputError: with every problem of the pipeline's file, the environments' files and the models.
+        InputError: with every problem of the pipeline's file, the environments' files and the models; or ``root`` is
+            no clone, whose scripts the pipeline's builds run.
     """
+    if not (root / builds.SETUP).is_file():
+        problem = Problem(
+            field="-c pipeline",
+            found=f"{root} has no {builds.SETUP}, which the builds of the pipeline run",
+            allowed="a clone of tritonstack",
+            advice="EnvironmentStage.from_file gives a pipeline of your own its stages: examples/pipeline",
+        )
+        raise InputError([problem])
     file = FILE if asked.lower() == "true" else asked
     loaded = load_pipeline(root / file, environments=folder)
     matched = all_served([(stage.environment, stage.file) for stage in loaded.stages], models)

@@ -17,7 +17,9 @@ CARRIED = "_repository"
 CHECKOUT: Path | None = None if (PACKAGE / CARRIED).is_dir() else PACKAGE.parent
 """The repository; None where this is an installed wheel."""
 LIBRARY = PACKAGE.parent
-"""Entry of ``sys.path`` with the packages: the repository, or a ``site-packages``."""
+"""Folder of the packages: the repository, or a ``site-packages``."""
+HOME_VARIABLE = "TRITONSTACK_HOME"
+PROJECT_VARIABLE = "TRITONSTACK_PROJECT"
 
 
 def repository_path(name: str) -> Path:
@@ -26,14 +28,52 @@ def repository_path(name: str) -> Path:
 
 
 def machine_folder() -> Path:
-    """Parent of ``.envs/``, ``node_modules/`` and ``.local/``: the repository, or for a wheel the working folder."""
-    return CHECKOUT or Path.cwd()
+    """Parent of ``.envs/``, ``node_modules/`` and ``.local/``: the repository, or for a wheel the project's folder.
+
+    That is TRITONSTACK_PROJECT if set, else the working folder.
+    """
+    return CHECKOUT or Path(os.environ.get(PROJECT_VARIABLE) or Path.cwd()).resolve()
 
 
 REPOSITORY = machine_folder()
-"""The repository; of an installed wheel the working folder."""
-HOME_VARIABLE = "TRITONSTACK_HOME"
-PROJECT_VARIABLE = "TRITONSTACK_PROJECT"
+"""The repository; of an installed wheel the project's folder."""
+
+
+def library_path() -> Path:
+    """Entry of ``sys.path`` with these packages alone, for the interpreter of another environment.
+
+    Of a wheel it is a folder of links: its ``site-packages`` has NumPy and others, too, which would be imported in
+    place of the versions that the other environment pins.
+    """
+    if CHECKOUT is not None:
+        return CHECKOUT
+    folder = REPOSITORY / ".envs" / "library"
+    folder.mkdir(parents=True, exist_ok=True)
+    for package in (each for each in LIBRARY.glob("tritonstack*") if (each / "__init__.py").is_file()):
+        link_to(package, folder / package.name)
+    return folder
+
+
+def link_to(target: Path, link: Path) -> None:
+    """Make ``link`` a symbolic link to ``target``, whatever it led to; other processes see one or the other."""
+    if link.is_symlink() and link.readlink() == target:
+        return
+    temporary = link.with_name(f".{link.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target)
+    temporary.replace(link)
+
+
+def child_variables() -> dict[str, str]:
+    """Variables of a process with another working folder, so that a wheel finds the same project there."""
+    return {} if CHECKOUT is not None else {PROJECT_VARIABLE: str(REPOSITORY)}
+
+
+def setup_command(*names: str) -> str:
+    """What a person runs to make environments, without ``names`` the usual ones."""
+    if CHECKOUT is None:
+        return " ".join(("tritonstack setup", *names))
+    return f"python3 scripts/setup.py {' '.join(names)}" if names else "make setup"
 
 
 @dataclass(frozen=True)

@@ -183,7 +183,7 @@ def require_local_aws() -> LocalAws:
     parts = record.parts if record else {}
     ended = {name: part for name, part in parts.items() if not part.running}
     if len(ended) == len(parts):
-        found, advice = "no local AWS is running", "tritonstack local up (or make demo), then tritonstack local deploy"
+        found, advice = "no local AWS is running", "tritonstack local up, then tritonstack local deploy"
     elif not ended:
         found, advice = (
             "the local AWS is starting",

@@ -12,7 +12,7 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, project_folder
+from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, project_folder, setup_command
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, plain_environment
 
 JSII_CACHE = REPOSITORY / ".envs" / "cache" / "jsii"
@@ -123,7 +123,7 @@ def _installed_cdk() -> Path:
                 Problem(
                     found=f"the CDK command line is not installed: {program}",
                     allowed="the one that package-lock.json pins",
-                    advice="make setup",
+                    advice=setup_command(),
                 )
             ]
         )

@@ -10,7 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.paths import LIBRARY, REPOSITORY, LocalPaths, environment_python
+from tritonstack.paths import (
+    REPOSITORY,
+    LocalPaths,
+    child_variables,
+    environment_python,
+    library_path,
+    setup_command,
+)
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, find_local_aws, plain_environment, read_url
 from tritonstack_local.processes import ProcessRecord, choose_ports, ended_early, start_process
 from tritonstack_local.record import RunningRecord, exclusive, forget_record, read_record, write_record
@@ -96,8 +103,9 @@ def _start_emulator(paths: LocalPaths, port: int, runtime_port: int) -> ProcessR
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": os.environ.get("HOME", str(paths.root)),
-        "PYTHONPATH": str(LIBRARY),
+        "PYTHONPATH": str(library_path()),
         "PYTHONUNBUFFERED": "1",
+        **child_variables(),
         "BIND_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
@@ -123,7 +131,9 @@ def _start_runtime(paths: LocalPaths, emulator_port: int, port: int) -> ProcessR
             str(environment_python("main")), "-m", "tritonstack_local.runtime",
             "--port", str(port), "--emulator", f"http://127.0.0.1:{emulator_port}", "--state", str(paths.runtime),
         ],
-        environment={**plain_environment(), "PYTHONPATH": str(LIBRARY), "PYTHONUNBUFFERED": "1"},
+        environment={
+            **plain_environment(), **child_variables(), "PYTHONPATH": str(library_path()), "PYTHONUNBUFFERED": "1",
+        },
         folder=paths.runtime,
         log=_new_log(paths, "runtime"),
     )  # fmt: skip
@@ -145,7 +155,7 @@ def _check_environments() -> None:
                 Problem(
                     found=f"the environments {', '.join(missing)} are not made yet",
                     allowed="environments under .envs/ as requirements/ pins them",
-                    advice="make setup",
+                    advice=setup_command(),
                 )
             ]
         )

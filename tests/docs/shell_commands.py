@@ -28,6 +28,8 @@ PLAIN = {
     *("set", "test", ".", "true"),
 }
 """Programs of the machine, whose options are not ours to check."""
+OTHER_MODULES = {"pytest", "venv"}
+"""Modules that Python runs and that are not ours."""
 
 
 def filled(text: str) -> str:
@@ -150,6 +152,8 @@ def _make(arguments: list[str]) -> str | None:
 
 
 def _python(arguments: list[str]) -> str | None:
+    if arguments[:1] == ["-m"] and arguments[1] in OTHER_MODULES:
+        return None
     if arguments[:1] == ["-m"]:
         path = REPOSITORY / arguments[1].replace(".", "/")
         there = path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()

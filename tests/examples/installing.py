@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ TREES = (
     "tests/examples",
 )
 """Tests too, so that they could come into the wheel."""
-FILES = ("MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
+FILES = ("MANIFEST.in", "README.md", "cdk.json", "package-lock.json", "package.json", "pyproject.toml", "setup.py")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info")
 
 
@@ -79,3 +80,15 @@ def install(folder: Path) -> Installed:
         folder=folder,
     )
     return installed
+
+
+def from_the_indexes(wheel: Path, *, with_pytest: bool) -> str:
+    """The shell line that stands for ``pip install 'tritonstack[cdk,local]'`` in an active environment.
+
+    It installs the built wheel, and what it requires from the cache of the package indexes, in the versions that the
+    lock files pin. ``with_pytest``: and what a project's own test needs.
+    """
+    [uv] = sorted((REPOSITORY / ".envs").glob("uv-*/bin/uv"))[-1:]
+    locked = [f"-c {shlex.quote(str(REPOSITORY / 'requirements' / name))}" for name in ("main.txt", "development.txt")]
+    wanted = [shlex.quote(f"tritonstack[cdk,local] @ {wheel.as_uri()}"), *(["pytest"] if with_pytest else [])]
+    return " ".join([shlex.quote(str(uv)), "pip install --offline --quiet", *locked, *wanted])

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.examples.installing import REPOSITORY, Installed, run
 
 PACKAGES = ("constructs_lib", "tritonstack", "tritonstack_capacity", "tritonstack_local")
-CARRIED = ("docs/operations.md", "pyproject.toml")
+CARRIED = ("cdk.json", "docs/operations.md", "package-lock.json", "package.json", "pyproject.toml")
 CARRIED_TREES = {"lambda": "*.py", "requirements": "*", "schemas": "*.json", "scripts": "setup.py"}
 SOURCE_FILES = """
 import hashlib, json, sys
@@ -91,6 +91,30 @@ def test_what_a_build_starts_from_is_the_same_from_a_wheel_and_from_a_checkout(
     assert Path(checkout[0]).is_relative_to(installed.source)
     assert own[1] == checkout[1]
     assert {"scripts/setup.py", "requirements/main.txt", "tritonstack/cli/root.py", "model_repos/file"} <= own[1].keys()
+
+
+OTHER = """
+import json, numpy, tritonstack, tritonstack.paths as paths
+print(json.dumps([numpy.__file__, tritonstack.__file__, str(paths.REPOSITORY), str(paths.library_path())]))
+"""
+
+
+def test_another_environment_imports_our_packages_and_nothing_else_that_lies_beside_them(
+    installed: Installed, tmp_path: Path
+) -> None:
+    """As builds and the local AWS start it, in another working folder."""
+    code = "from tritonstack.paths import *; print(library_path(), child_variables()[PROJECT_VARIABLE])"
+    library, project = installed.run("python3", "-c", code, folder=tmp_path).split()
+    assert sorted(each.name for each in Path(library).iterdir()) == [
+        "tritonstack", "tritonstack_capacity", "tritonstack_local", "tritonstack_stacks",
+    ]  # fmt: skip
+    exporters = REPOSITORY / ".envs" / "exporters"
+    variables = {"PYTHONPATH": library, "TRITONSTACK_PROJECT": project, "PYTHONDONTWRITEBYTECODE": "1"}
+    said = run([str(exporters / "bin" / "python"), "-c", OTHER], folder=Path("/"), variables=variables)
+    numpy, package, root, again = json.loads(said)
+    assert Path(numpy).is_relative_to(exporters)
+    assert Path(package).resolve().is_relative_to(installed.packages)
+    assert (root, again) == (str(tmp_path), library)
 
 
 def test_every_public_name_is_there(installed: Installed, tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_an_unknown_ref_is_refused_by_name(repository: Path, ref: str) -> None:
 def test_a_commit_without_snapshots_says_what_to_run(repository: Path) -> None:
     git(repository, "rm", "--quiet", "-r", "snapshots")
     last = commit(repository, "none")
-    with pytest.raises(InputError, match="make snapshots") as raised:
+    with pytest.raises(InputError, match="tritonstack snapshots") as raised:
         read_snapshots_at("HEAD", repository=repository)
     assert last[:12] in str(raised.value)
 

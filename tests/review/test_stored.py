@@ -89,7 +89,7 @@ def test_the_layout_is_json_and_ends_with_a_newline(value: Json) -> None:
 def test_a_stack_that_is_called_as_another_file_and_a_folder_without_snapshots_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="dev/findings"):
         texts_of(of(stack({}, name="findings")))
-    with pytest.raises(InputError, match="make snapshots"):
+    with pytest.raises(InputError, match="tritonstack snapshots"):
         read_snapshots(tmp_path)
 
 

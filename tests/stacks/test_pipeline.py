@@ -6,9 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
+import aws_cdk as cdk
 import pytest
 import yaml
 
+from stacks.pipeline import add_pipeline
 from tests.constructs_lib.templates import flat, listed
 from tests.review.small import out_of_date
 from tests.stacks.app_process import ROOT, run_app
@@ -242,3 +244,8 @@ def test_wrong_settings_end_the_app_with_every_problem_and_no_template(tmp_path:
     both = run_app(tmp_path / "both", context={"pipeline": "true", "environments": "dev"})
     assert both.returncode == InputError.exit_code
     assert "A pipeline's file names its environments." in both.stderr
+
+
+def test_a_project_without_the_scripts_that_its_builds_would_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has no scripts/setup\.py"):
+        add_pipeline(cdk.App(), asked="true", root=tmp_path, models=tmp_path, folder=tmp_path)

@@ -27,6 +27,11 @@ GROUPS = "tritonstack.commands"
 
 # command → (module:name, help line); a module is imported when its command runs, so that `--help` stays quick.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "init": ("tritonstack.cli.project:init_command", "Make a project of your own over the installed package."),
+    "setup": (
+        "tritonstack.cli.project:setup_command",
+        "Make the pinned environments that builds and the local AWS run in.",
+    ),
     "schema": ("tritonstack.cli.schema", "Write the JSON Schemas that editors complete YAML files with."),
     "add": (
         "tritonstack.cli.add",
@@ -79,6 +84,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "review": (
         "tritonstack.cli.review",
         "Report what a change does to every environment, compared with its base.",
+    ),
+    "snapshots": (
+        "tritonstack.cli.project:snapshots_command",
+        "Write the synthesised templates of every environment, which review compares.",
     ),
     "pipeline": (
         "tritonstack.cli.pipeline:pipeline_group",

@@ -38,6 +38,7 @@ from tritonstack.naming import (
     inputs_key,
     release_parameter,
 )
+from tritonstack.paths import setup_command
 from tritonstack.unpacking import UnsafeArchiveError
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def stored_manifest(bucket: ArtifactBucket, name: ArchiveName, place: Place) -> 
 
 ADVICE = (
     "check out the commit that made the release (`tritonstack releases ENVIRONMENT` names it), make its environments "
-    "(make setup), and run `tritonstack prepare` there"
+    f"({setup_command()}), and run `tritonstack prepare` there"
 )
 
 _OF_PACKAGE = ("__init__.py", "errors.py")

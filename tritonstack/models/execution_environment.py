@@ -22,6 +22,7 @@ from tritonstack.models.inputs import sha256_of, short_digest
 from tritonstack.models.packing import pack_reporting
 from tritonstack.models.programs import REPOSITORY, Report
 from tritonstack.models.recipe import ExecutionEnvironment
+from tritonstack.paths import setup_command
 
 PLATFORM = "x86_64-manylinux_2_28"
 """Every Triton image of the catalogue has a newer C library: Ubuntu 20.04 has 2.31. Python wheels are made for 2.28."""
@@ -88,7 +89,7 @@ def installer() -> Path:
     found = sorted((REPOSITORY / ".envs").glob("uv-*/bin/uv"))
     if not found:
         place = str(REPOSITORY / ".envs" / "uv-…")
-        raise InputError([Problem(file=place, found="nothing", allowed="the installer", advice="make setup")])
+        raise InputError([Problem(file=place, found="nothing", allowed="the installer", advice=setup_command())])
     return found[-1]
 
 

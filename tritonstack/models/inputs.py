@@ -19,6 +19,7 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.models.recipe import RECIPE, Recipe
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of, files_below
 from tritonstack.naming import DIGEST_LENGTH
+from tritonstack.paths import repository_path
 from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError, member_path
 
 if TYPE_CHECKING:
@@ -213,9 +214,13 @@ def digests_of(sources: Iterable[ArchiveSource]) -> dict[str, str]:
 
 
 def lock_files(folder: Path, recipe: Recipe) -> tuple[Path, ...]:
-    """The lock files of the environments that a folder's exports run in, sorted, each once."""
-    requirements = folder.resolve().parent.parent / "requirements"
-    return tuple(requirements / f"{name}.txt" for name in sorted({export.environment for export in recipe.exports}))
+    """The lock files of the environments that a folder's exports run in, sorted, each once.
+
+    A project's own; where it has none, those that this package makes the environments from.
+    """
+    own, carried = folder.resolve().parent.parent / REQUIREMENTS, repository_path(REQUIREMENTS)
+    names = sorted({f"{export.environment}.txt" for export in recipe.exports})
+    return tuple(own / name if own.is_dir() else carried / name for name in names)
 
 
 def library_files(source: ArchiveSource) -> dict[str, Path]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.paths import LIBRARY, machine_folder
+from tritonstack.paths import library_path, machine_folder, setup_command
 
 Report = Callable[[str], None]
 """Called with what is being done at the moment; a command shows it beside the elapsed time."""
@@ -52,8 +52,8 @@ def environment_python(name: str) -> Path:
     """The interpreter of an environment. Raises :class:`InputError` where it is not made yet."""
     python = _python(name)
     if not has_environment(name):
-        make = f"python3 scripts/setup.py {name}"
-        raise InputError([Problem(file=str(python), found="nothing", allowed="the environment's Python", advice=make)])
+        allowed = "the environment's Python"
+        raise InputError([Problem(file=str(python), found="nothing", allowed=allowed, advice=setup_command(name))])
     return python
 
 
@@ -65,17 +65,17 @@ def run_script(
     what: str,
     report: Report,
     with_library: bool = False,
-    library_root: Path = LIBRARY,
+    library_root: Path | None = None,
 ) -> Spent:
     """Run ``python ARGUMENTS`` in ``folder`` and report each line it prints. On Linux it dies with this process.
 
-    ``with_library``: it may import ``tritonstack.exporters``, of the package below ``library_root``.
+    ``with_library``: it may import ``tritonstack.exporters``, of the package below ``library_root``; None: of this one.
 
     Returns what it took. Raises :class:`WorkFailedError` with its last lines where it fails.
     """
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "AWS_"))}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1", "PYTHONUNBUFFERED": "1"}
-    variables |= {"PYTHONPATH": str(library_root)} if with_library else {}
+    variables |= {"PYTHONPATH": str(library_root or library_path())} if with_library else {}
     last: deque[str] = deque(maxlen=_KEPT_LINES)
     command = [str(environment_python(environment)), *arguments]
     started = time.monotonic()

@@ -17,7 +17,7 @@ from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.model_config import ConfigFile, ModelConfig, merge_configs, read_config, with_name
 from tritonstack.models.recipe import RECIPE, Recipe, Size, Weights, read_recipe
 from tritonstack.naming import Platform
-from tritonstack.paths import LIBRARY
+from tritonstack.paths import library_path
 
 CONFIG = "config.pbtxt"
 
@@ -144,7 +144,7 @@ class ArchiveSource:
     @property
     def library_root(self) -> Path:
         """The folder of the package ``tritonstack`` that its export scripts import."""
-        return LIBRARY if self.library is None else self.library.parents[1]
+        return library_path() if self.library is None else self.library.parents[1]
 
     def files(self) -> dict[str, Path]:
         """The source files of the folder: name → path, without the recipe, which counts by its content."""

@@ -48,6 +48,8 @@ class PipelineNames:
 
 
 PYTHON = ".envs/main/bin/python"
+SETUP = "scripts/setup.py"
+"""Makes the environments of a clone."""
 ROLE_VARIABLE, REGION_VARIABLE = "TRITONSTACK_ROLE_ARN", "TRITONSTACK_REGION"
 
 PROFILE = (
@@ -63,7 +65,7 @@ provider", ``credential_source``)."""
 def synthesis(*, pipeline_file: str) -> tuple[str, ...]:
     """Synthesise the environments and the pipeline itself, out of this repository's lock files alone."""
     return (
-        "python3 scripts/setup.py main node",
+        f"python3 {SETUP} main node",
         f"npx --no-install cdk synth --quiet -c pipeline={pipeline_file}",
     )
 
@@ -71,7 +73,7 @@ def synthesis(*, pipeline_file: str) -> tuple[str, ...]:
 def preparation(environment: str, *, environments: Sequence[str]) -> tuple[str, ...]:
     """Make the archives of an environment that are missing. ``environments``: the Python environments to install."""
     return (
-        f"python3 scripts/setup.py {' '.join(environments)}",
+        f"python3 {SETUP} {' '.join(environments)}",
         PROFILE,
         f"{PYTHON} -m tritonstack prepare {environment}",
     )
@@ -79,15 +81,15 @@ def preparation(environment: str, *, environments: Sequence[str]) -> tuple[str, 
 
 def verification(environment: str) -> tuple[str, ...]:
     """Ask every recorded model of an environment for its sample."""
-    return ("python3 scripts/setup.py main", PROFILE, f"{PYTHON} -m tritonstack verify {environment}")
+    return (f"python3 {SETUP} main", PROFILE, f"{PYTHON} -m tritonstack verify {environment}")
 
 
 def measurement(environment: str) -> tuple[str, ...]:
     """Run the environment's load test, and hold its gate."""
     bench = f"{PYTHON} -m tritonstack capacity bench --cloud {environment}"
-    return ("python3 scripts/setup.py main", PROFILE, bench)
+    return (f"python3 {SETUP} main", PROFILE, bench)
 
 
 def gate(commands: Sequence[str]) -> tuple[str, ...]:
     """A gate's own commands, with what they may count on."""
-    return ("python3 scripts/setup.py main", PROFILE, *commands)
+    return (f"python3 {SETUP} main", PROFILE, *commands)

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,8 @@ def synthesise(
         cwd=project,
         env={
             **environment,
+            # `python3 app.py` gets the packages of this process, whether its environment is active or not.
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", os.defpath)]),
             "CDK_OUTDIR": str(outdir.resolve()),
             "CDK_CONTEXT_JSON": json.dumps({**settings.get("context", {}), **(context or {})}),
             "CDK_VALIDATION": "true" if validation else "false",

@@ -126,13 +126,16 @@ def _snapshots(texts: Mapping[str, str], *, place: str) -> Snapshots:
         except ValueError as error:
             problems.append(
                 Problem(
-                    file=f"{place}/{name}", found=f"no JSON: {error}", allowed="a snapshot", advice="`make snapshots`"
+                    file=f"{place}/{name}",
+                    found=f"no JSON: {error}",
+                    allowed="a snapshot",
+                    advice="tritonstack snapshots",
                 )
             )
     if not documents and not problems:
         allowed = f"{FOLDER}/<environment>/<stack>.json of every stack"
         problems.append(
-            Problem(file=place, found="no snapshots", allowed=allowed, advice="run `make snapshots` and commit them")
+            Problem(file=place, found="no snapshots", allowed=allowed, advice="tritonstack snapshots, then commit them")
         )
     if problems:
         raise InputError(problems)
@@ -155,8 +158,8 @@ def _environment(name: str, files: Mapping[str, Any], *, place: str) -> Environm
                 Problem(
                     file=f"{place}/{name}",
                     found=f"a file that is no snapshot of this version: {error!r}",
-                    allowed="files that `make snapshots` wrote",
-                    advice="`make snapshots`",
+                    allowed="files that `tritonstack snapshots` wrote",
+                    advice="tritonstack snapshots",
                 )
             ]
         ) from error

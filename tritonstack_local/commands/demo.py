@@ -27,7 +27,7 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.exporting import built_sample_file
 from tritonstack.models.manifest import Places
 from tritonstack.models.source import ArchiveSource
-from tritonstack.paths import REPOSITORY, project_folder
+from tritonstack.paths import CHECKOUT, REPOSITORY, project_folder
 from tritonstack_local.aws import LocalAws, require_local_aws
 from tritonstack_local.container.container import release_and_version
 
@@ -254,8 +254,9 @@ def figure(milliseconds: float | None, digits: int) -> str:
 def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
     """What a person may type next, with the first model whose sample is JSON."""
     programs = REPOSITORY / ".envs" / "main" / "bin"
-    program, aws_cli = quote(shown(programs / "tritonstack")), quote(shown(programs / "aws"))
-    down = "make down" if Path.cwd() == REPOSITORY else f"{program} local down"
+    program = quote(shown(programs / "tritonstack"))
+    aws_cli = quote(shown(programs / "aws")) if (programs / "aws").exists() else "aws"
+    down = "make down" if Path.cwd() == CHECKOUT else f"{program} local down"
     lines = ["", "It stays up."]
     request = next((row.request for row in rows if row.request.file.suffix == ".json"), None)
     if request is not None:

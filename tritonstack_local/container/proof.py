@@ -17,6 +17,7 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import ContainerAnswer
 from tritonstack.models.exporting import link_or_copy
 from tritonstack.models.programs import Report
+from tritonstack.paths import setup_command
 from tritonstack_local.container import ContainerSettings, TritonContainer, TritonFiles, prepare_model_data
 
 Arrays = Mapping[str, "np.ndarray[Any, Any]"]
@@ -84,14 +85,14 @@ def _require(needs: Collection[str]) -> None:
         files.check()
     except WorkFailedError as error:
         problems.append(
-            Problem(found=str(error), allowed="the local Triton, which proves the archive", advice="make setup")
+            Problem(found=str(error), allowed="the local Triton, which proves the archive", advice=setup_command())
         )
     folders = {"torch": files.torch, "dali": files.dali, "tensorflow": files.tensorflow}
     for need in sorted(set(needs) & NEEDED_ENVIRONMENTS.keys()):
         name = NEEDED_ENVIRONMENTS[need]
         if not (folders[name] / "bin" / "python").exists():
             found = f"nothing, and the stand-in for {need} needs it"
-            advice = f"python3 scripts/setup.py {name}"
+            advice = setup_command(name)
             problems.append(Problem(file=str(folders[name]), found=found, allowed="an environment", advice=advice))
     if problems:
         raise InputError(problems)

@@ -16,7 +16,7 @@ from pathlib import Path
 from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import WorkFailedError
 from tritonstack.models import marked_plan
-from tritonstack.paths import REPOSITORY
+from tritonstack.paths import REPOSITORY, setup_command
 from tritonstack_local.container.pbtxt import StringParameter, string_parameters, with_value, without_gpus
 
 # The stub of the Python backend embeds one minor version of Python. The local server's need not be the release's, and
@@ -106,7 +106,7 @@ def _write_activate(model: Path, environment: Path, *, note: str) -> None:
     line = f"tritonstack stand-in: {note} (model {model.name})"
     if not (environment / "bin" / "python3").exists():
         # The process starts all the same, and fails at its first import. An activate that fails is waited for in vain.
-        line = f"{_shown(environment)} is missing, which is to stand in: python3 scripts/setup.py {environment.name}"
+        line = f"{_shown(environment)} is missing, which is to stand in: {setup_command(environment.name)}"
     place = model / FOLDER
     shutil.rmtree(place, ignore_errors=True)
     (place / "bin").mkdir(parents=True)
@@ -189,7 +189,7 @@ class TritonFiles:
         """
         for path in (self.server, self.python / "bin" / "python"):
             if not path.exists():
-                raise WorkFailedError(f"{path} is missing. Install it: python3 scripts/setup.py triton backends")
+                raise WorkFailedError(f"{path} is missing. Install it: {setup_command('triton', 'backends')}")
         if not self.stub.is_file():
             raise WorkFailedError(
                 f"the Triton wheel brings no Python backend for Python {self.python_version}, the version of "

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.options import takes_value, tensorrt_candidates, trtexec_options, trtexec_table
-from tritonstack.paths import LIBRARY, environment_python
+from tritonstack.paths import environment_python, library_path
 from tritonstack_local.trtexec.machine import Machine
 
 
@@ -71,7 +71,7 @@ def make_stand_ins(folder: Path, machine: Machine, *, python: Path | None = None
     ):
         made[name] = folder / name
         command = shlex.join([str(python), "-m", module, str(described)])
-        made[name].write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(LIBRARY))} exec {command} "$@"\n')
+        made[name].write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(library_path()))} exec {command} "$@"\n')
         made[name].chmod(0o755)
     entrypoint = folder / "nvidia_entrypoint-stand-in.sh"
     tried = f"export _CUDA_COMPAT_STATUS={shlex.quote(machine.compat)}\n" if machine.compat else ""

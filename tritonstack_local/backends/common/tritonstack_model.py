@@ -45,7 +45,8 @@ def import_from(variable, module, environment, *, first=False):
     site = os.environ.get(variable, "")
     if not Path(site, *module.split(".")).is_dir():
         raise pb_utils.TritonModelException(
-            f"the CPU stand-in needs {module}, which is not installed: python3 scripts/setup.py {environment}"
+            f"the CPU stand-in needs {module}, which is not installed: python3 scripts/setup.py {environment}, "
+            f"or with the wheel: tritonstack setup {environment}"
         )
     sys.path.insert(0 if first else len(sys.path), site)
     return importlib.import_module(module)

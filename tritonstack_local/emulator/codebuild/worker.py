@@ -19,7 +19,7 @@ from typing import Any
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
 from ministack.services import codebuild
 
-from tritonstack.paths import REPOSITORY
+from tritonstack.paths import LIBRARY, REPOSITORY
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import Deadline, clock
 from tritonstack_local.emulator.codebuild.build import (
@@ -47,7 +47,7 @@ from tritonstack_local.trtexec.launchers import NoStandInsError, release_of, sta
 LINKED = (".envs", "node_modules")
 """Folders of the project that stand in for what an image has installed."""
 
-_MACHINES = REPOSITORY / "tritonstack/catalogue/data/build_machines.json"
+_MACHINES = LIBRARY / "tritonstack/catalogue/data/build_machines.json"
 
 
 def gpu_variables(plan: BuildPlan, log: BuildLog) -> dict[str, str]:

@@ -1,0 +1,131 @@
+"""A project of one's own: its files, what is refused, what its app synthesises; and how its environments are made."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from tests.stacks.app_process import files_under
+from tritonstack.cli import project
+from tritonstack.cli.root import root
+from tritonstack.errors import InputError
+from tritonstack.paths import repository_path
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """A new project."""
+    result = CliRunner().invoke(root, ["init", str(tmp_path / "my-serving")], standalone_mode=False)
+    assert (result.exception, result.exit_code) == (None, 0)
+    return tmp_path / "my-serving"
+
+
+def test_a_project_has_few_files_and_those_that_the_repository_has_too_are_derived_from_them(made: Path) -> None:
+    assert len(files_under(made)) < 15
+    assert len((made / "app.py").read_text().splitlines()) < 12
+    ours = json.loads(repository_path("cdk.json").read_text())
+    assert json.loads((made / "cdk.json").read_text()) == {**ours, "app": "python3 app.py"}
+    assert json.loads((made / "package.json").read_text())["devDependencies"] == {"aws-cdk": "2.1148.1"}
+    pins = (made / "requirements.txt").read_text().split()
+    assert len(pins) == 5
+    assert all("==" in each for each in pins)
+    assert (made / "README.md").read_text().startswith("# my-serving\n")
+    assert len((made / "README.md").read_text().splitlines()) < 60
+    assert {"pull_request"} == set(yaml.safe_load((made / ".github/workflows/pull-request.yml").read_text())[True])
+
+
+def test_a_new_project_synthesises_the_bucket_of_its_environment_and_nothing_that_serves(made: Path) -> None:
+    out = made / "cdk.out"
+    variables = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CDK_"))},
+        "CDK_OUTDIR": str(out), "CDK_VALIDATION": "false", "CDK_CONTEXT_JSON": "{}",
+    }  # fmt: skip
+    command = [sys.executable, "app.py"]
+    ran = subprocess.run(command, cwd=made, env=variables, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    [template] = [name for name in files_under(out) if name.endswith(".template.json")]
+    assert template.startswith("assembly-local/localartifacts")
+
+
+@pytest.mark.parametrize(
+    ("there", "found"),
+    [
+        ({"notes.txt": "", "src/a.py": ""}, "in it already: notes.txt, src"),
+        ({".gitignore": "", ".github/CODEOWNERS": ""}, "in it already: .github, .gitignore"),
+        (None, "a file"),
+    ],
+)
+def test_a_folder_that_is_not_empty_is_refused_with_all_that_is_in_it(
+    there: dict[str, str] | None, found: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "my-serving"
+    if there is None:
+        folder.touch()
+        folder /= "inside"
+    for name, text in (there or {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    before = files_under(tmp_path)
+    with pytest.raises(InputError) as refused:
+        project.write_project(folder)
+    assert [each.found for each in refused.value.problems] == [found]
+    assert files_under(tmp_path) == before
+
+
+def test_a_repository_without_a_file_and_a_virtual_environment_are_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".venv").mkdir()
+    assert "app.py" in project.write_project(tmp_path)
+
+
+def test_what_the_app_needs_and_is_not_installed_is_named_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project, "_installed", lambda name: None if name == "cdk-nag" else "1.0")
+    with pytest.raises(InputError, match=r"(?s)not installed: cdk-nag.*pip install 'tritonstack\[cdk,local\]'"):
+        project.write_project(tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+SCRIPT = "import pathlib, sys\npathlib.Path(sys.argv[2], 'asked').write_text(' '.join(sys.argv[3:]))\n"
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a project over an installed wheel, whose set-up script writes down what it is asked for."""
+    (tmp_path / "setup.py").write_text(SCRIPT)
+    monkeypatch.setattr(project, "CHECKOUT", None)
+    monkeypatch.setattr(project, "repository_path", lambda _name: tmp_path / "setup.py")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("names", "asked"),
+    [((), "emulator triton backends exporters node"), (("torch", "dali"), "torch dali")],
+)
+def test_an_installed_wheel_makes_environments_in_the_project_and_is_itself_the_main_one(
+    names: tuple[str, ...], asked: str, wheel: Path
+) -> None:
+    assert project.make_environments(names, root=wheel) == 0
+    assert (wheel / "asked").read_text() == asked
+    assert (wheel / ".envs" / "main").readlink() == Path(sys.prefix)
+
+
+def test_a_set_up_that_failed_ends_with_its_code_and_the_next_one_can_be_run(wheel: Path) -> None:
+    (wheel / "setup.py").write_text("raise SystemExit(2)")
+    assert project.make_environments((), root=wheel) == 2
+    assert not (wheel / ".envs").exists()
+
+
+def test_unknown_environments_are_refused_all_at_once(wheel: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        project.make_environments(("torhc", "node", "main"), root=wheel)
+    assert [each.found for each in refused.value.problems] == ["torhc", "main"]
+    assert "torch" in refused.value.problems[0].allowed

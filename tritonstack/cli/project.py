@@ -1,0 +1,180 @@
+"""``tritonstack init``, ``setup`` and ``snapshots``: a project of one's own, its environments, its templates."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import click
+
+from tritonstack.cli.root import GROUPS
+from tritonstack.errors import InputError, Problem
+from tritonstack.extensions import extensions
+from tritonstack.paths import CHECKOUT, link_to, machine_folder, repository_path
+
+TEMPLATES = Path(__file__).with_name("new_project")
+FILES = {
+    ".github/workflows/pull-request.yml": "pull-request.yml",
+    ".gitignore": "gitignore",
+    "README.md": "README.md",
+    "app.py": "app.txt",
+    "environments/local.yaml": "local.yaml",
+    "model_repos/.gitkeep": "gitkeep",
+    "tests/test_synthesis.py": "test_synthesis.txt",
+}
+"""File of a new project → its template, copied as it is but for ``PROJECT``, the folder's name."""
+PINNED = ("aws-cdk-lib", "constructs", "cdk-nag")
+"""What templates depend on: a project pins the versions that it was made with."""
+INSTALL = "pip install 'tritonstack[cdk,local]'"
+
+
+@click.command("init")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--no-setup", is_flag=True, help="Write the files alone; `tritonstack setup` does the rest.")
+def init_command(*, folder: Path, no_setup: bool) -> int:
+    """Make a project in FOLDER: an app over the installed stacks, for models of your own, then its environments.
+
+    FOLDER is new or empty; hidden files in it (.git, .venv) stay.
+    """
+    written = write_project(folder)
+    click.echo(f"{folder}: {len(written)} files")
+    # In a clone the commands use the clone's environments, in whatever project.
+    code = 0 if no_setup or CHECKOUT is not None else make_environments((), root=folder)
+    lines = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
+    lines += ["tritonstack setup"] if no_setup or code else []
+    lines += ["tritonstack local deploy    # starts a local AWS, and deploys environments/local.yaml to it"]
+    click.echo("\n  ".join(["Next, as README.md says:", *lines]))
+    return code
+
+
+def write_project(folder: Path) -> list[str]:
+    """Write the files of a new project. Returns their names.
+
+    Raises InputError: the folder is not empty, or what the app needs is not installed; nothing is written then.
+    """
+    texts = dict(sorted(_texts(folder.resolve().name).items()))
+    if problems := [*_in_the_way(folder, texts), *_not_installed()]:
+        raise InputError(problems)
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    return list(texts)
+
+
+def _texts(name: str) -> dict[str, str]:
+    """File → content. What the repository has too is derived from it."""
+    texts = {
+        file: (TEMPLATES / template).read_text(encoding="utf-8").replace("PROJECT", name)
+        for file, template in FILES.items()
+    }
+    for file in ("cdk.json", "package.json", "package-lock.json"):
+        document = json.loads(repository_path(file).read_text(encoding="utf-8"))
+        if file == "cdk.json":
+            document["app"] = "python3 app.py"
+        else:
+            for part in (document, *document.get("packages", {}).values()):
+                part.pop("name", None)
+        texts[file] = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    texts["requirements.txt"] = "".join(f"{each}\n" for each in _requirements())
+    return texts
+
+
+def _requirements() -> Iterator[str]:
+    yield f"tritonstack[cdk,local]=={_installed('tritonstack')}"
+    yield from (f"{name}=={_installed(name)}" for name in PINNED)
+    locked = repository_path("requirements/development.txt").read_text(encoding="utf-8")
+    yield from re.findall(r"^pytest==[\w.]+", locked, re.MULTILINE)
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _in_the_way(folder: Path, texts: Mapping[str, str]) -> Iterator[Problem]:
+    """What a new project would lie beside, or write over; hidden files that it has not itself may be there."""
+    allowed = "a new or empty folder; hidden files that no project has may be in it (.git, .venv)"
+    there = next(each for each in (folder.resolve(), *folder.resolve().parents) if each.exists())
+    if not there.is_dir():
+        yield Problem(file=str(there), found="a file", allowed=allowed)
+    elif folder.is_dir():
+        ours = {name.partition("/")[0] for name in texts}
+        names = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") or each.name in ours)
+        if names:
+            yield Problem(file=str(folder), found=f"in it already: {', '.join(names)}", allowed=allowed)
+
+
+def _not_installed() -> Iterator[Problem]:
+    if missing := [name for name in PINNED if _installed(name) is None]:
+        found = f"not installed: {', '.join(missing)}"
+        yield Problem(found=found, allowed="tritonstack with its extra `cdk`", advice=INSTALL)
+
+
+LOCAL_NAMES = ("emulator", "triton", "backends", "exporters", "node")
+"""What builds and proves archives and serves them on this machine; ``node``: the CDK command line."""
+OTHER_NAMES = ("torch", "dali", "tensorflow", "perf-analyzer")
+
+
+@click.command("setup")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def setup_command(*, names: tuple[str, ...]) -> int:
+    """Make the environments that builds and the local AWS run in: .envs/ and node_modules/ of the project's folder.
+
+    They are pinned, and one that stands is left as it is. Without NAME: emulator, triton, backends, exporters, node
+    (node alone where tritonstack is installed without its extra `local`). By name only: torch, dali, tensorflow,
+    perf-analyzer.
+    """
+    return make_environments(names, root=machine_folder())
+
+
+def make_environments(names: Sequence[str], *, root: Path) -> int:
+    """Run ``scripts/setup.py``, which shows what it is at. Returns its exit code.
+
+    Raises InputError: an unknown name, or an installation for the whole machine.
+    """
+    script = [sys.executable, str(repository_path("scripts/setup.py"))]
+    if CHECKOUT is not None:
+        of_clone = ("main", *LOCAL_NAMES, "development")
+        return subprocess.run([*script, *(names or of_clone)], check=False).returncode
+    problems = [
+        Problem(field="NAME", found=name, allowed=", ".join((*LOCAL_NAMES, *OTHER_NAMES)))
+        for name in names
+        if name not in (*LOCAL_NAMES, *OTHER_NAMES)
+    ]
+    if not Path(sys.prefix, "bin", "python").exists():
+        advice = f"python3 -m venv .venv && . .venv/bin/activate && {INSTALL}"
+        problems.append(Problem(found=f"installed in {sys.prefix}", allowed="a virtual environment", advice=advice))
+    if problems:
+        raise InputError(problems)
+    usual = LOCAL_NAMES if "local" in extensions(GROUPS) else ("node",)
+    code = subprocess.run([*script, "--root", str(root), *(names or usual)], check=False).returncode
+    if code == 0:
+        # What runs in the environment `main` of a checkout runs in the one that the wheel is installed in.
+        (root / ".envs").mkdir(exist_ok=True)
+        link_to(Path(sys.prefix), root / ".envs" / "main")
+    return code
+
+
+@click.command("snapshots")
+def snapshots_command() -> int:
+    """Write snapshots/: the synthesised templates of every environment, which `tritonstack review` compares.
+
+    Commit them with the change. A project with a pipeline.yaml gets snapshots-pipeline/, too.
+    """
+    from tritonstack.pipeline import snapshot as pipeline  # noqa: PLC0415 - as below
+    from tritonstack.review import write as environments  # noqa: PLC0415 - `init` needs neither
+
+    code = environments.main()
+    if code == 0 and (machine_folder() / pipeline.SETTINGS).is_file():
+        code = pipeline.main([])
+    return code
