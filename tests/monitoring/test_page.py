@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from typing import Any
@@ -106,11 +107,23 @@ def test_a_graph_without_data_says_why(key: str, local: bool, words: str) -> Non
     assert "<svg" not in found
 
 
-def test_periods_without_data_are_a_gap_and_percent_reaches_to_a_hundred_whatever_the_values() -> None:
-    whole = points(1, 2, 3, 4, 5, 6)
-    text = plot(graph(), {"first": [*whole[:2], *whole[4:]], "second": [whole[3]]}, HOUR)
-    assert (text.count("<polyline"), text.count("<circle")) == (2, 1)
+def test_lines_are_dotted_across_periods_without_data_and_percent_reaches_to_a_hundred_whatever_the_values() -> None:
+    whole = points(*range(1, 31))
+    text = plot(graph(), {"first": [*whole[:10], *whole[14:]], "second": whole[3:20]}, HOUR)
+    assert (text.count("<polyline"), text.count(' gap"'), text.count("<rect")) == (4, 1, 0)
     assert ">100</text>" in plot(graph(maximum=100), {"first": points(1, 2), "second": []}, HOUR)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "bars"),
+    [(range(9), 9), (range(10), 0), (range(0, 60, 5), 12), ([*range(20), *range(22, 60, 5)], 0)],
+    ids=["few in a row", "enough in a row", "one in five minutes", "some scattered"],
+)
+def test_sparse_data_are_bars(minutes: Iterable[int], bars: int) -> None:
+    whole = points(*([1.0] * 60))
+    text = plot(graph(), {"first": [whole[minute] for minute in minutes], "second": []}, HOUR)
+    assert text.count("<rect") == bars
+    assert ("<polyline" in text) is (bars == 0)
 
 
 # What is asked of CloudWatch.
@@ -120,6 +133,29 @@ def test_three_hours_are_shown_by_the_minute_and_a_fortnight_by_hours_without_th
     assert (Span.last(3, now=NOW).period, Span.last(360, now=NOW).period) == (60, 3600)
     assert Span.last(0.1, now=NOW).start == NOW - timedelta(minutes=6)
     assert Span.last(1, now=NOW + timedelta(seconds=59)) == HOUR
+
+
+@pytest.mark.parametrize(
+    ("first", "start"),
+    [(40, 40), (178, 165), (0, 0), (None, 0)],
+    ids=["at the first data", "a quarter of an hour at least", "all of it", "all of it without data"],
+)
+def test_the_time_range_fits_the_data(first: int | None, start: int) -> None:
+    """``first``: the minute of a three hours' range in which data begin."""
+    span = Span.last(3, now=NOW)
+    moment = span.start.timestamp()
+    data = {} if first is None else {("digits", "late"): {"a": [], "b": [(moment + first * 60, 1.0)]}}
+    fitted = span.fitted(data)
+    assert (fitted.start - span.start, fitted.end) == (timedelta(minutes=start), span.end)
+
+
+def test_a_range_of_several_days_names_both() -> None:
+    dashboard = dashboard_of(environment(DIGITS), projects=None)
+    samples: dict[tuple[str, str], Lines] = {
+        (section.key, each.key): {line.key: [] for line in each.series} for section, each in dashboard.graphs()
+    }
+    text = page(dashboard, Figures(samples=samples, span=Span.last(48, now=NOW), local=False))
+    assert "19 Nov 2026 12:00 to 21 Nov 2026 12:00 UTC" in text
 
 
 class Answers:

@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonstack.pages.charts import (
+    BOTTOM,
     HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
     WIDTH,
+    Bar,
     Chart,
     Line,
     bar_chart,
@@ -19,6 +24,7 @@ from tritonstack.pages.charts import (
     linear_axis,
     log_axis,
     mark_text,
+    minutes_axis,
     time_marks,
     time_text,
     value_marks,
@@ -66,7 +72,35 @@ def test_a_logarithmic_axis_gives_each_power_of_ten_the_same_room() -> None:
     axis = log_axis([3.0, 4000.0])
     assert [mark for mark, _ in axis.marks] == [1, 10, 100, 1000, 10_000]
     assert [axis.share(mark) for mark, _ in axis.marks] == pytest.approx([0, 0.25, 0.5, 0.75, 1])
-    assert len(log_axis([1e-3, 1e9]).marks) <= 8
+    assert len(log_axis([1e-3, 1e9]).marks) <= 9
+
+
+@pytest.mark.parametrize(
+    ("least", "greatest", "marks"),
+    [
+        (1, 400, [1, 2, 5, 10, 20, 50, 100, 200, 500]),
+        (3, 4, [2, 5]),
+        (1, 1, [1, 2]),
+        (1, 20_000, [1, 10, 100, 1000, 10_000, 100_000]),
+    ],
+)
+def test_a_logarithmic_axis_of_ones_twos_and_fives_ends_soon_after_its_values(
+    least: float, greatest: float, marks: list[float]
+) -> None:
+    axis = log_axis([least, greatest], digits=(1, 2, 5))
+    assert [mark for mark, _ in axis.marks] == marks
+    assert (axis.least, axis.greatest) == (marks[0], marks[-1])
+
+
+@pytest.mark.parametrize(
+    ("end", "last", "step"),
+    [(240, 240, 30), (240.4, 240, 30), (250, 300, 60), (0.5, 1, 1), (7, 7, 1), (10_080, 10_080, 1440)],
+)
+def test_a_duration_ends_at_a_round_mark(end: float, last: float, step: float) -> None:
+    marks = [mark for mark, _ in minutes_axis(end).marks]
+    assert marks[-1] == minutes_axis(end).greatest == last
+    assert marks[1] - marks[0] == step
+    assert len(marks) <= 10
 
 
 def test_a_straight_axis_begins_at_zero_and_ends_at_its_top() -> None:
@@ -101,10 +135,46 @@ def test_a_chart_is_well_formed_and_its_words_are_escaped() -> None:
     assert [each.text for each in picture.iter("title")] == ["line <a>: 1, 1", "line <a>: 2, 2"]
 
 
-def test_points_farther_apart_than_the_gap_are_not_connected_and_a_lonely_one_is_a_dot() -> None:
+def test_points_farther_apart_than_the_gap_are_joined_by_dots_and_a_lonely_one_is_a_dot() -> None:
     picture = drawn((1, 1), (2, 1), (5, 1), (6, 1), (9, 1), gap=1.5)
-    assert [len(path) for path in paths(picture)] == [2, 2]
+    dotted = [" gap" in each.attrib["class"] for each in picture.findall("polyline")]
+    assert [(len(path), dots) for path, dots in zip(paths(picture), dotted, strict=True)] == [
+        (2, False), (2, True), (2, False), (2, True),
+    ]  # fmt: skip
+    whole, first_gap = paths(picture)[0], paths(picture)[1]
+    assert first_gap[0] == whole[-1]
     assert len(picture.findall("circle")) == 1
+
+
+def test_bars_over_time_stand_on_the_axis_next_to_each_other_around_their_moment() -> None:
+    lines = [Line(label=name, points=[(2.0, value), (4.0, 0.0)]) for name, value in (("one", 1.0), ("two", 2.0))]
+    x = linear_axis([0.0, 6.0])
+    picture = ET.fromstring(  # noqa: S314 - our own
+        line_chart(Chart(title="t", unit="u", lines=lines, x=x, y=linear_axis([2.0]), bars=1.0))
+    )
+    bars = [{name: float(each.attrib[name]) for name in ("x", "y", "width", "height")} for each in picture.iter("rect")]
+    assert [each.text for each in picture.iter("title")] == ["one: 1", "one: 0", "two: 2", "two: 0"]
+    first, zero, second, _ = bars
+    assert second["height"] == pytest.approx(2 * first["height"], abs=0.2)
+    assert 0 < zero["height"] < 2
+    assert len({round(each["y"] + each["height"]) for each in bars}) == 1
+    middle = LEFT + x.share(2.0) * (WIDTH - RIGHT - LEFT)
+    assert first["x"] + first["width"] <= second["x"]
+    assert first["x"] < middle <= second["x"]
+    assert paths(picture) == []
+
+
+def test_an_interval_reaches_from_its_least_to_its_greatest_value() -> None:
+    x, y = linear_axis([4.0]), linear_axis([6.0])
+    line = Line(label="a", points=[(1.0, 2.0), (2.0, 2.0)], intervals=[((0.5, 1.5), (1.0, 3.0)), (None, None)])
+    picture = ET.fromstring(  # noqa: S314 - our own
+        line_chart(Chart(title="t", unit="u", lines=[line], x=x, y=y))
+    )
+    across, up = [each.attrib["d"].split("M")[1].split("L") for each in picture.iter("path")]
+    (left, _), (right, _) = [tuple(map(float, end.split())) for end in across]
+    assert right - left == pytest.approx(x.share(1.0) * (WIDTH - RIGHT - LEFT), rel=0.01)
+    (_, top), (_, bottom) = [tuple(map(float, end.split())) for end in up]
+    assert bottom - top == pytest.approx((y.share(3.0) - y.share(1.0)) * (HEIGHT - TOP - BOTTOM), rel=0.01)
 
 
 def test_a_logarithmic_axis_leaves_out_what_has_no_logarithm_and_lines_stay_inside() -> None:
@@ -114,12 +184,17 @@ def test_a_logarithmic_axis_leaves_out_what_has_no_logarithm_and_lines_stay_insi
     assert [(x, y) for x, y in path if not (0 <= x <= WIDTH and 0 <= y <= HEIGHT)] == []
 
 
-def test_bars_are_as_long_as_their_values_and_long_labels_are_cut() -> None:
+def test_bars_are_as_long_as_their_values_long_labels_are_cut_and_intervals_stay_inside() -> None:
     label = "a-very-long-configuration-name"
-    picture = ET.fromstring(bar_chart([("one", 1.0, 0), (label, 2.0, 1)], title="t", unit=" x"))  # noqa: S314
+    bars = [Bar(label="one", value=1.0, text="1 x"), Bar(label=label, value=2.0, text="2 x", interval=(-1.0, 5.0))]
+    picture = ET.fromstring(bar_chart(bars, title="t"))  # noqa: S314
     short, long = [float(each.attrib["width"]) for each in picture.findall("rect")]
-    assert long == pytest.approx(2 * short)
+    assert long == pytest.approx(2 * short, rel=0.01)
     texts = [each.text or "" for each in picture.findall("text")]
     assert (texts[0], texts[1], texts[3]) == ("one", "1 x", "2 x")
     assert texts[2].startswith("…")
     assert label.endswith(texts[2][1:])
+    [stroke] = [each.attrib["d"].split("M")[1].split("L") for each in picture.iter("path")]
+    (start, _), (end, _) = [tuple(map(float, each.split())) for each in stroke]
+    assert start == float(picture.findall("rect")[1].attrib["x"])
+    assert start + long < end < float(picture.findall("text")[3].attrib["x"]) < WIDTH

@@ -22,6 +22,7 @@ from tritonstack.pages.chromium import write_picture
 from tritonstack.paths import LocalPaths, environment_file, write_text
 
 PORT = 4580
+HOURS = 3
 REFRESH_SECONDS = 60
 """CloudWatch's metrics come once a minute."""
 
@@ -29,14 +30,16 @@ REFRESH_SECONDS = 60
 @click.command("dashboard")
 @click.argument("environment")
 @click.option(
-    "--hours", type=click.FloatRange(min=0.1, max=360), default=3, show_default=True, help="Time range, up to now."
+    "--hours",
+    type=click.FloatRange(min=0.1, max=360),
+    help=f"Time range, up to now.  [default: from the first data of the last {HOURS} hours on]",
 )
 @click.option("--serve", is_flag=True, help="Serve the page on this machine, with current data at every load.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="With --serve; 0 takes a free one."
 )
 @click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Write it as a picture, with Chromium.")
-def command(*, environment: str, hours: float, serve: bool, port: int, png: Path | None) -> None:
+def command(*, environment: str, hours: float | None, serve: bool, port: int, png: Path | None) -> None:
     """Draw the dashboard of ENVIRONMENT from its metrics, as one self-contained HTML page.
 
     The graphs are those of the CloudWatch dashboard, which need not be deployed. Without --serve and --png the page is
@@ -65,14 +68,11 @@ def command(*, environment: str, hours: float, serve: bool, port: int, png: Path
         click.echo(f"{file}")
 
 
-def read_figures(cloudwatch: Any, dashboard: Dashboard, *, hours: float, local: bool) -> Figures:
+def read_figures(cloudwatch: Any, dashboard: Dashboard, *, hours: float | None, local: bool) -> Figures:
     """What the page shows now. Raises :class:`WorkFailedError` where CloudWatch refuses."""
-    span = Span.last(hours, now=datetime.now(tz=UTC))
-    return Figures(
-        samples=read_samples(cloudwatch, dashboard, span),
-        span=span,
-        local=local,
-    )
+    span = Span.last(hours or HOURS, now=datetime.now(tz=UTC))
+    samples = read_samples(cloudwatch, dashboard, span)
+    return Figures(samples=samples, span=span.fitted(samples) if hours is None else span, local=local)
 
 
 def deployed_projects(session: Session, environment: str) -> BuildProjects | None:

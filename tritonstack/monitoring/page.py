@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.server
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
@@ -16,11 +16,15 @@ from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.monitoring.graphs import Dashboard, Graph, Needs, Section
 from tritonstack.monitoring.metric import queries
 from tritonstack.pages import page as pages
-from tritonstack.pages.charts import Chart, Line, Points, line_chart, linear_axis, time_axis, value_text
+from tritonstack.pages.charts import Chart, Line, Points, line_chart, linear_axis, runs, time_axis, value_text
 
 MINUTE = 60
 MOST_POINTS = 360
 """Of one line: about one for each pixel of a plot."""
+SHORTEST = 15 * MINUTE
+"""Seconds of a time range that fits the data, at least."""
+FEWEST_PERIODS, SHORTEST_RUN = 10, 3
+"""A line needs so many periods with data, and so many in a row on average; what has fewer is drawn as bars."""
 AT_ONCE = 8
 """Requests in flight; GetMetricData takes 50 a second by default (CloudWatch quotas)."""
 
@@ -46,6 +50,13 @@ class Span:
         start = int(end - seconds) // period * period
         first, last = (datetime.fromtimestamp(moment, tz=now.tzinfo) for moment in (start, end))
         return cls(start=first, end=last, period=period)
+
+    def fitted(self, samples: Mapping[tuple[str, str], Lines]) -> Span:
+        """The range from the first period with data on, of a quarter of an hour at least; whole where there is none."""
+        moments = [points[0][0] for lines in samples.values() for points in lines.values() if points]
+        latest = int(self.end.timestamp() - SHORTEST) // self.period * self.period
+        start = datetime.fromtimestamp(min([*moments, latest]), tz=self.start.tzinfo)
+        return replace(self, start=max(self.start, start)) if moments else self
 
 
 def read_samples(cloudwatch: Any, dashboard: Dashboard, span: Span) -> dict[tuple[str, str], Lines]:
@@ -107,11 +118,12 @@ def page(dashboard: Dashboard, figures: Figures, *, refresh_seconds: int | None 
     """The whole document; a browser loads it again after ``refresh_seconds``."""
     span = figures.span
     every = "minute" if span.period == MINUTE else f"{span.period // MINUTE} minutes"
+    end = f"{span.end:%H:%M}" if span.start.date() == span.end.date() else f"{span.end:%-d %b %Y %H:%M}"
     return pages.render(
         pages.Page(
             title=dashboard.name,
             lines=(
-                f"{span.start:%-d %b %Y %H:%M} to {span.end:%H:%M} UTC, a value for every {every}",
+                f"{span.start:%-d %b %Y %H:%M} to {end} UTC, a value for every {every}",
                 "from the local AWS" if figures.local else f"from CloudWatch, {dashboard.region}",
             ),
             sections=[
@@ -145,7 +157,8 @@ def _figure(section: Section, graph: Graph, figures: Figures) -> pages.Figure:
 
 
 def plot(graph: Graph, lines: Lines, span: Span) -> str:
-    """The SVG element of a graph that has data. Periods without data are gaps."""
+    """The SVG element of a graph that has data: lines, dotted across periods without data; bars where it is sparse."""
+    gap = span.period * 1.5
     values = [value for points in lines.values() for _, value in points] + [each.value for each in graph.limits]
     return line_chart(
         Chart(
@@ -155,9 +168,17 @@ def plot(graph: Graph, lines: Lines, span: Span) -> str:
             x=time_axis(span.start.timestamp(), span.end.timestamp()),
             y=linear_axis(values, top=graph.maximum),
             limits=[(each.value, each.label) for each in graph.limits],
-            gap=span.period * 1.5,
+            gap=gap,
+            bars=span.period if is_sparse(lines, gap=gap) else None,
         )
     )
+
+
+def is_sparse(lines: Lines, *, gap: float) -> bool:
+    """Whether the periods with data are so few, or so scattered, that lines would be dots."""
+    periods = sorted({point[0] for points in lines.values() for point in points})
+    stretches = sum(1 for _ in runs([(moment, 0.0) for moment in periods], gap=gap))
+    return len(periods) < max(FEWEST_PERIODS, SHORTEST_RUN * stretches)
 
 
 def _lines(graph: Graph, lines: Lines, span: Span) -> list[Line]:

@@ -1,4 +1,4 @@
-"""Charts as SVG: lines over time or over values, on straight or logarithmic axes, and horizontal bars.
+"""Charts as SVG: lines or bars over time or over values, on straight or logarithmic axes, and horizontal bars.
 
 Colours are classes of the page's style, which has a light and a dark value for each.
 """
@@ -20,12 +20,21 @@ COLOURS, DASHES = 8, 4
 """Classes ``c0`` to ``c7`` and ``d0`` to ``d3``."""
 HEADROOM = 1.05
 """A line along the upper edge would look cut off."""
+MOST_LOG_MARKS = 9
+BEYOND = 0.05
+"""Of a step: so little beyond the last mark is drawn at the edge."""
 LETTER = 6.0
 """Width of a letter, pixels, about."""
 STEPS = (1.0, 2.0, 5.0, 10.0)
 TIME_STEPS = tuple(minutes * 60 for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080))
 A_DAY = 86_400
+WIDEST_BAR, NARROWEST_BAR, LEAST_BAR, BETWEEN = 14.0, 2.0, 1.5, 0.5
+"""Of bars over time, pixels: widths, height of a zero, space between two."""
+WHISKER = 3.0
+"""Pixels of the stroke that ends an interval, on each side."""
 
+Range = tuple[float, float]
+"""Least and greatest value of an interval."""
 Points = Sequence[tuple[float, float]]
 
 
@@ -37,6 +46,7 @@ class Line:
     points: Points
     colour: int = 0
     dash: int = 0
+    intervals: Sequence[tuple[Range | None, Range | None]] = ()  # of each point, across and up; None: not known
 
     @property
     def look(self) -> str:
@@ -58,7 +68,7 @@ class Axis:
         """Place of a value, 0 to 1; what lies outside is at the edge."""
         least, greatest = self.least, self.greatest
         if self.log:
-            value, least, greatest = math.log10(value), math.log10(least), math.log10(greatest)
+            value, least, greatest = (math.log10(max(each, self.least)) for each in (value, least, greatest))
         return min(max((value - least) / (greatest - least), 0.0), 1.0)
 
 
@@ -72,19 +82,31 @@ def linear_axis(values: Iterable[float], *, top: float | None = None, most: int 
     return Axis(least=0.0, greatest=greatest, marks=shown, label=label)
 
 
-def log_axis(values: Iterable[float], *, label: str = "") -> Axis:
-    """From the power of ten below the least value to the one above the greatest; at most 7 steps between marks."""
+def log_axis(values: Iterable[float], *, label: str = "", digits: Sequence[float] = (1.0,)) -> Axis:
+    """From the round value below the least to the one above the greatest; at most 9 marks.
+
+    ``digits``: round values are these times a power of ten, where that makes no more marks.
+    """
     found = [value for value in values if value > 0] or [1.0, 10.0]
     first = math.floor(math.log10(min(found)))
     last = max(math.ceil(math.log10(max(found)) - 1e-9), first + 1)
-    marks = [10.0**power for power in range(first, last + 1, max(1, math.ceil((last - first) / 6)))]
-    return Axis(
-        least=10.0**first,
-        greatest=10.0**last,
-        marks=[(mark, mark_text(mark)) for mark in marks],
-        label=label,
-        log=True,
-    )
+    rounds = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
+    least = max(each for each in rounds if each <= min(found) * (1 + 1e-9))
+    greatest = min(each for each in rounds if each > least and each >= max(found) * (1 - 1e-9))
+    marks = [each for each in rounds if least <= each <= greatest]
+    if len(marks) > MOST_LOG_MARKS:
+        least, greatest = 10.0**first, 10.0**last
+        marks = [10.0**power for power in range(first, last + 1, max(1, math.ceil((last - first) / 6)))]
+    shown = [(mark, mark_text(mark)) for mark in marks]
+    return Axis(least=least, greatest=greatest, marks=shown, label=label, log=True)
+
+
+def minutes_axis(end: float, *, most: int = 8) -> Axis:
+    """Minutes from 0 to the round duration at or after ``end``, which is marked."""
+    steps = [seconds / 60 for seconds in TIME_STEPS]
+    step = next((each for each in steps if end / each <= most + BEYOND), steps[-1])
+    marks = [step * number for number in range(max(1, math.ceil(end / step - BEYOND)) + 1)]
+    return Axis(least=0.0, greatest=marks[-1], marks=[(mark, mark_text(mark)) for mark in marks], label="minutes")
 
 
 def time_axis(start: float, end: float) -> Axis:
@@ -139,7 +161,7 @@ def time_text(moment: float, *, days: bool) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """Lines between two axes."""
+    """Lines between two axes, or bars."""
 
     title: str
     unit: str  # of the vertical axis
@@ -147,20 +169,21 @@ class Chart:
     x: Axis
     y: Axis
     limits: Sequence[tuple[float, str]] = field(default_factory=tuple)  # values with a dashed line across, and labels
-    gap: float | None = None  # distance between points from which on they are not connected; None: all are
+    gap: float | None = None  # distance between points from which on they are connected by dots; None: lines alone
     dots: bool = False  # whether each point is marked, with its label and values as a tooltip
+    bars: float | None = None  # how much of the horizontal axis a group of bars may take; None: lines
 
 
 def line_chart(chart: Chart) -> Markup:
     """The SVG element. Points that a logarithmic axis cannot show (zero or less) are left out."""
     parts = [*_marks_up(chart.y), *_marks_across(chart.x)]
+    for number, line in enumerate(chart.lines):
+        parts += _line(chart, line) if chart.bars is None else _bars(chart, line, number=number, width=chart.bars)
     for value, label in chart.limits:
         y = _y(chart, value)
         parts.append(Markup('<line class="limit" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(LEFT, _EDGE, y, y))
         text = Markup('<text class="limit" x="{}" y="{:.1f}" text-anchor="end">{}</text>')
         parts.append(text.format(_EDGE - 2, y - 3, label))
-    for line in chart.lines:
-        parts += _line(chart, line)
     return _svg(parts, title=f"{chart.title}, {chart.unit}", height=HEIGHT + (LABEL_ROOM if chart.x.label else 0))
 
 
@@ -199,17 +222,49 @@ def _mark(x: float, y: float, text: str, *, anchor: str) -> Markup:
 
 def _line(chart: Chart, line: Line) -> Iterator[Markup]:
     shown = [(x, y) for x, y in line.points if (x > 0 or not chart.x.log) and (y > 0 or not chart.y.log)]
+    last: tuple[float, float] | None = None
     for run in runs(shown, gap=chart.gap):
         places = [(_x(chart, x), _y(chart, y)) for x, y in run]
+        if last is not None:
+            yield _polyline([last, places[0]], look=f"{line.look} gap")
         if len(places) > 1:
-            path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-            yield Markup('<polyline points="{}" class="{}"/>').format(path, line.look)
+            yield _polyline(places, look=line.look)
         if len(places) == 1 or chart.dots:
-            for (x, y), (across, up) in zip(places, run, strict=True):
-                told = f"{line.label}: {value_text(across)}, {value_text(up)}"
-                title = Markup("<title>{}</title>").format(told) if chart.dots else ""
+            for (x, y), values in zip(places, run, strict=True):
                 dot = Markup('<circle cx="{:.1f}" cy="{:.1f}" r="2.5" class="{}">{}</circle>')
-                yield dot.format(x, y, line.look, title)
+                told = f"{line.label}: {value_text(values[0])}, {value_text(values[1])}"
+                yield dot.format(x, y, line.look, Markup("<title>{}</title>").format(told) if chart.dots else "")
+        last = places[-1]
+    for (x, y), (across, up) in zip(line.points, line.intervals, strict=False):
+        if across is not None:
+            yield _interval(_x(chart, across[0]), _x(chart, across[1]), _y(chart, y), look=line.look)
+        if up is not None:
+            yield _interval(_y(chart, up[1]), _y(chart, up[0]), _x(chart, x), look=line.look, upright=True)
+
+
+def _polyline(places: Points, *, look: str) -> Markup:
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return Markup('<polyline points="{}" class="{}"/>').format(path, look)
+
+
+def _interval(start: float, end: float, at: float, *, look: str, upright: bool = False) -> Markup:
+    """A stroke from ``start`` to ``end`` with a short one across each end, in pixels."""
+    strokes = [((start, at), (end, at)), *(((each, at - WHISKER), (each, at + WHISKER)) for each in (start, end))]
+    turned = [((y, x), (v, u)) for (x, y), (u, v) in strokes] if upright else strokes
+    path = "".join(f"M{x:.1f} {y:.1f}L{u:.1f} {v:.1f}" for (x, y), (u, v) in turned)
+    return Markup('<path d="{}" class="interval {}"/>').format(path, look)
+
+
+def _bars(chart: Chart, line: Line, *, number: int, width: float) -> Iterator[Markup]:
+    """One line's bars; those of several lines stand next to each other. A zero is a stroke on the axis."""
+    room = width / (chart.x.greatest - chart.x.least) * (_EDGE - LEFT) * 0.8
+    one = min(max(room / len(chart.lines), NARROWEST_BAR), WIDEST_BAR)
+    bar = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" class="{}"><title>{}</title></rect>')
+    for x, y in line.points:
+        left = _x(chart, x) + one * (number - len(chart.lines) / 2)
+        height = max(HEIGHT - BOTTOM - _y(chart, y), LEAST_BAR)
+        told = f"{line.label}: {value_text(y)}"
+        yield bar.format(left, HEIGHT - BOTTOM - height, one - BETWEEN, height, line.look, told)
 
 
 def runs(points: Points, *, gap: float | None) -> Iterator[Points]:
@@ -228,19 +283,35 @@ BAR = 20
 BAR_LABEL = 150
 
 
-def bar_chart(bars: Sequence[tuple[str, float, int]], *, title: str, unit: str = "") -> Markup:
-    """Bars of (label, value, colour), one below the other, with their values; long labels are cut."""
-    most = max(value for _, value, _ in bars) or 1.0
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """A horizontal bar."""
+
+    label: str
+    value: float
+    text: str  # behind the bar
+    colour: int = 0
+    interval: Range | None = None
+
+
+def bar_chart(bars: Sequence[Bar], *, title: str) -> Markup:
+    """Bars one below the other, with their texts; long labels are cut."""
+    most = max(value for bar in bars for value in (bar.value, *(bar.interval or ()))) or 1.0
+    room = WIDTH - BAR_LABEL - 12 - LETTER * max(len(bar.text) for bar in bars)
     parts: list[Markup] = []
-    for number, (label, value, colour) in enumerate(bars):
+    for number, bar in enumerate(bars):
         y = TOP + number * BAR
-        width = max(1.0, value / most * (WIDTH - BAR_LABEL - 60))
+        width = end = max(1.0, bar.value / most * room)
         letters = int((BAR_LABEL - 6) / LETTER)
-        short = label if len(label) <= letters else f"…{label[1 - letters :]}"
+        short = bar.label if len(bar.label) <= letters else f"…{bar.label[1 - letters :]}"
         parts.append(_mark(BAR_LABEL - 6, y + 11, short, anchor="end"))
-        bar = Markup('<rect x="{}" y="{}" width="{:.1f}" height="{}" rx="2" class="c{}"><title>{}</title></rect>')
-        parts.append(bar.format(BAR_LABEL, y, width, BAR - 6, colour % COLOURS, label))
-        parts.append(_mark(BAR_LABEL + width + 5, y + 11, f"{value_text(value)}{unit}", anchor="start"))
+        shape = Markup('<rect x="{}" y="{}" width="{:.1f}" height="{}" rx="2" class="c{}"><title>{}</title></rect>')
+        parts.append(shape.format(BAR_LABEL, y, width, BAR - 6, bar.colour % COLOURS, bar.label))
+        if bar.interval is not None:
+            least, greatest = (max(each, 0.0) / most * room for each in bar.interval)
+            parts.append(_interval(BAR_LABEL + least, BAR_LABEL + greatest, y + BAR / 2 - 3, look="over"))
+            end = max(width, greatest)
+        parts.append(_mark(BAR_LABEL + end + 5, y + 11, bar.text, anchor="start"))
     return _svg(parts, title=title, height=TOP * 2 + len(bars) * BAR)
 
 

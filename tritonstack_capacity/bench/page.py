@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from tritonstack.pages.charts import Axis, Chart, Line, bar_chart, line_chart, linear_axis, value_text
+from tritonstack.pages.charts import Axis, Bar, Chart, Line, Range, bar_chart, line_chart, linear_axis, value_text
 from tritonstack.pages.page import Figure, Page, Section, Table, render
 from tritonstack_capacity.bench.document import BenchDocument, ResultPart, best_point, result_notes, title, where
 from tritonstack_capacity.bench.measuring import IntervalPart, PointPart
@@ -43,7 +43,18 @@ def _page(
 ) -> str:
     measured = Section(figures=figures) if figures else Section(notes=["Nothing was measured yet."])
     state = "" if document.complete else " (not complete)"
-    return render(Page(title=title + state, lines=lines, sections=(measured, table, Section(items=notes))))
+    shown = [table] if table.table is not None and table.table.groups else []
+    return render(Page(title=title + state, lines=lines, sections=(measured, *shown, Section(items=notes))))
+
+
+def _table(columns: Sequence[str], groups: Sequence[Sequence[Sequence[str]]]) -> Table:
+    """A table without the columns that are empty in every row, its first two of text, and without empty groups."""
+    filled = [any(row[place] for group in groups for row in group) for place in range(len(columns))]
+
+    def kept(row: Sequence[str]) -> list[str]:
+        return [cell for cell, keep in zip(row, filled, strict=True) if keep]
+
+    return Table(columns=kept(columns), groups=[[kept(row) for row in group] for group in groups if group], left=2)
 
 
 def _figures(document: BenchDocument) -> Iterator[Figure]:
@@ -54,10 +65,13 @@ def _figures(document: BenchDocument) -> Iterator[Figure]:
     if not results:
         return
     named = _Named(results)
-    answered = [[point.all for point in result.points if point.all.percentiles_ms] for result in results]
-    measured = [[(all_.per_minute, all_.percentiles_ms[percentile]) for all_ in points] for points in answered]
-    curves = [named.line(*each) for each in zip(results, measured, strict=True)]
-    yield _latency_against_throughput(curves, limit=limit, unit=f"p{percentile}, ms", across="answers a minute")
+    curves = [named.line(result, percentile=percentile) for result in results]
+    has_intervals = any(each for line in curves for pair in line.intervals for each in pair)
+    confidence = f"Strokes: {document.settings['rule']['confidence']:.0%} confidence intervals over the rounds."
+    note = confidence if has_intervals else ""
+    yield _latency_against_throughput(
+        curves, limit=limit, unit=f"p{percentile}, ms", across="answers a minute", note=note
+    )
     best = [
         (result, point)
         for result in results
@@ -74,7 +88,7 @@ def _figures(document: BenchDocument) -> Iterator[Figure]:
         named, within, unit="ms" if limit is None else f"p{percentile} within the limit, ms", note=left_out
     )
     if len(within) > 1:
-        yield _speed_up(named, within, first=results[0], limit=limit, note=left_out)
+        yield _highest_throughput(named, within, limit=limit, note=left_out)
 
 
 class _Named:
@@ -90,32 +104,67 @@ class _Named:
     def colour(self, result: ResultPart) -> int:
         return self._configurations.index(result.configuration)
 
-    def line(self, result: ResultPart, points: Sequence[tuple[float, float]]) -> Line:
-        dash = FORMATS.index(result.payload_format)
-        return Line(label=self.name(result), points=points, colour=self.colour(result), dash=dash)
+    def line(self, result: ResultPart, *, percentile: str) -> Line:
+        """Latency against throughput."""
+        points = [each for each in result.points if each.all.percentiles_ms]
+        return Line(
+            label=self.name(result),
+            points=[(each.all.per_minute, each.all.percentiles_ms[percentile]) for each in points],
+            intervals=[(_range(each.per_minute), _range(each.latency_ms)) for each in points],
+            colour=self.colour(result),
+            dash=self.dash(result),
+        )
+
+    def dash(self, result: ResultPart) -> int:
+        return FORMATS.index(result.payload_format)
+
+
+def _range(interval: IntervalPart | None) -> Range | None:
+    """The confidence interval; None where one round has none."""
+    if interval is None or not interval.half_width:
+        return None
+    return interval.mean - interval.half_width, interval.mean + interval.half_width
+
+
+def _model(result: ResultPart) -> str:
+    """The model folder of a result: that of its overlay, where it is one."""
+    return result.name.rpartition("/")[2].removesuffix(f"-{result.configuration}")
 
 
 def _latency_against_throughput(
-    lines: Sequence[Line], *, limit: float | None, unit: str, across: str, legend: Sequence[Line] | None = None
+    lines: Sequence[Line],
+    *,
+    limit: float | None,
+    unit: str,
+    across: str,
+    legend: Sequence[Line] | None = None,
+    note: str = "",
 ) -> Figure:
-    values = [y for line in lines for _, y in line.points]
+    known = [pair for line in lines for pair in line.intervals]
+    values = [*(y for line in lines for _, y in line.points), *(up[1] for _, up in known if up)]
+    rates = [*(x for line in lines for x, _ in line.points), *(across[1] for across, _ in known if across)]
     limits = [] if limit is None or limit > FARTHEST_LIMIT * max(values) else [(limit, "limit")]
     chart = Chart(
         title="Latency against throughput",
         unit=unit if limit is None else f"{unit}, limit {limit:g}",
         lines=lines,
-        x=linear_axis([x for line in lines for x, _ in line.points], label=across),
+        x=linear_axis(rates, label=across),
         y=linear_axis([*values, *(value for value, _ in limits)]),
         limits=limits,
         dots=True,
     )
-    return Figure(title=chart.title, unit=chart.unit, picture=line_chart(chart), legend=legend or lines)
+    return Figure(title=chart.title, unit=chart.unit, picture=line_chart(chart), legend=legend or lines, note=note)
 
 
 def _percentiles(named: _Named, best: Sequence[Measured], *, unit: str, note: str) -> Figure:
     """Of the best load of each; results above the limit at every load are named instead."""
     lines = [
-        named.line(result, [(float(place), point.all.percentiles_ms[share]) for place, share in enumerate(PERCENTILES)])
+        Line(
+            label=named.name(result),
+            points=[(float(place), point.all.percentiles_ms[share]) for place, share in enumerate(PERCENTILES)],
+            colour=named.colour(result),
+            dash=named.dash(result),
+        )
         for result, point in best
     ]
     marks = [(float(place), f"p{share}") for place, share in enumerate(PERCENTILES)]
@@ -130,21 +179,23 @@ def _percentiles(named: _Named, best: Sequence[Measured], *, unit: str, note: st
     return Figure(title=chart.title, unit=unit, picture=line_chart(chart) if lines else "", legend=lines, note=note)
 
 
-def _speed_up(named: _Named, best: Sequence[Measured], *, first: ResultPart, limit: float | None, note: str) -> Figure:
-    """Highest throughput of each, relative to the first result that is within the limit."""
+def _highest_throughput(named: _Named, best: Sequence[Measured], *, limit: float | None, note: str) -> Figure:
+    """Throughput of each, and where all are of one model, as a multiple of the first."""
     base = best[0][1].all.per_minute
-    one, usual = named.name(best[0][0]), named.name(first)
+    same = base > 0 and len({_model(result) for result, _ in best}) == 1
     bars = [
-        (named.name(result), point.all.per_minute / base if base else 0.0, named.colour(result))
+        Bar(
+            label=named.name(result),
+            value=point.all.per_minute,
+            text=value_text(point.all.per_minute) + (f" ({point.all.per_minute / base:.2f} \u00d7)" if same else ""),
+            colour=named.colour(result),
+            interval=_range(point.per_minute),
+        )
         for result, point in best
     ]
-    heading = "Speed-up" if limit is None else "Speed-up within the limit"
-    return Figure(
-        title=heading,
-        unit=f"throughput of {one} = 1",
-        picture=bar_chart(bars, title=heading, unit=" \u00d7"),
-        note=note if one == usual else f"{note} Compared with {one} in place of {usual}.",
-    )
+    heading = "Highest throughput" if limit is None else "Highest throughput within the limit"
+    unit = "answers a minute" + (f" (\u00d7: {named.name(best[0][0])} = 1)" if same else "")
+    return Figure(title=heading, unit=unit, picture=bar_chart(bars, title=heading), note=note)
 
 
 def _loads(document: BenchDocument) -> Table:
@@ -155,7 +206,7 @@ def _loads(document: BenchDocument) -> Table:
     groups = [
         [list(_cells(named.name(result), point, percentile)) for point in result.points] for result in document.results
     ]
-    return Table(columns=(*columns, *more), groups=groups, left=2)
+    return _table((*columns, *more), groups)
 
 
 def _cells(name: str, point: PointPart, percentile: str) -> Iterator[str]:
@@ -168,8 +219,8 @@ def _cells(name: str, point: PointPart, percentile: str) -> Iterator[str]:
     yield from ("" if value is None else value_text(value) for value in numbers)
     yield f"{len(point.rounds)}{', unstable' if len(point.rounds) > 1 and not point.stable else ''}"
     yield Markup('<span class="bad">{}</span>').format(point.all.failed) if point.all.failed else "0"
-    for server in point.server[:1]:
-        yield from map(value_text, (server.request_ms, server.queue_ms, server.compute_ms, server.mean_batch))
+    servers = [(each.request_ms, each.queue_ms, each.compute_ms, each.mean_batch) for each in point.server[:1]]
+    yield from map(value_text, servers[0]) if servers else [""] * 4
 
 
 def _spread(interval: IntervalPart | None) -> float | None:
@@ -224,7 +275,10 @@ def _recommended_figures(document: BenchDocument, *, limit: float) -> Iterator[F
     across = "invocations a minute and instance"
     yield _latency_against_throughput(points, limit=limit, unit="ms", across=across, legend=keys)
     heading = "Throughput of an instance"
-    bars = [(_label(each), rate, colours[each.configuration]) for each, rate, _ in measured]
+    bars = [
+        Bar(label=_label(each), value=rate, text=value_text(rate), colour=colours[each.configuration])
+        for each, rate, _ in measured
+    ]
     yield Figure(title=heading, unit="invocations a minute", picture=bar_chart(bars, title=heading))
 
 
@@ -241,7 +295,7 @@ def _jobs(document: BenchDocument, *, limit: float) -> Table:
             )
         )
     columns = ("configuration", "instance type", "instances", "a minute", "a minute each", "latency ms", "within limit")
-    return Table(columns=columns, groups=[rows], left=2)
+    return _table(columns, [rows])
 
 
 def _rate(result: ResultPart) -> float:

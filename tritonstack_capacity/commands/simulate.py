@@ -67,7 +67,7 @@ def _cells(each: Latencies) -> list[str]:
 
 
 def _sizes(found: SteadyState) -> Table:
-    title = "hit ratio by size of an instance (GPU memory, disk, max_loaded_models), by Che's approximation"
+    title = "hit ratio by size of an instance (GPU memory, disk, max_loaded_models), estimated by Che's approximation"
     view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
     view.add_column("size")
     for size, _ in found.by_size:

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
-from tritonstack.pages.charts import Chart, Line, Points, line_chart, linear_axis, log_axis
+from tritonstack.pages.charts import (
+    Axis,
+    Chart,
+    Line,
+    Points,
+    line_chart,
+    linear_axis,
+    log_axis,
+    mark_text,
+    minutes_axis,
+)
 from tritonstack.pages.page import Figure, Page, Section, render
 from tritonstack_capacity.simulation.answer import Answer
+from tritonstack_capacity.simulation.hit_ratio import SIZES
 from tritonstack_capacity.simulation.report import about, sentences
+
+ESTIMATED = (
+    "Estimated from the models' rates, without a replay (Che's approximation of a least-recently-used cache): a model "
+    "stays loaded for the same time after its last request, the time in which the memory fills; loads take no time."
+)
 
 
 def simulation_page(found: Answer) -> str:
@@ -57,20 +74,39 @@ def _figures(found: Answer) -> Iterator[Figure]:
     yield _figure("held", "Models on an instance (LoadedModelCount)", "mean", {"loaded": course.held})
     if found.steady is not None:
         by_size = [(size, 100 * ratio) for size, ratio in found.steady.by_size]
-        title = "Hits by size of an instance"
-        yield _figure("sizes", title, "percent, estimated", {"hits": by_size}, across="times its size", top=100.0)
+        simulated = found.calls.hit_ratio
+        yield _figure(
+            "sizes",
+            "Hits by size of an instance",
+            "percent, estimated",
+            {"hits": by_size},
+            x=_sizes_axis(),
+            top=100.0,
+            limit=None if simulated is None else (100 * simulated, f"simulated {100 * simulated:.1f} % at 1"),
+            note=ESTIMATED,
+        )
     if found.split is not None:
         one = 100 * found.split.one
+        hits = [(float(each.hot_models), 100 * each.hit_ratio) for each in found.split.splits]
+        label, places = "hot models", [place for place, _ in hits]
         yield _figure(
             "split",
             "Hits of two endpoints",
             "percent, estimated",
-            {"hits": [(float(each.hot_models), 100 * each.hit_ratio) for each in found.split.splits]},
-            across="hot models",
-            log_x=len(found.models) > 20,
+            {"hits": hits},
+            x=log_axis(places, label=label, digits=(1, 2, 5))
+            if len(found.models) > 20
+            else linear_axis(places, label=label),
             top=100.0,
             limit=(one, f"one endpoint {one:.1f} %"),
+            note="Estimated as hits by size are.",
         )
+
+
+def _sizes_axis() -> Axis:
+    """The estimated sizes, of which those that are powers of two are marked."""
+    marks = [(size, mark_text(size)) for size in SIZES if math.log2(size).is_integer()]
+    return Axis(least=SIZES[0], greatest=SIZES[-1], marks=marks, label="times its size", log=True)
 
 
 def _figure(
@@ -79,14 +115,14 @@ def _figure(
     unit: str,
     lines: Mapping[str, Points],
     *,
-    across: str = "minutes",
+    x: Axis | None = None,
     top: float | None = None,
-    log_x: bool = False,
     log_y: bool = False,
     limit: tuple[float, str] | None = None,
+    note: str = "",
 ) -> Figure:
-    """Lines without points are left out. Points over time have seconds, and are shown in minutes."""
-    unit_of_x = 60 if across == "minutes" else 1
+    """Lines without points are left out. Without an axis ``x`` points have seconds, and are shown in minutes."""
+    unit_of_x = 60 if x is None else 1
     drawn = [
         Line(label=label, points=[(x / unit_of_x, y) for x, y in points], colour=number)
         for number, (label, points) in enumerate(lines.items())
@@ -95,12 +131,11 @@ def _figure(
     if not drawn:
         return Figure(title=title, unit=unit, key=key, points=0)
     values = [y for line in drawn for _, y in line.points] + ([] if limit is None else [limit[0]])
-    places = [x for line in drawn for x, _ in line.points]
     chart = Chart(
         title=title,
         unit=unit,
         lines=drawn,
-        x=log_axis(places, label=across) if log_x else linear_axis([], top=max(places), most=8, label=across),
+        x=x or minutes_axis(max(place for line in drawn for place, _ in line.points)),
         y=log_axis(values) if log_y else linear_axis(values, top=top),
         limits=() if limit is None else (limit,),
     )
@@ -111,4 +146,5 @@ def _figure(
         picture=line_chart(chart),
         points=sum(len(line.points) for line in drawn),
         legend=drawn if len(lines) > 1 else (),
+        note=note,
     )

@@ -56,13 +56,13 @@ def _steady(found: Answer, steady: SteadyState) -> list[str]:
     simulated = "" if found.calls.hit_ratio is None else f", {100 * found.calls.hit_ratio:.2f} % simulated"
     most, once = ("at most ", ", as if no model were loaded twice") if steady.is_upper_bound else ("", "")
     lines = [
-        f"models on an instance: {held}{steady.models:,.1f} in the long run, by Che's approximation ({limit})",
-        f"hit ratio: {most}{100 * steady.hit_ratio:.2f} % in the long run{once}{simulated}",
+        f"models on an instance: {held}{steady.models:,.1f} estimated in the long run ({limit})",
+        f"hit ratio: {most}{100 * steady.hit_ratio:.2f} % estimated in the long run{once}{simulated}",
     ]
     if found.estimate_agrees is False:
         lines.append(
-            "the two hit ratios differ: the approximation takes loads for done at once, caches for full, requests for "
-            "independent and the number of instances for fixed"
+            "the two hit ratios differ: the estimate (Che's approximation, docs/simulate.md) takes loads as done at "
+            "once, caches as full, requests as independent and the number of instances as fixed"
         )
     return lines
 

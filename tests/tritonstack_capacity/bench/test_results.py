@@ -74,7 +74,7 @@ def test_the_page_shows_every_configuration_and_loads_nothing() -> None:
     assert "both &lt;b&gt;" in html
     assert "<b>" not in html
     assert html.count("<figure>") == 3
-    assert "1.5 \u00d7" in html
+    assert "3\u202f000 (1.50 \u00d7)" in html
     assert not any(word in html for word in ("http://", "https://", "<script", "<link"))
 
 
@@ -90,7 +90,7 @@ def test_formats_of_a_configuration_share_its_colour_and_are_drawn_apart() -> No
 def titled(html: str, title: str) -> str:
     """The figure with this title."""
     figures: list[str] = re.findall(r"<figure>.*?</figure>", html, flags=re.DOTALL)
-    [found] = [part for part in figures if f"<figcaption>{title}<" in part]
+    [found] = [part for part in figures if f"<figcaption><h3>{title}<" in part]
     return found
 
 
@@ -107,13 +107,52 @@ def test_a_result_above_the_limit_is_named_and_not_drawn_as_within_it() -> None:
     assert "Above the limit at every load, and left out: plain, slow." in spread
     assert "p95 within the limit, ms" in spread
     assert spread.count("<polyline points=") == 2 + 2, "two lines and their two keys"
-    speed_up = titled(html, "Speed-up within the limit")
-    assert "throughput of batched = 1" in speed_up
-    assert re.findall(r">([\d.]+) \u00d7", speed_up) == ["1", "3"]
-    assert (
-        "Above the limit at every load, and left out: plain, slow. Compared with batched in place of plain." in speed_up
-    )
+    highest = titled(html, "Highest throughput within the limit")
+    assert "(\u00d7: batched = 1)" in highest
+    assert re.findall(r">([^<]+) \(([\d.]+) \u00d7\)", highest) == [("1\u202f000", "1.00"), ("3\u202f000", "3.00")]
+    assert "Above the limit at every load, and left out: plain, slow." in highest
     assert titled(html, "Latency against throughput").count("<li>") == 4, "all of them"
+
+
+@pytest.mark.parametrize(
+    ("names", "multiple"),
+    [
+        ({"plain": "bert-plain", "both": "bert-both"}, True),
+        ({"a/bert": "a/bert", "b/bert": "b/bert"}, True),
+        ({"bert": "bert", "resnet50": "resnet50"}, False),
+        ({"bert": "a/bert", "bert-large": "a/bert-large"}, False),
+    ],
+    ids=["overlays of a folder", "endpoints", "models", "models of an endpoint"],
+)
+def test_throughput_is_a_multiple_of_another_of_the_same_model_only(names: dict[str, str], multiple: bool) -> None:
+    html = page(document(*(result(configuration, WITHIN, name=name) for configuration, name in names.items())))
+    highest = titled(html, "Highest throughput")
+    assert highest.count("1\u202f000") == 2
+    assert ("\u00d7" in highest) is multiple
+
+
+def test_confidence_intervals_are_drawn_where_they_are_known() -> None:
+    one_round = {**WITHIN, "per_minute": {"mean": 1000, "half_width": None}, "latency_ms": None}
+    html = page(document(result("plain", WITHIN, FASTER), result("both", one_round)))
+    curves = titled(html, "Latency against throughput")
+    assert curves.count('class="interval c0') == 2 * 2, "across and up"
+    assert 'class="interval c1' not in curves
+    assert "95% confidence intervals" in curves
+    assert titled(html, "Highest throughput").count('class="interval') == 1
+    assert "confidence" not in page(document(result("both", one_round)))
+
+
+def test_a_column_without_a_figure_is_left_out() -> None:
+    server = {"model": "bert", "requests": 9, "mean_batch": 2, "request_ms": 3, "queue_ms": 4, "input_ms": 1,
+              "compute_ms": 5, "output_ms": 1}  # fmt: skip
+    known = {**WITHIN, "server": [server]}
+    heads = re.compile(r"<th[^>]*>([^<]+)</th>")
+    inside = {"Triton ms", "queue ms", "compute ms", "batch"}
+    assert not inside & set(heads.findall(page(document(result("plain", WITHIN)))))
+    html = page(document(result("plain", WITHIN), result("both", known)))
+    assert inside < set(heads.findall(html))
+    assert [len(row) for row in rows(html)] == [14, 14]
+    assert "Every load" not in page(document(result("plain")))
 
 
 def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
