@@ -138,7 +138,7 @@ def request_graphs(variant: Variant) -> Iterator[Graph]:
     }
     yield Graph(
         key="errors",
-        title="Errors (4XX, 5XX, InvocationModelErrors)",
+        title="Errors (Invocation4XXErrors, Invocation5XXErrors, InvocationModelErrors)",
         unit="% of requests",
         series=tuple(
             Series(
