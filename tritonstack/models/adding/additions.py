@@ -27,7 +27,7 @@ TOLERANCE = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class AddOptions:
-    """What a user says about a model beside its file."""
+    """Options: what a user states about a model beside its file."""
 
     name: str | None = None  # of the model folder
     max_batch_size: int | None = None
@@ -54,7 +54,7 @@ class Addition:
     dependency: Dependency = "none"
     description: str
     models: tuple[TritonModel, ...]
-    unknown: tuple[str, ...] = ()  # what the files do not say, and what was taken instead
+    unknown: tuple[str, ...] = ()  # what the files do not state, and what was taken instead
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # input → values that it may have; else any
     adapters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # as the recipe has them
     sample_file: tuple[str, bytes] | None = None  # the request for an adapter: its name in the folder, its content

@@ -161,7 +161,7 @@ def _try(
     request = [seeded_tensor(each.name, each.datatype, lengths(each.shape or (), rows=rows)) for each in inputs]
     plan = {"file": str(path.absolute()), "request": request, "rows": rows, "repaired": str(work / REPAIRED)}
     result = run_trial(TRIAL, plan, environment=PROOF_ENVIRONMENT, what=path.name, work=work, report=report)
-    return _Trial() if "failure" in result else _Trial(**result)  # why it fails is said when its response is recorded
+    return _Trial() if "failure" in result else _Trial(**result)  # the recording of its response reports why
 
 
 def _max_batch_size(path: Path, options: AddOptions, *, batches: bool, why_not: str) -> int:

@@ -34,7 +34,7 @@ def repository_additions(folder: Path, options: AddOptions, *, given: Path, name
     """The model folders that a Triton model folder or a repository gives.
 
     ``given``: what the user named, for messages: ``folder`` or the archive that it was unpacked from. ``name``: of the
-    model where ``folder`` is one and does not say its name itself. Raises :class:`InputError` with every model that
+    model where ``folder`` is one and does not state its name itself. Raises :class:`InputError` with every model that
     lacks something, and where there is none.
     """
     view = _view(folder, name)
@@ -176,7 +176,7 @@ def _addition(
 
 
 def _dependency(models: Iterable[ModelView]) -> Dependency:
-    """What the models' bytes depend on, as their configurations say."""
+    """What the models' bytes depend on, by their configurations."""
     found: Dependency = "none"
     for model in models:
         if model.backend == "tensorrt":
@@ -195,10 +195,10 @@ class _Completed:
 
 
 def _completed(view: RepositoryView, model: ModelView, name: str, options: AddOptions, *, given: Path) -> _Completed:
-    """Raises :class:`InputError` where neither the model's files nor the options say what the tensors are."""
+    """Raises :class:`InputError` where neither the model's files nor the options state the tensors."""
     config = model.config
     if not model.is_readable:
-        return _Completed(text=model.text)  # the linter says why
+        return _Completed(text=model.text)  # the linter reports why
     done = complete(view, model)
     stated = {"input": config.inputs, "output": config.outputs}
     completed = {"input": done.inputs, "output": done.outputs}

@@ -44,7 +44,7 @@ _OTHER_FORMATS = {
 def read_source(path: Path, options: AddOptions, *, places: Places, report: Report) -> Iterator[tuple[Addition, ...]]:
     """The model folders that a file, a folder or an archive gives; what was unpacked for them lasts for the block.
 
-    Raises :class:`InputError` with everything that Triton cannot serve, or that has to be said beside the file.
+    Raises :class:`InputError` with everything that Triton cannot serve, or that options have to state.
     """
     if path.is_dir():
         yield repository_additions(path, options, given=path, name=path.resolve().name)

@@ -14,7 +14,7 @@ from tritonstack.models.recipe import Datatype
 
 DATATYPES: tuple[str, ...] = get_args(Datatype)
 DEFAULT_BATCH = 8
-"""max_batch_size where the model has a batch axis and nothing says how many rows fit the GPU's memory."""
+"""max_batch_size where the model has a batch axis and nothing states how many rows fit the GPU's memory."""
 
 TENSOR_FORM = "NAME:TYPE:SHAPE with the batch first, such as x:FP32:N,3,224,224 (a letter or -1 for a free length)"
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -42,7 +42,7 @@ class Argument:
 def torchscript_addition(path: Path, name: str, options: AddOptions, *, work: Path, report: Report) -> Addition:
     """The folder of a TorchScript model.
 
-    Raises :class:`InputError` with everything that the file does not say and the options do not either.
+    Raises :class:`InputError` with everything that neither the file nor the options state.
     """
     arguments = forward_arguments(path)
     problems = list(_problems(path, arguments, options))

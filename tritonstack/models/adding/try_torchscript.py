@@ -40,8 +40,11 @@ def main(plan_file: str, result_file: str) -> int:
     try:
         result: dict[str, Any] = tried(plan["file"], plan["requests"])
     except Exception as error:  # noqa: BLE001  (whatever the module raises)
-        lines = [line for line in str(error).strip().splitlines() if line.strip()]
-        result = {"failure": f"{type(error).__name__}: {lines[-1].strip() if lines else error}"}
+        # Of TorchScript's own traceback the last line has the reason, with the error's type before it.
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        name = type(error).__name__
+        reason = lines[-1].removeprefix(f"{name}: ") if lines else "no reason given"
+        result = {"failure": f"{name}: {reason}"}
     Path(result_file).write_text(json.dumps(result))
     return 0
 
