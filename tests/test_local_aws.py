@@ -12,6 +12,8 @@ import pytest
 from tritonstack import extensions, local_aws
 from tritonstack.errors import InputError
 from tritonstack.local_aws import LOCAL_POLL_SECONDS, POLL_SECONDS, is_local, poll_seconds
+from tritonstack.models.recipe import KIND_BACKENDS
+from tritonstack_local.container.repository import STAND_INS
 
 
 @pytest.fixture
@@ -26,9 +28,11 @@ def not_installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_it_is_found_by_its_entry_point() -> None:
-    package = local_aws.installed()
-    assert package is not None
-    assert {"python", "onnxruntime", "tensorrt"} <= package.BACKENDS
+    assert local_aws.installed() is not None
+
+
+def test_its_triton_has_a_backend_for_every_kind_that_a_build_proves() -> None:
+    assert set(KIND_BACKENDS.values()) == {"python", "ensemble", *STAND_INS}
 
 
 def test_without_it_none_runs_and_what_needs_one_says_how_to_install_it(not_installed: None) -> None:

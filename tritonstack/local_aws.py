@@ -70,9 +70,6 @@ class ContainerAnswer:
 class LocalAwsPackage(Protocol):
     """The functions of an installed local AWS (``tritonstack_local.plugin``)."""
 
-    BACKENDS: frozenset[str]
-    """Triton backends that its server has, or has a stand-in for."""
-
     def find_local_aws(self) -> RunningLocalAws | None:
         """The local AWS that runs, or None. Raises InputError where the record of it is damaged."""
         ...

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonstack.extensions import require_modules
-from tritonstack_local.container.repository import STAND_INS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from tritonstack_local.aws import LocalAws
 
 require_modules("psutil")
-
-BACKENDS = frozenset({"python", "ensemble", *STAND_INS})
-"""Triton backends that the local Triton has, or has a stand-in for."""
 
 
 def find_local_aws() -> LocalAws | None:

@@ -15,7 +15,7 @@ from tests.models.folders import (
     source_of,
     write_double,
 )
-from tritonstack.errors import InputError
+from tritonstack.cli.archives import built_lines
 from tritonstack.models import staging
 from tritonstack.models.build import build_environment, build_models
 from tritonstack.models.execution_environment import PackedEnvironment
@@ -26,7 +26,6 @@ from tritonstack.models.source import (
     ArchiveSource,
     lacks_plan,
     models_without_plan,
-    refuse_unservable,
     target_of,
 )
 from tritonstack.unpacking import unpack
@@ -52,10 +51,39 @@ def test_the_target_follows_from_the_dependency(tmp_path: Path, dependency: str,
     assert target_of(made, T4) == there
 
 
-def test_a_backend_that_nothing_here_runs_is_refused_before_anything_is_exported(tmp_path: Path) -> None:
-    made = source(tmp_path, backend="openvino", recipe="exports: [{script: gone.py, produces: [double/1/m]}]\n")
-    with pytest.raises(InputError, match="double needs the backend openvino, which the local Triton neither has"):
-        refuse_unservable([made], platform=None)
+def test_an_archive_of_a_backend_that_nothing_here_runs_is_built_and_its_proof_skipped(tmp_path: Path) -> None:
+    folder = source(tmp_path, backend="fil").folder
+    recipe = folder / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("kind: python", "kind: other"))
+    summary = build_models(["double"], places=places_in(tmp_path))
+    (built,) = summary.built
+    assert built.manifest.proof_skipped == "the local Triton has no backend fil"
+    assert (built.manifest.figures, built.manifest.stand_ins, built.spent) == ({}, (), ())
+    assert str(summary).endswith("; proof skipped: double")
+    assert "proof skipped: the local Triton has no backend fil; in an account" in built_lines(built)
+
+
+def test_the_manifest_of_a_proven_archive_has_no_field_for_a_skipped_proof(tmp_path: Path) -> None:
+    source(tmp_path)
+    (built,) = build_models(["double"], places=places_in(tmp_path)).built
+    assert "proof_skipped" not in built.manifest.to_json()
+
+
+@pytest.mark.parametrize(
+    ("kind", "backend", "allowed"),
+    [
+        ("other", "onnxruntime", "kind: onnx"),
+        ("python", "fil", "kind: other, or a configuration for python"),
+        ("onnx", "python", "kind: python, or a configuration for onnxruntime"),
+        ("other", "fil", None),
+    ],
+)
+def test_a_recipe_s_kind_is_that_of_its_backend(tmp_path: Path, kind: str, backend: str, allowed: str | None) -> None:
+    folder = source(tmp_path, backend=backend).folder
+    recipe = folder / "recipe.yaml"
+    recipe.write_text(recipe.read_text().replace("kind: python", f"kind: {kind}"))
+    found = [each.allowed for each in lint_folder(folder) if each.rule == "kind-differs"]
+    assert found == ([] if allowed is None else [allowed])
 
 
 def test_archives_that_depend_on_python_are_kept_apart_for_each_target(tmp_path: Path) -> None:

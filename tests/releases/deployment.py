@@ -51,13 +51,16 @@ class Deployment:
         """Write a parameter."""
         self.aws.client("ssm").put_parameter(Name=name, Value=value, Type="String", Overwrite=True)
 
-    def publish(self, models: Mapping[str, str], *, endpoint: str = "digits", platform: str = T4) -> None:
-        """Put archives, and manifests of archives that serve anywhere, into the bucket."""
+    def publish(
+        self, models: Mapping[str, str], *, endpoint: str = "digits", platform: str = T4, skipped: str | None = None
+    ) -> None:
+        """Put archives, and manifests of archives that serve anywhere, into the bucket; ``skipped``: their proof."""
         for model, digest in models.items():
             content = f"{model} {digest}".encode()
             store = self.aws.client("s3")
             key = f"manifests/{endpoint}/{platform}/{model}.{digest}.json"
-            store.put_object(Bucket=self.bucket, Key=key, Body=manifest(model, digest, content).to_json().encode())
+            told = manifest(model, digest, content).model_copy(update={"proof_skipped": skipped})
+            store.put_object(Bucket=self.bucket, Key=key, Body=told.to_json().encode())
             store.put_object(
                 Bucket=self.bucket,
                 Key=f"endpoints/{endpoint}/{platform}/{model}.{digest}.tar.gz",

@@ -117,6 +117,18 @@ def test_releases_says_where_a_record_differs_from_what_is_deployed_and_how_to_m
     assert deployment.records()["lost"] == A
 
 
+def test_releases_says_whose_proof_was_skipped(deployment: Deployment) -> None:
+    deployment.deploy({"bert": A, "fil": A})
+    deployment.publish({"fil": A}, skipped="the local Triton has no backend fil")
+    report = _releases(deployment)
+    assert [_model(report, name)["proof_skipped"] for name in ("bert", "fil")] == [
+        None,
+        "the local Triton has no backend fil",
+    ]
+    shown = CliRunner().invoke(releases.releases_command, [deployment.name], catch_exceptions=False).stdout
+    assert "digits/fil: proof skipped: the local Triton has no backend fil\n" in shown
+
+
 def test_without_yes_nothing_moves(updated: Deployment) -> None:
     result = _rollback(updated, "bert")
     assert f"{B} → {A}" in result.stdout

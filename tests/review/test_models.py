@@ -99,6 +99,13 @@ def test_where_no_manifest_tells_the_folder_does(tmp_path: Path) -> None:
     assert [MOVES[True] in each.sentence for each in found] == [True, False]
 
 
+def test_a_model_that_nothing_proves_is_reported_so_unless_it_is_removed() -> None:
+    old, new = dev(release_stack({"gone": A})), dev(release_stack({"fil": A, "onnx": A}))
+    found = model_changes(old, new, sizes=NOTHING, unproven=dict.fromkeys(("fil", "gone"), "no backend fil"))
+    told = {each.model: each.sentence.endswith(" Proof skipped: no backend fil.") for each in found}
+    assert told == {"fil": True, "gone": False, "onnx": False}
+
+
 def test_a_size_is_that_of_the_manifest_built_here(tmp_path: Path) -> None:
     write_manifest(tmp_path, "one", A, sizes=(17, 40))
     write_manifest(tmp_path, "one", B, sizes=(2048, 4096))

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from tests.models.folders import write_double
 from tests.tritonstack_local.fake_parts import AWS, wait_for
 from tritonstack.cli.progress import Steps
 from tritonstack.config import AlarmSettings, Environment, load_environment
@@ -187,6 +188,25 @@ def test_an_archive_that_does_not_fit_its_endpoint_is_refused(settings: Environm
             project_folder() / "model_repos",
             file=FILE,
         )
+
+
+def test_a_model_that_the_local_triton_cannot_load_is_refused_before_anything_is_deployed(
+    account: Account, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_double(home)
+    for file, old, new in (("recipe.yaml", "python", "other"), ("double/config.pbtxt", '"python"', '"fil"')):
+        (folder / file).write_text((folder / file).read_text().replace(old, new, 1))
+    head, _, digits = FILE.read_text().partition("endpoints:\n")
+    environment = home / "environments/local.yaml"
+    environment.parent.mkdir()
+    environment.write_text(f"{head}endpoints:\n{digits.replace('[digits-onnx, digits-ensemble]', '[double]')}")
+    monkeypatch.setenv("TRITONSTACK_PROJECT", str(home))
+    result = CliRunner().invoke(deploy.deploy_command, [])
+    assert isinstance(result.exception, InputError)
+    (problem,) = result.exception.problems
+    assert problem.field == "endpoints[0].models"
+    assert problem.found.startswith("double, and the local Triton has no backend fil: its load would fail here")
+    assert account.there == set()
 
 
 def test_what_was_deployed_is_removed_and_nothing_that_was_only_half_synthesised(account: Account, home: Path) -> None:

@@ -85,11 +85,16 @@ def built_lines(item: Built) -> str:
     """An archive, its size, its figures, what its steps took, and what was not as it will be in the cloud."""
     manifest = item.manifest
     figures = ", ".join(f"{name} {value:.4g}" for name, value in manifest.figures.items())
-    lines = [f"{item.name}  {manifest.archive.bytes:,} bytes  {figures}"]
+    lines = [f"{item.name}  {manifest.archive.bytes:,} bytes  {figures}".rstrip()]
     lines += [f"  {step}" for step in item.spent]
     if manifest.plan is False:
         lines.append("  no engine: it holds the ONNX graph, and only the local AWS serves it")
     lines += [f"  proven with {line}" for line in manifest.stand_ins if item.fresh]
+    if manifest.proof_skipped:
+        lines.append(
+            f"  proof skipped: {manifest.proof_skipped}; in an account, the verification after a deployment sends the "
+            "sample"
+        )
     return "\n".join(lines)
 
 

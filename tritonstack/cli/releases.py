@@ -35,6 +35,7 @@ from tritonstack.releases.report import (
     ReleasesReport,
     archives_under,
     endpoint_report,
+    skipped_proofs,
 )
 from tritonstack.releases.rollback import chosen_digest, ensure_archive, require_movable
 from tritonstack.releases.verification import DAYS, VerifiedEndpoint, Verifier
@@ -92,12 +93,15 @@ def releases_report(settings: Environment, session: Session, model: str | None) 
             known = {record.model for record in found}
             found += [Record(endpoint=name, model=each, versions=()) for each in deployed.models if each not in known]
         archives = archives_under(bucket, endpoint=name, platform=deployed.platform) if deployed else frozenset()
-        reports.append(endpoint_report(environment, name, found, deployed=deployed, archives=archives))
+        current = (ArchiveName(model=each.model, digest=each.digest) for each in found if each.digest)
+        place = Place(endpoint=name, platform=deployed.platform) if deployed else None
+        skipped = skipped_proofs(bucket, archives.intersection(current), place=place) if place else {}
+        reports.append(endpoint_report(environment, name, found, deployed=deployed, archives=archives, skipped=skipped))
     return ReleasesReport(environment=environment, endpoints=tuple(reports))
 
 
 def show_releases(report: ReleasesReport, *, whole: bool) -> None:
-    """Print tables, and after them what differs. ``whole``: the full history."""
+    """Print tables, and after them what differs or was not proven. ``whole``: the full history."""
     console = Console(highlight=False)
     differences: list[str] = []
     for endpoint in report.endpoints:
@@ -108,6 +112,8 @@ def show_releases(report: ReleasesReport, *, whole: bool) -> None:
         for one in endpoint.models:
             if one.differs:
                 differences.append(f"{endpoint.endpoint}/{one.model}: {one.differs}\n  do: {one.mend}")
+            if one.proof_skipped:
+                differences.append(f"{endpoint.endpoint}/{one.model}: proof skipped: {one.proof_skipped}")
     for line in differences:
         click.echo(line)
 

@@ -84,7 +84,13 @@ class BuildSummary:
         fresh = [item for item in self.built if item.fresh]
         made = f"{len(fresh)} built, {sum(item.manifest.archive.bytes for item in fresh):,} bytes" if fresh else ""
         unchanged = len(self.built) - len(fresh)
-        parts = (made, f"{unchanged} unchanged" if unchanged else "", left_to_deployment(self.left, self.environment))
+        skipped = [item.name.model for item in self.built if item.manifest.proof_skipped]
+        parts = (
+            made,
+            f"{unchanged} unchanged" if unchanged else "",
+            f"proof skipped: {', '.join(skipped)}" if skipped else "",
+            left_to_deployment(self.left, self.environment),
+        )
         return "; ".join(part for part in parts if part)
 
 

@@ -179,10 +179,15 @@ class Manifest(_Part):
     stand_ins: tuple[str, ...] = Field(
         (), description="What stood in, during the proof, for what serves in the cloud, in its own words."
     )
+    proof_skipped: str | None = Field(
+        None, description="Why nothing answered the sample before the archive was packed. Left out where it was proven."
+    )
 
     def to_json(self) -> str:
         """The manifest as a file has it: sorted, so that equal manifests are equal bytes."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        left_out = {"proof_skipped"} if self.proof_skipped is None else None  # as before there was such a field
+        content = self.model_dump(mode="json", exclude=left_out)
+        return json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def read_manifest(path: Path) -> Manifest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -158,7 +159,18 @@ Exports = Annotated[tuple[Export, ...], AfterValidator(_produced_once)]
 
 
 Dependency = Literal["none", "python", "engine"]
-Kind = Literal["onnx", "python", "ensemble", "pytorch", "tensorrt", "dali", "tensorflow"]
+Kind = Literal["onnx", "python", "ensemble", "pytorch", "tensorrt", "dali", "tensorflow", "other"]
+
+KIND_BACKENDS: Mapping[Kind, str] = {
+    "onnx": "onnxruntime",
+    "python": "python",
+    "ensemble": "ensemble",
+    "pytorch": "pytorch",
+    "tensorrt": "tensorrt",
+    "dali": "dali",
+    "tensorflow": "tensorflow",
+}
+"""Kind → its backend, of those that the local Triton has or stands in for; ``other`` is any other backend."""
 
 
 class Overlay(RecipePart):
@@ -208,7 +220,10 @@ class Recipe(RecipePart):
     """One model folder's recipe. Its archive serves the Triton model ``model`` under the archive's name."""
 
     description: str = Field(min_length=1, description="One sentence: what the model answers.")
-    kind: Kind = Field(description="What the addressed model is.")
+    kind: Kind = Field(
+        description="What the addressed model is; other: a backend that the local Triton lacks (FIL, vLLM, a custom "
+        "one), named in config.pbtxt. Its archive is built without a proof."
+    )
     model: str | None = Field(
         None, description="The Triton model that requests reach; without it, the one called like the folder."
     )

@@ -9,7 +9,7 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,8 +19,8 @@ from tritonstack.local_aws import installed, require_package
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import ModelConfig, Node, read_config
 from tritonstack.models.programs import Report, Spent, has_environment, run_script
-from tritonstack.models.recipe import RECIPE, Recipe
-from tritonstack.models.source import CONFIG, PROVABLE, model_directories
+from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe
+from tritonstack.models.source import CONFIG, PROVABLE, model_directories, skipped_proof
 
 if TYPE_CHECKING:
     import numpy as np
@@ -275,10 +275,11 @@ ENVIRONMENT = "EXECUTION_ENV_PATH"
 class Proven:
     """What a proof measured, with what, what it took, and what stood in for what serves in the cloud."""
 
-    sample_difference: float
-    tools: dict[str, str]
-    stand_ins: tuple[str, ...]
-    spent: Spent
+    sample_difference: float | None = None  # None where the proof was skipped
+    tools: dict[str, str] = field(default_factory=dict)
+    stand_ins: tuple[str, ...] = ()
+    spent: Spent | None = None  # None where the proof was skipped
+    skipped: str = ""  # why it was skipped; empty where it was not
 
 
 def check_floors(folder: Path, *, recipe: Recipe, figures: Mapping[str, float]) -> None:
@@ -295,11 +296,15 @@ def check_floors(folder: Path, *, recipe: Recipe, figures: Mapping[str, float]) 
 def prove_sample(
     repository: Path, *, model: ModelEntry, sample: SampleEntry, request: Arrays, work: Path, report: Report
 ) -> Proven:
-    """Answer the sample request with the staged models and compare.
+    """Answer the sample request with the staged models and compare; skipped where nothing here has their backends.
 
-    Raises :class:`WorkFailedError` naming the tensor that differs, and :class:`InputError` where a backend cannot be
-    proven on this machine.
+    Raises :class:`WorkFailedError` naming the tensor that differs, and :class:`InputError` where the environment of a
+    backend is not made on this machine.
     """
+    backends = (read_config((path / CONFIG).read_text()).backend for path in model_directories(repository))
+    if skipped := skipped_proof(backends):
+        report(f"proof of {model.name} skipped: {skipped}")
+        return Proven(skipped=skipped)
     given = answer_request(repository, model=model.name, request=request, work=work, report=report)
     difference = compare_answer(sample, given.outputs, model=model.name)
     return Proven(sample_difference=difference, tools=given.tools, stand_ins=given.stand_ins, spent=given.spent)
@@ -322,6 +327,9 @@ def answer_request(repository: Path, *, model: str, request: Arrays, work: Path,
     machine.
     """
     configs = {path.name: read_config((path / CONFIG).read_text()) for path in model_directories(repository)}
+    if skipped := skipped_proof(config.backend for config in configs.values()):
+        allowed = f"backends that the local Triton has or stands in for: {', '.join(sorted(KIND_BACKENDS.values()))}"
+        raise InputError([Problem(field=model, found=f"nothing here answers it: {skipped}", allowed=allowed)])
     needs = {need for config in configs.values() for need in _needs(config)}
     if not needs <= PROVABLE or (not has_environment(PROOF_ENVIRONMENT) and installed() is not None):
         return _answer_in_container(repository, model=model, needs=needs, request=request, work=work, report=report)

@@ -15,7 +15,7 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import require_package
 from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.model_config import ConfigFile, ModelConfig, merge_configs, read_config, with_name
-from tritonstack.models.recipe import RECIPE, Recipe, Size, Weights, read_recipe
+from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe, Size, Weights, read_recipe
 from tritonstack.naming import Platform
 from tritonstack.paths import library_path
 
@@ -210,8 +210,14 @@ def archives_of(folder: Path, choice: BuildChoice | None = None) -> tuple[Archiv
 TENSORRT = "tensorrt"
 
 PROVABLE = frozenset({"onnxruntime", "python", "ensemble"})
-"""Backends that the prover stands in for. All others, and Python models with an environment of their own, are proven
-in the local Triton."""
+"""Backends that the prover stands in for. Others of ``KIND_BACKENDS``, and Python models with an environment of their
+own, are proven in the local Triton; nothing here proves the rest."""
+
+
+def skipped_proof(backends: Iterable[str]) -> str:
+    """Why nothing here can prove an archive that needs these backends; empty where something can."""
+    lacking = sorted(set(backends) - {"", *KIND_BACKENDS.values()})
+    return f"the local Triton has no backend {', '.join(lacking)}" if lacking else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,14 +360,8 @@ def refuse_unservable(sources: Iterable[ArchiveSource], *, platform: Platform | 
 
 def _problems(source: ArchiveSource, platform: Platform | None) -> Iterable[Problem]:
     file, backends = str(source.folder / RECIPE), contents_of(source).backends
-    # What is proved outside Triton needs no local AWS.
-    if not backends <= PROVABLE and (unknown := sorted(backends - require_package().BACKENDS)):
-        yield Problem(
-            file=file,
-            found=f"{source.name} needs the backend {', '.join(unknown)}, which the local Triton neither has nor has a "
-            "stand-in for: nothing can prove the archive before it is packed",
-            allowed=", ".join(sorted(require_package().BACKENDS)),
-        )
+    if not backends <= PROVABLE and not skipped_proof(backends):
+        require_package()  # before any export: it has the local Triton that proves the archive
     if platform is not None and lacks_plan(source):
         yield Problem(
             file=file,

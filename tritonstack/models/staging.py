@@ -193,7 +193,7 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
         proofs[task.proof] = prove_sample(
             ready.repository, model=ready.model, sample=ready.sample, request=ready.request, work=work, report=report
         )
-        spent.append(proofs[task.proof].spent)
+        spent += [taken] if (taken := proofs[task.proof].spent) is not None else []
     files = dict(ready.files)
     if (content := ready_request(ready.sample, ready.request)) is not None:
         files[READY_REQUEST] = work / READY_REQUEST
@@ -293,7 +293,9 @@ def _refuse_errors(task: Task, repository: Path, environment: PackedEnvironment 
 def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEntry]) -> Manifest:
     task, source, recipe = staged.task, staged.task.source, staged.task.source.recipe
     own = staged.exports.get(source.folder.name)
-    figures = (own.figures if own else {}) | {"sample_difference": staged.proven.sample_difference}
+    figures = dict(own.figures) if own else {}
+    if staged.proven.sample_difference is not None:
+        figures["sample_difference"] = staged.proven.sample_difference
     if engines:
         figures[ENGINE_FIGURE] = max(entry.difference for entry in engines.values())
     tools = dict(staged.proven.tools)
@@ -346,6 +348,7 @@ def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEn
         },
         environment=environment,
         stand_ins=(*staged.proven.stand_ins, *stood_in),
+        proof_skipped=staged.proven.skipped or None,
     )
 
 

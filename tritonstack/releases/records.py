@@ -24,7 +24,8 @@ Writer = Literal["deployment", "restored", "rollback", "unknown"]
 """A deployment; CloudFormation, which undid one; ``tritonstack rollback``; or a writer that left no note."""
 
 _WRITERS: dict[str, Writer] = {writer: writer for writer in get_args(Writer)}
-_READERS = 8
+READERS = 8
+"""How many records, or manifests, are read at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +75,7 @@ def read_records(session: Session, *, environment: str, releases: Iterable[Relea
     def read(release: Release) -> Record:
         return _read(ssm, environment=environment, endpoint=release.endpoint, model=release.model)
 
-    with ThreadPoolExecutor(_READERS) as pool:
+    with ThreadPoolExecutor(READERS) as pool:
         return tuple(pool.map(read, releases))
 
 

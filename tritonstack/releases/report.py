@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.naming import ArchiveName, Platform, platform_prefix, release_parameter
-from tritonstack.releases.records import DeployedSet, Record, Version, Writer
+from tritonstack.releases.records import READERS, DeployedSet, Record, Version, Writer
 
 
 class _Part(BaseModel):
@@ -39,6 +41,9 @@ class ModelReleases(_Part):
     deployed: str | None = Field(description="The digest in the deployed release set; null where it has none.")
     differs: str | None = Field(description="How record and deployed set differ; null: they agree.")
     mend: str | None = Field(description="What to do about it.")
+    proof_skipped: str | None = Field(
+        description="Why nothing proved the current release's archive before it was published; null: it was proven."
+    )
     releases: tuple[ReleaseEntry, ...] = Field(description="Newest first; Systems Manager keeps the last 100.")
 
 
@@ -65,6 +70,21 @@ def archives_under(bucket: ArtifactBucket, *, endpoint: str, platform: Platform)
     return frozenset(name for name in names if name is not None)
 
 
+def skipped_proofs(bucket: ArtifactBucket, archives: Iterable[ArchiveName], *, place: Place) -> dict[str, str]:
+    """Model → why its proof was skipped, of those of the archives whose manifest has that; several read at once."""
+
+    def read(name: ArchiveName) -> str | None:
+        try:
+            manifest = json.loads(bucket.read(place.manifest(name)) or b"{}")
+        except ValueError:
+            return None  # another command says what is wrong with it
+        return manifest.get("proof_skipped") if isinstance(manifest, dict) else None
+
+    names = tuple(archives)
+    with ThreadPoolExecutor(READERS) as pool:
+        return {name.model: found for name, found in zip(names, pool.map(read, names), strict=True) if found}
+
+
 def endpoint_report(
     environment: str,
     endpoint: str,
@@ -72,6 +92,7 @@ def endpoint_report(
     *,
     deployed: DeployedSet | None,
     archives: frozenset[ArchiveName],
+    skipped: Mapping[str, str],
 ) -> EndpointReleases:
     """What one endpoint's models are and were.
 
@@ -81,8 +102,12 @@ def endpoint_report(
         records: of every model that is recorded or deployed.
         deployed: what is deployed, or None.
         archives: what lies under the deployed platform.
+        skipped: model → why the proof of its current release was skipped.
     """
-    models = [_model(environment, record, deployed=deployed, archives=archives) for record in records]
+    models = [
+        _model(environment, record, deployed=deployed, archives=archives, skipped=skipped.get(record.model))
+        for record in records
+    ]
     return EndpointReleases(
         endpoint=endpoint,
         stack=deployed.status if deployed else None,
@@ -92,7 +117,12 @@ def endpoint_report(
 
 
 def _model(
-    environment: str, record: Record, *, deployed: DeployedSet | None, archives: frozenset[ArchiveName]
+    environment: str,
+    record: Record,
+    *,
+    deployed: DeployedSet | None,
+    archives: frozenset[ArchiveName],
+    skipped: str | None,
 ) -> ModelReleases:
     def entry(version: Version) -> ReleaseEntry:
         return ReleaseEntry(
@@ -112,6 +142,7 @@ def _model(
         deployed=wanted.get(record.model),
         differs=found.differs if found else None,
         mend=found.mend if found else None,
+        proof_skipped=skipped,
         releases=tuple(map(entry, record.versions)),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -167,6 +167,7 @@ def model_changes(
     sizes: Sizes,
     earlier: EarlierReleases = lambda *_: None,
     dependencies: Mapping[str, str] | None = None,
+    unproven: Mapping[str, str] | None = None,
 ) -> tuple[ModelChange, ...]:
     """Every model that changes, by stack, endpoint and model.
 
@@ -176,6 +177,7 @@ def model_changes(
         sizes: of archives, by their manifests.
         earlier: which releases were before; without it a rollback shows as a rebuild.
         dependencies: model → what its archive depends on (none, python, engine), by its folder; a manifest goes first.
+        unproven: model → why nothing can prove its archive before it is published, by its folder.
     """
     old, new = _by_endpoint(before), _by_endpoint(after)
     found = []
@@ -183,8 +185,28 @@ def model_changes(
         was, now = old.get(key), new.get(key)
         for model in sorted({*(was.models if was else ()), *(now.models if now else ())}):
             change = _change(was, now, model, sizes=sizes, earlier=earlier, dependencies=dependencies or {})
+            if change is not None and change.after is not None and (why := (unproven or {}).get(model)):
+                change = replace(change, sentence=f"{change.sentence} Proof skipped: {why}.")
             found += [change] if change is not None else []
     return tuple(found)
+
+
+def unproven_models(environment: str, *, project: Path) -> dict[str, str]:
+    """Model → why nothing can prove its archive, by the folders of a project. Reads settings, recipes and configs.
+
+    Raises:
+        InputError: the environment's file, or a recipe that it needs, is wrong.
+    """
+    from tritonstack.config import load_environment  # noqa: PLC0415 - as below
+    from tritonstack.models.inputs import resolved_models  # noqa: PLC0415 - pydantic's models, rarely needed
+    from tritonstack.models.source import contents_of, skipped_proof  # noqa: PLC0415 - likewise
+
+    file = project / "environments" / f"{environment}.yaml"
+    if not file.is_file():
+        return {}
+    resolved = resolved_models(load_environment(file), project / "model_repos", file=file)
+    sources = [source for found in resolved.values() for source in found]
+    return {source.name: why for source in sources if (why := skipped_proof(contents_of(source).backends))}
 
 
 def _by_endpoint(environment: EnvironmentSnapshot | None) -> dict[tuple[str, str], ServedSet]:

@@ -36,6 +36,7 @@ from tritonstack.review.models import (
     model_changes,
     served_sets,
     sets_of,
+    unproven_models,
 )
 from tritonstack.review.snapshot import PIPELINE, EnvironmentSnapshot, Snapshots
 from tritonstack.review.traffic import ENDPOINT, endpoint_name
@@ -80,6 +81,7 @@ class Known:
     stores: tuple[ManifestStore, ...] = ()  # manifests of archives
     earlier: Callable[[str], EarlierReleases] = lambda _environment: lambda *_: None  # releases before
     dependencies: Callable[[str], Mapping[str, str]] = lambda _environment: {}  # model → what its archive depends on
+    unproven: Callable[[str], Mapping[str, str]] = lambda _environment: {}  # model → why nothing proves its archive
 
     @classmethod
     def of_project(cls, project: Path, *, base: str, stores: tuple[ManifestStore, ...]) -> Known:
@@ -89,6 +91,7 @@ class Known:
             stores=stores,
             earlier=lambda environment: CommittedReleases(environment=environment, base=base, repository=project),
             dependencies=lambda environment: dependencies_of(environment, project=project),
+            unproven=lambda environment: unproven_models(environment, project=project),
         )
 
 
@@ -176,9 +179,16 @@ def _parts(
     if after is None:
         prices = replace(prices, after=prices.before)
     # Settings and recipes are read only where a release set changes.
-    dependencies = {} if served_sets(before) == served_sets(deployed) else known.dependencies(name)
-    sizes = Sizes(known.stores)
-    models = model_changes(before, deployed, sizes=sizes, earlier=known.earlier(name), dependencies=dependencies)
+    is_same = served_sets(before) == served_sets(deployed)
+    dependencies = {} if is_same else known.dependencies(name)
+    models = model_changes(
+        before,
+        deployed,
+        sizes=Sizes(known.stores),
+        earlier=known.earlier(name),
+        dependencies=dependencies,
+        unproven={} if is_same else known.unproven(name),
+    )
     costs = cost_changes(before, deployed, prices=prices, change=change)
     old = [(each.endpoint, each.before) for each in costs if each.before is not None]
     new = [(each.endpoint, each.after) for each in costs if each.after is not None]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import click
 
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
-from tritonstack.engines.order import served_by
+from tritonstack.config.yaml_loader import with_lines
+from tritonstack.engines.order import Served, served_by
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.build import build_environment
 from tritonstack.models.publish import publish_environment
+from tritonstack.models.source import contents_of, skipped_proof
 from tritonstack.naming import NAME_PATTERN
 from tritonstack.paths import LocalPaths, environment_file, project_folder
 from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
@@ -45,6 +48,7 @@ def deploy_command(*, environment: str, concurrency: int) -> None:
     check_account(settings, file=str(path))
     # Wrong model folders are reported before anything is deployed: else they would be a failed synthesis.
     served = served_by(settings, project_folder() / "model_repos", file=path)
+    refuse_unloadable(served, file=path)
     builds = engines_built_on_deploy(settings, needs_engine=bool(served.engines.builds))
     started_local_aws()  # before any wait
     steps = Steps()
@@ -65,6 +69,25 @@ def started_local_aws() -> LocalAws:
     if not any(part.running for part in (record.parts if record else {}).values()):
         up.main(args=[], standalone_mode=False)
     return require_local_aws()
+
+
+def refuse_unloadable(served: Served, *, file: Path) -> None:
+    """Raise :class:`InputError` for every model that the local Triton cannot load: it would fail the deployment."""
+    problems = [
+        Problem(
+            file=str(file),
+            location=("endpoints", index, "models"),
+            found=f"{model}, and {skipped}: its load would fail here, and the deployment with it",
+            allowed="models whose backends the local Triton has",
+            advice=f"take {model} out of this environment; an endpoint in an account loads it, and the verification "
+            "after its deployment sends the sample",
+        )
+        for index, endpoint in enumerate(served.environment.endpoints)
+        for model in endpoint.models
+        if (skipped := skipped_proof(contents_of(served.sources[model]).backends))
+    ]
+    if problems:
+        raise InputError(with_lines(problems, file))
 
 
 def check_account(settings: Environment, *, file: str) -> None:

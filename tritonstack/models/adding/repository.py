@@ -16,14 +16,13 @@ from tritonstack.models.adding.additions import SUPPORTED, Addition, AddOptions,
 from tritonstack.models.adding.tensors import DEFAULT_BATCH, TENSOR_FORM, batch_axis, config_text
 from tritonstack.models.lint.completion import complete
 from tritonstack.models.lint.onnx_graph import GraphTensor
-from tritonstack.models.lint.recipe import BACKENDS_OF_KINDS
 from tritonstack.models.lint.view import ModelView, RepositoryView, view_model, view_repository
 from tritonstack.models.model_config import Tensor
 from tritonstack.models.pbtxt import quoted
-from tritonstack.models.recipe import Dependency
+from tritonstack.models.recipe import KIND_BACKENDS, Dependency
 from tritonstack.models.source import CONFIG, files_below
 
-KINDS = {backend: kind for kind, backend in BACKENDS_OF_KINDS.items()}
+KINDS = {backend: kind for kind, backend in KIND_BACKENDS.items()}
 COMPLETED = "# Completed by tritonstack add, as Triton does when it loads the model."
 ENVIRONMENT = "EXECUTION_ENV_PATH"
 _MOST_LEVELS = 3

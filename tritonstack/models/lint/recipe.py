@@ -9,19 +9,9 @@ from tritonstack.errors import InputError
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView
 from tritonstack.models.model_config import Node
-from tritonstack.models.recipe import RECIPE, Dependency, Recipe
+from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Dependency, Recipe
 from tritonstack.models.sample import read_sample
 from tritonstack.models.source import CONFIG
-
-BACKENDS_OF_KINDS = {
-    "onnx": "onnxruntime",
-    "python": "python",
-    "ensemble": "ensemble",
-    "pytorch": "pytorch",
-    "tensorrt": "tensorrt",
-    "dali": "dali",
-    "tensorflow": "tensorflow",
-}
 
 
 def check_recipe(view: RepositoryView) -> Iterator[Finding]:
@@ -76,9 +66,13 @@ def _addressed(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
     if model is None:
         found = f"no model directory {view.addressed}"
         yield _at(view, "addressed-model", found, f"model: one of {', '.join(sorted(view.models)) or 'none there'}")
-    elif model.backend and model.backend != BACKENDS_OF_KINDS[recipe.kind]:
-        found = f"kind: {recipe.kind}, and {model.name}/{CONFIG} says {model.backend}"
-        yield _at(view, "kind-differs", found, f"a configuration for {BACKENDS_OF_KINDS[recipe.kind]}")
+    elif model.backend:
+        kind = next((kind for kind, backend in KIND_BACKENDS.items() if backend == model.backend), "other")
+        if recipe.kind != kind:
+            found = f"kind: {recipe.kind}, and {model.name}/{CONFIG} says {model.backend}"
+            wanted = KIND_BACKENDS.get(recipe.kind)
+            allowed = f"kind: {kind}{f', or a configuration for {wanted}' if wanted else ''}"
+            yield _at(view, "kind-differs", found, allowed)
 
 
 def _dependency(model: ModelView, dependency: Dependency) -> Iterator[Finding]:
