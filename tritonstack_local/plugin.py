@@ -15,7 +15,7 @@ from tritonstack.extensions import require_modules
 if TYPE_CHECKING:
     import numpy as np
 
-    from tritonstack.local_aws import ContainerAnswer
+    from tritonstack.local_aws import ContainerAnswer, ContainerMode
     from tritonstack.models.programs import Report
     from tritonstack_local.aws import LocalAws
 
@@ -42,10 +42,13 @@ def answer_in_container(
     model: str,
     needs: Collection[str],
     request: Mapping[str, np.ndarray[Any, Any]],
+    mode: ContainerMode,
     work: Path,
     report: Report,
 ) -> ContainerAnswer:
     """Load a staged repository in the local Triton, and send one request; see ``container.proof``."""
     from tritonstack_local.container import proof  # noqa: PLC0415
 
-    return proof.answer_in_container(repository, model=model, needs=needs, request=request, work=work, report=report)
+    return proof.answer_in_container(
+        repository, model=model, needs=needs, request=request, mode=mode, work=work, report=report
+    )

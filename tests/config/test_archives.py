@@ -129,6 +129,42 @@ def test_a_default_model_that_is_no_folder_of_the_archive_is_refused(tmp_path: P
         assert ", ".join(contents["digits-onnx"].models) in problem.allowed
 
 
+BLS = {
+    "digits-onnx": ArchiveContents(
+        models=("one", "pipeline", "two"),
+        ensembles=(),
+        backends=frozenset({"python"}),
+        addressed="pipeline",
+        called=("one", "two"),
+    )
+}
+"""An archive whose model ``pipeline`` calls the others by its program."""
+
+
+def test_a_single_model_endpoint_serves_the_recipe_s_model_and_loads_those_that_it_calls(tmp_path: Path) -> None:
+    settings = environment(tmp_path, "mode: single-model\ncontainer: {additional_args: ['--id=x']}")
+    assert check_archives(settings, BLS) == []
+    [endpoint] = with_default_models(settings, BLS).endpoints
+    variables = endpoint.container_environment()
+    assert variables["SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"] == "pipeline"
+    assert variables["SAGEMAKER_TRITON_ADDITIONAL_ARGS"] == "--id=x --load-model=one --load-model=two"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "found", "allowed"),
+    [
+        ("", "3 model folders and no ensemble, on a multi-model endpoint", "whose only step is pipeline"),
+        ('mode: single-model\nrelease: "23.05"', "calls one, two, with release 23.05", "release 23.07 or newer"),
+    ],
+)
+def test_models_that_call_others_are_refused_where_nothing_serves_or_loads_them(
+    tmp_path: Path, endpoint: str, found: str, allowed: str
+) -> None:
+    [problem] = check_archives(environment(tmp_path, endpoint), BLS)
+    assert found in problem.found
+    assert allowed in problem.allowed
+
+
 OVERLAID = {"digits-onnx": ("digits-onnx-a", "digits-onnx-b")}
 TWO = {name: ArchiveContents(models=(name,), ensembles=(), backends=frozenset()) for name in OVERLAID["digits-onnx"]}
 

@@ -67,6 +67,16 @@ class Contents(Protocol):
         """The values of ``backend:`` or ``platform:`` in their config.pbtxt files."""
         ...
 
+    @property
+    def addressed(self) -> str:
+        """The model folder that requests reach by the recipe."""
+        ...
+
+    @property
+    def called(self) -> Sequence[str]:
+        """Model folders that no ensemble uses and that a Python model of the archive may call (BLS)."""
+        ...
+
 
 def check_archives(
     environment: Environment,
@@ -99,6 +109,7 @@ def check_archives(
                     known[model] = contents[model]
                     backends = sorted(known[model].backends)
                     findings += check_model(endpoint=endpoint, backends=backends, model=model, location=location)
+                    findings += _check_called(endpoint=endpoint, found=known[model], model=model, location=location)
         findings += _check_dali(endpoint=endpoint, contents=known, location=(*place, "container", "additional_args"))
         findings += _check_default_model(
             endpoint=endpoint, contents=known, location=(*place, "container", "default_model_name")
@@ -119,14 +130,19 @@ def with_archives(environment: Environment, archives: Mapping[str, Sequence[str]
 
 
 def with_default_models(environment: Environment, contents: Mapping[str, Contents]) -> Environment:
-    """The settings in which each single-model endpoint whose archive has several model folders names the one to serve.
+    """The settings in which each single-model endpoint whose archive has several model folders names those to load.
 
-    Where the settings name none, it is the archive's only ensemble (``check_archives`` refuses what has no such one).
+    Where the settings name none to serve, it is the archive's only ensemble, or the recipe's model where that calls
+    the others (``check_archives`` refuses the rest). Models that it calls are loaded with it, by flags of the server.
     """
     endpoints = []
     for endpoint in environment.endpoints:
-        name = _default_model(endpoint, contents)
-        container = endpoint.container.model_copy(update={"default_model_name": name})
+        name, found = _default_model(endpoint, contents), contents.get(endpoint.models[0])
+        loads = tuple(f"--load-model={each}" for each in found.called if each != name) if found else ()
+        update: dict[str, object] = {"default_model_name": name}
+        if loads and not endpoint.multi_model:
+            update["additional_args"] = (*endpoint.container.additional_args, *loads)
+        container = endpoint.container.model_copy(update=update)
         endpoints.append(endpoint.model_copy(update={"container": container}))
     return environment.model_copy(update={"endpoints": tuple(endpoints)})
 
@@ -141,11 +157,35 @@ def _check_single(*, endpoint: Endpoint, entry: str, meant: Sequence[str], locat
         )
 
 
+def _check_called(*, endpoint: Endpoint, found: Contents, model: str, location: Location) -> Iterator[Problem]:
+    """Models that others of the archive call by BLS: what loads them, and which model requests reach."""
+    if not found.called:
+        return
+    variable = load_catalogue().serve_variables["SAGEMAKER_TRITON_ADDITIONAL_ARGS"]
+    if endpoint.multi_model and not found.ensembles:
+        yield Problem(
+            location=location,
+            found=f"{model}, which has {len(found.models)} model folders and no ensemble, on a multi-model endpoint: "
+            "it would serve an arbitrary one of them",
+            allowed=f"a single-model endpoint; or an ensemble in the archive whose only step is {found.addressed}",
+            advice="tritonstack explain bls-default-model",
+        )
+    elif not endpoint.multi_model and not variable.known_to(endpoint.release):
+        yield Problem(
+            location=location,
+            found=f"{model}, whose program calls {', '.join(found.called)}, with release {endpoint.release}: nothing "
+            "tells its image to load them",
+            allowed=f"release {variable.since} or newer",
+        )
+
+
 def _default_model(endpoint: Endpoint, contents: Mapping[str, Contents]) -> str | None:
     named = endpoint.container.default_model_name
     found = contents.get(endpoint.models[0])
     if endpoint.multi_model or named is not None or found is None or len(found.models) < 2:
         return named
+    if not found.ensembles and found.called:
+        return found.addressed
     return found.ensembles[0] if len(found.ensembles) == 1 else None
 
 

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tritonstack.adapters import Adapters
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local_aws import installed, require_package
+from tritonstack.local_aws import ContainerMode, installed, require_package
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import ModelConfig, Node, read_config
 from tritonstack.models.programs import Report, Spent, has_environment, run_script
+from tritonstack.models.python_program import INFERS, LOADS, calls_of, programs_of
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe
-from tritonstack.models.source import CONFIG, PROVABLE, model_directories, skipped_proof
+from tritonstack.models.source import CONFIG, PROVABLE, called_models, model_directories, skipped_proof
 
 if TYPE_CHECKING:
     import numpy as np
@@ -330,9 +331,21 @@ def answer_request(repository: Path, *, model: str, request: Arrays, work: Path,
     if skipped := skipped_proof(config.backend for config in configs.values()):
         allowed = f"backends that the local Triton has or stands in for: {', '.join(sorted(KIND_BACKENDS.values()))}"
         raise InputError([Problem(field=model, found=f"nothing here answers it: {skipped}", allowed=allowed)])
+    directories = {name: repository / name for name in configs}
+    programs = [programs_of(directories[name]) for name, config in configs.items() if config.backend == "python"]
+    calls = calls_of(path for paths in programs for path in paths)
     needs = {need for config in configs.values() for need in _needs(config)}
-    if not needs <= PROVABLE or (not has_environment(PROOF_ENVIRONMENT) and installed() is not None):
-        return _answer_in_container(repository, model=model, needs=needs, request=request, work=work, report=report)
+    is_provable = needs <= PROVABLE and INFERS not in calls
+    if not is_provable or (not has_environment(PROOF_ENVIRONMENT) and installed() is not None):
+        ensembles = sum(config.is_ensemble for config in configs.values())
+        mode = ContainerMode(
+            # A program that loads models itself needs a server that is ready, as a multi-model endpoint's is.
+            multi_model=LOADS in calls and (ensembles == 1 or len(configs) == 1),
+            loads=called_models(configs, directories, addressed=model),
+        )
+        return _answer_in_container(
+            repository, model=model, needs=needs, request=request, mode=mode, work=work, report=report
+        )
     plan = {
         "model": model,
         "models": {name: _plan(repository / name, config) for name, config in configs.items()},
@@ -366,11 +379,18 @@ def _needs(config: ModelConfig) -> set[str]:
 
 
 def _answer_in_container(
-    repository: Path, *, model: str, needs: set[str], request: Arrays, work: Path, report: Report
+    repository: Path,
+    *,
+    model: str,
+    needs: set[str],
+    request: Arrays,
+    mode: ContainerMode,
+    work: Path,
+    report: Report,
 ) -> Answered:
     started = time.monotonic()
     answer = require_package().answer_in_container(
-        repository, model=model, needs=needs, request=request, work=work, report=report
+        repository, model=model, needs=needs, request=request, mode=mode, work=work, report=report
     )
     spent = Spent(
         step=f"proof of {model} (local Triton)",

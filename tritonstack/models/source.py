@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -15,6 +15,7 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import require_package
 from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.model_config import ConfigFile, ModelConfig, merge_configs, read_config, with_name
+from tritonstack.models.python_program import INFERS, calls_of, programs_of
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe, Size, Weights, read_recipe
 from tritonstack.naming import Platform
 from tritonstack.paths import library_path
@@ -228,6 +229,10 @@ class ArchiveContents:
     ensembles: tuple[str, ...]  # those of them that SageMaker's front end takes for ensembles
     # what ``backend:`` and ``platform:`` of their configurations name (``onnxruntime``, ``ensemble``, …)
     backends: frozenset[str]
+    addressed: str = ""  # the model that requests reach by the recipe
+    # those that no ensemble uses and that a Python model of the archive may send requests to (BLS), sorted: Triton
+    # loads an ensemble's steps with it, and these only where it is told to
+    called: tuple[str, ...] = ()
 
 
 def contents_of(source: ArchiveSource) -> ArchiveContents:
@@ -237,17 +242,32 @@ def contents_of(source: ArchiveSource) -> ArchiveContents:
     or an overlay is wrong.
     """
     texts = {model.name: model.config for model in source.own_models()}
+    directories = {model.name: model.directory for model in source.own_models()}
     for used in source.recipe.uses:
         for name in used.models:
             config = source.folder.parent / used.folder / name / CONFIG
             if config.is_file():
                 texts[name] = config.read_text(encoding="utf-8", errors="replace")
+                directories[name] = config.parent
     configs = {name: read_config(texts[name]) for name in sorted(texts)}
     return ArchiveContents(
         models=tuple(configs),
         ensembles=tuple(name for name, config in configs.items() if config.is_ensemble),
         backends=frozenset(config.backend for config in configs.values()) - {""},
+        addressed=source.model,
+        called=called_models(configs, directories, addressed=source.model),
     )
+
+
+def called_models(
+    configs: Mapping[str, ModelConfig], directories: Mapping[str, Path], *, addressed: str | None
+) -> tuple[str, ...]:
+    """The models of an archive that none of its ensembles uses and that a Python model of it may call, sorted."""
+    steps = {step.text("model_name") for config in configs.values() for step in config.steps}
+    others = {name for name, config in configs.items() if not config.is_ensemble and name not in (addressed, *steps)}
+    programs = [programs_of(directories[name]) for name, config in configs.items() if config.backend == "python"]
+    infers = bool(others) and any(INFERS in calls_of(paths) for paths in programs)
+    return tuple(sorted(others)) if infers else ()
 
 
 def lacks_plan(source: ArchiveSource) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.models.folders import CONFIG, MODEL, write
 from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.local_aws import ContainerMode
 from tritonstack_local.container import TritonFiles
 from tritonstack_local.container.proof import answer_in_container
 
@@ -31,10 +32,24 @@ def repository(root: Path, model: str = MODEL) -> Path:
     return folder
 
 
-def prove(folder: Path, made: Path, *, needs: Collection[str] = ("python",), **request: np.ndarray) -> Any:
+def prove(
+    folder: Path,
+    made: Path,
+    *,
+    model: str = "double",
+    needs: Collection[str] = ("python",),
+    mode: ContainerMode | None = None,
+    **request: np.ndarray,
+) -> Any:
     """What the local Triton makes of a request."""
     return answer_in_container(
-        made, model="double", needs=set(needs), request=request, work=folder / "work", report=lambda _text: None
+        made,
+        model=model,
+        needs=set(needs),
+        request=request,
+        mode=mode or ContainerMode(),
+        work=folder / "work",
+        report=lambda _text: None,
     )
 
 
@@ -60,6 +75,68 @@ def test_a_model_that_does_not_load_is_refused_in_the_server_s_words(tmp_path: P
 def test_a_refused_request_is_reported_in_the_server_s_words(tmp_path: Path) -> None:
     with pytest.raises(WorkFailedError, match=r"Triton answered 400: .*unexpected"):
         prove(tmp_path, repository(tmp_path), z=X)
+
+
+PIPELINE = """\
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    {initialize}
+    def execute(self, requests):
+        return [self.answer(pb_utils.get_input_tensor_by_name(request, "x")) for request in requests]
+
+    def answer(self, x):
+        request = pb_utils.InferenceRequest(model_name="double", requested_output_names=["y"], inputs=[x])
+        response = request.exec()
+        if response.has_error():
+            raise pb_utils.TritonModelException(response.error().message())
+        return pb_utils.InferenceResponse(output_tensors=response.output_tensors())
+"""
+LOADING = 'def initialize(self, args):\n        pb_utils.load_model("double")\n'
+WHOLE = """\
+name: "whole"
+platform: "ensemble"
+max_batch_size: 8
+input [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]
+output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
+ensemble_scheduling { step [ {
+  model_name: "pipeline" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" value: "y" }
+} ] }
+"""
+
+
+def calling(root: Path, *, initialize: str = "") -> Path:
+    """A staged repository with ``pipeline``, whose program calls ``double``."""
+    made = repository(root)
+    write(
+        made,
+        {
+            "pipeline/config.pbtxt": CONFIG.replace('"double"', '"pipeline"'),
+            "pipeline/1/model.py": PIPELINE.format(initialize=initialize),
+        },
+    )
+    return made
+
+
+@installed
+@pytest.mark.long
+def test_models_that_a_program_calls_are_loaded_beside_it(tmp_path: Path) -> None:
+    answer = prove(tmp_path, calling(tmp_path), model="pipeline", mode=ContainerMode(loads=("double",)), x=X)
+    assert answer.outputs["y"].tolist() == [[5.0]]
+    with pytest.raises(WorkFailedError, match="double"):
+        prove(tmp_path / "without", calling(tmp_path / "without"), model="pipeline", x=X)
+
+
+@installed
+@pytest.mark.long
+def test_a_program_loads_what_it_calls_in_multi_model_mode_and_not_at_the_start_of_a_server(tmp_path: Path) -> None:
+    made = calling(tmp_path, initialize=LOADING)
+    write(made, {"whole/config.pbtxt": WHOLE})
+    (made / "whole/1").mkdir()
+    answer = prove(tmp_path, made, model="whole", mode=ContainerMode(multi_model=True), x=X)
+    assert answer.outputs["y"].tolist() == [[5.0]]
+    with pytest.raises(WorkFailedError, match="not ready"):
+        prove(tmp_path / "start", made, model="pipeline", x=X)
 
 
 def test_an_environment_that_is_not_made_is_named_with_what_makes_it(

@@ -16,7 +16,7 @@ from tritonstack.models.lint.instances import check_instances, check_python_on_i
 from tritonstack.models.lint.layout import check_files, check_layout, check_versions
 from tritonstack.models.lint.onnx import check_graph
 from tritonstack.models.lint.onnxruntime import check_onnxruntime
-from tritonstack.models.lint.python_model import check_execution, check_program
+from tritonstack.models.lint.python_model import check_calls, check_execution, check_program
 from tritonstack.models.lint.recipe import check_recipe
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.tensors import check_batch_tensors, check_tensors
@@ -40,6 +40,7 @@ ARCHIVE_CHECKS: tuple[Callable[[RepositoryView], Iterator[Finding]], ...] = (
     check_layout,
     check_files,
     check_ensembles,
+    check_calls,
     check_onnxruntime,
     check_size,
 )

@@ -29,7 +29,7 @@ def check_ensembles(view: RepositoryView) -> Iterator[Finding]:
     if view.ensembles:
         used = {step.text("model_name") for ensemble in view.ensembles for step in ensemble.config.steps}
         for model in view.models.values():
-            if model.name not in used and not model.is_ensemble:
+            if model.name not in {*used, *view.called} and not model.is_ensemble:
                 allowed = "models that the ensemble uses"
                 yield at_line(model, 0, "unused-model", f"no step uses {model.name}", allowed)
 

@@ -81,6 +81,15 @@ def _served(view: RepositoryView) -> Iterator[Finding]:
         found = f"{len(ensembles)} ensembles: {', '.join(ensembles)}"
         allowed = 'one model with platform: "ensemble"; which of several is served is arbitrary'
         yield Finding(file=view.root, rule="several-ensembles", found=found, allowed=allowed)
+    elif len(view.models) > 1 and not ensembles and view.called and view.target.multi_model is not True:
+        if view.target.multi_model is None:
+            yield Finding(
+                file=view.root,
+                rule="bls-default-model",
+                found=f"several models and no ensemble, and {view.addressed or 'one of them'} calls others: {names}",
+                allowed="a single-model endpoint: container.default_model_name is the recipe's model by itself",
+                advice="for a multi-model endpoint, add an ensemble whose only step is that model",
+            )
     elif len(view.models) > 1 and not ensembles:
         yield Finding(
             file=view.root,
@@ -101,7 +110,8 @@ def _single_model(view: RepositoryView) -> Iterator[Finding]:
     if target.multi_model is not False:
         return
     ensembles = [model for model in view.models.values() if model.config.is_ensemble]
-    named = target.names_ensemble and len(ensembles) == 1
+    by_itself = len(ensembles) == 1 or (view.recipe is not None and not ensembles and bool(view.called))
+    named = target.names_ensemble and by_itself
     if target.default_model is None and len(view.models) > 1 and not named:
         found = f"{len(view.models)} models, and {target.name} names none to serve"
         allowed = f"container.default_model_name: {view.served or 'one of them'}"

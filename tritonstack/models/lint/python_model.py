@@ -15,6 +15,7 @@ from tritonstack.models.lint.completion import PYTHON_CLASS, completed_by_progra
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node
+from tritonstack.models.python_program import INFERS, LOADS, calls_of, full_name, imported_names, programs_of
 
 # Source: python_backend src/pb_stub.cc (Stub::StubSetup, AutoCompleteModelConfig), src/stub_launcher.cc (Launch).
 
@@ -76,6 +77,32 @@ def _program(model: ModelView, path: Path) -> Iterator[Finding]:
     if done.refusal:
         allowed = "what pb_utils.ModelConfig takes, in agreement with config.pbtxt"
         yield Finding(file=path, line=done.line, rule="python-auto-complete", found=done.refusal, allowed=allowed)
+
+
+def check_calls(view: RepositoryView) -> Iterator[Finding]:
+    """What a program that sends requests to other models of its archive (BLS) lacks on its endpoint."""
+    if not view.called:
+        return
+    for model in view.models.values():
+        paths = programs_of(model.directory) if model.backend == "python" else ()
+        calls, named = calls_of(paths), ", ".join(view.called)
+        if INFERS not in calls:
+            continue
+        if view.target.multi_model and LOADS not in calls:
+            yield Finding(
+                file=model.directory,
+                rule="bls-not-loaded",
+                found=f"{model.name} calls {named}, and nothing loads {'it' if len(view.called) == 1 else 'them'}",
+                allowed="pb_utils.load_model in initialize: a multi-model endpoint loads an ensemble and its steps",
+            )
+        elif view.target.multi_model is False and LOADS in calls_of(paths, inside="initialize"):
+            yield Finding(
+                file=model.directory,
+                rule="bls-loads-at-start",
+                found=f"{model.name} calls pb_utils.load_model in initialize",
+                allowed="none: a single-model endpoint loads the model while its server starts, which refuses that; "
+                "the models that it calls are loaded by themselves",
+            )
 
 
 def _compiled(path: Path) -> ast.Module:
@@ -191,10 +218,10 @@ class Fetch:
 
 def fetches(tree: ast.Module) -> Iterator[Fetch]:
     """The calls of a program that fetch something. A path in a variable, or a helper of another name, passes."""
-    names = _imported(tree)
+    names = imported_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            name = _full_name(node.func, names)
+            name = full_name(node.func, names)
             if _is_fetch(name, node):
                 yield Fetch(f"{ast.unparse(node)[:80]}", node.lineno, node.col_offset + 1)
 
@@ -232,31 +259,6 @@ def _is_constant(call: ast.Call, keyword: str, value: object) -> bool:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value in (None, False)
-
-
-def _imported(tree: ast.Module) -> dict[str, str]:
-    """Name in the program → full name of what was imported under it."""
-    found: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                found[alias.asname or alias.name.split(".")[0]] = (
-                    alias.name if alias.asname else alias.name.split(".")[0]
-                )
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                found[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-    return found
-
-
-def _full_name(node: ast.expr, names: dict[str, str]) -> str:
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Name):
-        parts.append(names.get(node.id, node.id))
-    return ".".join(reversed(parts))
 
 
 # Source: python_backend src/python_be.cc (ModelState::ModelState), src/stub_launcher.cc (StubLauncher::Initialize);

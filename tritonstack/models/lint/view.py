@@ -14,7 +14,7 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.model_config import MODEL_FILES, ModelConfig, Node, read_config
 from tritonstack.models.recipe import RECIPE, Recipe, read_recipe
-from tritonstack.models.source import CONFIG, files_below, is_junk, model_directories
+from tritonstack.models.source import CONFIG, called_models, files_below, is_junk, model_directories
 
 if TYPE_CHECKING:
     from tritonstack.config import Endpoint
@@ -239,6 +239,16 @@ class RepositoryView:
     def ensembles(self) -> tuple[ModelView, ...]:
         """The models that Triton takes for ensembles."""
         return tuple(model for model in self.models.values() if model.is_ensemble)
+
+    @functools.cached_property
+    def called(self) -> tuple[str, ...]:
+        """Models that no ensemble uses and that a Python model of the archive may send requests to (BLS), sorted."""
+        models = {name: model for name, model in self.models.items() if model.is_readable}
+        return called_models(
+            {name: model.config for name, model in models.items()},
+            {name: model.directory for name, model in models.items()},
+            addressed=self.addressed,
+        )
 
     @functools.cached_property
     def served(self) -> str | None:
