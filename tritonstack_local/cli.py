@@ -23,6 +23,10 @@ COMMANDS = {
         "tritonstack_local.commands.deploy:deploy_command",
         "Bootstrap, build, publish and deploy an environment to the local AWS; start it where none runs.",
     ),
+    "dev": (
+        "tritonstack_local.commands.dev:dev_command",
+        "Watch model_repos/ and an environment's file, and release or deploy what changes.",
+    ),
     "destroy": ("tritonstack_local.commands.deploy:destroy_command", "Remove an environment from the local AWS."),
     "demo": (
         "tritonstack_local.commands.demo:command",

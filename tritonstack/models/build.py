@@ -137,11 +137,22 @@ def build_models(
     """Build archives by their names, or those of whole folders, for the local Triton; see :func:`build_environment`."""
     places = places or Places.of_project()
     sources = {source.name: source for name in models for source in sources_of(name, places.repositories, choice)}
-    return _build_all([_task(source, None) for source in sources.values()], places=places, report=report)
+    return build_sources(list(sources.values()), places=places, report=report)
 
 
-def _task(source: ArchiveSource, platform: Platform | None) -> Task:
-    return Task(source=source, name=ArchiveName(model=source.name, digest=model_digest(source)), platform=platform)
+def build_sources(
+    sources: Sequence[ArchiveSource], *, places: Places, prove: bool = True, report: Report = lambda _text: None
+) -> BuildSummary:
+    """Build archives for the local Triton; see :func:`build_environment`.
+
+    ``prove``: False where an endpoint answers the sample instead; then ``places`` are none that others publish from.
+    """
+    return _build_all([_task(source, None, prove=prove) for source in sources], places=places, report=report)
+
+
+def _task(source: ArchiveSource, platform: Platform | None, *, prove: bool = True) -> Task:
+    name = ArchiveName(model=source.name, digest=model_digest(source))
+    return Task(source=source, name=name, platform=platform, prove=prove)
 
 
 def _named(models: Iterable[str], known: set[str], places: Places, choice: BuildChoice) -> set[str]:

@@ -323,14 +323,16 @@ def _mend(archive: BuiltArchive, ours: Manifest, *, stored: StoredObject, bucket
     """Make the bucket's manifest describe the bucket's archive; True where it did not.
 
     It does not where a publisher ended, or lost a race, after its manifest and before its archive. Equal digests have
-    equal inputs, so that ours is right but for the archive's own bytes, which its object's metadata has.
+    equal inputs, so that ours is right but for the archive's own bytes, which its object's metadata has. Nor does one
+    whose proof was skipped describe what was proven since.
     """
     content = bucket.read(archive.manifest_key)
     try:
         kept = Manifest.model_validate_json(content) if content is not None else None
     except ValueError:
         kept = None
-    if kept is not None and belongs(kept, stored):
+    proves = kept is not None and bool(kept.proof_skipped) and not ours.proof_skipped
+    if kept is not None and belongs(kept, stored) and not proves:
         return False
     entry = _entry(str(archive.name), stored)
     if entry is None and not belongs(ours, stored):

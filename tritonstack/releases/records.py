@@ -17,11 +17,12 @@ from tritonstack.errors import WorkFailedError
 from tritonstack.naming import Platform, release_parameter
 
 # A record's description is a JSON object, the note of the value's writer: ``lambda/activation`` writes it for
-# deployments and their rollbacks, ``write_record`` for ``tritonstack rollback``.
+# deployments and their rollbacks, ``write_record`` for ``tritonstack rollback`` and ``tritonstack local dev``.
 
 
-Writer = Literal["deployment", "restored", "rollback", "unknown"]
-"""A deployment; CloudFormation, which undid one; ``tritonstack rollback``; or a writer that left no note."""
+Writer = Literal["deployment", "restored", "rollback", "dev", "unknown"]
+"""A deployment; CloudFormation, which undid one; ``tritonstack rollback``; ``tritonstack local dev``; or a writer that
+left no note."""
 
 _WRITERS: dict[str, Writer] = {writer: writer for writer in get_args(Writer)}
 READERS = 8
@@ -79,11 +80,13 @@ def read_records(session: Session, *, environment: str, releases: Iterable[Relea
         return tuple(pool.map(read, releases))
 
 
-def write_record(session: Session, record: Record, digest: str, *, environment: str, platform: str) -> None:
-    """Move a record to a digest, as a rollback. Raises :class:`WorkFailedError` where SSM refuses."""
+def write_record(
+    session: Session, record: Record, digest: str, *, environment: str, platform: str, writer: Writer = "rollback"
+) -> None:
+    """Move a record to a digest outside of a deployment. Raises :class:`WorkFailedError` where SSM refuses."""
     earlier = record.last(digest)
     note = {
-        "writer": "rollback",
+        "writer": writer,
         "digest": digest,
         "before": record.digest,
         "platform": platform,

@@ -27,7 +27,7 @@ class ReleaseEntry(_Part):
     time: dt.datetime = Field(description="When the record got this value.")
     writer: Writer = Field(
         description="deployment; restored: CloudFormation, which undid a deployment; rollback: tritonstack rollback; "
-        "unknown: the writer left no note."
+        "dev: tritonstack local dev; unknown: the writer left no note."
     )
     platform: str | None = Field(description="Of the endpoint at that time; null where the writer did not say.")
     commit: str = Field(description="Where the model's inputs come from; or uncommitted, or unknown.")
@@ -170,7 +170,8 @@ def difference(environment: str, record: Record, *, deployed: DeployedSet | None
     back = f"tritonstack rollback {environment} {name} --to {wanted} --yes"
     if record.digest is None:
         return Difference(differs="there is no record, and callers find no archive", mend=f"to write it again: {back}")
-    moved = "by tritonstack rollback" if record.versions[0].writer == "rollback" else "outside of a deployment"
+    writers = {"rollback": "by tritonstack rollback", "dev": "by tritonstack local dev"}
+    moved = writers.get(record.versions[0].writer, "outside of a deployment")
     return Difference(
         differs=f"moved {moved}; the deployed set has {wanted}, and deployments leave it until the model changes",
         mend=f"change the model and deploy it, or go back: {back}",

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack import aws_names
 from tritonstack.aws_session import Session, code_of, credentials_ended
 from tritonstack.client.manifest import read_table
-from tritonstack.client.model_client import ModelClient
+from tritonstack.client.model_client import Answer, ModelClient
 from tritonstack.client.releases import Release
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
@@ -180,7 +180,23 @@ class Verifier:
             model=release.model, digest=release.digest, difference=difference, milliseconds=milliseconds
         )
 
+    def ask(self, release: Release, deployed: DeployedSet, *, sample_of: Release | None = None) -> Answer:
+        """Call a release's archive with its own sample request, or with that of ``sample_of``.
+
+        Raises:
+            WorkFailedError: archive or manifest is missing; and as :meth:`ModelClient.invoke`.
+        """
+        manifest, key = self._manifest(sample_of or release, deployed)
+        return self._invoke(release, deployed, self._request(manifest, key))
+
     def _called(self, release: Release, deployed: DeployedSet) -> tuple[float, float]:
+        manifest, key = self._manifest(release, deployed)
+        answer = self._invoke(release, deployed, self._request(manifest, key))
+        difference = compare_answer(manifest.sample, to_tensors(answer.outputs), model=release.model)
+        return difference, answer.total_milliseconds
+
+    def _manifest(self, release: Release, deployed: DeployedSet) -> tuple[Manifest, str]:
+        """The manifest of a release whose archive is there, and its key."""
         place: dict[str, Any] = {
             "endpoint": release.endpoint,
             "platform": deployed.platform,
@@ -196,12 +212,13 @@ class Verifier:
             manifest = Manifest.model_validate_json(content)
         except ValueError as error:
             raise WorkFailedError(f"s3://{self._bucket.name}/{key} is no manifest of this version: {error}") from error
+        return manifest, key
+
+    def _invoke(self, release: Release, deployed: DeployedSet, request: Mapping[str, Any]) -> Answer:
         name = (
             f"{release.endpoint}/{release.archive}" if deployed.multi_model else f"{release.endpoint}/{release.model}"
         )
-        answer = self._client.invoke(name, self._request(manifest, key), payload_format="binary")
-        difference = compare_answer(manifest.sample, to_tensors(answer.outputs), model=release.model)
-        return difference, answer.total_milliseconds
+        return self._client.invoke(name, request, payload_format="binary")
 
     def _request(self, manifest: Manifest, key: str) -> Mapping[str, Any]:
         table = read_table(json.loads(manifest.to_json()), bucket=self._bucket.name, folder=key.removesuffix(".json"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -43,6 +44,28 @@ def deploy_command(*, environment: str, concurrency: int) -> None:
 
     A local AWS is started where none runs.
     """
+    wanted = deployable(environment)
+    started_local_aws()  # before any wait
+    steps = Steps()
+    try:
+        with one_deployment(steps):
+            deploy(wanted.settings, started_local_aws(), steps, builds=wanted.builds, concurrency=concurrency)
+    except KeyboardInterrupt:
+        click.echo("the local AWS stays up: tritonstack local down stops it", err=True)
+        raise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployable:
+    """An environment that the local AWS can serve."""
+
+    settings: Environment  # as written
+    served: Served  # matched with the model folders
+    builds: bool  # whether it has a builds stack
+
+
+def deployable(environment: str) -> Deployable:
+    """An environment of the project with its model folders. Raises :class:`InputError`: it cannot be deployed here."""
     path = environment_file(environment)
     settings = load_environment(path)
     check_account(settings, file=str(path))
@@ -50,14 +73,7 @@ def deploy_command(*, environment: str, concurrency: int) -> None:
     served = served_by(settings, project_folder() / "model_repos", file=path)
     refuse_unloadable(served, file=path)
     builds = engines_built_on_deploy(settings, needs_engine=bool(served.engines.builds))
-    started_local_aws()  # before any wait
-    steps = Steps()
-    try:
-        with one_deployment(steps):
-            deploy(settings, started_local_aws(), steps, builds=builds, concurrency=concurrency)
-    except KeyboardInterrupt:
-        click.echo("the local AWS stays up: tritonstack local down stops it", err=True)
-        raise
+    return Deployable(settings=settings, served=served, builds=builds)
 
 
 def started_local_aws() -> LocalAws:

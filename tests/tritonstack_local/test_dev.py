@@ -1,0 +1,70 @@
+"""``local dev``: what counts as a change, and how an answer is shown beside the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.models.folders import write
+from tritonstack_local.commands.dev import Stamps, Watch, answer_lines, stamps_of
+
+
+def watched(*looks: Stamps) -> tuple[Watch, Callable[[], int]]:
+    """A watch that sees these one after the other, and how often it slept."""
+    left = list(looks)
+    slept: list[float] = []
+    watch = Watch(lambda: left.pop(0), sleep=slept.append)
+    return watch, lambda: len(slept)
+
+
+A, B, C = Path("a"), Path("b"), Path("c")
+
+
+def test_files_written_made_and_removed_count_once_they_stay_as_they_are() -> None:
+    first = {A: (1, 1), B: (1, 1)}
+    half, whole = {A: (2, 0), B: (1, 1)}, {A: (3, 9), C: (3, 1)}
+    watch, slept = watched(first, first, half, whole, whole)
+    assert watch.wait() == {A, B, C}
+    assert slept() == 3
+
+
+def test_what_is_as_before_when_it_comes_to_rest_is_no_change() -> None:
+    first, swapped = {A: (1, 1)}, {A: (1, 1), B: (2, 1)}  # a file that an editor makes and removes
+    watch, _ = watched(first, swapped, first, {A: (5, 1)}, {A: (5, 1)})
+    assert watch.wait() == {A}
+
+
+def test_what_changes_while_something_else_is_built_is_seen_next() -> None:
+    watch, _ = watched({A: (1, 1)}, {A: (2, 1)}, {A: (2, 1)}, {A: (2, 1), B: (9, 9)}, {A: (2, 1), B: (9, 9)})
+    assert [watch.wait(), watch.wait()] == [frozenset({A}), frozenset({B})]
+
+
+def test_sources_are_watched_and_not_what_editors_leave(tmp_path: Path) -> None:
+    write(tmp_path, {"local.yaml": "", "repos/m/m/1/model.py": "1", "repos/m/m/1/.model.py.swp": "", "repos/m/x~": ""})
+    (tmp_path / "repos/gone").symlink_to(tmp_path / "nowhere")
+    found = stamps_of(tmp_path / "local.yaml", tmp_path / "repos")
+    assert {path.name for path in found} == {"local.yaml", "model.py"}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "lines"),
+    [
+        ({"y": [5.0]}, {"y": [7.5]}, ["y  [5] → [7.5]"]),
+        ({"y": [5.0]}, {"y": [5.0]}, ["y  [5], as before"]),
+        ("nothing was released before", {"y": [5.0]}, ["before: nothing was released before", "y  [5]"]),
+        (
+            {"p": [0.0, 1, 2, 3, 4]},
+            {"p": [0.0, 1, 2, 3, 9]},
+            ["p  [0, 1, 2, 3, … [5]] → [0, 1, 2, 3, … [5]], largest difference 5"],
+        ),
+        ({"y": [5.0]}, {"z": [1.0]}, ["z  [1]"]),
+    ],
+)
+def test_each_output_stands_beside_the_one_before(
+    before: dict[str, list[float]] | str, now: dict[str, list[float]], lines: list[str]
+) -> None:
+    old = before if isinstance(before, str) else {name: np.array(value) for name, value in before.items()}
+    assert list(answer_lines(old, {name: np.array(value) for name, value in now.items()})) == lines

@@ -1,0 +1,340 @@
+"""``tritonstack local dev``: what is saved is built, called and released on the local AWS, as it is saved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from botocore.exceptions import BotoCoreError, ClientError
+
+from tritonstack.cli.progress import Step, Steps, ended_by_signals
+from tritonstack.client import ModelClient
+from tritonstack.client.releases import Release
+from tritonstack.config import Endpoint
+from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, visible
+from tritonstack.models.bucket import ArtifactBucket, Place
+from tritonstack.models.build import build_sources
+from tritonstack.models.inputs import leaves_engines
+from tritonstack.models.lint.registry import shown
+from tritonstack.models.manifest import Manifest, Places
+from tritonstack.models.publish import BuiltArchive, publish_archive
+from tritonstack.models.sample import compare_answer, to_tensors
+from tritonstack.models.source import ArchiveSource, files_below, lacks_plan, target_of
+from tritonstack.naming import ArchiveName
+from tritonstack.paths import LocalPaths, environment_file
+from tritonstack.releases.records import DeployedSet, deployed_set, read_record, write_record
+from tritonstack.releases.verification import Verifier
+from tritonstack_local.aws import require_local_aws
+from tritonstack_local.commands.deploy import Deployable, deploy, deployable, one_deployment, started_local_aws
+
+POLL_SECONDS = 0.2
+QUIET_SECONDS = 0.1
+"""So long nothing may change before what changed is taken: an editor writes a file in several steps."""
+RECENT_SECONDS = 5.0
+SHOWN_VALUES = 4
+SHOWN_FILES = 3
+OUTCOMES = (TritonstackError, OSError, BotoCoreError, ClientError)
+"""Errors that are shown, and after which the watch goes on."""
+
+Stamps = Mapping[Path, tuple[int, int]]
+Outputs = Mapping[str, "np.ndarray[Any, Any]"]
+
+
+@click.command("dev")
+@click.argument("environment", default="local")
+def dev_command(*, environment: str) -> None:
+    """Build, call and release on the local AWS whatever changes in model_repos/ or in ENVIRONMENT's file, when saved.
+
+    The answer of each changed model to its sample request is printed beside its answer before. Changed settings are
+    deployed. A mistake is shown, and what served before serves on. A local AWS is started where none runs, and stays up
+    after Ctrl-C, which ends the watch.
+    """
+    file = environment_file(environment)
+    if not file.is_file():
+        deployable(environment)  # it names the environments that there are
+    started_local_aws()
+    work = Work(environment=environment)
+    try:
+        with ended_by_signals():
+            follow_changes(work, Watch(lambda: stamps_of(file, work.places.repositories)))
+    except KeyboardInterrupt:
+        click.echo(work.last_words())
+
+
+def follow_changes(work: Work, watch: Watch) -> None:
+    """Bring the local AWS up to date, and again after each change, until interrupted."""
+    with shown_mistakes():
+        work.update(saved=time.time())
+    click.echo(f"watching {shown(work.places.repositories)} and {shown(work.file)}; Ctrl-C ends it")
+    while files := watch.wait():
+        names = sorted(map(shown, files))
+        more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
+        click.echo(f"\n{time.strftime('%H:%M:%S')} {', '.join(names[:SHOWN_FILES])}{more}")
+        now = time.time()
+        times = [path.stat().st_mtime for path in files if path.exists()]
+        # Version control and copies may bring files with times of long ago.
+        saved = max((each for each in times if now - RECENT_SECONDS < each <= now), default=now)
+        with shown_mistakes():
+            work.update(files, saved=saved)
+
+
+@contextmanager
+def shown_mistakes() -> Iterator[None]:
+    """Print an error with its remedy in place of raising it."""
+    try:
+        yield
+    except OUTCOMES as error:
+        click.echo(f"{visible(str(error))}\nnot released: what served before serves on")
+
+
+def stamps_of(file: Path, repositories: Path) -> Stamps:
+    """Each file that is watched → its time of modification and its size; what editors leave behind is not watched."""
+    found: dict[Path, tuple[int, int]] = {}
+    for path in (file, *(path for _, path in files_below(repositories))):
+        try:
+            status = path.stat()
+        except OSError:
+            continue  # gone in between
+        found[path] = status.st_mtime_ns, status.st_size
+    return found
+
+
+class Watch:
+    """What changes among files, by polling them: bind mounts of containers and network drives report no events."""
+
+    def __init__(self, look: Callable[[], Stamps], *, sleep: Callable[[float], None] = time.sleep) -> None:
+        """``look`` gives the files as they are; what changes from now on counts."""
+        self._look, self._sleep = look, sleep
+        self._seen = look()
+
+    def wait(self) -> frozenset[Path]:
+        """The files that were written, made or removed since the last time, once they stay as they are."""
+        while True:
+            now = self._look()
+            while now != self._seen:
+                self._sleep(QUIET_SECONDS)
+                later = self._look()
+                if later == now:
+                    break
+                now = later
+            before, self._seen = self._seen, now
+            if changed := frozenset(path for path in now.keys() | before.keys() if now.get(path) != before.get(path)):
+                return changed
+            self._sleep(POLL_SECONDS)
+
+
+@dataclass(kw_only=True)
+class Work:
+    """What the local AWS has of one environment, and what brings it up to date."""
+
+    environment: str
+    steps: Steps = field(default_factory=Steps)
+    # what the last deployment made of the settings; None before it is known that they are deployed
+    deployed: Deployable | None = None
+    # (endpoint, model) → the digest that its record has
+    digests: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    failed: dict[tuple[str, str], str] = field(default_factory=dict)  # the same: one that was not released
+    released: set[str] = field(default_factory=set)  # since the last deployment
+
+    @property
+    def file(self) -> Path:
+        """The environment's."""
+        return environment_file(self.environment)
+
+    @property
+    def places(self) -> Places:
+        """Where archives are built: apart from those that a proof stands behind."""
+        project = Places.of_project()
+        return replace(project, archives=LocalPaths.from_environment().root / "dev-archives")
+
+    def update(self, files: Collection[Path] = (), *, saved: float) -> None:
+        """Deploy where the settings changed, else release the models that did.
+
+        ``files``: those that changed; a model that failed is tried again where one is its own. ``saved``: when they
+        were, in seconds since the epoch.
+
+        Raises:
+            InputError: the settings, a recipe or a model folder are wrong.
+            WorkFailedError: a build, a load or a deployment failed.
+        """
+        wanted = deployable(self.environment)
+        reason = self._reason_to_deploy(wanted)
+        if reason:
+            self._deploy(wanted, reason)
+            return
+        problems: list[str] = []
+        for endpoint in wanted.served.environment.endpoints:
+            for model, digest in wanted.served.release_sets[endpoint.name].items():
+                source = wanted.served.sources[model]
+                has_failed = self.failed.get((endpoint.name, model)) == digest
+                if self.digests[endpoint.name, model] == digest:
+                    continue
+                if has_failed and not any(path.is_relative_to(source.folder) for path in files):
+                    continue
+                try:
+                    self._release(source, digest, endpoint, saved=saved)
+                except OUTCOMES as error:  # of one model; the others are released all the same
+                    self.failed[endpoint.name, model] = digest
+                    problems.append(str(error))
+        if problems:
+            raise WorkFailedError("\n".join(problems))
+
+    def last_words(self) -> str:
+        """What stays when the watch ends."""
+        left = f"{', '.join(sorted(self.released))}: released, and not deployed: " if self.released else ""
+        mend = f"tritonstack local deploy {self.environment}\n" if left else ""
+        return f"\n{left}{mend}the local AWS stays up: tritonstack local down stops it"
+
+    def _reason_to_deploy(self, wanted: Deployable) -> str:
+        """Why a deployment is needed; empty where the records of its models can follow."""
+        if self.deployed is None and not self._is_deployed(wanted):
+            return "this environment, or its settings as they are now, are not deployed"
+        if self.deployed is None:
+            self.deployed = wanted
+        if wanted.served.environment != self.deployed.served.environment:
+            return "the settings changed"
+        for endpoint in wanted.served.environment.endpoints:
+            for model, digest in wanted.served.release_sets[endpoint.name].items():
+                if self.digests[endpoint.name, model] == digest:
+                    continue
+                if not endpoint.multi_model:
+                    return f"{endpoint.name} has one model, {model}, whose archive its deployment names"
+                if lacks_plan(wanted.served.sources[model]) and leaves_engines(wanted.settings.builds):
+                    return f"the engine of {model} is built by a deployment"
+        return ""
+
+    def _is_deployed(self, wanted: Deployable) -> bool:
+        """Whether every endpoint is deployed, with these models, since the settings were written. Reads the records."""
+        assembly = LocalPaths.from_environment().assembly(self.environment) / "manifest.json"
+        if not assembly.is_file() or assembly.stat().st_mtime < self.file.stat().st_mtime:
+            return False
+        session = require_local_aws().session()
+        for name, models in wanted.served.release_sets.items():
+            found = deployed_set(session, environment=self.environment, endpoint=name)
+            if found is None or found.models.keys() != models.keys():
+                return False
+            for model in models:
+                record = read_record(session, environment=self.environment, endpoint=name, model=model)
+                self.digests[name, model] = record.digest
+        return True
+
+    def _deploy(self, wanted: Deployable, reason: str) -> None:
+        click.echo(f"{reason}: deploying")
+        began = time.monotonic()
+        with one_deployment(self.steps):
+            deploy(wanted.settings, require_local_aws(), self.steps, builds=wanted.builds)
+        self.deployed = wanted
+        self.released.clear()
+        self.digests = {
+            (endpoint, model): digest
+            for endpoint, models in wanted.served.release_sets.items()
+            for model, digest in models.items()
+        }
+        click.echo(f"deployed in {time.monotonic() - began:.0f} s")
+
+    def _release(self, source: ArchiveSource, digest: str, endpoint: Endpoint, *, saved: float) -> None:
+        """Build, publish and call a model, then move its record; print its answer beside the one before."""
+        name = f"{endpoint.name}/{source.name}"
+        session = require_local_aws().session()
+        with self.steps.step(name) as step:
+            deployed = deployed_set(session, environment=self.environment, endpoint=endpoint.name)
+            if deployed is None:
+                self.deployed = None
+                advice = f"tritonstack local deploy {self.environment}"
+                raise InputError([Problem(found=f"{endpoint.name} is gone", allowed="deployed", advice=advice)])
+            manifest = self._publish(source, digest, endpoint, session=session, step=step)
+            record = read_record(session, environment=self.environment, endpoint=endpoint.name, model=source.name)
+            client = ModelClient(environment=self.environment, session=session)
+            verifier = Verifier(self.environment, session=session, client=client)
+            step.say("calling it")
+            new = Release(endpoint=endpoint.name, model=source.name, digest=digest)
+            before = _answer_before(verifier, new, record.digest, deployed)
+            answer = verifier.ask(new, deployed)
+            platform = str(deployed.platform)
+            write_record(session, record, digest, environment=self.environment, platform=platform, writer="dev")
+            self.digests[endpoint.name, source.name] = digest
+            self.released.add(name)
+            answered = f"answered in {answer.total_milliseconds / 1000:.1f} s, its load included"
+            step.end_with(f"{answered}; {time.time() - saved:.1f} s after saving")
+        for line in answer_lines(before, answer.outputs):
+            click.echo(f"  {line}")
+        click.echo(f"  {expectation(source, manifest, answer.outputs)}")
+
+    def _publish(self, source: ArchiveSource, digest: str, endpoint: Endpoint, *, session: Any, step: Step) -> Manifest:
+        """Build an archive without a proof, which the endpoint's answer is, and put it under the endpoint's prefix."""
+        step.say("building it")
+        built, places = build_sources([source], places=self.places, prove=False, report=step.say).built, self.places
+        archive = BuiltArchive(
+            source=source,
+            name=ArchiveName(model=source.name, digest=digest),
+            place=Place(endpoint=endpoint.name, platform=endpoint.platform),
+            target=target_of(source, None),
+        )
+        step.say("publishing it")
+        bucket = ArtifactBucket(environment=self.environment, session=session)
+        publish_archive(archive, built[0].manifest, bucket=bucket, local=True, places=places, report=step.say)
+        return built[0].manifest
+
+
+def _answer_before(verifier: Verifier, new: Release, digest: str | None, deployed: DeployedSet) -> Outputs | str:
+    """What the release before answers to the new one's sample request; or why it does not."""
+    if digest in (None, new.digest):
+        return "nothing was released before"
+    try:
+        return verifier.ask(replace(new, digest=digest), deployed, sample_of=new).outputs
+    except OUTCOMES as error:
+        return " ".join(str(error).split())
+
+
+def answer_lines(before: Outputs | str, now: Outputs) -> Iterator[str]:
+    """Each output as it is now, beside the one before."""
+    if isinstance(before, str):
+        yield f"before: {before}"
+        before = {}
+    for name, array in now.items():
+        old = before.get(name)
+        if old is None:
+            yield f"{name}  {values_text(array)}"
+        elif old.dtype == array.dtype and old.shape == array.shape and np.array_equal(old, array):
+            yield f"{name}  {values_text(array)}, as before"
+        else:
+            yield f"{name}  {values_text(old)} → {values_text(array)}{_largest_difference(old, array)}"
+
+
+def values_text(array: np.ndarray[Any, Any]) -> str:
+    """The first values, and how many there are where that is not all."""
+    flat = array.ravel().tolist()
+    shown_values = ", ".join(map(_value_text, flat[:SHOWN_VALUES]))
+    more = f", … {list(array.shape)}" if len(flat) > SHOWN_VALUES else ""
+    return f"[{shown_values}{more}]"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return repr(value.decode(errors="replace")) if isinstance(value, bytes) else str(value)
+
+
+def _largest_difference(old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) -> str:
+    if old.shape != new.shape or old.size <= SHOWN_VALUES or not np.issubdtype(new.dtype, np.number):
+        return ""
+    return f", largest difference {np.abs(new.astype(float) - old.astype(float)).max():.3g}"
+
+
+def expectation(source: ArchiveSource, manifest: Manifest, outputs: Outputs) -> str:
+    """Whether an answer is the one that the recipe's sample expects, and what to do where it is not."""
+    recipe = source.recipe
+    file = shown(source.folder / recipe.sample.answer)
+    try:
+        compare_answer(manifest.sample, to_tensors(outputs), model=source.name)
+    except WorkFailedError as error:
+        made = recipe.sample.answer in {name for export in recipe.exports for name in export.produces}
+        mend = "" if made else f"\n  to expect it from now on: tritonstack build {source.name} --record-sample"
+        return f"not what {file} expects: {error}; released here, and build and deploy refuse it{mend}"
+    return f"as {file} expects"
