@@ -82,13 +82,15 @@ def install(folder: Path) -> Installed:
     return installed
 
 
-def from_the_indexes(wheel: Path, *, with_pytest: bool) -> str:
-    """The shell line that stands for ``pip install 'tritonstack[cdk,local]'`` in an active environment.
+def from_the_indexes(wheel: Path) -> str:
+    """Shell lines for ``pip install 'tritonstack[cdk,local]'`` in an active environment, and for what a test needs.
 
-    It installs the built wheel, and what it requires from the cache of the package indexes, in the versions that the
-    lock files pin. ``with_pytest``: and what a project's own test needs.
+    What the lock files pin comes from the cache of the package indexes; then the built wheel, whose own requirements
+    must be met by that: what is not there would have to be fetched.
     """
     [uv] = sorted((REPOSITORY / ".envs").glob("uv-*/bin/uv"))[-1:]
-    locked = [f"-c {shlex.quote(str(REPOSITORY / 'requirements' / name))}" for name in ("main.txt", "development.txt")]
-    wanted = [shlex.quote(f"tritonstack[cdk,local] @ {wheel.as_uri()}"), *(["pytest"] if with_pytest else [])]
-    return " ".join([shlex.quote(str(uv)), "pip install --offline --quiet", *locked, *wanted])
+    install = f"{shlex.quote(str(uv))} pip install --offline --quiet"
+    locks = [REPOSITORY / "requirements" / name for name in ("main.txt", "development.txt")]
+    locked = " ".join(f"-r {shlex.quote(str(lock))}" for lock in locks)
+    wanted = shlex.quote(f"tritonstack[cdk,local] @ {wheel.as_uri()}")
+    return f"{install} --no-deps --no-build {locked}\n{install} {wanted}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,21 +17,18 @@ from tests.e2e.project import REPOSITORY, Project
 from tests.examples.installing import Installed, from_the_indexes
 
 PAGE, HEADING = "docs/getting-started.md", "A project of your own"
-ENDPOINT = """endpoints:
-  - name: models
-    mode: multi-model
-    release: "25.09"
-    instance_type: ml.g4dn.xlarge
-    models: [doubles]
-"""
-SHARED = (".envs/backends", ".envs/emulator", ".envs/exporters", ".envs/triton", "node_modules")
+SHARED = (".envs/backends", ".envs/emulator", ".envs/exporters", ".envs/torch", ".envs/triton", "node_modules")
 """What `tritonstack setup` would install once more, 2 GB: links to the checkout's stand for it."""
 LINKED = "\n".join(
     ["mkdir my-serving/.envs", *(f"ln -s '{REPOSITORY}/{name}' 'my-serving/{name}'" for name in SHARED),
      'ln -s "$VIRTUAL_ENV" my-serving/.envs/main'],
 )  # fmt: skip
-OF_THE_MACHINE = ("Install",)
-"""Steps of the workflow that the page's first block has done."""
+DONE = ("Install", "Test")
+"""Steps of the workflow that the page's blocks have done."""
+OTHERS = ("doubles", "halves", "pair")
+"""Models of a Triton model folder, an archive of SageMaker's and a TorchScript file."""
+ENTER = (". .venv/bin/activate", "cd my-serving")
+MODELS = REPOSITORY / "tests" / "models" / "adding" / "fixtures"
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(600)]
 
 
@@ -65,26 +63,36 @@ def test_from_pip_install_to_an_answer_a_test_and_a_review(installed: Installed,
     start, change = (block.commands.splitlines() for block in code_blocks(PAGE) if block.heading == HEADING)
     shell, project = Shell(tmp_path), Project(tmp_path / "my-serving")
     instead = {
-        "pip install 'tritonstack[cdk,local]'": from_the_indexes(installed.wheel, with_pytest=True),
+        "pip install 'tritonstack[cdk,local]'": from_the_indexes(installed.wheel),
         "tritonstack init my-serving": f"tritonstack init my-serving --no-setup\n{LINKED}",
+        "pip install -r requirements.txt    # pytest": "cat requirements.txt",
     }
-    assert instead.keys() <= set(start)
+    assert instead.keys() <= {*start, *change}
+    typed = start[start.index("pip install 'tritonstack[cdk,local]'") :]
+    assert len(typed) <= 6
+    shutil.copy(MODELS / "classifier.onnx", tmp_path / "iris.onnx")
+    others = Project(tmp_path / "others")
+    others.add_python_model("doubles", execute="x * 2", answer_to_3=6.0)
+    others.add_python_model("halves", execute="x / 2", answer_to_3=1.5)
     with guarded(project):
         said = shell.run(*(instead.get(line, line) for line in start))
-        assert "no endpoint yet" in said
-        project.add_python_model("doubles", execute="x * 2", answer_to_3=6.0)
-        settings = project.root / "environments" / "local.yaml"
-        settings.write_text(settings.read_text().replace("endpoints: []\n", ENDPOINT))
-        enter = (". .venv/bin/activate", "cd my-serving")
-        request = "model_repos/doubles/sample/request.json"
-        assert "6" in shell.run(*enter, "tritonstack local deploy", f"tritonstack invoke doubles --input {request}")
-        said = shell.run(*enter, "git init -q -b main", *change)
+        assert "│ probabilities │ FP32" in said
+        said = shell.run(
+            *ENTER,
+            "tritonstack add ../others/model_repos/doubles/doubles",
+            "tar -C ../others/model_repos/halves -czf ../model.tar.gz halves",
+            "tritonstack add ../model.tar.gz --name halves",
+            f"tritonstack add '{MODELS}/pair.pt' --input ids:INT64:N,length --input mask:INT64:N,length",
+            "tritonstack local deploy",
+            *(f"tritonstack invoke {name} --input model_repos/{name}/sample/request.json" for name in OTHERS),
+        )
+        assert all(f"\n{name}." in said for name in OTHERS)
+        said = shell.run(*ENTER, "git init -q -b main", *(instead.get(line, line) for line in change))
         assert "1 passed" in said
         assert "nothing changes" in said
-        steps = yaml.safe_load((project.root / ".github/workflows/pull-request.yml").read_text())["jobs"]["check"][
-            "steps"
-        ]
-        checks = [each["run"] for each in steps if "run" in each and each["name"] not in OF_THE_MACHINE]
+        workflow = yaml.safe_load((project.root / ".github/workflows/pull-request.yml").read_text())
+        steps = [each for each in workflow["jobs"]["check"]["steps"] if "run" in each]
+        checks = [each["run"] for each in steps if each["name"] not in DONE]
         path = f"export PATH={project.root}/node_modules/.bin:$PATH"
-        shell.run(*enter, path, *checks, BASE="main", GITHUB_STEP_SUMMARY=str(tmp_path / "summary"))
+        shell.run(*ENTER, path, *checks, BASE="main", GITHUB_STEP_SUMMARY=str(tmp_path / "summary"))
         assert "local" in (tmp_path / "summary").read_text()

@@ -12,7 +12,6 @@ from click.core import ParameterSource
 from tritonstack.cli.progress import Steps
 from tritonstack.config.model_entries import endpoint_for_models, model_entries
 from tritonstack.errors import InputError, Problem, TritonstackError
-from tritonstack.local_aws import find_local_aws, installed
 from tritonstack.models.adding.adapter_request import AdapterOptions, with_adapter
 from tritonstack.models.adding.additions import AddOptions
 from tritonstack.models.adding.new_folder import ANSWER, Added, refuse_existing, write_folder
@@ -183,8 +182,6 @@ def _next(added: Sequence[Added], environment: str, *, is_served: bool) -> Itera
     if not is_served:
         yield f"  tritonstack build {names}"
     elif environment == LOCAL:
-        if installed() is not None and find_local_aws() is None:
-            yield "  tritonstack local up"
         yield "  tritonstack local deploy"
         for each in added:
             request = shown(each.folder / each.addition.request_file)

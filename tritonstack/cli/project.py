@@ -48,7 +48,8 @@ def init_command(*, folder: Path, no_setup: bool) -> int:
     code = 0 if no_setup or CHECKOUT is not None else make_environments((), root=folder)
     lines = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
     lines += ["tritonstack setup"] if no_setup or code else []
-    lines += ["tritonstack local deploy    # starts a local AWS, and deploys environments/local.yaml to it"]
+    lines += ["tritonstack add MODEL.onnx    # or TorchScript, a Triton repository, a model.tar.gz"]
+    lines += ["tritonstack local deploy      # starts a local AWS, and deploys environments/local.yaml to it"]
     click.echo("\n  ".join(["Next, as README.md says:", *lines]))
     return code
 

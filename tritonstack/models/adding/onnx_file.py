@@ -19,6 +19,7 @@ from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.programs import Report, has_environment
 from tritonstack.models.sample import PROOF_ENVIRONMENT
+from tritonstack.paths import setup_command
 
 TRIAL = Path(__file__).with_name("try_onnx.py")
 REPAIRED = "repaired.onnx"
@@ -127,7 +128,7 @@ def _without_shape(path: Path, name: str) -> Problem:
     if has_environment(PROOF_ENVIRONMENT):
         advice = "onnx.shape_inference.infer_shapes, or state the shape when it is exported"
     else:
-        advice = f"python3 scripts/setup.py {PROOF_ENVIRONMENT}, so that its shape can be tried"
+        advice = f"{setup_command(PROOF_ENVIRONMENT)}, so that its shape can be tried"
     found = f"{name}, whose shape the graph does not state"
     return Problem(file=str(path), field=name, found=found, allowed="a shape for every tensor", advice=advice)
 

@@ -21,6 +21,7 @@ from tritonstack.models.adding.tensors import DEFAULT_BATCH, TENSOR_FORM, batch_
 from tritonstack.models.lint.onnx_graph import GraphTensor
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.programs import Report, has_environment
+from tritonstack.paths import setup_command
 
 ENVIRONMENT = "torch"
 TRIAL = Path(__file__).with_name("try_torchscript.py")
@@ -153,7 +154,7 @@ def _problems(path: Path, arguments: Sequence[Argument], options: AddOptions) ->
             field="--output",
             found=f"none, and no environment {ENVIRONMENT} to try the model in",
             allowed=f"--output for each: {TENSOR_FORM}",
-            advice=f"or python3 scripts/setup.py {ENVIRONMENT}, which a proof on this machine needs too",
+            advice=f"or {setup_command(ENVIRONMENT)}, which a proof on this machine needs too",
         )
 
 
