@@ -194,8 +194,8 @@ def _highest_throughput(named: _Named, best: Sequence[Measured], *, limit: float
         for result, point in best
     ]
     heading = "Highest throughput" if limit is None else "Highest throughput within the limit"
-    unit = "answers a minute" + (f" (\u00d7: {named.name(best[0][0])} = 1)" if same else "")
-    return Figure(title=heading, unit=unit, picture=bar_chart(bars, title=heading), note=note)
+    notes = [f"{named.name(best[0][0])} = 1 \u00d7."] * same + [note] * bool(note)
+    return Figure(title=heading, unit="answers a minute", picture=bar_chart(bars, title=heading), note=" ".join(notes))
 
 
 def _loads(document: BenchDocument) -> Table:

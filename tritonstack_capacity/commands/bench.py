@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 
 WIDTH = 160
+TEXTS = 3
+"""Columns of text, which come first."""
 
 
 def show(document: BenchDocument, results: ResultsFolder, *, as_json: bool) -> None:
@@ -53,14 +55,17 @@ def show(document: BenchDocument, results: ResultsFolder, *, as_json: bool) -> N
 
 
 def table(document: BenchDocument) -> Table:
-    """A row for each load."""
-    rule = document.settings["rule"]
-    found = Table("configuration", "format", "load", title="Latency in ms, end to end", title_justify="left")
-    for name in ("a minute", "p50", f"p{rule['percentile']:g}", "p99", "rounds", "Triton", "queue", "batch", "failed"):
-        found.add_column(name, justify="right")
-    for result in document.results:
-        for point in result.points:
-            found.add_row(*_row(result, point, percentile=f"{rule['percentile']:g}"))
+    """A row for each load; no column without a figure."""
+    percentile = f"{document.settings['rule']['percentile']:g}"
+    names = ["configuration", "format", "load", "a minute", "p50", f"p{percentile}", "p99", "rounds"]
+    names += ["Triton", "queue", "batch", "failed"]
+    rows = [_row(result, point, percentile=percentile) for result in document.results for point in result.points]
+    kept = [place for place in range(len(names)) if any(row[place] for row in rows)]
+    found = Table(title="Latency in ms, end to end", title_justify="left")
+    for place in kept:
+        found.add_column(names[place], justify="left" if place < TEXTS else "right")
+    for row in rows:
+        found.add_row(*(row[place] for place in kept))
     return found
 
 

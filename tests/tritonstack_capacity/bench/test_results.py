@@ -108,7 +108,7 @@ def test_a_result_above_the_limit_is_named_and_not_drawn_as_within_it() -> None:
     assert "p95 within the limit, ms" in spread
     assert spread.count("<polyline points=") == 2 + 2, "two lines and their two keys"
     highest = titled(html, "Highest throughput within the limit")
-    assert "(\u00d7: batched = 1)" in highest
+    assert "batched = 1 \u00d7." in highest
     assert re.findall(r">([^<]+) \(([\d.]+) \u00d7\)", highest) == [("1\u202f000", "1.00"), ("3\u202f000", "3.00")]
     assert "Above the limit at every load, and left out: plain, slow." in highest
     assert titled(html, "Latency against throughput").count("<li>") == 4, "all of them"
