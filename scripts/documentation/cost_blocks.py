@@ -1,4 +1,4 @@
-"""What the committed environments cost, in README.md and docs/review.md: from their snapshots and the catalogue."""
+"""What the committed environments cost, in docs/prices.md and docs/review.md: from snapshots and the catalogue."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ SHOWN = "prod"
 _CENT = Decimal("0.01")
 
 
-def readme() -> str:
-    """README.md as it is, with a row for each environment made anew."""
-    return filled("README.md", {"costs": _environments})
+def prices_page() -> str:
+    """docs/prices.md as it is, with a row for each environment made anew."""
+    return filled("docs/prices.md", {"costs": _environments})
 
 
 def review_page() -> str:

@@ -41,6 +41,8 @@ class Entry(BaseModel):
     """Lines that go on until Ctrl-C, which they get after some seconds."""
     prints: tuple[str, ...] = ()
     """What must be among what the block prints."""
+    recorded: str | None = None
+    """A recording of the block's first command, whose lines the block prints, whatever their figures."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Entry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -115,4 +116,25 @@ def run_sequence(root: Path, blocks: Sequence[tuple[CodeBlock, Entry]], *, secon
     assert code == 0, f"{blocks[len(said) - 1][0]} ended with {code}:\n{said[-1]}"
     for (block, entry), text in zip(blocks, said, strict=True):
         assert [word for word in entry.prints if word not in text] == [], f"{block} printed:\n{text}"
+        if entry.recorded is not None:
+            missing = not_printed(recorded(entry.recorded, block.begins), text)
+            assert missing == [], f"{block} does not print as {entry.recorded} has it:\n{text}"
     return said
+
+
+def recorded(path: str, command: str) -> list[str]:
+    """The lines that a recording has of a command."""
+    lines = (REPOSITORY / path).read_text(encoding="utf-8").splitlines()
+    start = lines.index(f"$ {command}") + 1
+    end = next((at for at in range(start, len(lines)) if lines[at].startswith(("$ ", "[…]"))), len(lines))
+    return [line for line in lines[start:end] if line.strip()]
+
+
+def not_printed(lines: Sequence[str], text: str) -> list[str]:
+    """Those of ``lines`` that ``text`` lacks, whatever figures, rulers and spaces they have."""
+
+    def shape(line: str) -> str:
+        return " ".join(re.sub(r"─+", "─", re.sub(r"\d[\d.,]*", "0", line)).split())
+
+    printed = set(map(shape, text.splitlines()))
+    return [line for line in lines if shape(line) not in printed]
