@@ -24,8 +24,8 @@ setup: ## Make the environments under .envs/ (outside this folder only download 
 demo: ## Deploy environment `local` to a local AWS with the real CDK CLI; call its models until one is evicted
 	@$(PYTHON) scripts/setup.py $(ENVIRONMENTS)
 	@$(RUN) tritonstack local up
-	@$(RUN) tritonstack local deploy local
-	@$(RUN) tritonstack local demo local
+	@$(RUN) tritonstack local deploy
+	@$(RUN) tritonstack local demo
 
 .PHONY: down
 down: ## Stop what `make demo` started

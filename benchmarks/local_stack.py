@@ -26,7 +26,7 @@ def local_stack() -> Iterator[LocalAws]:
     os.environ[HOME_VARIABLE] = str(folder)
     try:
         tritonstack("local", "up", "--port", "0", "--runtime-port", "0")
-        tritonstack("local", "deploy", "local")
+        tritonstack("local", "deploy")
         yield require_local_aws()
     finally:
         tritonstack("local", "down")

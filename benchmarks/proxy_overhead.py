@@ -97,7 +97,7 @@ def figures(direct: Loads, through: Loads) -> list[Figure]:
 @contextmanager
 def running_proxy() -> Iterator[int]:
     """``tritonstack proxy`` as a process of its own; gives its port. Raises WorkFailedError."""
-    command = [sys.executable, "-m", "tritonstack", "proxy", ENVIRONMENT, "--port", "0"]
+    command = [sys.executable, "-m", "tritonstack", "proxy", "-e", ENVIRONMENT, "--port", "0"]
     variables = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, cwd=REPOSITORY, env=variables, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -39,9 +39,9 @@ run() { # a step, in a group of the log; the worst of all exit codes is this scr
   if ((code > worst)); then worst=$code; fi
 }
 lint() {
-  local form=text
-  [[ $annotate != true ]] || form=annotations
-  "$python" -m tritonstack lint --format "$form"
+  local form=()
+  [[ $annotate != true ]] || form=(--annotations)
+  "$python" -m tritonstack lint ${form[@]+"${form[@]}"}
 }
 review() {
   local code=0
@@ -49,7 +49,7 @@ review() {
   mkdir -p "$out"
   rm -f "$out"/review.{md,html,json}
   "$python" -m tritonstack review ${options[@]+"${options[@]}"} \
-    --markdown "$out/review.md" --html "$out/review.html" --json "$out/review.json" || code=$?
+    --markdown "$out/review.md" --html "$out/review.html" --output "$out/review.json" || code=$?
   if [[ -f $out/review.md && -n ${GITHUB_STEP_SUMMARY:-} ]]; then cat "$out/review.md" >>"$GITHUB_STEP_SUMMARY"; fi
   return "$code"
 }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -15,6 +16,29 @@ def visible(text: str, *, keep: str = "\n\t") -> str:
     return "".join(
         sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode("ascii") for sign in text
     )
+
+
+def alike(name: str, names: Iterable[str], *, most: int = 3) -> list[str]:
+    """The names that are most like ``name``, the most alike first, at most ``most``; empty where none is."""
+    spelt = {each.lower(): each for each in names}
+    return [spelt[each] for each in difflib.get_close_matches(name.lower(), spelt, n=most)]
+
+
+def nearest(name: str, names: Iterable[str], *, most: int = 3) -> str:
+    """A sentence that names the most alike of ``names``, or nothing."""
+    near = alike(name, names, most=most)
+    return f"Did you mean {' or '.join(near)}?" if near else ""
+
+
+LISTED = 10
+"""Names that a message lists; of more it gives the number."""
+
+
+def listing(names: Iterable[str], *, none: str = "none") -> str:
+    """Names for a message, shortened: ``a, b, c, …, and 14 more``. ``none``: the text where there is no name."""
+    every = list(names)
+    rest = len(every) - LISTED
+    return f"{', '.join(every[:LISTED])}, …, and {rest} more" if rest > 1 else ", ".join(every) or none
 
 
 Location = tuple[str | int, ...]
@@ -41,9 +65,13 @@ class Problem:
             object.__setattr__(self, "field", "".join(steps).removeprefix("."))
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, *, allowed: str = "") -> str:
+        """The message; ``allowed``: what stands there in place of a list that an earlier message has."""
         place = ": ".join(visible(part, keep="") for part in (self.file, self.field) if part)
         lines = [place] if place else []
-        lines += [f"  found:   {self.found}", f"  allowed: {self.allowed}"]
+        lines += [f"  found:   {self.found}", f"  allowed: {allowed or self.allowed}"]
         if self.advice:
             lines.append(f"  do:      {self.advice}")
         return visible("\n".join(lines))
@@ -58,6 +86,11 @@ class TritonstackError(Exception):
         return visible(super().__str__())
 
 
+LONG = 80
+"""Characters of an ``allowed`` that several problems share, from which on the first alone shows it."""
+AS_ABOVE = "as above"
+
+
 class InputError(TritonstackError):
     """Wrong input: every problem at once. Commands end with exit code 2."""
 
@@ -66,8 +99,21 @@ class InputError(TritonstackError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         """Takes at least one problem."""
         self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        texts, lists = [], set[str]()
+        for problem in self.problems:
+            texts.append(problem.text(allowed=AS_ABOVE if problem.allowed in lists else ""))
+            lists |= {problem.allowed} if len(problem.allowed) > LONG else set()
+        super().__init__("\n".join(texts))
 
 
 class WorkFailedError(TritonstackError):
     """The input is right, but the work failed. Commands end with exit code 1."""
+
+
+class LimitMissedError(TritonstackError):
+    """The input is right, and no answer keeps the limit that it sets. Commands end with exit code 1."""
+
+    def __init__(self, problem: Problem) -> None:
+        """``problem``: the limit, what was reached, and what to do."""
+        self.problem = problem
+        super().__init__(str(problem))

@@ -11,16 +11,16 @@ COMMANDS = {
     "bench": ("tritonstack_capacity.commands.bench", "Put load on models, and measure latency, rate and cold starts."),
     "size": (
         "tritonstack_capacity.commands.size",
-        "Say what a load needs and costs, from measurements, and what to take.",
+        "Compute from measurements what a load needs and costs, and recommend a configuration.",
     ),
     "simulate": (
         "tritonstack_capacity.commands.simulate",
-        "Say what a fleet would do before it exists: hits, cold starts, latency, instances, cost.",
+        "Predict what a fleet would do: hits, cold starts, latency, instances, cost.",
     ),
     "prices": (
         "tritonstack_capacity.commands.prices",
-        "Show what instances cost an hour, and update it from AWS's Price List.",
+        "Show what instances cost an hour, and update prices from AWS's Price List.",
     ),
 }
 
-group = LazyGroup(name="capacity", commands=COMMANDS, help="Load tests, sizing, simulation and prices.")
+group = LazyGroup(name="capacity", commands=COMMANDS, help="Plan capacity: load tests, sizing, simulation, prices.")

@@ -34,4 +34,4 @@ COMMANDS = {
     ),
 }
 
-group = LazyGroup(name="local", commands=COMMANDS, help="A local AWS: start it, deploy to it, see what serves.")
+group = LazyGroup(name="local", commands=COMMANDS, help="Run a local AWS: start it, deploy to it, see what serves.")

@@ -8,16 +8,33 @@ import re
 import click
 
 from scripts.documentation.markdown import code, head, link, table
-from tritonstack.cli.root import COMMANDS, groups, root
+from tritonstack.cli.root import root, sections
 from tritonstack.paths import repository_path
 
 NAME = "tritonstack"
 EXIT_CODES = (
     ("0", "done"),
-    ("1", "work failed, or AWS or this machine refused: what was tried, and why it failed, is on stderr"),
+    ("1", "work failed, AWS or this machine refused, or a check or a limit does not hold: stderr says which and why"),
     ("2", "wrong input: every problem at once, with file, field, found, allowed and what to do"),
     ("130", "interrupted"),
 )
+CONVENTIONS = """\
+## The same in every command
+
+- `-e NAME`, `--environment NAME` names the environment; a command that needs one takes `local` without it.
+- `--json` prints the result as JSON, for programs. Progress and messages go to standard error.
+- Where the output is no terminal, tables have their full width: a row is a line, and nothing is cut.
+
+## Shell completion
+
+bash, zsh and fish complete commands, options and environments, by click's script. Add your shell's line to its file:
+
+| shell | file | line |
+| --- | --- | --- |
+| bash (4.4 or newer) | `~/.bashrc` | `eval "$(_TRITONSTACK_COMPLETE=bash_source tritonstack)"` |
+| zsh | `~/.zshrc` | `eval "$(_TRITONSTACK_COMPLETE=zsh_source tritonstack)"` |
+| fish | `~/.config/fish/completions/tritonstack.fish` | `_TRITONSTACK_COMPLETE=fish_source tritonstack \\| source` |
+"""
 TARGET = re.compile(r"^([a-z-]+):.*?## (.*)$", re.MULTILINE)
 
 
@@ -27,12 +44,11 @@ def commands_page() -> str:
         head("Commands", source="the command line itself and the Makefile"),
         f"## Exit codes\n\nOf every command of `{NAME}`; what a command adds stands in its text.\n",
         table(["code", "meaning"], EXIT_CODES),
-        f"## {NAME}\n",
-        table(
-            ["command", "what it does"],
-            [(link(code(name), f"{NAME} {name}"), text) for name, text in _help_lines()],
-        ),
+        CONVENTIONS,
     ]
+    for title, section in sections().items():
+        rows = [(link(code(name), f"{NAME} {name}"), text) for name, text in section.items()]
+        parts += [f"## {title}\n", table(["command", "what it does"], rows)]
     for name in every_command():
         parts += _command(name)
     makefile = repository_path("Makefile").read_text(encoding="utf-8")
@@ -54,18 +70,11 @@ def command_of(name: str) -> click.Command:
 def every_command() -> list[str]:
     """The names of all commands, those of a group behind the group."""
     names = []
-    for name in [*COMMANDS, *groups()]:
+    for name in root.list_commands(click.Context(root)):
         command = command_of(name)
         below = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else []
         names += [name, *(f"{name} {each}" for each in below)]
     return names
-
-
-def _help_lines() -> list[tuple[str, str]]:
-    """Every command, those of a group with the group's name before them, and its help line."""
-    own = [(name, text) for name, (_, text) in COMMANDS.items()]
-    below = [(f"{name} {each}", text) for name, group in groups().items() for each, (_, text) in group.lazy.items()]
-    return own + below
 
 
 def _command(name: str) -> list[str]:

@@ -24,7 +24,7 @@ INTRODUCTION = """\
 An engine is built on the GPU that serves it, by `trtexec` of the release's own image. `trtexec` fails on an option that
 its TensorRT does not support. So an option is given only where every TensorRT that the release may contain supports it:
 one version where the release's is known, several where it is not (the build reads the real one in the image and stops
-unless it is one of these). `tritonstack builders ENVIRONMENT` shows which machine builds each engine.
+unless it is one of these). `tritonstack builders -e ENVIRONMENT` shows which machine builds each engine.
 
 Every engine has a profile (`--minShapes`, `--optShapes`, `--maxShapes`), `--memPoolSize=workspace:` with the recipe's
 `workspace_mib`, `--onnx`, `--saveEngine` and, unless `timing_cache: false`, `--timingCacheFile`. The tables show the

@@ -36,5 +36,5 @@ def test_the_source_is_where_the_shell_points_whatever_the_environment_s_name(
     if url is not None:
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
     monkeypatch.setattr(dashboard, "session_of", lambda _settings: FakeSession(NOTHING))
-    result = CliRunner().invoke(dashboard.command, ["dev"], standalone_mode=False, catch_exceptions=False)
+    result = CliRunner().invoke(dashboard.command, ["-e", "dev"], standalone_mode=False, catch_exceptions=False)
     assert f"from {source}" in Path(result.stdout.strip()).read_text()

@@ -48,7 +48,7 @@ def _run(*arguments: str) -> Result:
 
 
 def _json(*arguments: str) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(_run("--format", "json", *arguments).stdout)
+    document: dict[str, Any] = json.loads(_run("--json", *arguments).stdout)
     return document
 
 
@@ -58,11 +58,11 @@ def test_all_folders_are_checked_without_arguments(project: Path) -> None:
     assert result.stderr == "1 folders, 0 errors, 0 warnings\n"
 
 
-def test_an_error_ends_with_exit_code_two_and_a_warning_does_not(project: Path) -> None:
+def test_an_error_ends_with_exit_code_one_and_a_warning_does_not(project: Path) -> None:
     _config(project, f"{CONFIG}{SECOND_GPU}")
     assert _run().exit_code == 0
     _config(project, CONFIG.replace("TYPE_FP32", "TYPE_FP99"))
-    assert _run().exit_code == 2
+    assert _run().exit_code == 1
 
 
 def test_json_keeps_its_schema_and_says_rule_level_category_and_place(project: Path) -> None:
@@ -79,12 +79,12 @@ def test_json_keeps_its_schema_and_says_rule_level_category_and_place(project: P
 
 def test_annotations_are_workflow_commands_with_file_and_line_and_escape_what_would_end_them(project: Path) -> None:
     _config(project, CONFIG.replace("max_batch_size: 8", "max_batch_size: -1"))
-    assert _run("--format", "annotations").stdout == (
+    assert _run("--annotations").stdout == (
         "::error file=model_repos/double/double/config.pbtxt,line=3,title=max-batch-size"
         "::max_batch_size: -1; allowed: 0 or more\n"
     )
     _config(project, CONFIG.replace('name: "double"', 'name: "100%\\n,:"'))
-    (line,) = _run("--format", "annotations").stdout.splitlines()
+    (line,) = _run("--annotations").stdout.splitlines()
     assert "100%25%0A,:" in line
 
 
@@ -92,7 +92,7 @@ def test_an_environments_endpoints_are_what_its_folders_are_checked_for(project:
     _config(project, f"{CONFIG}{SECOND_GPU}")
     rules = [finding["rule"] for finding in _json("--environment", "test")["findings"]]
     assert rules == ["release-vulnerable", "instance-gpu-missing"]
-    assert _run("--environment", "test", "model_repos/double").exit_code == 2
+    assert _run("--environment", "test", "model_repos/double").exit_code == 1
     assert _run("--instance-type", "ml.g4dn.12xlarge").exit_code == 0
 
 
@@ -104,7 +104,7 @@ def test_a_release_has_its_backends(project: Path) -> None:
     )
     assert _run("--release", "24.09").exit_code == 0
     result = _run("--release", "25.09")
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "backend tensorflow" in result.stdout
     assert "release 25.09" in result.stdout
 

@@ -41,7 +41,9 @@ def _two_checks(subject: object, **more: object) -> object:
 def _run(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Answer], *arguments: str) -> Result:
     session = FakeSession({"sts.GetCallerIdentity": CALLER, **stacks(None), "ecr.BatchGetImage": FOUND, **answers})
     monkeypatch.setattr(preflight, "session_of", lambda *_settings, **_local: session)
-    return CliRunner().invoke(preflight.command, ["test", *arguments], env={"COLUMNS": "120"}, standalone_mode=False)
+    return CliRunner().invoke(
+        preflight.command, ["-e", "test", *arguments], env={"COLUMNS": "120"}, standalone_mode=False
+    )
 
 
 def test_nothing_that_fails_is_exit_code_zero(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,14 +108,14 @@ def test_a_wrong_environment_and_missing_credentials_are_wrong_input(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InputError):
-        CliRunner().invoke(preflight.command, ["nowhere"], standalone_mode=False, catch_exceptions=False)
+        CliRunner().invoke(preflight.command, ["-e", "nowhere"], standalone_mode=False, catch_exceptions=False)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, "/dev/null")
     with pytest.raises(InputError, match="credentials"):
-        CliRunner().invoke(preflight.command, ["test"], standalone_mode=False, catch_exceptions=False)
+        CliRunner().invoke(preflight.command, ["-e", "test"], standalone_mode=False, catch_exceptions=False)
 
 
 def test_credentials_that_have_expired_are_said_and_no_traceback(

@@ -30,7 +30,7 @@ def _environment(project: Path, *endpoints: str) -> None:
 
 
 def _run(*arguments: str) -> Result:
-    return CliRunner().invoke(prepare.builders_command, ["local", *arguments], env={"COLUMNS": "120"})
+    return CliRunner().invoke(prepare.builders_command, arguments, env={"COLUMNS": "120"})
 
 
 def test_the_table_names_machine_gpu_tensorrt_image_and_quota(project: Path) -> None:
@@ -75,7 +75,7 @@ def test_what_is_known_of_the_machines_driver_is_said_and_what_is_not(
 def test_a_narrow_terminal_loses_nothing(project: Path) -> None:
     tensorrt(project)
     _environment(project, "")
-    result = CliRunner().invoke(prepare.builders_command, ["local"], env={"COLUMNS": "60"})
+    result = CliRunner().invoke(prepare.builders_command, [], env={"COLUMNS": "60"})
     assert all(word in result.stdout for word in ("24.09-t4", "g4dn", "double"))
 
 

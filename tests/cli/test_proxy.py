@@ -33,7 +33,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 def run(*arguments: str) -> Result:
     """The command, which ends by itself."""
-    return CliRunner().invoke(proxy.command, ["dev", *arguments])
+    return CliRunner().invoke(proxy.command, ["-e", "dev", *arguments])
 
 
 def problem_of(result: Result) -> Any:
@@ -89,9 +89,9 @@ def test_a_caller_who_may_not_list_is_told_how_models_are_reached(
 def test_an_environment_without_records_is_refused(world: World) -> None:
     world.ssm.parameters.clear()
     problem = problem_of(run())
-    assert problem.field == "ENVIRONMENT"
+    assert problem.field == "--environment"
     assert "no release record" in problem.found
-    result = CliRunner().invoke(proxy.command, ["stagin"])
+    result = CliRunner().invoke(proxy.command, ["-e", "stagin"])
     assert problem_of(result).advice == "Did you mean staging?"
 
 

@@ -158,9 +158,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(
-        releases.verify_command, ["local", *arguments], catch_exceptions=False, standalone_mode=False
-    )
+    return CliRunner().invoke(releases.verify_command, arguments, catch_exceptions=False, standalone_mode=False)
 
 
 def document(*arguments: str) -> Any:

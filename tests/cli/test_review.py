@@ -37,7 +37,7 @@ def review(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_review_needs_no_credentials_and_no_network_and_writes_every_form(made: Path, tmp_path: Path) -> None:
     files = [tmp_path / f"new/review.{ending}" for ending in ("json", "md", "html")]
-    options = [f"--{form}={file}" for form, file in zip(("json", "markdown", "html"), files, strict=True)]
+    options = [f"--{form}={file}" for form, file in zip(("output", "markdown", "html"), files, strict=True)]
     first = review(made, *options)
     assert first.returncode == 0, first.stderr
     assert "look closely" in first.stdout
@@ -96,7 +96,7 @@ def test_the_costs_of_an_environment_are_printed_without_comparing_anything(made
     shutil.copytree(made, elsewhere, ignore=shutil.ignore_patterns(".git"))
     file = elsewhere / "environments" / "dev.yaml"
     file.write_text(file.read_text() + "prices: {ml.g5.2xlarge: 2}\n")
-    every, one = review(elsewhere, "--costs"), review(elsewhere, "--costs", "dev")
+    every, one = review(elsewhere, "--costs"), review(elsewhere, "--costs", "-e", "dev")
     assert (every.returncode, one.returncode) == (0, 0), every.stderr + one.stderr
     assert every.stdout == one.stdout
     rows = [line.split() for line in one.stdout.splitlines()]
@@ -105,7 +105,7 @@ def test_the_costs_of_an_environment_are_printed_without_comparing_anything(made
 
 
 @pytest.mark.parametrize(
-    ("arguments", "found"), [(["--costs", "nowhere"], "nowhere"), (["--costs", "dev", "--fail-on", "any"], "--fail-on")]
+    ("arguments", "found"), [(["--costs", "-e", "nowhere"], "nowhere"), (["--costs", "--fail-on", "any"], "--fail-on")]
 )
 def test_costs_of_no_environment_or_of_a_comparison_are_refused(made: Path, arguments: list[str], found: str) -> None:
     ended = review(made, *arguments, "--no-synth", str(made / "assembly"))

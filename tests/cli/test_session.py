@@ -54,7 +54,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
-@pytest.mark.parametrize("command", [["publish", "dev"], ["prune", "dev"], ["prune", "dev", "--yes"]])
+@pytest.mark.parametrize("command", [["publish", "-e", "dev"], ["prune", "-e", "dev"], ["prune", "-e", "dev", "--yes"]])
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
@@ -80,7 +80,7 @@ def test_aws_settings_that_lead_nowhere_end_with_2_and_a_message(
 def test_without_credentials_nothing_is_published_and_the_message_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(monkeypatch, "publish", "dev") == 2
+    assert run(monkeypatch, "publish", "-e", "dev") == 2
     assert "Unable to locate credentials" in capsys.readouterr().err
 
 
@@ -90,12 +90,12 @@ def test_the_region_is_that_of_the_environments_file_whatever_the_shell_says(
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert run(monkeypatch, "prune", "dev") == 0
+    assert run(monkeypatch, "prune", "-e", "dev") == 0
     assert "0 archives" in capsys.readouterr().err
     assert aws.regions == {"us-east-1"}
 
 
-@pytest.mark.parametrize("command", [["publish", "dev"], ["prune", "dev", "--yes"]])
+@pytest.mark.parametrize("command", [["publish", "-e", "dev"], ["prune", "-e", "dev", "--yes"]])
 def test_credentials_of_another_account_are_refused_and_both_accounts_named(
     command: list[str], aws: FakeAws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,14 +114,14 @@ def test_credentials_of_the_right_account_prune(
     key = f"endpoints/digits/24.09-t4/digits-onnx.{99:016x}.tar.gz"
     aws.objects[key], aws.ages[key] = b"archive", 100.0
     aws.parameters["/tritonstack/dev/digits/digits-onnx"] = [f"{1:016x}"]
-    assert run(monkeypatch, "prune", "dev", "--yes") == 0
+    assert run(monkeypatch, "prune", "-e", "dev", "--yes") == 0
     assert (key in aws.deletes, "1 archives" in capsys.readouterr().err) == (True, True)
 
 
 def test_environment_local_without_a_local_aws_says_what_to_start(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(monkeypatch, "publish", "local") == 2
+    assert run(monkeypatch, "publish", "-e", "local") == 2
     assert "tritonstack local up" in capsys.readouterr().err
 
 
@@ -131,7 +131,7 @@ def test_environment_local_is_where_a_profile_points_when_no_local_aws_of_ours_r
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     (tmp_path / "config").write_text(f"[default]\nendpoint_url = {aws.url}\n")
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    assert run(monkeypatch, "prune", "local", "--yes") == 0
+    assert run(monkeypatch, "prune", "-e", "local", "--yes") == 0
     assert "0 archives" in capsys.readouterr().err
 
 
@@ -144,5 +144,5 @@ def test_environment_local_means_the_running_local_aws(
     running = local_aws.LocalAws(emulator_port=port, runtime_port=port, emulator=gone, runtime=gone)
     for name in ("find_local_aws", "require_local_aws"):
         monkeypatch.setattr(session, name, lambda: running)
-    assert run(monkeypatch, "prune", "local", "--yes") == 0
+    assert run(monkeypatch, "prune", "-e", "local", "--yes") == 0
     assert "0 archives" in capsys.readouterr().err

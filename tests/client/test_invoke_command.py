@@ -139,7 +139,7 @@ def test_a_local_aws_without_a_deployment_says_how_to_deploy(world: World) -> No
     world.ssm.meta.endpoint_url = "http://127.0.0.1:4566"
     result = world.invoke("digits", "--input", world.pixels())
     assert isinstance(result.exception, InputError)
-    assert [problem.advice for problem in result.exception.problems] == ["tritonstack local deploy dev"]
+    assert [problem.advice for problem in result.exception.problems] == ["tritonstack local deploy -e dev"]
 
 
 @pytest.fixture

@@ -118,8 +118,8 @@ def environment_file(block: CodeBlock, folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("tritonstack verfy dev", "no command"),
-        ("tritonstack verify dev --jsn", "--jsn"),
+        ("tritonstack verfy", "no command"),
+        ("tritonstack verify --jsn", "--jsn"),
         ("tritonstack pipeline nothing", "pipeline has no command"),
         ("tritonstack local up --port many", "many"),
         ("aws ssm get-parametr --name x", "no operation"),

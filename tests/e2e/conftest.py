@@ -136,7 +136,7 @@ def environments_end_with_their_file(request: pytest.FixtureRequest) -> Iterator
 @pytest.fixture(scope="session")
 def deployed(project: Project, local_aws: LocalAws) -> LocalAws:
     """The local AWS with the tests' environment deployed by the real CDK command line."""
-    project.run("local", "deploy", "local", "--concurrency", "4", timeout=600)
+    project.run("local", "deploy", "-e", "local", "--concurrency", "4", timeout=600)
     return local_aws
 
 

@@ -112,7 +112,7 @@ class Deployment(InBackground):
 
     def __init__(self, project: Project, environment: str, *, expect: int) -> None:
         def deploy() -> str:
-            result = project.run("local", "deploy", environment, expect=expect)
+            result = project.run("local", "deploy", "-e", environment, expect=expect)
             return result.stdout + result.stderr
 
         super().__init__(deploy)

@@ -72,7 +72,7 @@ class EngineProject:
 
     def deploy(self, *, expect: int = 0) -> str:
         """Deploy it with the real CLI; everything that was said."""
-        done = self.project.run("local", "deploy", self.name, "--concurrency", "2", expect=expect)
+        done = self.project.run("local", "deploy", "-e", self.name, "--concurrency", "2", expect=expect)
         return done.stdout + done.stderr
 
     @property

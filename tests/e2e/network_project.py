@@ -76,7 +76,7 @@ class Walled:
 
     def deploy(self, *, expect: int = 0) -> str:
         """Deploy it with the real command line; what was written to standard error."""
-        return self.project.run("local", "deploy", self.name, "--concurrency", "2", expect=expect).stderr
+        return self.project.run("local", "deploy", "-e", self.name, "--concurrency", "2", expect=expect).stderr
 
     def make_boundary(self) -> None:
         iam = self.aws.client("iam")

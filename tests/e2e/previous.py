@@ -106,7 +106,7 @@ def freeze() -> Path:
         shutil.copytree(REPOSITORY / "requirements", project.root / "requirements")
         write(project)
         with running(project) as aws:
-            project.run("local", "deploy", NAME)
+            project.run("local", "deploy", "-e", NAME)
             name = artifact_parameter(environment=NAME, value="bucket-name")
             bucket = aws.client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
             published = dict(_objects(aws, bucket))

@@ -40,7 +40,7 @@ def test_every_kind_of_file_answers_after_three_commands(tmp_path: Path) -> None
         for arguments in files.values():
             project.run("add", *arguments)
         project.run("local", "deploy")
-        project.run("verify", "local")
+        project.run("verify")
         for model in files:
             (request,) = (tmp_path / "model_repos" / model / "sample").glob("[!a]*")
             answer = json.loads(project.run("invoke", model, "--input", str(request), "--raw", "--json").stdout)

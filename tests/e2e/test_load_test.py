@@ -46,7 +46,7 @@ class LoadTests:
     def start(self, folder: Path, *endpoints: str) -> subprocess.Popen[str]:
         """``bench --cloud`` in the background."""
         return subprocess.Popen(
-            [str(PROGRAM), "capacity", "bench", "--cloud", "loads", "--local", "--to", str(folder), *endpoints],
+            [str(PROGRAM), "capacity", "bench", "--cloud", "-e", "loads", "--local", "--to", str(folder), *endpoints],
             cwd=self.project.root,
             env=self.project.variables,
             text=True,
@@ -105,7 +105,7 @@ def loads(project: Project, local_aws: LocalAws) -> LoadTests:
     )
     file = project.write("environments/loads.yaml", text)
     file.write_text(file.read_text() + LOAD_TEST)
-    project.run("local", "deploy", "loads", timeout=600)
+    project.run("local", "deploy", "-e", "loads", timeout=600)
     return LoadTests(project, local_aws)
 
 

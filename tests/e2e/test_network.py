@@ -59,7 +59,9 @@ def test_preflight_says_that_a_network_cannot_be_taken_away_in_one_step(walled: 
 
 def left_network(walled: Walled) -> list[dict[str, str]]:
     """What preflight says of it; of the rest nothing but the prefix list, which is not the local AWS's, may fail."""
-    results = json.loads(walled.project.run("preflight", walled.name, "--local", "--json", expect=1).stdout)["results"]
+    results = json.loads(walled.project.run("preflight", "-e", walled.name, "--local", "--json", expect=1).stdout)[
+        "results"
+    ]
     assert {each["check"] for each in results if each["outcome"] != "passes"} <= {"left-network", "prefix-list"}
     return [each for each in results if each["check"] == "left-network"]
 
@@ -93,7 +95,7 @@ def test_an_environment_leaves_its_network_for_none(walled: Walled) -> None:
 
 
 def test_destroying_leaves_what_is_retained_and_a_second_deployment_adopts_the_log_group(walled: Walled) -> None:
-    walled.project.run("local", "destroy", walled.name)
+    walled.project.run("local", "destroy", "-e", walled.name)
     retained = walled.left()
     assert {kind: len(names) for kind, names in retained.items()} == {"bucket": 2, "key": 1, "log group": 1}
     assert retained["log group"] == {walled.log_group}
@@ -109,7 +111,7 @@ def test_destroying_leaves_what_is_retained_and_a_second_deployment_adopts_the_l
     assert walled.inventory()["key"] == {key}, "with a key of one's own none is made"
     path = f"/{walled.name}-artifacts-"  # as with an access log that arrives between emptying and deletion
     with aws_fails(walled.aws, {"method": "DELETE", "path": path, "status": 409, "code": "BucketNotEmpty", "times": 2}):
-        walled.project.run("local", "destroy", walled.name)
+        walled.project.run("local", "destroy", "-e", walled.name)
         assert faults_left(walled.aws) == 0
     del retained["log group"]  # it went with the stack that owned it last
     assert walled.left() == retained

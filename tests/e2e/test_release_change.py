@@ -50,7 +50,7 @@ def test_every_digest_that_is_deployed_or_recorded_is_there_before_the_endpoint_
 ) -> None:
     second = {model: archive(engines, model) for model in (ENGINE, PLAIN)}
     for model in (ENGINE, PLAIN):
-        tritonstack(engines, "rollback", NAME, f"{ENDPOINT}/{model}", "--yes")
+        tritonstack(engines, "rollback", "-e", NAME, f"{ENDPOINT}/{model}", "--yes")
     first = {model: archive(engines, model) for model in (ENGINE, PLAIN)}
     assert not set(first.values()) & set(second.values())
     exports, jobs = len(exported.read_text().split()), len(engines.processing_jobs())

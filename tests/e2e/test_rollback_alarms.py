@@ -51,7 +51,7 @@ def checked(project: Project, local_aws: LocalAws) -> Iterator[CheckedProject]:
     while updated.pending is not None:  # of a test that failed; what is updated cannot be destroyed
         updated.advance(WAIT + 1)
         time.sleep(1)
-    project.run("local", "destroy", NAME)
+    project.run("local", "destroy", "-e", NAME)
     left = local_aws.client("cloudwatch").describe_alarms(AlarmNamePrefix=f"{NAME}-")["MetricAlarms"]
     assert left == [], "the stack is gone, and so are its alarms"
 

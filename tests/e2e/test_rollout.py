@@ -39,7 +39,7 @@ def write(project: Project, release: str) -> None:
 def guarded(project: Project, local_aws: LocalAws) -> LocalAws:
     """The environment deployed with release 24.09."""
     write(project, "24.09")
-    project.run("local", "deploy", NAME)
+    project.run("local", "deploy", "-e", NAME)
     return local_aws
 
 

@@ -111,7 +111,7 @@ def test_a_failed_update_by_this_version_goes_back_to_the_earlier_one(upgraded: 
     write(upgraded.project, **CHANGED)
     # The last of the deployment: by then everything else of the stack has been updated, and is sent back.
     with aws_fails(upgraded.aws, {"operation": "PutParameter", "status": 403, "times": 1}):
-        failed = upgraded.project.run("local", "deploy", NAME, expect=1)
+        failed = upgraded.project.run("local", "deploy", "-e", NAME, expect=1)
     assert "AccessDeniedException" in failed.stderr
     stack = upgraded.aws.client("cloudformation").describe_stacks(StackName=f"{NAME}-serving-{ENDPOINT}")["Stacks"][0]
     assert stack["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
@@ -126,7 +126,7 @@ def test_a_failed_update_by_this_version_goes_back_to_the_earlier_one(upgraded: 
 def test_an_update_by_this_version_replaces_nothing_that_lasts_and_everything_answers(upgraded: Upgraded) -> None:
     before, old_target = upgraded.lasting(), upgraded.target
     write(upgraded.project, **CHANGED)
-    upgraded.project.run("local", "deploy", NAME)
+    upgraded.project.run("local", "deploy", "-e", NAME)
     assert upgraded.lasting().items() >= before.items()
     assert upgraded.updated(f"{NAME}-serving-{ENDPOINT}") >= {
         "Custom::ScalingBefore",
@@ -149,7 +149,7 @@ def test_an_update_by_this_version_replaces_nothing_that_lasts_and_everything_an
 
 def test_the_same_deployment_once_more_changes_nothing(upgraded: Upgraded) -> None:
     before = upgraded.resources()
-    upgraded.project.run("local", "deploy", NAME)
+    upgraded.project.run("local", "deploy", "-e", NAME)
     assert upgraded.resources() == before
 
 

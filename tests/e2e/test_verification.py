@@ -26,7 +26,7 @@ def test_after_a_good_deployment_the_model_is_warm_and_verify_finds_nothing_wron
     project: Project, checked: CheckedProject
 ) -> None:
     assert checked.loaded == {checked.target}, "before any call but the verification's"
-    printed = project.run("verify", checked.name, "--local").stdout
+    printed = project.run("verify", "-e", checked.name, "--local").stdout
     assert "as expected" in printed
     assert "loads the model at its first call" in printed
     assert "rollout.slowest_load_seconds: " in printed
@@ -34,7 +34,7 @@ def test_after_a_good_deployment_the_model_is_warm_and_verify_finds_nothing_wron
     def has_waited() -> bool:
         """The wheel's server takes a second for each load: CloudWatch has it, when its minute is told."""
         waited = re.search(
-            r"checked: a call waited ([0-9.]+) s at most", project.run("verify", checked.name, "--local").stdout
+            r"checked: a call waited ([0-9.]+) s at most", project.run("verify", "-e", checked.name, "--local").stdout
         )
         return waited is not None and float(waited[1]) > 1.0
 
@@ -53,7 +53,7 @@ def test_a_model_that_answers_wrongly_on_the_server_fails_the_deployment_which_p
     assert "Traceback" not in said
     assert (checked.target, checked.config, checked.stack_status) == (before, config, "UPDATE_ROLLBACK_COMPLETE")
     assert checked.answer(5.0) == 10.0
-    assert "as expected" in project.run("verify", checked.name, "--local").stdout
+    assert "as expected" in project.run("verify", "-e", checked.name, "--local").stdout
     checked.write_model("x + x")
     checked.deploy()
     assert checked.target != before
@@ -122,5 +122,5 @@ def test_with_0_models_a_wrong_model_is_not_asked_and_verify_says_so_later(
     checked.write_environment(more=", verification: {models: 0}")
     checked.deploy()
     assert checked.target not in checked.loaded
-    printed = project.run("verify", checked.name, "--local", expect=1).stdout
+    printed = project.run("verify", "-e", checked.name, "--local", expect=1).stdout
     assert "differs by 6 from the expected answer" in printed

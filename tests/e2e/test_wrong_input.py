@@ -41,7 +41,7 @@ def test_every_mistake_is_named_with_file_field_found_and_allowed(wrong: Project
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["local", "deploy", "nowhere"], "nowhere.yaml"),
+        (["local", "deploy", "-e", "nowhere"], "nowhere.yaml"),
         (["local", "env"], "tritonstack local up"),
         (["local", "logs", "nothing"], "nothing"),
         (["lint", "model_repos/nothing"], "nothing"),

@@ -36,7 +36,7 @@ class CheckedProject:
         self.project.write(f"environments/{self.name}.yaml", environment_yaml(name=self.name, endpoints=[text]))
 
     def deploy(self, *, expect: int = 0) -> CompletedProcess[str]:
-        return self.project.run("local", "deploy", self.name, expect=expect)
+        return self.project.run("local", "deploy", "-e", self.name, expect=expect)
 
     @property
     def target(self) -> str:

@@ -69,7 +69,7 @@ def put_order(way: Way, *models: str) -> str:
 @pytest.mark.usefixtures("shell")
 def test_json_tells_every_archive_with_its_outcome_and_a_second_run_finds_them(way: Way) -> None:
     way.make_builds()
-    done = prepare(way.name, "--json")
+    done = prepare("-e", way.name, "--json")
     assert done.exit_code == 0, done.output + str(done.exception)
     document = json.loads(done.stdout)
     (double, tiny) = document["archives"]
@@ -77,14 +77,14 @@ def test_json_tells_every_archive_with_its_outcome_and_a_second_run_finds_them(w
     assert (tiny["endpoint"], tiny["platform"], tiny["model"]) == ("one", "24.09-a10g", "tiny-engine")
     assert document["failed"] == []
     assert "tiny-engine  CodeBuild: " in done.stderr
-    assert prepare(way.name, "one").stdout.splitlines()[-1] == "2 there already"
+    assert prepare("-e", way.name, "one").stdout.splitlines()[-1] == "2 there already"
 
 
 @pytest.mark.usefixtures("shell")
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(way: Way) -> None:
     way.run_here(way.order("double", endpoint="two"))
     there = way.keys()
-    done = prepare(way.name, "--dry-run")
+    done = prepare("-e", way.name, "--dry-run")
     assert done.exit_code == 0, done.output
     name, tiny = way.archive("double"), way.archive("tiny-engine")
     assert done.stdout.splitlines() == [
@@ -92,7 +92,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(way: Way) -> None:
         f"endpoints/one/24.09-a10g/{tiny}  build, engine on BUILD_GENERAL1_SMALL",
     ]
     assert way.keys() == there
-    document = json.loads(prepare(way.name, "--dry-run", "--json").stdout)
+    document = json.loads(prepare("-e", way.name, "--dry-run", "--json").stdout)
     assert {row["model"]: row["outcome"] for row in document["archives"]} == {"double": "copy", "tiny-engine": "build"}
 
 
@@ -108,7 +108,7 @@ def test_a_recorded_digest_is_prepared_beside_the_sets_own(way: Way) -> None:
     recipe.write_text(recipe.read_text().replace("Doubles a", "Doubles the"))
     assert way.archive("double") != old
     way.make_builds()
-    done = prepare(way.name)
+    done = prepare("-e", way.name)
     assert done.exit_code == 0, done.output
     *places, last = done.stdout.splitlines()
     prefix = f"s3://{way.name}/endpoints/one/24.09-a10g/"
@@ -158,24 +158,24 @@ def test_a_failure_is_in_the_json_and_in_the_last_line(way: Way) -> None:
 
 @pytest.mark.usefixtures("shell")
 def test_an_unknown_endpoint_is_refused_with_the_known_ones(way: Way) -> None:
-    error = prepare(way.name, "two", "three").exception
+    error = prepare("-e", way.name, "two", "three").exception
     assert "no endpoint two" in str(error)
     assert "no endpoint three" in str(error)
     assert "allowed: one" in str(error)
 
 
-@pytest.mark.parametrize("arguments", [(), ("dev", "--order", "s3://bucket/order.json")])
-def test_an_environment_or_an_order_is_named_not_both(arguments: tuple[str, ...]) -> None:
-    done = prepare(*arguments)
+@pytest.mark.parametrize("beside", [("-e", "dev"), ("search",)])
+def test_an_order_names_environment_and_endpoints_itself(beside: tuple[str, ...]) -> None:
+    done = prepare(*beside, "--order", "s3://bucket/order.json")
     assert done.exit_code == 2
-    assert "name an environment, or --order" in done.output
+    assert "--order names environment and endpoints itself" in done.output
 
 
 @pytest.mark.usefixtures("shell")
 def test_another_account_is_left_alone(way: Way) -> None:
     path = way.root / f"environments/{way.name}.yaml"
     path.write_text(path.read_text().replace("123456789012", "210987654321"))
-    assert "the AWS credentials are of account 123456789012" in str(prepare(way.name).exception)
+    assert "the AWS credentials are of account 123456789012" in str(prepare("-e", way.name).exception)
     assert way.keys() == []
 
 
@@ -199,7 +199,7 @@ def test_a_signal_stops_the_engines_job_and_leaves_nothing(
     sitting.write_text(f"{SITTING}\n")
     (way.root / "step.py").write_text(HANGING)
     process = subprocess.Popen(
-        [sys.executable, str(sitting), str(way.root / "step.py"), "prepare", way.name],
+        [sys.executable, str(sitting), str(way.root / "step.py"), "prepare", "-e", way.name],
         env={**os.environ, **variables, "PYTHONPATH": str(REPOSITORY)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

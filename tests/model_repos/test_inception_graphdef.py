@@ -28,7 +28,7 @@ def test_the_folder_is_clean_for_a_release_with_the_tensorflow_backend(release: 
 def test_a_release_without_it_is_refused_and_the_onnx_form_is_named(release: str) -> None:
     [(rule, advice)] = rules(release)
     assert rule == "backend-not-in-release"
-    assert advice.startswith("Take release 25.02 or older, or serve the model's ONNX form")
+    assert advice.startswith("Take release 24.09, or serve the model's ONNX form")
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ def test_an_archive_that_needs_an_engine_is_left_to_the_deployment_that_builds_i
     _needs_engine(places)
     summary = publish_environment(ENVIRONMENT, session=aws, places=places)
     assert (summary.archives, summary.left, aws.writes) == ((), ("double",), [])
-    assert str(summary) == "1 archive with an engine is built before the deployment: tritonstack prepare dev"
+    assert str(summary) == "1 archive with an engine is built before the deployment: tritonstack prepare -e dev"
 
 
 def test_what_depends_on_python_is_taken_from_its_target_s_folder(aws: FakeAws, places: Places) -> None:

@@ -109,7 +109,7 @@ def test_what_needs_an_engine_is_left_to_the_deployment_that_builds_it(
     environment = make_environment(make_endpoint("one", ("double", "other")), on_deploy=on_deploy)
     summary = build_environment(environment, local=local, places=places_in(tmp_path))
     assert [built.name.model for built in summary.built] == ["other"]
-    said = "1 archive with an engine is built before the deployment: tritonstack prepare dev"
+    said = "1 archive with an engine is built before the deployment: tritonstack prepare -e dev"
     assert str(summary).endswith(f"; {said}")
     only = build_environment(environment, models=["double"], local=local, places=places_in(tmp_path))
     assert (only.built, str(only)) == ((), said)

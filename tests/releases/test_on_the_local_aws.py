@@ -36,7 +36,7 @@ def updated(deployment: Deployment) -> Deployment:
 
 def _releases(deployment: Deployment, *arguments: str) -> Any:
     result = CliRunner().invoke(
-        releases.releases_command, [deployment.name, *arguments, "--json"], catch_exceptions=False
+        releases.releases_command, ["-e", deployment.name, *arguments, "--json"], catch_exceptions=False
     )
     document = json.loads(result.stdout)
     jsonschema.validate(document, json.loads(schema_text("releases")))
@@ -44,7 +44,7 @@ def _releases(deployment: Deployment, *arguments: str) -> Any:
 
 
 def _rollback(deployment: Deployment, *arguments: str) -> Result:
-    return CliRunner().invoke(releases.rollback_command, [deployment.name, *arguments], catch_exceptions=False)
+    return CliRunner().invoke(releases.rollback_command, ["-e", deployment.name, *arguments], catch_exceptions=False)
 
 
 def _model(report: Any, name: str, endpoint: str = "digits") -> Any:
@@ -95,7 +95,7 @@ def test_releases_reads_a_history_of_many_pages_and_its_table_shows_the_newest(d
         deployment.parameter(f"/tritonstack/{deployment.name}/digits/bert", f"{number:016x}")
     model = _model(_releases(deployment, "digits/bert"), "bert")
     assert [one["digest"] for one in model["releases"]] == [f"{n:016x}" for n in range(59, -1, -1)] + [A]
-    shown = CliRunner().invoke(releases.releases_command, [deployment.name], catch_exceptions=False).stdout
+    shown = CliRunner().invoke(releases.releases_command, ["-e", deployment.name], catch_exceptions=False).stdout
     assert f"{59:016x}" in shown
     assert "56 earlier" in shown
 
@@ -107,13 +107,13 @@ def test_releases_says_where_a_record_differs_from_what_is_deployed_and_how_to_m
     deployment.aws.client("ssm").delete_parameter(Name=f"/tritonstack/{deployment.name}/digits/lost")
     deployment.parameter(f"/tritonstack/{deployment.name}/digits/stray", C)
     report = _releases(deployment)
-    assert f"tritonstack rollback {deployment.name} digits/bert --to {B}" in _model(report, "bert")["mend"]
+    assert f"tritonstack rollback -e {deployment.name} digits/bert --to {B}" in _model(report, "bert")["mend"]
     assert "moved by tritonstack rollback" in _model(report, "bert")["differs"]
     assert "aws ssm delete-parameter" in _model(report, "stray")["mend"]
-    shown = CliRunner().invoke(releases.releases_command, [deployment.name], catch_exceptions=False).stdout
+    shown = CliRunner().invoke(releases.releases_command, ["-e", deployment.name], catch_exceptions=False).stdout
     assert "digits/lost: there is no record, and callers find no archive\n  do: " in shown
     mend = _model(report, "lost")["mend"].partition("tritonstack rollback ")[2].split()
-    assert _rollback(deployment, *mend[1:]).exit_code == 0
+    assert _rollback(deployment, *mend[2:]).exit_code == 0
     assert deployment.records()["lost"] == A
 
 
@@ -318,7 +318,7 @@ def test_a_build_that_fails_is_told_with_its_log_and_moves_nothing(deployment: D
 
 def test_interrupted_before_the_move_nothing_moves_and_the_build_is_stopped(deployment: Deployment) -> None:
     _prepared_to_build(deployment, "sleep 300")
-    program = [sys.executable, "-m", "tritonstack", "rollback", deployment.name, "double", "--yes"]
+    program = [sys.executable, "-m", "tritonstack", "rollback", "-e", deployment.name, "double", "--yes"]
     codebuild = deployment.aws.client("codebuild")
     project = f"{deployment.name}-builds"
     with subprocess.Popen(program, cwd=REPOSITORY, stderr=subprocess.PIPE) as process:

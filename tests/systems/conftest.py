@@ -107,7 +107,7 @@ def system_project(root: Path, *, local: str, needs: Sequence[str] = ENVIRONMENT
 def deploying(project: Project) -> Iterator[LocalAws]:
     """The project deployed to a running local AWS, with the deployment's steps on standard error as they run."""
     with running(project) as aws:
-        command = [str(PROGRAM), "local", "deploy", "local", "--concurrency", str(STACKS_AT_ONCE)]
+        command = [str(PROGRAM), "local", "deploy", "-e", "local", "--concurrency", str(STACKS_AT_ONCE)]
         subprocess.run(command, cwd=project.root, env=project.variables, timeout=1500, check=True)
         yield aws
 

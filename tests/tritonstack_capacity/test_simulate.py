@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, written
-from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.errors import InputError, LimitMissedError, WorkFailedError
 from tritonstack.pages.chromium import find_chromium
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.commands import simulate
@@ -48,7 +48,7 @@ def test_the_answer_is_printed_with_what_it_assumes(tmp_path: Path) -> None:
 
 
 def test_the_json_is_the_same_for_a_seed_and_another_for_another(tmp_path: Path) -> None:
-    first, again, other = (run(tmp_path, "--json", "-", "--seed", seed, text=SCALED).output for seed in ("3", "3", "4"))
+    first, again, other = (run(tmp_path, "--json", "--seed", seed, text=SCALED).output for seed in ("3", "3", "4"))
     assert first == again != other
     document = json.loads(first)
     calls = document["calls"]
@@ -61,7 +61,9 @@ def test_the_json_is_the_same_for_a_seed_and_another_for_another(tmp_path: Path)
 
 
 def test_the_files_hold_the_answer_and_a_page_that_needs_nothing_else(tmp_path: Path) -> None:
-    result = run(tmp_path, "--json", str(tmp_path / "out" / "a.json"), "--html", str(tmp_path / "a.html"), text=SCALED)
+    result = run(
+        tmp_path, "--output", str(tmp_path / "out" / "a.json"), "--html", str(tmp_path / "a.html"), text=SCALED
+    )
     assert result.exit_code == 0, result.output
     assert json.loads((tmp_path / "out" / "a.json").read_text())["models"] == 4
     page = (tmp_path / "a.html").read_text()
@@ -78,7 +80,9 @@ def test_a_failed_write_names_the_file_and_leaves_nothing(tmp_path: Path, monkey
 
     written(tmp_path)
     monkeypatch.setattr(Path, "replace", full)
-    result = CliRunner().invoke(simulate.command, [str(tmp_path / "scenario.yaml"), "--json", str(tmp_path / "a.json")])
+    result = CliRunner().invoke(
+        simulate.command, [str(tmp_path / "scenario.yaml"), "--output", str(tmp_path / "a.json")]
+    )
     assert isinstance(result.exception, WorkFailedError)
     assert str(result.exception) == f"{tmp_path / 'a.json'} cannot be written: No space left on device"
     assert [each.name for each in tmp_path.iterdir()] == ["scenario.yaml"]
@@ -103,20 +107,21 @@ def test_the_page_is_drawn(tmp_path: Path) -> None:
 
 def test_a_trace_takes_the_place_of_the_curve(tmp_path: Path) -> None:
     trace = written(tmp_path, "time_seconds,model\n1,large\n2,large\n", name="t.csv")
-    document = json.loads(run(tmp_path, "--trace", str(trace), "--json", "-").output)
+    document = json.loads(run(tmp_path, "--trace", str(trace), "--json").output)
     assert document["calls"]["simulated"] == 2
     assert document["calls"]["hits"] == 0
     assert document["split"] is None
 
 
-def test_a_limit_that_is_missed_is_wrong_input_after_the_answer(tmp_path: Path) -> None:
+def test_a_limit_that_is_missed_ends_with_1_after_the_answer(tmp_path: Path) -> None:
     slow = SCALED.replace("latency_limit_ms: 900", "latency_limit_ms: 21").replace(
         "per_minute: 600", "per_minute: 9000"
     )
     slow = slow.replace("duration_minutes: 40", "duration_minutes: 5")
     result = run(tmp_path, text=slow)
     assert "the limit of 21 ms is not kept" in " ".join(result.output.split())
-    assert isinstance(result.exception, InputError)
+    assert isinstance(result.exception, LimitMissedError)
+    assert result.exception.exit_code == 1
     assert "latency_limit_ms" in str(result.exception)
     assert "The GPUs are what is late" in str(result.exception)
 

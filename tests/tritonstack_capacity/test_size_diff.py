@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.catalogue.test_prices import own_prices
 from tests.tritonstack_capacity.sizing.test_capacity import PUBLISHED
-from tritonstack.errors import InputError
+from tritonstack.errors import InputError, LimitMissedError
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.commands import size
 from tritonstack_capacity.sizing.measurements import NEEDED
@@ -140,7 +140,9 @@ def test_with_a_day_the_endpoint_on_the_type_that_is_cheapest_by_the_day_is_mean
 
 def test_a_limit_that_no_configuration_keeps_gives_no_diff(project: Path) -> None:
     result = run(*PROD, limit="100")
-    assert "278 ms or more" in refused(result)
+    assert isinstance(result.exception, LimitMissedError)
+    assert result.exception.exit_code == 1
+    assert "278 ms or more" in str(result.exception)
     assert "no row is within 100 ms" in result.stderr
     assert result.stdout == ""
 

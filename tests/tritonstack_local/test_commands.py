@@ -189,15 +189,18 @@ def test_an_endpoint_s_log_is_found_by_the_name_in_the_environment_s_file(paths:
 def test_an_unknown_name_is_refused_with_those_that_there_are(paths: LocalPaths) -> None:
     with pytest.raises(InputError, match="emulator, runtime, local-digits"):
         printed("nothing")
+    with pytest.raises(InputError, match=r"Did you mean emulator\?"):
+        printed("emulatr")
 
 
 def test_where_nothing_was_ever_started_it_reports_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "none"))
     listed = CliRunner().invoke(status.logs_command, [])
     assert (listed.stdout, listed.exit_code) == ("", 0)
-    assert "no log exists yet" in listed.stderr
-    with pytest.raises(InputError, match="no log exists yet"):
+    assert "no local AWS is running, and no log exists yet" in listed.stderr
+    with pytest.raises(InputError, match="emulator, and no local AWS is running") as refused:
         printed("emulator")
+    assert refused.value.problems[0].advice == "tritonstack local up, then tritonstack local deploy"
 
 
 def test_following_prints_what_is_added_until_interrupted(paths: LocalPaths, tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ def test_a_proposed_call_names_the_endpoint_and_the_environment_where_they_are_n
     two = settings.model_copy(update={"endpoints": (digits, digits.model_copy(update={"name": "more"}))})
     assert " invoke digits/digits-ensemble " in how_to_go_on(AWS, two, [row()])
     dev = settings.model_copy(update={"environment": "dev"})
-    assert " --environment dev --local\n" in how_to_go_on(AWS, dev, [row(endpoint="dev-digits")])
+    assert " -e dev --local\n" in how_to_go_on(AWS, dev, [row(endpoint="dev-digits")])
     without_sample = how_to_go_on(AWS, settings, [row(file=Path("digit.png"))])
     assert ("invoke" in without_sample, "status --watch" in without_sample) == (False, True)
 
@@ -285,6 +285,6 @@ def test_a_proposed_call_names_the_endpoint_and_the_environment_where_they_are_n
 def test_an_endpoint_that_is_not_in_the_file_is_refused_with_those_that_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "require_local_aws", lambda: AWS)
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(REPOSITORY))
-    result = CliRunner().invoke(demo.command, ["local", "--endpoint", "nothing"])
+    result = CliRunner().invoke(demo.command, ["--endpoint", "nothing"])
     assert isinstance(result.exception, InputError)
     assert "digits" in result.exception.problems[0].allowed

@@ -213,11 +213,11 @@ def test_what_was_deployed_is_removed_and_nothing_that_was_only_half_synthesised
     assembly = LocalPaths(home).assembly("local")
     assembly.mkdir(parents=True)
     for name in ("local", "dev"):
-        result = CliRunner().invoke(deploy.destroy_command, [name])
+        result = CliRunner().invoke(deploy.destroy_command, ["-e", name])
         assert isinstance(result.exception, InputError)
-        assert f"tritonstack local deploy {name}" in str(result.exception)
+        assert f"tritonstack local deploy -e {name}" in str(result.exception)
     for name in ("..", "../other", "a*", "", "Local"):
-        assert isinstance(CliRunner().invoke(deploy.destroy_command, [name]).exception, InputError)
+        assert isinstance(CliRunner().invoke(deploy.destroy_command, ["-e", name]).exception, InputError)
     assert not account.removed
     (assembly / "manifest.json").write_text("{}")
     assert CliRunner().invoke(deploy.destroy_command, []).exit_code == 0

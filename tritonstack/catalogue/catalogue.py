@@ -18,6 +18,7 @@ from tritonstack.catalogue.releases import (
     TritonImage,
     TritonRelease,
     Vulnerability,
+    nearest_releases,
     propose_host_ami,
     read_host_amis,
     read_images,
@@ -96,6 +97,19 @@ class Catalogue:
     def releases_in(self, region: str) -> tuple[str, ...]:
         """The releases whose image lies in ``region``, oldest first."""
         return self.image_table.releases_in(region)
+
+    def served_releases(self, region: str | None = None) -> tuple[str, ...]:
+        """The known releases whose image AWS has in ``region``, or without one anywhere; oldest first."""
+        table = self.image_table.regions
+        return tuple(each for each in self.releases if (region in table.get(each, ()) if region else each in table))
+
+    def without_backend(self, backend: Backend, *, release: str, region: str | None = None) -> str:
+        """What to do where ``release`` lacks ``backend``: the nearest release with both it and an image, or another."""
+        having = nearest_releases(release, (each for each in self.served_releases(region) if backend.in_release(each)))
+        ways = [f"Take release {having[0]}"] if having else []
+        ways += [f"serve {backend.replacement}"] if backend.replacement else []
+        sentence = ", or ".join(ways)
+        return f"{sentence[:1].upper()}{sentence[1:]}." if sentence else ""
 
     def host_ami(self, name: str) -> HostAmi | None:
         """The host AMI called ``name``, or None."""

@@ -32,14 +32,6 @@ class Backend:
     last: str | None = None  # the last release that has it, or None (still there)
     replacement: str | None = None  # what to serve instead, or None
 
-    @property
-    def after_last(self) -> str:
-        """What to do on a release after :attr:`last`; empty where there is no last one."""
-        if not self.last:
-            return ""
-        other = f", or serve {self.replacement}" if self.replacement else ""
-        return f"Take release {self.last} or older{other}."
-
     def in_release(self, release: str) -> bool:
         """Whether ``release`` (``YY.MM``) contains this backend."""
         order = release_order(release)
@@ -190,9 +182,8 @@ class ImageTable:
     def find(self, *, release: str, region: str) -> TritonImage:
         """The image of a release in a region. Raises ImageNotFoundError where there is none."""
         if region not in self.regions.get(release, ()):
-            wanted, there = _months(release), self.releases_in(region)
-            nearest = sorted(there, key=lambda candidate: (abs(_months(candidate) - wanted), candidate))
-            raise ImageNotFoundError(release=release, region=region, nearest=tuple(nearest[:NEAREST_SHOWN]))
+            nearest = nearest_releases(release, self.releases_in(region))
+            raise ImageNotFoundError(release=release, region=region, nearest=nearest)
         return TritonImage(
             account=self.accounts[self.generations[release]][region],
             region=region,
@@ -231,6 +222,13 @@ def _regions_between(release: str, listed: Mapping[str, frozenset[str]]) -> froz
     before = [each for each in listed if release_order(each) < release_order(release)]
     after = [each for each in listed if release_order(each) > release_order(release)]
     return listed[max(before, key=release_order)] & listed[min(after, key=release_order)]
+
+
+def nearest_releases(release: str, candidates: Iterable[str]) -> tuple[str, ...]:
+    """The candidates that are nearest to ``release`` in time, nearest first, at most three."""
+    wanted = _months(release)
+    ordered = sorted(candidates, key=lambda candidate: (abs(_months(candidate) - wanted), candidate))
+    return tuple(ordered[:NEAREST_SHOWN])
 
 
 def _months(release: str) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from tritonstack.cli.conventions import LOCAL, environment_option
 from tritonstack.cli.progress import Steps
 from tritonstack.config.model_entries import endpoint_for_models, model_entries
 from tritonstack.errors import InputError, Problem, TritonstackError
@@ -25,14 +26,12 @@ from tritonstack.models.recipe import RECIPE
 from tritonstack.models.source import CONFIG, files_below
 from tritonstack.paths import environment_file
 
-LOCAL = "local"
-
 
 @click.command("add")
 @click.argument("source", metavar="FILE_OR_FOLDER", type=click.Path(path_type=Path))
 @click.option("--name", help="Name of the model folder. [default: made of the file's name]")
-@click.option("--environment", "-e", default=LOCAL, show_default=True, help="The environment that shall serve it.")
-@click.option("--endpoint", help="Its endpoint. [default: the only multi-model endpoint]")
+@environment_option("Name of the environment that shall serve it.")
+@click.option("--endpoint", help="Endpoint that shall serve it. [default: the only multi-model endpoint]")
 @click.option("--no-endpoint", is_flag=True, help="Write the model folder alone, and leave the environment as it is.")
 @click.option(
     "--max-batch-size", type=click.IntRange(min=0), help="Largest batch; 0: requests have no batch dimension."
@@ -48,7 +47,7 @@ LOCAL = "local"
 @click.option(
     "--tokenizer",
     type=click.Path(path_type=Path),
-    help="tokenizer.json, where --text names an input for the numbers of tokens.",
+    help="File tokenizer.json, where --text names an input for the numbers of tokens.",
 )
 def command(
     *,
@@ -187,4 +186,4 @@ def _next(added: Sequence[Added], environment: str, *, is_served: bool) -> Itera
             request = shown(each.folder / each.addition.request_file)
             yield f"  tritonstack invoke {each.addition.name} --input {request}"
     else:
-        yield f"  tritonstack build {names} --environment {environment}"
+        yield f"  tritonstack build {names} -e {environment}"

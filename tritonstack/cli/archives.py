@@ -8,8 +8,9 @@ from typing import Any, get_args
 
 import click
 
+from tritonstack.cli.conventions import LOCAL, environment_option, json_option, local_option, print_json
 from tritonstack.cli.progress import Step, Steps
-from tritonstack.cli.session import local_option, require_account, session_of
+from tritonstack.cli.session import require_account, session_of
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
@@ -31,21 +32,24 @@ from tritonstack.models.recipe import Size, Weights
 from tritonstack.models.source import BuildChoice
 from tritonstack.paths import environment_file, project_folder
 
-LOCAL = "local"
-
 
 @click.command("build")
 @click.argument("models", nargs=-1)
-@click.option("--environment", "-e", help="Build the models of this environment's endpoints, for their releases.")
-@click.option("--size", type=click.Choice(get_args(Size)), help="tiny: the same architecture with few layers.")
+@environment_option("Build the models of this environment's endpoints, for their releases.", default=None)
 @click.option(
-    "--weights", type=click.Choice(get_args(Weights)), help="random: from the recipe's seed, without a download."
+    "--size", type=click.Choice(get_args(Size)), help="Size of the models; tiny: the same architecture with few layers."
+)
+@click.option(
+    "--weights",
+    type=click.Choice(get_args(Weights)),
+    help="Weights of the models; random: from the recipe's seed, without a download.",
 )
 @click.option(
     "--record-sample",
     is_flag=True,
     help="First write what MODELS answer to their sample requests as the expected responses.",
 )
+@json_option("Print JSON: every archive with its size, figures and what stood in for parts of the cloud.")
 def build_command(
     *,
     models: tuple[str, ...],
@@ -53,6 +57,7 @@ def build_command(
     size: Size | None,
     weights: Weights | None,
     record_sample: bool,
+    as_json: bool,
 ) -> None:
     """Export, verify and pack MODELS, or every model of an environment.
 
@@ -77,8 +82,26 @@ def build_command(
     with Steps().step("build the model archives") as step:
         summary = _build(models, environment, changes, step)
         step.end_with(str(summary))
-    for item in summary.built:
+    if as_json:
+        print_json(built_document(summary))
+    for item in () if as_json else summary.built:
         click.echo(built_lines(item))
+
+
+def built_document(summary: BuildSummary) -> dict[str, Any]:
+    """What ``build --json`` prints."""
+    archives = [
+        {
+            "model": item.name.model,
+            "digest": item.name.digest,
+            "fresh": item.fresh,
+            "bytes": item.manifest.archive.bytes,
+            "figures": item.manifest.figures,
+            "stand_ins": item.manifest.stand_ins,
+        }
+        for item in summary.built
+    ]
+    return {"environment": summary.environment or None, "archives": archives, "left_to_deployment": summary.left}
 
 
 def built_lines(item: Built) -> str:
@@ -119,7 +142,8 @@ def _build(models: tuple[str, ...], environment: str | None, changes: dict[str, 
 @click.command("pack")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("target", type=click.Path(path_type=Path))
-def pack_command(*, folder: Path, target: Path) -> None:
+@json_option()
+def pack_command(*, folder: Path, target: Path, as_json: bool) -> None:
     """Pack the model repository FOLDER into TARGET (.tar.gz), the same bytes every time."""
     with Steps().step(f"pack {folder}") as step:
         done = 0
@@ -131,13 +155,17 @@ def pack_command(*, folder: Path, target: Path) -> None:
 
         result = pack(folder, target, progress=progress)
         step.detail = f"{result.tar_bytes:,} → {result.bytes:,} bytes"
-    click.echo(f"{result.sha256}  {result.archive}")
+    if as_json:
+        print_json(dataclasses.asdict(result) | {"archive": str(result.archive)})
+    else:
+        click.echo(f"{result.sha256}  {result.archive}")
 
 
 @click.command("publish")
-@click.argument("environment")
+@environment_option()
+@json_option("Print JSON: every archive with its outcome.")
 @local_option
-def publish_command(*, environment: str, local: bool) -> None:
+def publish_command(*, environment: str, as_json: bool, local: bool) -> None:
     """Upload the built archives of ENVIRONMENT to its bucket.
 
     The AWS credentials must be of the environment's account. Environment local is the running local AWS.
@@ -149,12 +177,14 @@ def publish_command(*, environment: str, local: bool) -> None:
     with Steps().step(f"publish the archives of {environment}") as step:
         summary = publish_environment(settings, session=session, local=on_local_aws, report=step.say)
         step.end_with(str(summary))
-    for item in summary.archives:
+    if as_json:
+        print_json(dataclasses.asdict(summary))
+    for item in () if as_json else summary.archives:
         click.echo(f"s3://{summary.bucket}/{item.key}  {item.outcome}")
 
 
 @click.command("prune")
-@click.argument("environment")
+@environment_option()
 @click.option(
     "--history",
     type=click.IntRange(min=0),
@@ -170,7 +200,8 @@ def publish_command(*, environment: str, local: bool) -> None:
     help="Keep archives younger than this: they may not be activated yet.",
 )
 @click.option("--yes", is_flag=True, help="Delete. Without it, only list what would be deleted.")
-def prune_command(*, environment: str, history: int, grace_hours: float, yes: bool) -> None:
+@json_option()
+def prune_command(*, environment: str, history: int, grace_hours: float, yes: bool, as_json: bool) -> None:
     """Delete the archives of ENVIRONMENT that neither a release record nor its kept history refers to.
 
     With --yes, the AWS credentials must be of the environment's account. What builds keep on this machine lies below
@@ -182,10 +213,12 @@ def prune_command(*, environment: str, history: int, grace_hours: float, yes: bo
         require_account(session, settings)
     pruning = Pruning(settings.environment, session=session)
     plan = pruning.plan(history=history, grace_hours=grace_hours)
-    for item in plan.unneeded:
+    for item in () if as_json else plan.unneeded:
         click.echo(f"s3://{plan.bucket}/{item.archive_key}  {item.bytes:,} bytes")
     if yes:
         pruning.carry_out(plan)
+    if as_json:
+        print_json(dataclasses.asdict(plan) | {"removed": yes})
     verb = "removed" if yes else "would be removed (--yes removes them)"
     size = sum(item.bytes for item in plan.unneeded)
     click.echo(f"{len(plan.unneeded)} archives, {size:,} bytes {verb}; {plan.kept} stay", err=True)

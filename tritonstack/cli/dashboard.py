@@ -10,6 +10,7 @@ import click
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session, code_of
+from tritonstack.cli.conventions import environment_option
 from tritonstack.cli.session import session_of
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem, WorkFailedError
@@ -28,7 +29,7 @@ REFRESH_SECONDS = 60
 
 
 @click.command("dashboard")
-@click.argument("environment")
+@environment_option()
 @click.option(
     "--hours",
     type=click.FloatRange(min=0.1, max=360),

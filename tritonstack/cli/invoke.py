@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tritonstack.cli.session import calling_session, explain_name, local_option, refuse_without_credentials
+from tritonstack.cli.conventions import environment_option, json_option, local_option, print_json
+from tritonstack.cli.session import calling_session, explain_name, refuse_wrong_aws
 from tritonstack.errors import InputError, Problem
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
     help="JSON, .npy, .npz, or an image or text where the model's recipe has an adapter. May be repeated.",
 )
 @click.option("--text", help="Text input, where the model's recipe has an adapter.")
-@click.option("--environment", default="local", show_default=True, help="The model's environment.")
+@environment_option()
 @click.option(
     "--output",
     "outputs",
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
     help="Requested output. [default: the one that the recipe interprets, else all]",
 )
 @click.option("--raw", is_flag=True, help="Print the output tensors, not their meaning by the model's recipe.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@json_option()
 @click.option(
     "--format",
     "payload_format",
@@ -57,7 +57,7 @@ def command(
     payload_format: Any,
     local: bool,
 ) -> None:
-    """Call a model by its NAME: [endpoint/]model for its current release, or endpoint/archive for one archive."""
+    """Send a request to a model by its NAME: [endpoint/]model for its current release, or endpoint/archive."""
     # Imported here so that --help and wrong options answer at once.
     from tritonstack.cli import invoke_view  # noqa: PLC0415
     from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
@@ -71,7 +71,7 @@ def command(
     try:
         table = client.tensor_table(name)
     except (InputError, ReleaseLookupError) as error:
-        refuse_without_credentials(error, environment, session)
+        refuse_wrong_aws(error, environment, session)
         explain_name(error, client, environment, session)
         raise
     inputs = _inputs(client, table, [InputFile.parse(name) for name in files], text)
@@ -82,7 +82,7 @@ def command(
     if table is not None and not raw:
         answer = client.with_meaning(answer, table)
     if as_json:
-        click.echo(json.dumps(invoke_view.as_json(answer), indent=2))
+        print_json(invoke_view.as_json(answer))
     else:
         invoke_view.show(answer)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import click
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tritonstack.cli.conventions import result_console
 from tritonstack.client.body import Array
 from tritonstack.client.manifest import datatype_of, shape_text
 from tritonstack.client.model_client import Answer
@@ -62,7 +64,7 @@ def _plain(array: Array) -> list[Any]:
 
 def show(answer: Answer) -> None:
     """Print an answer, by its meaning where it has one, and a line about who answered how fast."""
-    console = Console(highlight=False)
+    console = result_console()
     for meaning in answer.meanings:
         _show_meaning(console, meaning)
     if not answer.meanings:
@@ -80,7 +82,10 @@ def show(answer: Answer) -> None:
 def _show_meaning(console: Console, meaning: Meaning) -> None:
     if isinstance(meaning, TextMeaning):
         written = _harmless(meaning.text) if console.is_terminal else meaning.text
-        console.print(Text(written) if written.strip() else Text("(an empty text)", style="dim"), soft_wrap=True)
+        if written.strip():
+            click.echo(written)  # as it is, blanks included
+        else:
+            console.print(Text("(an empty text)", style="dim"))
     elif isinstance(meaning, Embedding):
         vector = meaning.vector
         first = ", ".join(f"{float(value):.4f}" for value in vector[:FIRST_VALUES])

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import click
 
+from tritonstack.cli.conventions import environment_option, json_option, print_json
 from tritonstack.config.yaml_loader import read_yaml
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, alike, listing
 from tritonstack.models.inputs import choice_of, sources_of
 from tritonstack.models.lint import Finding, Target, lint_folder, lint_release
 from tritonstack.models.lint.instances import unpacked_bytes
@@ -31,8 +31,6 @@ from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import RECIPE
 from tritonstack.paths import environment_file, project_folder
 
-Format = Literal["text", "json", "annotations"]
-
 
 @dataclass(frozen=True)
 class Served:
@@ -47,24 +45,26 @@ class Served:
 
 @click.command("lint")
 @click.argument("folders", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "annotations"]),
-    default="text",
-    show_default=True,
-    help="json: schemas/lint-report.schema.json; annotations: workflow commands of GitHub Actions.",
-)
+@json_option("Print JSON, as schemas/lint-report.schema.json.")
+@click.option("--annotations", is_flag=True, help="Print workflow commands of GitHub Actions instead of text.")
 @click.option("--release", help='Check for this Triton release ("24.09"): backends, Python, TensorRT.')
 @click.option("--instance-type", help="Check for this instance type (ml.g4dn.xlarge): GPUs, memory, disk.")
-@click.option("--environment", help="Check for every endpoint of this environment that serves the folder.")
+@environment_option("Check for every endpoint of this environment that serves the folder.", default=None)
 def lint_command(
-    *, folders: tuple[Path, ...], form: Format, release: str | None, instance_type: str | None, environment: str | None
+    *,
+    folders: tuple[Path, ...],
+    as_json: bool,
+    annotations: bool,
+    release: str | None,
+    instance_type: str | None,
+    environment: str | None,
 ) -> None:
     """Check FOLDERS (model folders, or model repositories; all of model_repos/ without any) offline.
 
-    `tritonstack explain RULE` explains a rule. Exit code 2 where a finding is an error.
+    `tritonstack explain RULE` explains a rule. Exit code 1 where a finding is an error.
     """
+    if as_json and annotations:
+        raise click.UsageError("--json or --annotations, not both")
     if environment and (release or instance_type):
         allowed = "an environment, or a release and an instance type: its endpoints have theirs"
         raise InputError([Problem(field="--environment", found="beside --release or --instance-type", allowed=allowed)])
@@ -76,11 +76,14 @@ def lint_command(
         served = [Served(folder, target) for folder in folders or every]
     chosen = list(dict.fromkeys(each.folder for each in served))
     findings = list(dict.fromkeys(_findings(served)))
-    _print_findings(form, chosen, findings)
+    if as_json:
+        click.echo(report_of(chosen, findings).model_dump_json(indent=2))
+    for finding in () if as_json else findings:
+        click.echo(annotation(finding) if annotations else str(finding))
     errors = sum(finding.level == "error" for finding in findings)
     click.echo(f"{len(chosen)} folders, {errors} errors, {len(findings) - errors} warnings", err=True)
     if errors:
-        sys.exit(2)
+        sys.exit(1)
 
 
 def _findings(served: Sequence[Served]) -> Iterator[Finding]:
@@ -89,14 +92,6 @@ def _findings(served: Sequence[Served]) -> Iterator[Finding]:
         file, line = each.settings or (each.folder if len(served) == 1 else each.folder.parent, 0)
         yield from lint_release(each.target, file=file, line=line)
         yield from lint_folder(each.folder, target=each.target, archives=each.archives)
-
-
-def _print_findings(form: Format, folders: Sequence[Path], findings: Sequence[Finding]) -> None:
-    if form == "json":
-        click.echo(report_of(folders, findings).model_dump_json(indent=2))
-        return
-    for finding in findings:
-        click.echo(annotation(finding) if form == "annotations" else str(finding))
 
 
 def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
@@ -126,7 +121,7 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
     known = {each.folder.resolve() for each in served}
     unserved = sorted(str(folder) for path, folder in wanted.items() if path not in known)
     if unserved:
-        allowed = f"folders that {environment} serves: {', '.join(sorted(path.name for path in known))}"
+        allowed = f"folders that {environment} serves: {listing(sorted(path.name for path in known))}"
         raise InputError([Problem(field="--environment", found=", ".join(unserved), allowed=allowed)])
     return [
         dataclasses.replace(each, folder=wanted[each.folder.resolve()])
@@ -137,15 +132,18 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
 
 @click.command("explain")
 @click.argument("rule_id", metavar="RULE", required=False)
-def explain_command(*, rule_id: str | None) -> None:
-    """Explain a RULE of `tritonstack lint`: reason, source, a bad and a good example. Without RULE: list all."""
+@json_option()
+def explain_command(*, rule_id: str | None, as_json: bool) -> None:
+    """Explain a RULE of `tritonstack lint`: reason, source, a bad and a good example. Without RULE, list all rules."""
     if rule_id is None:
-        _list_rules()
+        _list_rules(as_json=as_json)
     elif rule_id not in rule_ids():
-        near = difflib.get_close_matches(rule_id, rule_ids(), n=5, cutoff=0.5)
+        near = alike(rule_id, rule_ids(), most=5)
         near += [each for each in rule_ids() if rule_id in each and each not in near]
         allowed = ", ".join(near) or "a rule of the list that `tritonstack explain` prints"
         raise InputError([Problem(field="RULE", found=rule_id, allowed=allowed)])
+    elif as_json:
+        print_json(_rule_document(rule(rule_id)) | {"page": page(rule(rule_id))})
     else:
         _print_page(page(rule(rule_id)))
 
@@ -168,7 +166,14 @@ def page(explained: Rule) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _list_rules() -> None:
+def _rule_document(each: Rule) -> dict[str, Any]:
+    return {"id": each.id, "level": each.level, "category": each.category, "title": each.title, "sources": each.sources}
+
+
+def _list_rules(*, as_json: bool) -> None:
+    if as_json:
+        print_json([_rule_document(each) for each in rules()])
+        return
     width = max(len(each) for each in rule_ids())
     category = ""
     for each in rules():

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import click
-from rich.console import Console
 
-from tritonstack.cli.session import local_option, session_of
+from tritonstack.cli.conventions import environment_option, json_option, local_option, result_console
+from tritonstack.cli.root import SuggestingGroup
+from tritonstack.cli.session import session_of
 from tritonstack.config import load_environment
 from tritonstack.config.pipeline import LoadedPipeline, load_pipeline
 from tritonstack.outputs.reading import document_of, read_outputs
@@ -18,9 +19,9 @@ from tritonstack.pipeline.bootstrap import accounts_of
 from tritonstack.pipeline.builds import PipelineNames
 
 
-@click.group("pipeline")
+@click.group("pipeline", cls=SuggestingGroup)
 def pipeline_group() -> None:
-    """Commands for the deployment pipeline."""
+    """Prepare accounts for the deployment pipeline."""
 
 
 @pipeline_group.command("bootstrap")
@@ -58,8 +59,8 @@ def loaded_pipeline(file: str) -> LoadedPipeline:
 
 
 @click.command("outputs")
-@click.argument("environment")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, as schemas/outputs.schema.json.")
+@environment_option()
+@json_option("Print JSON, as schemas/outputs.schema.json.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write the JSON to this file instead.")
 @local_option
 def outputs_command(*, environment: str, as_json: bool, output: Path | None, local: bool) -> None:
@@ -76,4 +77,4 @@ def outputs_command(*, environment: str, as_json: bool, output: Path | None, loc
     elif as_json:
         click.echo(document.text(), nl=False)
     else:
-        Console(highlight=False).print(table(document))
+        result_console().print(table(document))

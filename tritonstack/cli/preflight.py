@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tritonstack.cli.conventions import environment_option, json_option, local_option, result_console
 from tritonstack.cli.progress import Steps
-from tritonstack.cli.session import local_option, session_of
+from tritonstack.cli.session import session_of
 from tritonstack.config import load_environment
 from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem
@@ -29,9 +30,9 @@ CONSTRUCTED = "The local AWS answers: its quotas, images and zones are construct
 
 
 @click.command("preflight")
-@click.argument("environment")
+@environment_option()
 @click.option("--strict", is_flag=True, help="Exit code 1 also where something could not be checked.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, as schemas/preflight.schema.json.")
+@json_option("Print JSON, as schemas/preflight.schema.json.")
 @local_option
 def command(*, environment: str, strict: bool, as_json: bool, local: bool) -> int:
     """Check an account for what a deployment of ENVIRONMENT would fail at: quotas, images, bootstrap, keys, network.
@@ -71,7 +72,7 @@ def summary(report: PreflightReport) -> str:
 
 def show(report: PreflightReport, console: Console | None = None) -> None:
     """Print a table of everything, then what to do about what fails or is not known."""
-    console = console or Console(highlight=False)
+    console = console or result_console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     for column in ("check", "of", "found", "needed"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import threading
 import time
@@ -20,8 +19,16 @@ from rich.table import Table
 from rich.text import Text
 
 from tritonstack.aws_session import AccountSession, ConfiguredSession, Session
+from tritonstack.cli.conventions import (
+    LOCAL,
+    environment_option,
+    json_option,
+    local_option,
+    print_json,
+    result_console,
+)
 from tritonstack.cli.progress import ended_by_signals
-from tritonstack.cli.session import local_option, require_account, session_of
+from tritonstack.cli.session import require_account, session_of
 from tritonstack.config import Endpoint, load_environment
 from tritonstack.engines.order import Order, Served, read_order, served_by
 from tritonstack.engines.plan import Builder, EnginePlan, PlannedBuild, plan_engines
@@ -35,7 +42,7 @@ from tritonstack.engines.prepare_plan import (
     one_line,
 )
 from tritonstack.engines.stored_archives import orders_of
-from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
+from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, listing, nearest
 from tritonstack.models.bucket import Place
 from tritonstack.models.build import refuse_errors_of_environment
 from tritonstack.models.inputs import resolved_models
@@ -127,11 +134,11 @@ RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 6}, max_pool
 
 
 @click.command("prepare")
-@click.argument("environment", required=False)
 @click.argument("endpoints", nargs=-1)
+@environment_option("Name of the environment, whose file is environments/NAME.yaml.  [default: local]", default=None)
 @click.option("--order", "order_url", help="Carry out this build order (s3://bucket/key), without an environment file.")
 @click.option("--dry-run", is_flag=True, help="Only list what would be done.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: every archive with its outcome.")
+@json_option("Print JSON: every archive with its outcome.")
 @local_option
 def prepare_command(
     *,
@@ -148,13 +155,13 @@ def prepare_command(
     TensorRT engines on the machines that `tritonstack builders` shows. A deployment does the same before it updates
     endpoints. Digests of release records are built from the inputs that the bucket keeps.
     """
-    if (environment is None) == (order_url is None):
-        raise click.UsageError("name an environment, or --order")
+    if order_url is not None and (environment is not None or endpoints):
+        raise click.UsageError("--order names environment and endpoints itself: leave them out")
     with ended_by_signals():
         if order_url is not None:
             _prepare_order(order_url, dry_run=dry_run, as_json=as_json)
-        elif environment is not None:
-            _prepare_environment(environment, endpoints, local=local, dry_run=dry_run, as_json=as_json)
+        else:
+            _prepare_environment(environment or LOCAL, endpoints, local=local, dry_run=dry_run, as_json=as_json)
 
 
 class OrderFailedError(TritonstackError):
@@ -205,7 +212,13 @@ def _chosen(served: Served, names: Sequence[str], *, file: str) -> tuple[Endpoin
     """The named endpoints, or all. Raises :class:`InputError` for names that no endpoint has."""
     known = {endpoint.name: endpoint for endpoint in served.environment.endpoints}
     wrong = [
-        Problem(file=file, field="endpoints", found=f"no endpoint {name}", allowed=", ".join(known))
+        Problem(
+            file=file,
+            field="endpoints",
+            found=f"no endpoint {name}",
+            allowed=listing(known),
+            advice=nearest(name, known),
+        )
         for name in dict.fromkeys(names)
         if name not in known
     ]
@@ -224,7 +237,7 @@ def _prepare(orders: Sequence[Order], session: Session, *, dry_run: bool, as_jso
             summary = preparation.run()
         except PrepareFailedError as error:
             if as_json:
-                click.echo(json.dumps(prepared_document(error.summary, error.failures), indent=2))
+                print_json(prepared_document(error.summary, error.failures))
             raise
     _show(summary, as_json=as_json)
 
@@ -232,7 +245,7 @@ def _prepare(orders: Sequence[Order], session: Session, *, dry_run: bool, as_jso
 def _show_plan(preparation: Preparation, *, as_json: bool) -> None:
     plan = preparation.plan()
     if as_json:
-        click.echo(json.dumps(planned_document(plan), indent=2))
+        print_json(planned_document(plan))
     else:
         click.echo("\n".join(planned_lines(plan)) or "nothing to prepare")
     if plan.refused:
@@ -242,7 +255,7 @@ def _show_plan(preparation: Preparation, *, as_json: bool) -> None:
 
 def _show(summary: PrepareSummary, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(prepared_document(summary), indent=2))
+        print_json(prepared_document(summary))
         return
     for item in summary.archives:
         click.echo(f"s3://{summary.bucket}/{item.place.archive(item.name)}  {item.outcome}")
@@ -254,8 +267,8 @@ NAMED = 3
 
 
 @click.command("builders")
-@click.argument("environment")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: builds, and engines that cannot be built.")
+@environment_option()
+@json_option("Print JSON: builds, and engines that cannot be built.")
 def builders_command(*, environment: str, as_json: bool) -> None:
     """Show the machine, GPU and image that build the TensorRT engines of ENVIRONMENT, for each platform.
 
@@ -266,9 +279,9 @@ def builders_command(*, environment: str, as_json: bool) -> None:
     archives = resolved_models(settings, project_folder() / "model_repos", file=file)
     plan = plan_engines(settings, archives, file=file)
     if as_json:
-        click.echo(json.dumps(_builders_document(environment, plan), indent=2))
+        print_json(_builders_document(environment, plan))
     elif plan.builds:
-        Console().print(_builders_table(plan))
+        result_console().print(_builders_table(plan))
         for build in plan.builds:
             builder = build.builder
             click.echo(f"{builder.platform}: image {builder.image}, needs the quota {builder.machine.quota}")

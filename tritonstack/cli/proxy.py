@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tritonstack.cli.session import calling_session, explain_name, local_option, refuse_without_credentials
+from tritonstack.cli.conventions import environment_option, local_option
+from tritonstack.cli.session import calling_session, explain_name, refuse_wrong_aws
 from tritonstack.errors import InputError, Problem
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
@@ -22,7 +23,7 @@ _NOT_TO_BE_HAD = (errno.EADDRINUSE, errno.EACCES)
 
 
 @click.command("proxy")
-@click.argument("environment")
+@environment_option()
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -74,14 +75,14 @@ def _releases(client: Any, environment: str, session: Any) -> Sequence[Release]:
         if is_denied(error):
             click.echo(f"{error}\nModels are reached by endpoint/model.", err=True)
             return ()
-        refuse_without_credentials(error, environment, session)
+        refuse_wrong_aws(error, environment, session)
         raise
     if not releases:
         nothing = Problem(
-            field="ENVIRONMENT", found=f"{environment}, which has no release record", allowed="a deployed environment"
+            field="--environment", found=f"{environment}, which has no release record", allowed="a deployed environment"
         )
         unknown = InputError([nothing])
-        explain_name(unknown, client, environment, session, field="ENVIRONMENT")
+        explain_name(unknown, client, environment, session)
         raise unknown
     return releases
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections import defaultdict
@@ -12,13 +11,13 @@ from dataclasses import asdict
 import click
 from botocore.config import Config
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from tritonstack.aws_session import ConfiguredSession, Session
+from tritonstack.cli.conventions import environment_option, json_option, local_option, print_json, result_console
 from tritonstack.cli.progress import Steps, ended_by_signals
-from tritonstack.cli.session import local_option, require_account, session_of
+from tritonstack.cli.session import require_account, session_of
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import RECORD_SECONDS, ModelReference, ReleaseRecords
 from tritonstack.config import Environment, load_environment
@@ -49,9 +48,9 @@ POOLED = Config(retries={"mode": "adaptive", "max_attempts": 10}, max_pool_conne
 
 
 @click.command("releases")
-@click.argument("environment")
+@environment_option()
 @click.argument("model", required=False, metavar="[[ENDPOINT/]MODEL]")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: every release, as schemas/releases.schema.json.")
+@json_option("Print JSON: every release, as schemas/releases.schema.json.")
 @local_option
 def releases_command(*, environment: str, model: str | None, as_json: bool, local: bool) -> None:
     """Show the releases of each model of ENVIRONMENT, newest first, or of one model with its whole history.
@@ -102,7 +101,7 @@ def releases_report(settings: Environment, session: Session, model: str | None) 
 
 def show_releases(report: ReleasesReport, *, whole: bool) -> None:
     """Print tables, and after them what differs or was not proven. ``whole``: the full history."""
-    console = Console(highlight=False)
+    console = result_console()
     differences: list[str] = []
     for endpoint in report.endpoints:
         if not endpoint.models:
@@ -123,7 +122,7 @@ def _releases_table(endpoint: EndpointReleases, *, whole: bool) -> Table:
     title = Text(f"{endpoint.endpoint} {place}")
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in ("model, its releases", "since", "by", "commit", "platform", "archive"):
-        table.add_column(column, overflow="fold", no_wrap=True)  # six columns that 80 characters hold
+        table.add_column(column, overflow="fold")  # six columns that 80 characters hold
     for model in endpoint.models:
         _add_rows(table, model, whole=whole)
     return table
@@ -146,12 +145,13 @@ def _add_rows(table: Table, model: ModelReleases, *, whole: bool) -> None:
 
 
 @click.command("rollback")
-@click.argument("environment")
+@environment_option()
 @click.argument("model", metavar="[ENDPOINT/]MODEL")
 @click.option("--to", metavar="DIGEST", help="Digest to roll back to. [default: the release before the current one]")
 @click.option("--yes", is_flag=True, help="Roll back. Without it, only print what would be done.")
+@json_option()
 @local_option
-def rollback_command(*, environment: str, model: str, to: str | None, yes: bool, local: bool) -> None:
+def rollback_command(*, environment: str, model: str, to: str | None, yes: bool, as_json: bool, local: bool) -> None:
     """Roll a model of ENVIRONMENT back to an earlier release, without a deployment.
 
     An archive that the endpoint's platform lacks is first copied from another platform or built. Then the release
@@ -179,10 +179,20 @@ def rollback_command(*, environment: str, model: str, to: str | None, yes: bool,
         Place(endpoint=record.endpoint, platform=deployed.platform),
     )
     there = place in places.get(digest, ())
-    click.echo(f"{record.endpoint}/{record.model}: {record.digest or 'no record'} → {digest} on {deployed.platform}")
+    document: dict[str, object] = {
+        "endpoint": record.endpoint,
+        "model": record.model,
+        "platform": str(deployed.platform),
+    }
+    document |= {"from": record.digest, "to": digest, "archive": there, "moved": yes}
+    if not as_json:
+        change = f"{record.digest or 'no record'} → {digest} on {deployed.platform}"
+        click.echo(f"{record.endpoint}/{record.model}: {change}")
     if not yes:
         what = "its archive is there" if there else "its archive is copied or built first"
-        click.echo(f"{what}; --yes does it")
+        click.echo(f"{what}; --yes does it", err=as_json)
+        if as_json:
+            print_json(document)
         return
     steps = Steps()
     with ended_by_signals():
@@ -199,7 +209,9 @@ def rollback_command(*, environment: str, model: str, to: str | None, yes: bool,
             step.end_with(done)
         with steps.step("release record"):
             _move(session, record, digest, environment=settings.environment, deployed=deployed)
-    click.echo(f"moved; callers follow within {RECORD_SECONDS:.0f} seconds")
+    click.echo(f"moved; callers follow within {RECORD_SECONDS:.0f} seconds", err=as_json)
+    if as_json:
+        print_json(document)
 
 
 def _record(session: Session, environment: str, model: str) -> Record:
@@ -243,7 +255,7 @@ def _move(session: Session, record: Record, digest: str, *, environment: str, de
     if now.versions[:1] != record.versions[:1]:
         raise WorkFailedError(
             f"the release record of {record.endpoint}/{record.model} was moved meanwhile, to {now.digest}; look at "
-            f"`tritonstack releases {environment} {record.endpoint}/{record.model}`, then try again"
+            f"`tritonstack releases -e {environment} {record.endpoint}/{record.model}`, then try again"
         )
     write_record(session, record, digest, environment=environment, platform=str(deployed.platform))
 
@@ -256,9 +268,9 @@ COLD = (
 
 
 @click.command("verify")
-@click.argument("environment")
+@environment_option()
 @click.argument("models", nargs=-1, metavar="[[ENDPOINT/]MODEL]…")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@json_option()
 @local_option
 def verify_command(*, environment: str, models: Sequence[str], as_json: bool, local: bool) -> int:
     """Send every released model of ENVIRONMENT, or the MODELs, its sample request.
@@ -284,7 +296,7 @@ def verify_command(*, environment: str, models: Sequence[str], as_json: bool, lo
             summary = f"{sound} of {len(verified[-1].models)} models answer as expected"
             step.end_with(verified[-1].problem or summary)
     if as_json:
-        click.echo(json.dumps(as_document(environment, verified), indent=2))
+        print_json(as_document(environment, verified))
     else:
         show_verified(verified, settings)
     return 0 if all(endpoint.sound for endpoint in verified) else 1
@@ -304,7 +316,7 @@ def as_document(environment: str, verified: Sequence[VerifiedEndpoint]) -> dict[
 
 def show_verified(verified: Sequence[VerifiedEndpoint], settings: Environment) -> None:
     """Print a table an endpoint, then what is wrong, in full, how long models load, and what was not looked at."""
-    console = Console(highlight=False)
+    console = result_console()
     for endpoint in verified:
         if endpoint.models:
             console.print(_table(endpoint))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from rich.console import Console
 
+from tritonstack.cli.conventions import environment_option, json_option, print_json, result_console
 from tritonstack.cli.progress import Steps
 from tritonstack.config import load_environment
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.models.inputs import resolved_models
 from tritonstack.models.manifest import BuiltHere, CopyOfBucket, ManifestStore
 from tritonstack.paths import LocalPaths, project_folder, write_text
@@ -120,14 +120,13 @@ def _pipeline(project: Path, before: Snapshots) -> Snapshots:
 
 
 DEFAULT_BASES = ("origin/main", "main")
-EVERY = "*"
-"""``--costs`` without a name."""
 file_option = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("review")
 @click.option("--base", help=f"Branch, tag or commit to compare with; default: {', then '.join(DEFAULT_BASES)}.")
-@click.option("--json", "as_json", type=file_option, help="Write the report as JSON, as schemas/review.schema.json.")
+@json_option("Print the report as JSON, as schemas/review.schema.json, instead of a table.")
+@click.option("--output", type=file_option, help="Write that JSON to this file.")
 @click.option(
     "--markdown", "as_markdown", type=file_option, help="Write the report as Markdown, for a comment of a pull request."
 )
@@ -147,13 +146,8 @@ file_option = click.Path(dir_okay=False, path_type=Path)
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="Copy of a bucket's manifests/, for archive sizes and engine build times. May be repeated.",
 )
-@click.option(
-    "--costs",
-    metavar="[ENVIRONMENT]",
-    is_flag=False,
-    flag_value=EVERY,
-    help="Print the cost of an environment, or of every one, without a comparison.",
-)
+@click.option("--costs", is_flag=True, help="Print what every environment costs, without a comparison.")
+@environment_option("With --costs: this environment alone.", default=None)
 @click.option(
     "--no-synth",
     "assembly",
@@ -163,7 +157,8 @@ file_option = click.Path(dir_okay=False, path_type=Path)
 def command(
     *,
     base: str | None,
-    as_json: Path | None,
+    as_json: bool,
+    output: Path | None,
     as_markdown: Path | None,
     as_html: Path | None,
     whole: str,
@@ -171,7 +166,8 @@ def command(
     annotations: bool,
     fail_on: str | None,
     manifests: tuple[Path, ...],
-    costs: str | None,
+    costs: bool,
+    environment: str | None,
     assembly: Path | None,
 ) -> int:
     """Report what a deployment of this change does in every environment, before it is merged.
@@ -181,12 +177,12 @@ def command(
     """
     words = () if fail_on is None else parse_fail_on(fail_on)
     project = project_folder()
-    if costs is not None:
-        given = {"--base": base, "--json": as_json, "--markdown": as_markdown, "--html": as_html, "--fail-on": fail_on}
-        if beside := ", ".join(name for name, value in given.items() if value is not None):
-            advice = "Leave --costs out: every report of a change has the table."
-            raise InputError([Problem(field="--costs", found=beside, allowed="--no-synth alone", advice=advice)])
-        _show_costs(costs, project, assembly)
+    given = {"--base": base, "--output": output, "--markdown": as_markdown, "--html": as_html, "--fail-on": fail_on}
+    _refuse_together(given, costs=costs, environment=environment)
+    if as_json and annotations:
+        raise click.UsageError("--json or --annotations, not both")
+    if costs:
+        _show_costs(environment, project, assembly, as_json=as_json)
         return 0
     with Steps().step("review") as step:
         compared, committed = base_of(base or DEFAULT_BASES, project)
@@ -199,19 +195,21 @@ def command(
         step.end_with(f"compared with {compared.ref} ({compared.commit[:12]})")
     matches = matches_of(report, words)
     document = document_of(report, matches)
-    if as_json is not None:
-        write_text(as_json, document.text())
+    if output is not None:
+        write_text(output, document.text())
     if as_markdown is not None:
         write_text(as_markdown, markdown(document, whole=whole))
     if as_html is not None:
         from tritonstack.review.views.pages import page  # noqa: PLC0415 - Jinja is loaded for a page alone
 
         write_text(as_html, page(document))
-    if annotations:
+    if as_json:
+        click.echo(document.text(), nl=False)
+    elif annotations:
         for line in commands_of(annotations_of(document, project=project, folders=_folders(document, project))):
             click.echo(line)
     else:
-        show(document, Console(highlight=False), verbose=verbose)
+        show(document, result_console(), verbose=verbose)
     for word in match_groups(document):
         head = f"--fail-on {word.policy}: {word.environment}:"
         for sentence in (*word.first, *(word.rest if verbose else ())):
@@ -221,7 +219,18 @@ def command(
     return 1 if matches else 0
 
 
-def _show_costs(name: str, project: Path, assembly: Path | None) -> None:
+def _refuse_together(given: Mapping[str, object], *, costs: bool, environment: str | None) -> None:
+    """Raise InputError for options that have no effect with or without ``--costs``."""
+    if environment is not None and not costs:
+        allowed, advice = "with --costs", "A report of a change is about every environment."
+        raise InputError([Problem(field="--environment", found=environment, allowed=allowed, advice=advice)])
+    beside = ", ".join(name for name, value in given.items() if value is not None)
+    if costs and beside:
+        allowed, advice = "--environment and --no-synth alone", "Every report of a change has the table."
+        raise InputError([Problem(field="--costs", found=beside, allowed=allowed, advice=advice)])
+
+
+def _show_costs(name: str | None, project: Path, assembly: Path | None, *, as_json: bool) -> None:
     """Print the cost table of an environment, or of every one."""
     with Steps().step("costs") as step:
         step.say("synthesising" if assembly is None else f"reading {assembly}")
@@ -230,13 +239,20 @@ def _show_costs(name: str, project: Path, assembly: Path | None) -> None:
             if assembly is None
             else read_assembly(assembly).environments
         )
-        if name not in {EVERY, *environments}:
-            allowed, advice = ", ".join(environments), "Name one of them, or none."
-            raise InputError([Problem(field="--costs", found=name, allowed=allowed, advice=advice)])
-        step.end_with(f"{len(environments)} environments" if name == EVERY else name)
-    for each in environments.values() if name == EVERY else (environments[name],):
-        table = table_of(each, book=prices_of(each.name, base=None, project=project).after)
-        show_costs(each.name, cost_table_entry(table, table), Console(highlight=False))
+        if name is not None and name not in environments:
+            advice = nearest(name, environments) or "Name one of them, or none."
+            problem = Problem(field="--environment", found=name, allowed=listing(environments), advice=advice)
+            raise InputError([problem])
+        step.end_with(f"{len(environments)} environments" if name is None else name)
+    chosen = environments.values() if name is None else (environments[name],)
+    tables = {each.name: table_of(each, book=prices_of(each.name, base=None, project=project).after) for each in chosen}
+    entries = {each: cost_table_entry(table, table) for each, table in tables.items()}
+    if as_json:
+        print_json({each: entry.model_dump(mode="json") for each, entry in entries.items()})
+        return
+    console = result_console()
+    for each, entry in entries.items():
+        show_costs(each, entry, console)
 
 
 def _folders(document: ReviewDocument, project: Path) -> dict[str, str]:

@@ -6,17 +6,18 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from tritonstack import VERSION
 from tritonstack.aws_session import RENEW, credentials_ended
 from tritonstack.disk import FULL, disk_full, space_text, written_file
-from tritonstack.errors import TritonstackError
+from tritonstack.errors import TritonstackError, alike
 from tritonstack.extensions import extensions, registered
 
 REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, *FULL)
@@ -25,83 +26,139 @@ REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, 
 GROUPS = "tritonstack.commands"
 """Entry points: name of a group → its ``click.Group``."""
 
-# command → (module:name, help line); a module is imported when its command runs, so that `--help` stays quick.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "init": ("tritonstack.cli.project:init_command", "Make a project of your own over the installed package."),
-    "setup": (
-        "tritonstack.cli.project:setup_command",
-        "Make the pinned environments that builds and the local AWS run in.",
-    ),
-    "schema": ("tritonstack.cli.schema", "Write the JSON Schemas that editors complete YAML files with."),
-    "add": (
-        "tritonstack.cli.add",
-        "Make a model folder of an ONNX or TorchScript file, a Triton model repository, or a model.tar.gz.",
-    ),
-    "lint": ("tritonstack.cli.lint:lint_command", "Check model folders for what Triton or SageMaker would refuse."),
-    "explain": ("tritonstack.cli.lint:explain_command", "Explain a rule of lint, with a bad and a good example."),
-    "build": (
-        "tritonstack.cli.archives:build_command",
-        "Export, verify and pack an environment's models into .local/archives.",
-    ),
-    "pack": (
-        "tritonstack.cli.archives:pack_command",
-        "Pack one model folder into a .tar.gz, the same bytes every time.",
-    ),
-    "publish": ("tritonstack.cli.archives:publish_command", "Upload an environment's built archives to its bucket."),
-    "prepare": (
-        "tritonstack.cli.prepare:prepare_command",
-        "Build, copy and upload every archive that an environment's endpoints need, TensorRT engines included.",
-    ),
-    "prune": (
-        "tritonstack.cli.archives:prune_command",
-        "Delete archives that neither a release record nor its kept history refers to.",
-    ),
-    "releases": (
-        "tritonstack.cli.releases:releases_command",
-        "Show each model's current and earlier releases, and records that differ from the deployment.",
-    ),
-    "rollback": (
-        "tritonstack.cli.releases:rollback_command",
-        "Roll a model back to an earlier release, without a deployment.",
-    ),
-    "verify": (
-        "tritonstack.cli.releases:verify_command",
-        "Send every released model its sample request, and compare the responses.",
-    ),
-    "builders": (
-        "tritonstack.cli.prepare:builders_command",
-        "Show the machine, GPU and image that build an environment's TensorRT engines.",
-    ),
-    "preflight": (
-        "tritonstack.cli.preflight",
-        "Check an account for what a deployment of an environment would fail at.",
-    ),
-    "dashboard": ("tritonstack.cli.dashboard", "Draw an environment's dashboard from its metrics, as an HTML page."),
-    "outputs": (
-        "tritonstack.cli.pipeline:outputs_command",
-        "Print an environment's endpoints, bucket, key, roles, releases and alarms for other pipelines.",
-    ),
-    "review": (
-        "tritonstack.cli.review",
-        "Report what a change does to every environment, compared with its base.",
-    ),
-    "snapshots": (
-        "tritonstack.cli.project:snapshots_command",
-        "Write the synthesised templates of every environment, which review compares.",
-    ),
-    "pipeline": (
-        "tritonstack.cli.pipeline:pipeline_group",
-        "Print the bootstrap commands of each account that a pipeline deploys to.",
-    ),
-    "invoke": ("tritonstack.cli.invoke", "Call a model by its name."),
-    "proxy": ("tritonstack.cli.proxy", "Serve KServe v2 on loopback, for Triton's own HTTP clients and perf_analyzer."),
+Commands = Mapping[str, tuple[str, str]]
+"""Command → (``module:name``, help line); a module is imported when its command runs, so that `--help` stays quick."""
+
+COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
+    "Start": {
+        "init": ("tritonstack.cli.project:init_command", "Make a project of your own over the installed package."),
+        "setup": (
+            "tritonstack.cli.project:setup_command",
+            "Make the pinned environments that builds and the local AWS run in.",
+        ),
+    },
+    "Models": {
+        "add": (
+            "tritonstack.cli.add",
+            "Make a model folder of an ONNX or TorchScript file, a Triton model repository, or a model.tar.gz.",
+        ),
+        "lint": ("tritonstack.cli.lint:lint_command", "Check model folders for what Triton or SageMaker would refuse."),
+        "explain": ("tritonstack.cli.lint:explain_command", "Explain a rule of lint, with a bad and a good example."),
+        "build": (
+            "tritonstack.cli.archives:build_command",
+            "Export, verify and pack an environment's models into .local/archives.",
+        ),
+        "pack": (
+            "tritonstack.cli.archives:pack_command",
+            "Pack one model folder into a .tar.gz, the same bytes every time.",
+        ),
+        "schema": ("tritonstack.cli.schema", "Write the JSON Schemas that editors complete YAML files with."),
+    },
+    "Deploy": {
+        "preflight": (
+            "tritonstack.cli.preflight",
+            "Check an account for what a deployment of an environment would fail at.",
+        ),
+        "builders": (
+            "tritonstack.cli.prepare:builders_command",
+            "Show the machine, GPU and image that build an environment's TensorRT engines.",
+        ),
+        "publish": (
+            "tritonstack.cli.archives:publish_command",
+            "Upload an environment's built archives to its bucket.",
+        ),
+        "prepare": (
+            "tritonstack.cli.prepare:prepare_command",
+            "Build, copy and upload every archive that an environment's endpoints need, TensorRT engines included.",
+        ),
+        "outputs": (
+            "tritonstack.cli.pipeline:outputs_command",
+            "Print an environment's endpoints, bucket, key, roles, releases and alarms for other pipelines.",
+        ),
+        "pipeline": (
+            "tritonstack.cli.pipeline:pipeline_group",
+            "Print the bootstrap commands of each account that a pipeline deploys to.",
+        ),
+    },
+    "Operate": {
+        "invoke": ("tritonstack.cli.invoke", "Send a request to a model by its name."),
+        "proxy": (
+            "tritonstack.cli.proxy",
+            "Serve KServe v2 on loopback, for Triton's own HTTP clients and perf_analyzer.",
+        ),
+        "verify": (
+            "tritonstack.cli.releases:verify_command",
+            "Send every released model its sample request, and compare the responses.",
+        ),
+        "releases": (
+            "tritonstack.cli.releases:releases_command",
+            "Show each model's current and earlier releases, and records that differ from the deployment.",
+        ),
+        "rollback": (
+            "tritonstack.cli.releases:rollback_command",
+            "Roll a model back to an earlier release, without a deployment.",
+        ),
+        "prune": (
+            "tritonstack.cli.archives:prune_command",
+            "Delete archives that neither a release record nor its kept history refers to.",
+        ),
+        "dashboard": (
+            "tritonstack.cli.dashboard",
+            "Draw an environment's dashboard from its metrics, as an HTML page.",
+        ),
+    },
+    "Review": {
+        "review": (
+            "tritonstack.cli.review",
+            "Report what a change does to every environment, compared with its base.",
+        ),
+        "snapshots": (
+            "tritonstack.cli.project:snapshots_command",
+            "Write the synthesised templates of every environment, which review compares.",
+        ),
+    },
 }
+"""Section of ``--help`` → its commands. A group of another package (``local``) is a section of its own."""
 
 
-class LazyGroup(click.Group):
+class SuggestingGroup(click.Group):
+    """A group that names the command which a misspelt or misplaced one may mean."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; the message for an unknown name has the nearest command, with its group."""
+        name = args[0]
+        if not name.startswith("-") and not ctx.resilient_parsing and name not in self.list_commands(ctx):
+            ctx.fail(f"No such command '{name}'. {suggested(name, ctx)}".rstrip())
+        return super().resolve_command(ctx, args)
+
+
+def suggested(name: str, ctx: click.Context) -> str:
+    """The sentence that names the commands most like ``name``, whatever group they are in; empty where none is.
+
+    A command of that very name in another group goes before names that are alike.
+    """
+    commands: dict[str, str] = {}  # a command's last word → the command; the group's own go before those of others
+    if isinstance(ctx.command, click.Group):
+        commands |= {each: f"{_path(ctx)}{each}" for each in ctx.command.list_commands(ctx)}
+    commands = {each: each for section in COMMANDS.values() for each in section} | commands
+    for group, found in groups().items():
+        commands = {each: f"{group} {each}" for each in found.lazy} | {group: group} | commands
+    near = [name] if name in commands else alike(name, commands, most=2)
+    quoted = [f"'{commands[each]}'" for each in near]
+    return f"Did you mean {' or '.join(quoted)}?" if near else ""
+
+
+def _path(ctx: click.Context) -> str:
+    """The words between the program and a command of the group: ``capacity prices``."""
+    return "" if ctx.parent is None else f"{_path(ctx.parent)}{ctx.info_name} "
+
+
+class LazyGroup(SuggestingGroup):
     """A group whose commands live in modules that are imported on use."""
 
-    def __init__(self, *, commands: Mapping[str, tuple[str, str]], **settings: Any) -> None:
+    def __init__(self, *, commands: Commands, **settings: Any) -> None:
         """``commands``: name → ``module:name`` of the click command, and its help line; ``settings``: click's."""
         super().__init__(**settings)
         self.lazy = commands
@@ -125,6 +182,16 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in self.lazy.items()])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands that begin so, without importing a single command's module; and the group's options."""
+        found = [CompletionItem(name, help=self.help_line(name)) for name in self.list_commands(ctx)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(each for each in found if each.value.startswith(incomplete)), *options]
+
+    def help_line(self, name: str) -> str:
+        """The help line of a command of this group."""
+        return self.lazy[name][1]
+
 
 class RootGroup(LazyGroup):
     """The commands of this package, and the groups of others: entry points of ``tritonstack.commands``."""
@@ -140,21 +207,31 @@ class RootGroup(LazyGroup):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; for a name that only a group has, the message names the group."""
-        name = args[0]
-        if self.get_command(ctx, name) is None:
-            if name in registered(GROUPS).names:
-                ctx.fail(f"'{name}' needs more packages: pip install 'tritonstack[{name}]'")
-            of_groups = [group for group, found in groups().items() if name in found.list_commands(ctx)]
-            if of_groups:
-                ctx.fail(f"No such command '{name}'. Did you mean '{of_groups[0]} {name}'?")
+        """As in any group; a group whose packages are not installed says how to install them."""
+        if args[0] not in self.list_commands(ctx) and args[0] in registered(GROUPS).names:
+            ctx.fail(f"'{args[0]}' needs more packages: pip install 'tritonstack[{args[0]}]'")
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands' help lines, then the groups'."""
-        super().format_commands(ctx, formatter)
-        with formatter.section("Groups"):
-            formatter.write_dl([(name, group.get_short_help_str(limit=100)) for name, group in groups().items()])
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The help lines by section, those of groups with the group's name before them."""
+        width = max(len(name) for section in sections().values() for name in section)
+        for title, section in sections().items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in section.items()])
+
+    def help_line(self, name: str) -> str:
+        """The help line of a command, or of a group."""
+        return super().help_line(name) if name in self.lazy else groups()[name].get_short_help_str(limit=100)
+
+
+def sections() -> dict[str, dict[str, str]]:
+    """Section of the help → its commands, as they are typed, with their help lines."""
+    own = {title: {name: text for name, (_, text) in section.items()} for title, section in COMMANDS.items()}
+    below = {
+        group.capitalize(): {f"{group} {name}": text for name, (_, text) in found.lazy.items()}
+        for group, found in sorted(groups().items(), reverse=True)  # what runs here before what plans ahead
+    }
+    return own | below
 
 
 @cache
@@ -163,7 +240,13 @@ def groups() -> dict[str, LazyGroup]:
     return extensions(GROUPS)
 
 
-@click.group(cls=RootGroup, commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=RootGroup,
+    commands={name: where for section in COMMANDS.values() for name, where in section.items()},
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Each command describes itself: tritonstack COMMAND --help. Exit codes: 0 done; 1 the work failed, or a "
+    "check or a limit does not hold; 2 wrong input; 130 interrupted.",
+)
 @click.version_option(VERSION, prog_name="tritonstack")
 def root() -> None:
     """Serve models with NVIDIA Triton on Amazon SageMaker GPU endpoints, as code."""
@@ -189,6 +272,7 @@ def _run() -> int:
         return 130
     except click.ClickException as error:
         error.show()
+        _print_environment_hint(sys.argv[1:])
         return 2
     except OSError as error:
         if error.errno not in REFUSED_BY_THE_MACHINE and not _no_state_folder(error):
@@ -214,7 +298,20 @@ def _print_error(error: Exception) -> int | None:
         return None
     click.echo(str(error), err=True)
     _print_free_space(error)
+    if error.exit_code == 2:
+        _print_environment_hint(sys.argv[1:])
     return error.exit_code
+
+
+def _print_environment_hint(words: Sequence[str]) -> None:
+    """Print how to name an environment, where a word of the command is one and no option names any."""
+    from tritonstack.paths import project_folder  # noqa: PLC0415  (only where something went wrong)
+
+    if any(word == "-e" or word.startswith("--environment") for word in words):
+        return
+    names = {path.stem for path in (project_folder() / "environments").glob("*.yaml")}
+    for word in names.intersection(words) - {"local"}:  # which is the default, and a group
+        click.echo(f"To name an environment, give the option: -e {word}", err=True)
 
 
 def _print_free_space(error: Exception) -> None:

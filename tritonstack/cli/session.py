@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
-import click
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
 
 from tritonstack.aws_session import AccountSession, Session, invalid_settings
-from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
+from tritonstack.cli.conventions import LOCAL
+from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, listing, nearest
 from tritonstack.local_aws import LocalSession, find_local_aws, is_local, require_local_aws
 from tritonstack.paths import environment_file
 
@@ -20,11 +25,6 @@ if TYPE_CHECKING:
 _ANY_REGION = "us-east-1"
 """To make a client that sends nothing: a region is needed, and a configured endpoint URL is the same in all."""
 
-local_option = click.option(
-    "--local", is_flag=True, help="Use the local AWS, whatever the shell's AWS settings. Implied by environment local."
-)
-"""An option of commands that talk to AWS: any environment may be deployed to the local AWS."""
-
 
 def local_session(environment: str, *, wanted: bool = False) -> LocalSession | None:
     """The local AWS's session for ``wanted`` and for environment ``local``, else None.
@@ -32,7 +32,7 @@ def local_session(environment: str, *, wanted: bool = False) -> LocalSession | N
     Environment ``local`` keeps the shell's own AWS settings where these name an endpoint URL (``tritonstack local
     env``) and no local AWS runs. Raises as ``require_local_aws``.
     """
-    if wanted or (environment == "local" and (find_local_aws() or not _endpoint_is_configured())):
+    if wanted or (environment == LOCAL and (find_local_aws() or not _endpoint_is_configured())):
         return require_local_aws().session()
     return None
 
@@ -100,9 +100,17 @@ def require_account(session: Session, settings: Environment) -> None:
         raise InputError([problem])
 
 
-def refuse_without_credentials(error: TritonstackError, environment: str, session: Session) -> None:
-    """Where credentials are missing and a local AWS runs, raise InputError that proposes ``--local``; else return."""
-    if not isinstance(error.__cause__, NoCredentialsError) or is_local(session.client("ssm")):
+def refuse_wrong_aws(error: TritonstackError, environment: str, session: Session) -> None:
+    """Raise InputError where the shell's AWS settings are what is wrong; else return.
+
+    They point at a local AWS that does not run; or credentials are missing and a local AWS runs, so ``--local`` is
+    proposed.
+    """
+    if is_local(session.client("ssm")):
+        if isinstance(error.__cause__, EndpointConnectionError) and find_local_aws() is None:
+            require_local_aws()  # which says that none runs, and how to start one
+        return
+    if not isinstance(error.__cause__, NoCredentialsError):
         return
     if find_local_aws() is None:
         return
@@ -115,26 +123,20 @@ def refuse_without_credentials(error: TritonstackError, environment: str, sessio
     raise InputError([problem]) from error
 
 
-def explain_name(
-    error: TritonstackError, client: Any, environment: str, session: Session, *, field: str = "--environment"
-) -> None:
-    """Where an environment does not exist or is not deployed, raise an InputError with the reason; else return.
-
-    ``field``: the environment's option or argument on the command line.
-    """
+def explain_name(error: TritonstackError, client: Any, environment: str, session: Session) -> None:
+    """Where an environment does not exist or is not deployed, raise an InputError with the reason; else return."""
     if _has_releases(client):
         return
     folder = environment_file(environment).parent
     names = sorted(path.stem for path in folder.glob("*.yaml"))
     if environment not in names:
         found = f"{environment}, of which there is neither a file {environment}.yaml nor a release record"
-        allowed = f"an environment of {folder}: {', '.join(names) or 'none there'}"
-        near = difflib.get_close_matches(environment, names, n=1)
-        advice = f"Did you mean {near[0]}?" if near else ""
-        raise InputError([Problem(field=field, found=found, allowed=allowed, advice=advice)]) from error
+        allowed = f"an environment of {folder}: {listing(names, none='none there')}"
+        advice = nearest(environment, names)
+        raise InputError([Problem(field="--environment", found=found, allowed=allowed, advice=advice)]) from error
     if is_local(session.client("ssm")):
         found = f"nothing of environment {environment} is deployed on the local AWS"
-        advice = f"tritonstack local deploy {environment}".removesuffix(" local")
+        advice = f"tritonstack local deploy{'' if environment == LOCAL else f' -e {environment}'}"
         raise InputError([Problem(found=found, allowed="a deployed environment", advice=advice)]) from error
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 import re
@@ -15,7 +14,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import code_of
 from tritonstack.client.errors import AmbiguousModelError, ReleaseLookupError, UnknownModelError
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.naming import NAME_PATTERN, ArchiveName, outputs_parameter, parameter_prefix, release_parameter
 
 Key = TypeVar("Key", bound=Hashable)
@@ -221,13 +220,15 @@ class ReleaseRecords:
 
     def _unknown(self, name: str, known: list[str]) -> UnknownModelError:
         variants = sorted({model for model in known if model.startswith(f"{name}-")})
-        near = variants or difflib.get_close_matches(name, known, n=5, cutoff=0.4)
-        if known:
-            allowed = f"a model with a release record, such as {', '.join(near or sorted(set(known))[:10])}"
-        else:
+        if not known:
             allowed = "a model with a release record; this environment shows none"
+        elif variants:
+            allowed = f"a model with a release record, such as {listing(variants)}"
+        else:
+            allowed = f"a model with a release record: {listing(sorted(set(known)))}"
         found = f"{name!r}, of which environment {self._environment!r} has no release record"
-        advice = "" if variants else "check the environment's name and that its serving stack is deployed"
+        other = nearest(name, known) or "check the environment's name and that its serving stack is deployed"
+        advice = "" if variants else other
         return UnknownModelError([Problem(field="model's name", found=found, allowed=allowed, advice=advice)])
 
 

@@ -9,12 +9,13 @@ from typing import Protocol
 from tritonstack.catalogue import load_catalogue, release_order
 from tritonstack.config.endpoint import Endpoint
 from tritonstack.config.environment import Environment
-from tritonstack.config.fields import nearest
 from tritonstack.config.yaml_loader import shown, with_lines
-from tritonstack.errors import Location, Problem
+from tritonstack.errors import Location, Problem, nearest
 
 
-def check_model(*, endpoint: Endpoint, backends: Iterable[str], model: str, location: Location) -> Iterator[Problem]:
+def check_model(
+    *, endpoint: Endpoint, backends: Iterable[str], model: str, location: Location, region: str
+) -> Iterator[Problem]:
     """Every backend (a value of ``backend:`` or ``platform:``) that a model needs and its endpoint's release lacks."""
     catalogue = load_catalogue()
     release = catalogue.release(endpoint.release)
@@ -25,7 +26,7 @@ def check_model(*, endpoint: Endpoint, backends: Iterable[str], model: str, loca
         name = catalogue.backend_name(named)
         if name in available:
             continue
-        reason, advice = _why_not(name=name, release=release.version, available=available)
+        reason, advice = _why_not(name=name, release=release.version, available=available, region=region)
         yield Problem(
             location=location,
             found=f"{model} needs the backend {name}{'' if named == name else f' ({named})'}, {reason}",
@@ -34,15 +35,16 @@ def check_model(*, endpoint: Endpoint, backends: Iterable[str], model: str, loca
         )
 
 
-def _why_not(*, name: str, release: str, available: Iterable[str]) -> tuple[str, str]:
+def _why_not(*, name: str, release: str, available: Iterable[str], region: str) -> tuple[str, str]:
     """Why ``release`` does not have the backend, and what to do."""
-    backend = load_catalogue().backends.get(name)
+    catalogue = load_catalogue()
+    backend = catalogue.backends.get(name)
     if backend is None:
         bring = "If the image or the archive brings it, name it in additional_backends."
         return "which no release has", f"{nearest(name, available)} {bring}".strip()
-    if backend.since and release_order(release) < release_order(backend.since):
-        return f"which came with release {backend.since}", f"Take release {backend.since} or newer."
-    return f"which went after release {backend.last}", backend.after_last
+    early = backend.since and release_order(release) < release_order(backend.since)
+    reason = f"which came with release {backend.since}" if early else f"which went after release {backend.last}"
+    return reason, catalogue.without_backend(backend, release=release, region=region)
 
 
 DALI_RELEASES_MEMORY = "--backend-config=dali,release_after_unload=true"
@@ -108,7 +110,9 @@ def check_archives(
                 if model in contents:
                     known[model] = contents[model]
                     backends = sorted(known[model].backends)
-                    findings += check_model(endpoint=endpoint, backends=backends, model=model, location=location)
+                    findings += check_model(
+                        endpoint=endpoint, backends=backends, model=model, location=location, region=environment.region
+                    )
                     findings += _check_called(endpoint=endpoint, found=known[model], model=model, location=location)
         findings += _check_dali(endpoint=endpoint, contents=known, location=(*place, "container", "additional_args"))
         findings += _check_default_model(

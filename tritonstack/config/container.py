@@ -10,9 +10,9 @@ from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapV
 from pydantic_core import PydanticCustomError
 
 from tritonstack.catalogue import InstanceType, load_catalogue, release_order
-from tritonstack.config.fields import SettingsModel, VariableName, VariableValue, nearest
+from tritonstack.config.fields import SettingsModel, VariableName, VariableValue
 from tritonstack.config.yaml_loader import shown
-from tritonstack.errors import Location, Problem
+from tritonstack.errors import Location, Problem, nearest
 
 if TYPE_CHECKING:
     from tritonstack.config.endpoint import Endpoint
@@ -327,7 +327,7 @@ def _check_tensorflow(*, endpoint: Endpoint, location: Location) -> Iterator[Pro
             location=place,
             found=f"{version} with release {endpoint.release}",
             allowed=f"null: the last release with the TensorFlow backend is {backend.last}",
-            advice=f"Remove the field, or take release {backend.last} or older.",
+            advice="Remove the field, or take an older release.",
         )
 
 

@@ -21,13 +21,12 @@ from tritonstack.config.fields import (
     SettingsModel,
     Site,
     choices,
-    nearest,
 )
 from tritonstack.config.network import check_isolation
 from tritonstack.config.release import SAGEMAKER_DEFAULT_AMI, check_release
 from tritonstack.config.rollout import Rollout, check_rollout
 from tritonstack.config.scaling import PRODUCTION_INSTANCES, Scaling, check_scaling
-from tritonstack.errors import Location, Problem
+from tritonstack.errors import Location, Problem, listing, nearest
 
 
 class DataCapture(SettingsModel):
@@ -369,7 +368,7 @@ def _unknown_type(*, endpoint: Endpoint, location: Location, site: Site) -> Prob
     return Problem(
         location=(*location, "instance_type"),
         found=endpoint.instance_type + (f" ({reason})" if reason else ""),
-        allowed=f"a GPU type of the catalogue: {', '.join(catalogue.instances)}",
+        allowed=f"a GPU type of the catalogue: {listing(catalogue.instances)}",
         advice=nearest(endpoint.instance_type, catalogue.instances),
     )
 
@@ -380,7 +379,7 @@ def _check_instance(*, instance: InstanceType, location: Location, site: Site) -
         yield Problem(
             location=(*location, "instance_type"),
             found=f"{instance.name}, which SageMaker does not host in {site.region}",
-            allowed=f"a type that is hosted there: {', '.join(there) or 'none'}",
+            allowed=f"a type that is hosted there: {listing(there)}",
             advice=f"The type is hosted in {', '.join(instance.regions)}.",
         )
 
@@ -389,7 +388,7 @@ def _check_multi_model_type(
     *, endpoint: Endpoint, instance: InstanceType, location: Location, site: Site
 ) -> Iterator[Problem]:
     listed = [row.name for row in site.catalogue.instances.values() if row.multi_model]
-    allowed = f"a type with one GPU that AWS lists for multi-model mode: {', '.join(listed)}"
+    allowed = f"a type with one GPU that AWS lists for multi-model mode: {listing(listed)}"
     if instance.multi_model_support == "refused":
         yield Problem(
             location=(*location, "instance_type"),

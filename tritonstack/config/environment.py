@@ -23,13 +23,12 @@ from tritonstack.config.fields import (
     TagKey,
     TagValue,
     choices,
-    nearest,
 )
 from tritonstack.config.load_test import LoadTestSettings
 from tritonstack.config.network import NetworkSettings
 from tritonstack.config.scaling import PRODUCTION_INSTANCES
 from tritonstack.config.yaml_loader import shown, with_lines
-from tritonstack.errors import Problem
+from tritonstack.errors import Problem, listing, nearest
 
 
 class LogSettings(SettingsModel):
@@ -226,7 +225,7 @@ def check_site(
         yield Problem(
             location=("region",),
             found=shown(site.region),
-            allowed=f"a region where SageMaker hosts endpoints: {', '.join(site.catalogue.regions)}",
+            allowed=f"a region where SageMaker hosts endpoints: {listing(site.catalogue.regions)}",
             advice=nearest(site.region, site.catalogue.regions),
         )
     for key in tags:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -124,9 +123,3 @@ class Site:
     region: str | None
     production: bool | None
     catalogue: Catalogue
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """A sentence that names the most alike of ``names``, or nothing."""
-    near = difflib.get_close_matches(name, list(names), n=3)
-    return f"Did you mean {' or '.join(near)}?" if near else ""

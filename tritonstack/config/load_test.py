@@ -14,7 +14,7 @@ from tritonstack.config.endpoint import Endpoint
 from tritonstack.config.fields import BUILD_IMAGE_PATTERN, Name, SettingsModel
 from tritonstack.config.network import NetworkSettings
 from tritonstack.config.yaml_loader import shown
-from tritonstack.errors import Problem
+from tritonstack.errors import Problem, listing, nearest
 
 LEAST_USERS, MOST_USERS = 1, 3
 """Users that a phase starts with (developer guide: "Run a custom load test", ``InitialNumberOfUsers``)."""
@@ -213,7 +213,8 @@ def check_load_test(
             yield Problem(
                 location=("load_test", "endpoints", index),
                 found=shown(name),
-                allowed=f"endpoints of this file: {', '.join(sorted(names)) or 'none'}",
+                allowed=f"endpoints of this file: {listing(sorted(names))}",
+                advice=nearest(str(name), names),
             )
     tested = [each for name, each in endpoints.items() if settings.endpoints is None or name in settings.endpoints]
     single = [each for each in tested if not each.multi_model]

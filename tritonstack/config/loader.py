@@ -16,13 +16,13 @@ from tritonstack.config.alarms import AlarmSettings, check_prices, check_thresho
 from tritonstack.config.builds import BuildSettings, check_builds
 from tritonstack.config.endpoint import Endpoint, check_endpoint
 from tritonstack.config.environment import Environment, check_names_across, check_repeated_names, check_site
-from tritonstack.config.fields import GREATEST_NUMBER, Site, nearest
+from tritonstack.config.fields import GREATEST_NUMBER, Site
 from tritonstack.config.load_test import LoadTestSettings, check_load_test
 from tritonstack.config.network import NetworkSettings, check_network
 from tritonstack.config.rollout import Rollout
 from tritonstack.config.scaling import Scaling
 from tritonstack.config.yaml_loader import Model, YamlDocument, inner_model, is_within, read_yaml, validate, with_lines
-from tritonstack.errors import InputError, Location, Problem
+from tritonstack.errors import InputError, Location, Problem, listing, nearest
 
 STAND_INS: dict[str, dict[str, Any]] = {
     "Endpoint": {
@@ -156,7 +156,7 @@ def _no_file(path: Path) -> Problem:
     return Problem(
         file=str(path),
         found="no such file",
-        allowed=f"an environment of {path.parent}: {', '.join(names) or 'none there'}",
+        allowed=f"an environment of {path.parent}: {listing(names, none='none there')}",
         advice=nearest(path.stem, names),
     )
 

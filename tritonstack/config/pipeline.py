@@ -21,11 +21,10 @@ from tritonstack.config.fields import (
     EnvironmentName,
     SettingsModel,
     choices,
-    nearest,
 )
 from tritonstack.config.loader import load_environment, usable
 from tritonstack.config.yaml_loader import YamlDocument, is_within, read_yaml, shown, validate, with_lines
-from tritonstack.errors import InputError, Location, Problem
+from tritonstack.errors import InputError, Location, Problem, listing, nearest
 from tritonstack.naming import NAME_PATTERN
 
 CONNECTION_PATTERN = (
@@ -271,7 +270,7 @@ def _check_environment(name: str, location: Location, *, known: Sequence[str], f
         yield Problem(
             location=location,
             found=shown(name),
-            allowed=f"an environment of {folder}: {', '.join(known) or 'none there'}",
+            allowed=f"an environment of {folder}: {listing(known, none='none there')}",
             advice=nearest(name, known),
         )
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tritonstack.catalogue import ImageNotFoundError, TritonRelease, dns_suffix, load_catalogue
-from tritonstack.config.container import unread_arguments
-from tritonstack.config.fields import Site, nearest
+from tritonstack.catalogue.releases import nearest_releases
+from tritonstack.config.container import check_container, unread_arguments
+from tritonstack.config.fields import Site
 from tritonstack.config.yaml_loader import shown
-from tritonstack.errors import Location, Problem
+from tritonstack.errors import Location, Problem, nearest
 
 if TYPE_CHECKING:
     from tritonstack.config.endpoint import Endpoint
@@ -26,7 +27,7 @@ def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
     if release is None or (release.taken_from and not has_image):
         yield _unknown_release(endpoint=endpoint, location=location, site=site)
     elif endpoint.image is None and site.region in site.catalogue.regions:
-        yield from _check_image(release=release, location=location, site=site)
+        yield from _check_image(endpoint=endpoint, release=release, location=location, site=site)
     if endpoint.image is not None:
         yield from _check_own_image(image=endpoint.image, location=(*location, "image"), site=site)
     if endpoint.host_ami not in (None, SAGEMAKER_DEFAULT_AMI):
@@ -57,35 +58,64 @@ def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
 
 
 def _unknown_release(*, endpoint: Endpoint, location: Location, site: Site) -> Problem:
-    table = site.catalogue.release_table
-    reason = table.images_without_a_row.get(endpoint.release)
+    reason = site.catalogue.release_table.images_without_a_row.get(endpoint.release)
     is_assumable = site.catalogue.release(endpoint.release) is not None
-    alike = nearest(endpoint.release, table.releases)
     own = "To run another one, copy its image into your registry and set image." if is_assumable else ""
+    allowed, alike = _fitting(endpoint=endpoint, site=site)
     return Problem(
         location=(*location, "release"),
         found=endpoint.release + (f": AWS has an image of it, but {reason}" if reason else ""),
-        allowed=f"a release of the catalogue: {', '.join(table.releases)}",
+        allowed=allowed,
         advice=" ".join(part for part in (alike, own) if part),
     )
 
 
-def _check_image(*, release: TritonRelease, location: Location, site: Site) -> Iterator[Problem]:
+def _check_image(*, endpoint: Endpoint, release: TritonRelease, location: Location, site: Site) -> Iterator[Problem]:
     region = str(site.region)
     try:
         site.catalogue.image(release=release.version, region=region)
-    except ImageNotFoundError as error:
-        known = [version for version in site.catalogue.releases_in(region) if version in site.catalogue.releases]
+    except ImageNotFoundError:
+        allowed, alike = _fitting(endpoint=endpoint, site=site)
         yield Problem(
             location=(*location, "release"),
             found=f"{release.version}, of which AWS keeps no image in {region}",
-            allowed=f"a release with an image there: {', '.join(known) or 'none'}",
-            advice=(
-                f"Nearest there: {', '.join(error.nearest)}. Or copy the image into your registry and set image."
-                if error.nearest
-                else "Copy the image into a registry of your own and set image."
-            ),
+            allowed=allowed,
+            advice=f"{alike} {'Or copy' if alike else 'Copy'} the image into your registry and set image.".strip(),
         )
+
+
+def fitting_releases(*, endpoint: Endpoint, site: Site) -> tuple[str, ...]:
+    """Releases that the endpoint can run as it stands: with an image, the host AMI's driver, what ``container`` sets.
+
+    Oldest first. Fields that are wrong whatever the release, which messages of their own report, do not count.
+    """
+    region = site.region if site.region in site.catalogue.regions else None
+    refused = {
+        version: set(_refused_fields(endpoint.model_copy(update={"release": version}), site))
+        for version in site.catalogue.served_releases(region)
+    }
+    always = set[str]().union(*refused.values()).intersection(*refused.values(), _refused_fields(endpoint, site))
+    return tuple(version for version, fields in refused.items() if fields <= always)
+
+
+def _refused_fields(endpoint: Endpoint, site: Site) -> Iterator[str]:
+    for problem in check_container(endpoint=endpoint, instance=None, location=()):
+        yield problem.field
+    if endpoint.host_ami not in (None, SAGEMAKER_DEFAULT_AMI):
+        release = site.catalogue.release(endpoint.release)
+        for problem in _check_host_ami(endpoint=endpoint, release=release, location=(), site=site):
+            yield problem.field
+
+
+def _fitting(*, endpoint: Endpoint, site: Site) -> tuple[str, str]:
+    """Which releases fit an endpoint, and the sentence that names the nearest."""
+    fitting = fitting_releases(endpoint=endpoint, site=site)
+    near = nearest_releases(endpoint.release, fitting)
+    where = site.region if site.region in site.catalogue.regions else "a region of SageMaker"
+    return (
+        f"a release with an image in {where} that this endpoint can run: {', '.join(fitting) or 'none'}",
+        f"The nearest: {', '.join(near)}." if near else "",
+    )
 
 
 def _check_own_image(*, image: str, location: Location, site: Site) -> Iterator[Problem]:

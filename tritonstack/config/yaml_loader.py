@@ -23,8 +23,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from tritonstack.config.fields import PATTERNS, nearest
-from tritonstack.errors import InputError, Location, Problem
+from tritonstack.config.fields import PATTERNS
+from tritonstack.errors import InputError, Location, Problem, nearest
 
 Model = TypeVar("Model", bound=BaseModel)
 LARGEST_FILE = 1_000_000

@@ -33,6 +33,8 @@ from tritonstack.naming import Platform
 
 Outcome = Literal["passed", "failed", "not run"]
 NO_GPU = 2
+FILE_WIDTH = 10_000
+"""Columns where the output is no terminal: a row is a line."""
 FULL_GPU = "L4"
 """A GPU that supports every option of trtexec that a recipe may ask for."""
 TOLERANCES = {"fp32": 1e-3, "fp16": 2e-2, "graph": 2e-2}
@@ -77,7 +79,7 @@ def main() -> int:
         table.add_column(column, overflow="fold")
     for check in done:
         table.add_row(check.name, check.outcome, check.detail)
-    Console(highlight=False).print(table)
+    Console(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)
     if all(check.outcome == "not run" for check in done):
         return NO_GPU
     return int(any(check.outcome == "failed" for check in done))

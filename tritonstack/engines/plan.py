@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tritonstack.catalogue import ImageNotFoundError, TritonRelease, load_catalogue
 from tritonstack.catalogue.instances import BuilderKind, BuildMachine, load_build_machines, version_parts
+from tritonstack.catalogue.releases import nearest_releases
 from tritonstack.config import Endpoint, Environment
 from tritonstack.config.yaml_loader import shown, with_lines
 from tritonstack.engines.engine_step import LEAST_DRIVERS
@@ -102,11 +103,11 @@ def least_tensorrt(release: TritonRelease) -> tuple[int, ...]:
 def _release(platform: Platform) -> TritonRelease:
     release = load_catalogue().release(platform.release)
     if release is None:
-        table = load_catalogue().release_table
-        reason = table.images_without_a_row.get(platform.release)
+        catalogue = load_catalogue()
+        reason = catalogue.release_table.images_without_a_row.get(platform.release)
         raise NoBuilderError(
             found=f"release {platform.release}" + (f": AWS has an image of it, but {reason}" if reason else ""),
-            allowed=f"a release of the catalogue: {', '.join(table.releases)}",
+            allowed=f"a release that AWS has an image of: {', '.join(catalogue.served_releases())}",
         )
     return release
 
@@ -115,7 +116,7 @@ def _image(release: TritonRelease, region: str) -> str:
     try:
         return load_catalogue().image_uri(release=release.version, region=region)
     except ImageNotFoundError as error:
-        nearest = ", ".join(error.nearest) or "none"
+        nearest = ", ".join(nearest_releases(release.version, load_catalogue().served_releases(region))) or "none"
         raise NoBuilderError(
             found=f"release {release.version}, of which AWS keeps no image in {region} to build in",
             allowed=f"a release with an image there (nearest: {nearest}), or an image of your own",
@@ -144,7 +145,7 @@ def _refuse_lost_gpu(release: TritonRelease, machine: BuildMachine, *, region: s
     usable = [
         version
         for version, row in catalogue.releases.items()
-        if not _is_lost(row, machine) and (own_image or version in catalogue.releases_in(region))
+        if not _is_lost(row, machine) and (own_image or version in catalogue.served_releases(region))
     ]
     least = ".".join(str(part) for part in load_build_machines().oldest_capability(least_tensorrt(release)))
     tensorrt = f"TensorRT {release.tensorrt}" if release.tensorrt else "a TensorRT whose exact version is not known"

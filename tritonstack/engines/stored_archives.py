@@ -70,8 +70,8 @@ def stored_manifest(bucket: ArtifactBucket, name: ArchiveName, place: Place) -> 
 # Sources of recorded digests.
 
 ADVICE = (
-    "check out the commit that made the release (`tritonstack releases ENVIRONMENT` names it), make its environments "
-    f"({setup_command()}), and run `tritonstack prepare` there"
+    "check out the commit that made the release (`tritonstack releases -e ENVIRONMENT` names it), make its "
+    f"environments ({setup_command()}), and run `tritonstack prepare -e ENVIRONMENT` there"
 )
 
 _OF_PACKAGE = ("__init__.py", "errors.py")

@@ -110,11 +110,10 @@ def _target(*, release: str, gpu: str, own_image: bool) -> tuple[Target | None, 
         known = ", ".join(sorted({instance.gpu for instance in load_catalogue().instances.values()}))
         problems = (*problems, Problem(field="gpu", found=gpu, allowed=known))
     if row is not None and not own_image and release not in load_catalogue().image_table.regions:
-        images = load_catalogue().image_table.regions
         no_image = Problem(
             field="release",
             found=f"{release}: AWS's lists name no region with its image",
-            allowed=", ".join(version for version in load_catalogue().releases if version in images),
+            allowed=", ".join(load_catalogue().served_releases()),
             advice="name an image of your own (image), or take another release",
         )
         problems = (*problems, no_image)
@@ -135,7 +134,8 @@ def _release(release: str) -> tuple[TritonRelease | None, tuple[Problem, ...]]:
         f"{release}: {reason}" if row is None else f"{release}, with TensorRT {row.tensorrt}, of which no options are"
     )
     found += "" if row is None else " known"
-    return None, (Problem(field="release", found=found, allowed=", ".join(catalogue.releases)),)
+    allowed = ", ".join(each for each in catalogue.served_releases() if _candidates(catalogue.releases[each]))
+    return None, (Problem(field="release", found=found, allowed=allowed),)
 
 
 def _candidates(release: TritonRelease) -> tuple[str, ...]:
@@ -215,9 +215,10 @@ def _releases_with(option: str, value: str = "") -> list[str]:
     catalogue = load_catalogue()
     return [
         version
-        for version, row in catalogue.releases.items()
-        if version in catalogue.image_table.regions
-        and all(takes_value(version=known, option=option, value=value) for known in _candidates(row))
+        for version in catalogue.served_releases()
+        if all(
+            takes_value(version=known, option=option, value=value) for known in _candidates(catalogue.releases[version])
+        )
     ]
 
 

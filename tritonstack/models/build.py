@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tritonstack.config import Environment
 from tritonstack.disk import partial_folder
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.models.exporting import exported_files
 from tritonstack.models.inputs import (
     choice_of,
@@ -119,7 +119,7 @@ def build_environment(
         for entry in endpoint.models:
             for source in sources_of(entry, places.repositories, choice):
                 served.setdefault((source.name, target_of(source, platform)), (source, platform))
-    named = _named(models, {name for name, _ in served}, places, choice)
+    named = _named(models, {name for name, _ in served}, places, choice, environment=environment.environment)
     chosen = [served[key] for key in sorted(served, key=str) if not models or key[0] in named]
     left = {source.name for source, _ in chosen if leaves_engines(environment.builds) and lacks_plan(source)}
     tasks = [_task(source, platform) for source, platform in chosen if source.name not in left]
@@ -136,7 +136,15 @@ def build_models(
 ) -> BuildSummary:
     """Build archives by their names, or those of whole folders, for the local Triton; see :func:`build_environment`."""
     places = places or Places.of_project()
-    sources = {source.name: source for name in models for source in sources_of(name, places.repositories, choice)}
+    sources: dict[str, ArchiveSource] = {}
+    problems: list[Problem] = []
+    for name in models:
+        try:
+            sources |= {source.name: source for source in sources_of(name, places.repositories, choice)}
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
     return build_sources(list(sources.values()), places=places, report=report)
 
 
@@ -155,7 +163,9 @@ def _task(source: ArchiveSource, platform: Platform | None, *, prove: bool = Tru
     return Task(source=source, name=name, platform=platform, prove=prove)
 
 
-def _named(models: Iterable[str], known: set[str], places: Places, choice: BuildChoice) -> set[str]:
+def _named(
+    models: Iterable[str], known: set[str], places: Places, choice: BuildChoice, *, environment: str
+) -> set[str]:
     """The archives that ``models`` mean, all of which the environment has to serve."""
     names: set[str] = set()
     problems: list[Problem] = []
@@ -165,7 +175,8 @@ def _named(models: Iterable[str], known: set[str], places: Places, choice: Build
         except InputError:
             found = set()
         if not found or not found <= known:
-            problems.append(Problem(found=f"model {model}", allowed=", ".join(sorted(known))))
+            allowed = f"models of {environment}: {listing(sorted(known))}"
+            problems.append(Problem(field="MODELS", found=model, allowed=allowed, advice=nearest(model, known)))
         names |= found
     if problems:
         raise InputError(problems)

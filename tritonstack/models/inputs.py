@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import shutil
@@ -15,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.disk import disk_full
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.models.recipe import RECIPE, Recipe
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of, files_below
 from tritonstack.naming import DIGEST_LENGTH
@@ -36,7 +35,7 @@ def left_to_deployment(names: Sequence[str], environment: str) -> str:
     if not names:
         return ""
     count = f"{len(names)} archives with an engine are" if len(names) > 1 else "1 archive with an engine is"
-    return f"{count} built before the deployment: tritonstack prepare {environment}"
+    return f"{count} built before the deployment: tritonstack prepare -e {environment}"
 
 
 def choice_of(environment: Environment) -> BuildChoice:
@@ -125,14 +124,12 @@ def archive_names(repositories: Path) -> list[str]:
 
 def _unknown(name: str, repositories: Path, *, file: str | None, field: str) -> Problem:
     names = archive_names(repositories)
-    near = difflib.get_close_matches(name, names, n=1)
-    listed = ", ".join([*near, *(other for other in names if other not in near)]) or "none there"
     return Problem(
         file=file,
         field=field,
         found=f"{name}, which no model folder and no archive is called",
-        allowed=f"a model folder in {repositories}, or one of its archives: {listed}",
-        advice=f"Did you mean {near[0]}?" if near else "",
+        allowed=f"a model folder in {repositories}, or one of its archives: {listing(names, none='none there')}",
+        advice=nearest(name, names, most=1),
     )
 
 

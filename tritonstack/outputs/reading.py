@@ -130,7 +130,7 @@ class _Reader:
                 field=path,
                 found=f"nothing: {name} is not deployed in this account and region, or by a version before outputs",
                 allowed=f"a parameter for each stack of {name}",
-                advice=f"cdk deploy '{name}/*' (tritonstack local deploy {name}); or look at AWS_PROFILE, AWS_REGION",
+                advice=f"cdk deploy '{name}/*' (tritonstack local deploy -e {name}), or check AWS_PROFILE, AWS_REGION",
             )
             return
         expected = {"artifacts", *(f"serving-{each.name}" for each in settings.endpoints)}

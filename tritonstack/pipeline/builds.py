@@ -75,18 +75,18 @@ def preparation(environment: str, *, environments: Sequence[str]) -> tuple[str, 
     return (
         f"python3 {SETUP} {' '.join(environments)}",
         PROFILE,
-        f"{PYTHON} -m tritonstack prepare {environment}",
+        f"{PYTHON} -m tritonstack prepare -e {environment}",
     )
 
 
 def verification(environment: str) -> tuple[str, ...]:
     """Ask every recorded model of an environment for its sample."""
-    return (f"python3 {SETUP} main", PROFILE, f"{PYTHON} -m tritonstack verify {environment}")
+    return (f"python3 {SETUP} main", PROFILE, f"{PYTHON} -m tritonstack verify -e {environment}")
 
 
 def measurement(environment: str) -> tuple[str, ...]:
     """Run the environment's load test, and hold its gate."""
-    bench = f"{PYTHON} -m tritonstack capacity bench --cloud {environment}"
+    bench = f"{PYTHON} -m tritonstack capacity bench --cloud -e {environment}"
     return (f"python3 {SETUP} main", PROFILE, bench)
 
 

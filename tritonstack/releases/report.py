@@ -167,7 +167,7 @@ def difference(environment: str, record: Record, *, deployed: DeployedSet | None
         parameter = release_parameter(environment=environment, endpoint=record.endpoint, model=record.model)
         where = "the deployed set has no such model" if deployed else "the endpoint is not deployed"
         return Difference(differs=where, mend=f"to remove the record: aws ssm delete-parameter --name {parameter}")
-    back = f"tritonstack rollback {environment} {name} --to {wanted} --yes"
+    back = f"tritonstack rollback -e {environment} {name} --to {wanted} --yes"
     if record.digest is None:
         return Difference(differs="there is no record, and callers find no archive", mend=f"to write it again: {back}")
     writers = {"rollback": "by tritonstack rollback", "dev": "by tritonstack local dev"}

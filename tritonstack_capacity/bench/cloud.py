@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import naming
 from tritonstack.config import Endpoint, Environment, LoadTestSettings
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest
 from tritonstack_capacity.bench.cloud_plan import TestObjects, bench_plan, configuration_of, recommender_plan
 
 RUNNING = "running"
@@ -308,7 +308,9 @@ def chosen_endpoints(environment: Environment, names: Sequence[str]) -> list[End
     """The endpoints that ``names`` choose, of those that may be tested. Raises InputError with every wrong name."""
     allowed = environment.tested_endpoints
     known = {each.name for each in allowed}
-    may = f"endpoints of {environment.environment} that load_test names: {', '.join(sorted(known))}"
+    may = f"endpoints of {environment.environment} that load_test names: {listing(sorted(known))}"
     if wrong := [name for name in names if name not in known]:
-        raise InputError([Problem(field="ENDPOINT", found=name, allowed=may) for name in wrong])
+        raise InputError(
+            [Problem(field="NAME", found=name, allowed=may, advice=nearest(name, known)) for name in wrong]
+        )
     return [each for each in allowed if not names or each.name in names]

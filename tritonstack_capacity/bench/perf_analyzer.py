@@ -191,7 +191,7 @@ async def by_proxy(settings: BenchSettings, subject: Subject, *, local: bool) ->
     """
     data = kserve_data(subject.payload, subject.manifest)
     release = subject.target.release
-    command = [sys.executable, "-m", "tritonstack", "proxy", settings.environment]
+    command = [sys.executable, "-m", "tritonstack", "proxy", "--environment", settings.environment]
     command += ["--port", "0", "--concurrency", str(min(settings.most_under_way, MOST_THREADS))]
     command += ["--local"] if local else []
     process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, start_new_session=True)

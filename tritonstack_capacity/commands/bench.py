@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import resource
 import sys
@@ -16,8 +15,9 @@ import uvloop
 from click.core import ParameterSource
 from rich.table import Table
 
+from tritonstack.cli.conventions import LOCAL, environment_option, json_option, local_option, print_json, result_console
 from tritonstack.cli.progress import Step, Steps
-from tritonstack.cli.session import calling_session, explain_name, refuse_without_credentials, shell_is_local
+from tritonstack.cli.session import calling_session, explain_name, refuse_wrong_aws, shell_is_local
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.client.model_client import ModelClient
 from tritonstack.errors import InputError, Problem
@@ -27,7 +27,6 @@ from tritonstack_capacity.bench.document import result_notes, where
 from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, Timing
 from tritonstack_capacity.bench.results_folder import ResultsFolder
 from tritonstack_capacity.bench.settings import BenchSettings, OptionReader, check
-from tritonstack_capacity.commands import table_console
 
 if TYPE_CHECKING:
     from tritonstack_capacity.bench.document import BenchDocument, ResultPart
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from tritonstack_capacity.bench.subject import Subject
 
 
-WIDTH = 160
 TEXTS = 3
 """Columns of text, which come first."""
 
@@ -43,9 +41,9 @@ TEXTS = 3
 def show(document: BenchDocument, results: ResultsFolder, *, as_json: bool) -> None:
     """Print the table and where everything lies, or the document as JSON."""
     if as_json:
-        click.echo(json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False))
+        print_json(document.model_dump(mode="json"))
         return
-    console = table_console(WIDTH, highlight=False)
+    console = result_console()
     console.print(table(document))
     for result in document.results:
         for line in result_notes(result):
@@ -102,7 +100,7 @@ def run_bench(
 
     Raises InputError: every option that is wrong, or every name that leads nowhere.
     """
-    local = options["local"] or options["environment"] == "local" or shell_is_local("sagemaker")
+    local = options["local"] or options["environment"] == LOCAL or shell_is_local("sagemaker")
     settings = _settings(names, options, OptionReader(problems), local=local)
     document = _run(settings, local=options["local"], folder=folder, as_json=as_json)
     return 1 if any(result.failed for result in document.results) else 0
@@ -143,7 +141,7 @@ def _subjects(bench: Bench, settings: BenchSettings, session: Any) -> list[Subje
     try:
         return bench.subjects()
     except (InputError, ReleaseLookupError) as error:
-        refuse_without_credentials(error, settings.environment, session)
+        refuse_wrong_aws(error, settings.environment, session)
         client = ModelClient(environment=settings.environment, session=session)
         explain_name(error, client, settings.environment, session)
         raise
@@ -192,8 +190,8 @@ _AS_THEY_ARE += ["max_calls", "max_seconds", "most_under_way"]
 
 
 _OTHERS = {
-    "cloud": ({"names", "local", "folder", "as_json"}, "the environment's load_test says what is done"),
-    "gate": ({"names"}, "nothing is measured"),
+    "cloud": ({"names", "environment", "local", "folder", "as_json"}, "the environment's load_test says what is done"),
+    "gate": ({"names", "as_json"}, "nothing is measured"),
 }
 """Modes: the other options that they allow, and why no more."""
 _OF_ROUNDS = ("seconds", "rounds", "max_rounds", "stable_within")
@@ -220,112 +218,157 @@ PER_CENT = Number(min=0, max=100, min_open=True, max_open=True)
 
 @click.command("bench")
 @click.argument("names", nargs=-1, metavar="NAME...")
+@environment_option()
 @click.option(
     "--cloud",
-    metavar="ENVIRONMENT",
-    help="A load test in the cloud instead, on the deployed endpoints NAME... of ENVIRONMENT (none: all that may be).",
+    is_flag=True,
+    help="Run the environment's load test in the cloud instead, on its deployed endpoints NAME... or on all of them.",
 )
 @click.option(
     "--gate",
     is_flag=True,
-    help="Measure nothing: hold the results NAME... (files or folders) against their environment's load_test.gate.",
+    help="Measure nothing: check the results NAME... (files or folders) against their environment's load_test.gate.",
 )
-@click.option("--environment", default="local", show_default=True, help="The environment that the names belong to.")
+@local_option
 @click.option(
-    "--local", is_flag=True, help="Call the local AWS, whatever the shell points at. Implied by environment local."
+    "--container", is_flag=True, help="Send requests straight to the local endpoint's container, past InvokeEndpoint."
 )
-@click.option("--container", is_flag=True, help="Straight at the local endpoint's container, past InvokeEndpoint.")
 @click.option(
     "--configurations",
     metavar="A,B",
-    help="Overlays of the one folder NAME, or plain, dynamic-batching, two-instances, both: whichever overlays are so.",
+    help="Overlays of the one folder NAME, or plain, dynamic-batching, two-instances, both: the overlays that are so.",
 )
-@click.option("--users", metavar="N,N", help="Closed loop: so many users at once, a level each.  [default: 1,2,4,8]")
-@click.option("--rate", metavar="N,N", help="Open loop: so many requests a second, a level each.")
-@click.option("--arrivals", type=click.Choice(["poisson", "even"]), default="poisson", show_default=True)
+@click.option(
+    "--users", metavar="N,N", help="Closed loop: numbers of concurrent users, a level each.  [default: 1,2,4,8]"
+)
+@click.option("--rate", metavar="N,N", help="Open loop: requests a second, a level each.")
+@click.option(
+    "--arrivals",
+    type=click.Choice(["poisson", "even"]),
+    default="poisson",
+    show_default=True,
+    help="Spacing of the requests of --rate.",
+)
 @click.option(
     "--phase",
     "phases",
     multiple=True,
     metavar="USERS+PER_MINUTE:SECONDS",
-    help="A ramp, as 2+2:1500: two users, two more each minute, 1500 s. Several in their order.",
+    help="Phase of a ramp. 2+2:1500 means two users, two more each minute, for 1500 seconds. May be repeated.",
 )
-@click.option("--seconds", type=ABOVE_ZERO, default=10.0, show_default=True, help="Of one round.")
+@click.option("--seconds", type=ABOVE_ZERO, default=10.0, show_default=True, help="Seconds of one round.")
 @click.option(
-    "--warm-up", type=NOT_NEGATIVE, default=2.0, show_default=True, help="Seconds before a load, not counted."
+    "--warm-up",
+    type=NOT_NEGATIVE,
+    default=2.0,
+    show_default=True,
+    help="Seconds of load before each measurement, not counted.",
 )
-@click.option("--rounds", type=ONE_OR_MORE, default=3, show_default=True, help="The least of a level.")
-@click.option("--max-rounds", type=ONE_OR_MORE, default=10, show_default=True)
+@click.option("--rounds", type=ONE_OR_MORE, default=3, show_default=True, help="Least rounds of a level.")
+@click.option("--max-rounds", type=ONE_OR_MORE, default=10, show_default=True, help="Most rounds of a level.")
 @click.option(
     "--stable-within",
     type=PER_CENT,
     default=10.0,
     show_default=True,
-    help="Per cent: half of the confidence interval of rate and latency, at which rounds end.",
+    help="Half of the confidence interval of rate and latency, in per cent, at which rounds end.",
 )
-@click.option("--confidence", type=PER_CENT, default=95.0, show_default=True, help="Per cent.")
-@click.option("--percentile", type=PER_CENT, default=95.0, show_default=True, help="Of the latency that counts.")
-@click.option("--stop-latency-ms", type=ABOVE_ZERO, help="Put no more load on what is slower.")
-@click.option("--stop-rate", type=ABOVE_ZERO, help="Put no more load on what answers so many a minute.")
+@click.option(
+    "--confidence", type=PER_CENT, default=95.0, show_default=True, help="Confidence of that interval, in per cent."
+)
+@click.option(
+    "--percentile", type=PER_CENT, default=95.0, show_default=True, help="Percentile of the latency that counts."
+)
+@click.option("--stop-latency-ms", type=ABOVE_ZERO, help="Latency in ms above which a configuration gets no more load.")
+@click.option("--stop-rate", type=ABOVE_ZERO, help="Responses a minute at which a configuration gets no more load.")
 @click.option(
     "--format",
     "payload_format",
     type=click.Choice(["binary", "json", "both"]),
     default="binary",
     show_default=True,
-    help="How tensors travel, both ways.",
+    help="Payload format of requests and responses.",
 )
-@click.option("--input", "files", multiple=True, metavar="[INPUT=]FILE", help="What is sent.  [default: the sample]")
-@click.option("--output", "outputs", multiple=True, help="An output that is wanted; without it the one with a meaning.")
+@click.option(
+    "--input",
+    "files",
+    multiple=True,
+    metavar="[INPUT=]FILE",
+    help="Input of the requests. May be repeated.  [default: the sample]",
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    help="Requested output. May be repeated.  [default: the one that the recipe interprets]",
+)
 @click.option(
     "--cold-starts",
     type=click.IntRange(0, 20),
     default=0,
     show_default=True,
-    help="So many first requests to fresh copies.",
-)
-@click.option("--max-calls", type=ONE_OR_MORE, default=1_000_000, show_default=True, help="Of each model and format.")
-@click.option("--max-seconds", type=ABOVE_ZERO, default=3600.0, show_default=True, help="Of each model and format.")
-@click.option(
-    "--timeout", type=ABOVE_ZERO, default=70.0, show_default=True, help="Seconds until a request is given up."
+    help="Number of first requests to fresh copies of the model.",
 )
 @click.option(
-    "--most-under-way", type=click.IntRange(1, 5000), default=1000, show_default=True, help="Requests at once."
+    "--max-calls",
+    type=ONE_OR_MORE,
+    default=1_000_000,
+    show_default=True,
+    help="Most requests of each model and format.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of Poisson arrivals.")
-@click.option("--generator", type=click.Choice(["client", "perf-analyzer"]), default="client", show_default=True)
 @click.option(
-    "--cloudwatch-wait", type=NOT_NEGATIVE, help="Seconds to wait for SageMaker's figures.  [default: 180; 6 locally]"
+    "--max-seconds", type=ABOVE_ZERO, default=3600.0, show_default=True, help="Most seconds of each model and format."
+)
+@click.option(
+    "--timeout",
+    type=ABOVE_ZERO,
+    default=70.0,
+    show_default=True,
+    help="Seconds after which a request counts as failed.",
+)
+@click.option(
+    "--most-under-way", type=click.IntRange(1, 5000), default=1000, show_default=True, help="Most concurrent requests."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of Poisson arrivals.")
+@click.option(
+    "--generator",
+    type=click.Choice(["client", "perf-analyzer"]),
+    default="client",
+    show_default=True,
+    help="Program that sends the requests.",
+)
+@click.option(
+    "--cloudwatch-wait", type=NOT_NEGATIVE, help="Seconds to wait for SageMaker's metrics.  [default: 180; 6 locally]"
 )
 @click.option(
     "--to",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of results.  [default: .local/bench/…]",
+    help="Folder of the results.  [default: .local/bench/…]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON instead of a table.")
+@json_option()
 @click.pass_context
-def command(context: click.Context, /, *, names: Sequence[str], cloud: str | None, gate: bool, **options: Any) -> int:
-    """Put load on models by their NAMEs, [endpoint/]model, and measure what comes of it.
+def command(context: click.Context, /, *, names: Sequence[str], cloud: bool, gate: bool, **options: Any) -> int:
+    """Put load on models by their NAMEs, [endpoint/]model, and measure latency, rate and cold starts.
 
     Results are written after each load: results.json, measurements.csv for `tritonstack capacity size --measurements`,
     and a page of plots. Ctrl-C leaves what was measured so far, and stops what runs in the cloud (docs/load-tests.md).
     """
     ignored = _ignored(context)
-    if ignored and (gate or cloud is not None):
+    if ignored and (gate or cloud):
         raise InputError(ignored)
     folder, as_json = options.pop("folder"), options.pop("as_json")
     # Imported here so that --help and wrong options answer at once.
-    if cloud is not None:
+    if cloud:
         from tritonstack_capacity.commands.bench_cloud import run_cloud  # noqa: PLC0415
 
-        return run_cloud(cloud, names, local=options["local"], folder=folder, as_json=as_json)
+        return run_cloud(options["environment"], names, local=options["local"], folder=folder, as_json=as_json)
     if gate:
         from tritonstack_capacity.commands.bench_cloud import run_gate  # noqa: PLC0415
 
         if not names:
             raise click.UsageError("--gate: name the results, files or folders")
-        return run_gate([Path(name) for name in names])
+        return run_gate([Path(name) for name in names], as_json=as_json)
 
     if not names:
         raise click.UsageError("Missing argument 'NAME...'.")

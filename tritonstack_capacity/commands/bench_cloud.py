@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -16,19 +16,17 @@ import click
 from rich.table import Table
 
 from tritonstack.catalogue.prices import HostingPrice
+from tritonstack.cli.conventions import print_json, result_console
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack_capacity.bench.cloud_gate import hold, p95_of, passes
 from tritonstack_capacity.bench.results_folder import JSON, ResultsFolder, read_results, results_file
-from tritonstack_capacity.commands import table_console
 
 if TYPE_CHECKING:
     from tritonstack.config import Environment, GateSettings
     from tritonstack_capacity.bench.cloud import Fetched
     from tritonstack_capacity.bench.document import BenchDocument
-
-WIDTH = 160
 
 
 def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder: Path | None, as_json: bool) -> int:
@@ -58,7 +56,7 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
         raise WorkFailedError(f"the load test came to nothing: {error}") from error
     documents = [read_results(each.folder / JSON) for each in fetched]
     if as_json:
-        click.echo(json.dumps([one.model_dump(mode="json") for one in documents], indent=2, ensure_ascii=False))
+        print_json([one.model_dump(mode="json") for one in documents])
     else:
         for one, document in zip(fetched, documents, strict=True):
             _show(one, document)
@@ -84,7 +82,7 @@ def terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def run_gate(files: Sequence[Path]) -> int:
+def run_gate(files: Sequence[Path], *, as_json: bool) -> int:
     """Hold results against the gates of their environments; 1 where they fail.
 
     Raises InputError: everything that keeps a file from being judged; then none is.
@@ -101,7 +99,7 @@ def run_gate(files: Sequence[Path]) -> int:
             problems += error.problems
     if problems:
         raise InputError(list(dict.fromkeys(problems)))  # files of one environment have its problems once
-    return max(_gate([document], settings) for document, settings in gated)
+    return max(_gate([document], settings, as_json=as_json) for document, settings in gated)
 
 
 def _gate_of(settings: Environment) -> GateSettings:
@@ -116,7 +114,7 @@ def _gate_of(settings: Environment) -> GateSettings:
     return gate
 
 
-def _gate(documents: Sequence[BenchDocument], settings: Environment) -> int:
+def _gate(documents: Sequence[BenchDocument], settings: Environment, *, as_json: bool = False) -> int:
     gate = _gate_of(settings)
     taken: dict[str, HostingPrice] = {}
 
@@ -141,12 +139,14 @@ def _gate(documents: Sequence[BenchDocument], settings: Environment) -> int:
     for name, price in sorted(taken.items()):
         click.echo(f"{name} at {price.usd_per_hour:g} USD an hour: {price.short}", err=True)
     good = passes(lines, gate)
+    if as_json:
+        print_json({"environment": settings.environment, "passed": good, "lines": list(map(asdict, lines))})
     click.echo(f"gate of {settings.environment}: {'passed' if good else 'FAILED'}", err=True)
     return 0 if good else 1
 
 
 def _show(fetched: Fetched, document: BenchDocument) -> None:
-    console = table_console(WIDTH, highlight=False)
+    console = result_console()
     table = Table("configuration", "instance type", "load", title=f"Load test {fetched.test}", title_justify="left")
     for name in ("a minute", "latency", "p95", "ended by"):
         table.add_column(name, justify="right" if name != "ended by" else "left")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import click
 from botocore.exceptions import NoCredentialsError, PartialCredentialsError
@@ -17,21 +19,21 @@ from tritonstack.aws_session import AccountSession
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.price_file import price_file_text, read_price_file
 from tritonstack.catalogue.prices import PRICES_FILE, HostingPrice, Prices, carried_prices, project_prices
+from tritonstack.cli.conventions import json_option, print_json, result_console
 from tritonstack.cli.progress import Steps
+from tritonstack.cli.root import SuggestingGroup
 from tritonstack.config import Environment, load_environments
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest
 from tritonstack.paths import project_folder, write_text
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
-from tritonstack_capacity.commands import table_console
 from tritonstack_capacity.price_list import API_REGION, Update, hosting_documents, updated
 
-WIDTH = 120
 UNKNOWN = "not known"
 
 
 def show_prices(regions: Sequence[str], environments: Sequence[Environment], *, project: Path) -> None:
     """Print what the environments take, then all that is known of their regions."""
-    console = _console()
+    console = result_console()
     own, carried = project_prices(project), carried_prices()
     if environments:
         console.print(_taken(environments))
@@ -49,9 +51,31 @@ def show_prices(regions: Sequence[str], environments: Sequence[Environment], *, 
     _unknown(console, environments)
 
 
+def prices_document(regions: Sequence[str], environments: Sequence[Environment], *, project: Path) -> dict[str, Any]:
+    """What ``--json`` prints: the endpoints' prices, and every known price of the regions."""
+    own, carried = project_prices(project), carried_prices()
+    return {
+        "endpoints": [
+            {
+                "environment": each.environment,
+                "endpoint": endpoint.name,
+                "region": each.region,
+                "instance_type": endpoint.instance_type,
+                "price": None if (price := each.price(endpoint.instance_type)) is None else asdict(price),
+            }
+            for each in environments
+            for endpoint in each.endpoints
+        ],
+        "regions": {
+            region: {name: asdict(price) for name, price in {**_of(region, carried), **_of(region, own)}.items()}
+            for region in regions
+        },
+    }
+
+
 def show_update(found: Update, regions: Sequence[str], environments: Sequence[Environment], *, file: Path) -> None:
     """Print how many prices each region has, what of the lists is gone or not clear, and where the prices are."""
-    console = _console()
+    console = result_console()
     for region in regions:
         prices = found.prices.regions[region]
         source = f"Price List {prices.version}, published {prices.published}"
@@ -125,38 +149,39 @@ def _table(title: str, columns: Sequence[str]) -> Table:
     return table
 
 
-def _console() -> Console:
-    return table_console(WIDTH, highlight=False, markup=False, emoji=False)
-
-
 region_option = click.option(
-    "--region", "regions", multiple=True, help="A region; may be given again.  [default: the environments']"
+    "--region", "regions", multiple=True, help="AWS region. May be repeated.  [default: the environments']"
 )
 
 
-@click.group("prices", invoke_without_command=True)
+@click.group("prices", cls=SuggestingGroup, invoke_without_command=True)
+@json_option()
 @click.pass_context
-def command(context: click.Context) -> None:
-    """What an instance of an endpoint costs an hour: shown (without a word more), or updated from AWS's Price List."""
+def command(context: click.Context, /, *, as_json: bool) -> None:
+    """Show what an instance of an endpoint costs an hour, or update it from AWS's Price List. Without COMMAND, list."""
     if context.invoked_subcommand is None:
-        context.invoke(list_prices, regions=())
+        context.invoke(list_prices, regions=(), as_json=as_json)
 
 
 @command.command("list")
 @region_option
-def list_prices(*, regions: Sequence[str]) -> None:
+@json_option()
+def list_prices(*, regions: Sequence[str], as_json: bool) -> None:
     """Show what is known, each price with its source and date, and what the environments' endpoints take.
 
     Reads only files.
     """
     chosen, loaded = _chosen(regions)
-    show_prices(chosen, loaded, project=project_folder())
+    if as_json:
+        print_json(prices_document(chosen, loaded, project=project_folder()))
+    else:
+        show_prices(chosen, loaded, project=project_folder())
 
 
 @command.command("update")
 @region_option
 def update(*, regions: Sequence[str]) -> int:
-    """Ask AWS's Price List for on-demand prices of endpoints' instances, and write them into the project's prices.json.
+    """Update the project's prices.json from AWS's Price List: on-demand prices of endpoints' instances.
 
     What is in the file goes before the catalogue's prices, for every command, and is there to be reviewed and
     committed. Needs the permission pricing:GetProducts.
@@ -187,7 +212,12 @@ def _chosen(regions: Sequence[str]) -> tuple[tuple[str, ...], tuple[Environment,
     """The regions that are meant, and the project's environments in them."""
     known = load_catalogue().regions
     wrong = [
-        Problem(field="--region", found=region, allowed=f"regions of SageMaker: {', '.join(known)}")
+        Problem(
+            field="--region",
+            found=region,
+            allowed=f"regions of SageMaker: {listing(known)}",
+            advice=nearest(region, known),
+        )
         for region in regions
         if region not in known
     ]

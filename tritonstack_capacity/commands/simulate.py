@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tritonstack import paths
-from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack_capacity.commands import table_console
+from tritonstack.cli.conventions import json_option, json_text, print_json, result_console
+from tritonstack.errors import LimitMissedError, Problem, WorkFailedError
 from tritonstack_capacity.simulation.answer import PERCENTILES, Answer, Latencies, answer
 from tritonstack_capacity.simulation.hit_ratio import SteadyState
 from tritonstack_capacity.simulation.report import about, answer_document, sentences
@@ -94,38 +93,43 @@ def failures_of(file: Path) -> Iterator[None]:
         raise WorkFailedError(f"{file} cannot be written: {error.strerror or error}") from error
 
 
-WIDTH = 120
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("simulate")
 @click.argument("scenario", type=FILE)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of every random number.")
-@click.option("--trace", type=FILE, help="CSV: time_seconds,model; instead of the scenario's arrivals.")
-@click.option("--json", "json_file", type=FILE, help="Write the answer as JSON (- for the output).")
-@click.option("--html", type=FILE, help="Write the plots as a page that needs nothing else.")
-@click.option("--png", type=FILE, help="Draw that page as a picture, with a Chromium of this system.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of every random number.")
+@click.option("--trace", type=FILE, help="Take arrivals from this CSV (time_seconds,model), not from the scenario.")
+@json_option()
+@click.option("--output", type=FILE, help="Write that JSON to this file.")
+@click.option("--html", type=FILE, help="Write the plots as one self-contained HTML page.")
+@click.option("--png", type=FILE, help="Write that page as a picture, with a Chromium of this system.")
 def command(
-    *, scenario: Path, seed: int, trace: Path | None, json_file: Path | None, html: Path | None, png: Path | None
+    *,
+    scenario: Path,
+    seed: int,
+    trace: Path | None,
+    as_json: bool,
+    output: Path | None,
+    html: Path | None,
+    png: Path | None,
 ) -> None:
     """Predict what a fleet would do: hits, cold starts, latency, instances, cost.
 
-    SCENARIO is a YAML or JSON file (schemas/scenario.schema.json). Reads files alone. Exit code 2 where the scenario's
-    latency limit is not kept: the answer is given all the same.
+    SCENARIO is a YAML or JSON file (schemas/scenario.schema.json). Reads only files. Exit code 1 where the scenario's
+    latency limit is not kept: the answer is printed all the same.
     """
-    to_output = json_file is not None and str(json_file) == "-"
     found = answer(prepare(scenario, seed=seed, trace=trace), seed=seed)
-    document = json.dumps(answer_document(found), indent=2) + "\n"
-    if to_output:
-        click.echo(document, nl=False)
+    if as_json:
+        print_json(answer_document(found))
     else:
-        table_console(WIDTH, highlight=False).print(simulate_view(found))
-        if json_file is not None:
-            write_text(json_file, document)
+        result_console().print(simulate_view(found))
+    if output is not None:
+        write_text(output, json_text(answer_document(found)))
     if html is not None or png is not None:
         _draw(found, html=html, png=png)
     if found.keeps_limit is False:
-        raise InputError([_missed(found, scenario)])
+        raise LimitMissedError(_missed(found, scenario))
 
 
 def _draw(found: Answer, *, html: Path | None, png: Path | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -10,12 +9,12 @@ from typing import TypeVar
 
 import click
 
+from tritonstack.cli.conventions import environment_option, json_option, print_json, result_console
 from tritonstack.config import Environment, load_environment
 from tritonstack.config.loader import project_of
 from tritonstack.config.scaling import DEFAULT_SAFETY_FACTOR
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, LimitMissedError, Problem, TritonstackError
 from tritonstack.paths import project_folder
-from tritonstack_capacity.commands import table_console
 from tritonstack_capacity.commands.size_view import Proposal, proposal_document, proposal_view, size_document, size_view
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table, read_daily_curve
 from tritonstack_capacity.sizing.environment_diff import environment_diff
@@ -32,24 +31,28 @@ from tritonstack_capacity.sizing.scaling_advice import (
 
 LEAST_FACTOR = Decimal("0.01")
 DEFAULT_REGION = "us-east-1"
-WIDTH = 120
 Read = TypeVar("Read")
 
 
 @click.command("size")
 @click.option(
-    "--measurements", type=click.Path(path_type=Path), required=True, help="CSV with the published table's columns."
+    "--measurements",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Measurements: a CSV file with the published table's columns.",
 )
 @click.option("--load", required=True, help="Invocations a minute, all callers together.")
-@click.option("--latency-ms", required=True, help="Limit of the model's latency.")
+@click.option("--latency-ms", required=True, help="Limit of the model's latency in ms.")
 @click.option(
     "--safety-factor",
     help=f"Share of the measured rate to scale by. [default: {DEFAULT_SAFETY_FACTOR}; with --diff the endpoint's]",
 )
 @click.option(
-    "--daily-curve", type=click.Path(path_type=Path), help="CSV: hour,invocations_per_min for each hour, 0 to 23."
+    "--daily-curve",
+    type=click.Path(path_type=Path),
+    help="CSV file with hour,invocations_per_min for each hour, 0 to 23.",
 )
-@click.option("--environment", help="Take region and prices of this environment file.")
+@environment_option("Take region and prices of this environment's file.", default=None)
 @click.option(
     "--diff",
     "file",
@@ -58,7 +61,7 @@ Read = TypeVar("Read")
     "standard output, the rest to the standard error: `… --diff FILE | git apply`.",
 )
 @click.option("--endpoint", help="With --diff: the endpoint. [default: the one on the recommended instance type]")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@json_option()
 def command(
     *,
     measurements: Path,
@@ -73,8 +76,8 @@ def command(
 ) -> None:
     """Print what each measured configuration needs for a load, what it costs, and the cheapest within the limit.
 
-    Reads only files. With a daily curve the cheapest is the cheapest by the day. Exit code 2 where no measured
-    configuration keeps the limit, or the scaling fits no endpoint: the table is printed all the same.
+    Reads only files. With a daily curve the cheapest is the cheapest by the day. Exit code 1 where no measured
+    configuration keeps the limit, 2 where --diff finds no endpoint for the scaling: the table is printed all the same.
     """
     problems: list[Problem] = []
     if endpoint is not None and file is None:
@@ -108,21 +111,23 @@ def command(
         table = with_day(table, curve=curve, safety_factor=share, least=least)
     best = table.recommended
     advice = None if best is None else scaling_advice(best, safety_factor=share, curve=curve, least=least)
-    proposal, refusal = None, None if any(row.meets_latency for row in table.rows) else InputError([_nobody(table)])
+    proposal: Proposal | None = None
+    kept = any(row.meets_latency for row in table.rows)
+    refusal: TritonstackError | None = None if kept else LimitMissedError(_nobody(table))
     if file is not None and chosen is not None and refusal is None:
         try:
             target, row = scaling_target(table, environment=chosen, file=str(file), endpoint=endpoint)
             change = scaling_change(target, row=row, production=chosen.production, factor=factor, curve=curve)
             proposal = Proposal(file=file, change=change, diff=environment_diff(file, change))
             advice = change.advice
-        except InputError as error:
+        except (InputError, LimitMissedError) as error:
             refusal = error
     if as_json:
         document = size_document(table, advice=advice, region=region)
         edit = None if proposal is None else proposal_document(proposal, table=table)
-        click.echo(json.dumps({**document, "edit": edit}, indent=2, allow_nan=False))
+        print_json({**document, "edit": edit})
     else:
-        console = table_console(WIDTH, stderr=file is not None)
+        console = result_console(stderr=file is not None)
         console.print(size_view(table, advice=advice if proposal is None else None))
         if proposal is not None:
             console.print(proposal_view(proposal, table=table))

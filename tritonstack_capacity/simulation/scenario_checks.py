@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config.scaling import Scaling, limits_and_targets
-from tritonstack.errors import Problem
+from tritonstack.errors import Problem, listing, nearest
 from tritonstack_capacity.simulation.scenario import (
     MIB,
     MOST_CALLS,
@@ -58,10 +58,16 @@ def _check_instance(instance: Instance) -> Iterator[Problem]:
     catalogue = load_catalogue()
     known = catalogue.instance(instance.type) is not None
     if not known:
-        allowed = f"a GPU instance type of the catalogue: {', '.join(list(catalogue.instances)[:6])}, …"
-        yield Problem(location=("instance", "type"), found=instance.type, allowed=allowed)
+        allowed = f"a GPU instance type of the catalogue: {listing(catalogue.instances)}"
+        advice = nearest(instance.type, catalogue.instances)
+        yield Problem(location=("instance", "type"), found=instance.type, allowed=allowed, advice=advice)
     if instance.region not in catalogue.regions:
-        yield Problem(location=("instance", "region"), found=instance.region, allowed=", ".join(catalogue.regions))
+        yield Problem(
+            location=("instance", "region"),
+            found=instance.region,
+            allowed=listing(catalogue.regions),
+            advice=nearest(instance.region, catalogue.regions),
+        )
     if known and disk_for_models(instance) is None:
         advice = f"{instance.type} has no disk of its own: write the size of its volume."
         location = ("instance", "disk_mib")

@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, Decimal
 
 from tritonstack.config import Endpoint, Environment, Scaling
 from tritonstack.config.scaling import DEFAULT_SAFETY_FACTOR, SECONDS_IN_A_MINUTE
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, LimitMissedError, Problem, listing, nearest
 from tritonstack_capacity.sizing.capacity import CapacityRow, CapacityTable, DailyCurve, instances_for
 from tritonstack_capacity.sizing.measurements import plain, rounded
 
@@ -262,14 +262,18 @@ def scaling_target(
     on its own instance type.
 
     Raises:
-        InputError: no such endpoint, none or several on the type, or nothing on it keeps the limit.
+        InputError: no such endpoint, none or several on the type, or nothing was measured on it.
+        LimitMissedError: nothing that was measured on the type keeps the limit.
     """
     if endpoint is None:
         return _by_row(_cheapest(table), environment=environment, file=file)
     found = environment.endpoint(endpoint)
     if found is None:
-        allowed = ", ".join(sorted(each.name for each in environment.endpoints))
-        raise InputError([Problem(file=file, field="--endpoint", found=endpoint, allowed=allowed)])
+        names = sorted(each.name for each in environment.endpoints)
+        problem = Problem(
+            file=file, field="--endpoint", found=endpoint, allowed=listing(names), advice=nearest(endpoint, names)
+        )
+        raise InputError([problem])
     return found, _best_on(found, table=table, file=file)
 
 
@@ -322,4 +326,5 @@ def _best_on(endpoint: Endpoint, *, table: CapacityTable, file: str) -> Capacity
     if best is not None:
         advice += f", or change instance_type to {best.measurement.instance_type}, the cheapest that keeps the limit"
     field, allowed = f"endpoints: {endpoint.name}: instance_type", f"a row within {limit} ms"
-    raise InputError([Problem(file=file, field=field, found=found, allowed=allowed, advice=advice)])
+    problem = Problem(file=file, field=field, found=found, allowed=allowed, advice=advice)
+    raise LimitMissedError(problem) if there else InputError([problem])

@@ -13,17 +13,17 @@ from typing import Any
 import click
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tritonstack.cli.conventions import LOCAL, environment_option, json_option, print_json, result_console
 from tritonstack.cli.progress import Steps
 from tritonstack.client import ModelClient
 from tritonstack.client.body import Array, Body, decode, encode
 from tritonstack.client.inputs import InputFile, read_inputs
 from tritonstack.config import Endpoint, Environment, load_environment
 from tritonstack.engines.order import served_by
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest
 from tritonstack.models.exporting import built_sample_file
 from tritonstack.models.manifest import Places
 from tritonstack.models.source import ArchiveSource
@@ -75,9 +75,10 @@ class Row:
 
 
 @click.command("demo")
-@click.argument("environment", default="local")
-@click.option("--endpoint", "only", help="This endpoint alone; without it, every multi-model endpoint.")
-def command(*, environment: str, only: str | None) -> None:
+@environment_option()
+@click.option("--endpoint", "only", help="Call this endpoint alone.  [default: every multi-model endpoint]")
+@json_option()
+def command(*, environment: str, only: str | None, as_json: bool) -> None:
     """Call every model of ENVIRONMENT's multi-model endpoints twice at the local AWS, and one that was evicted again.
 
     Prints one table: how long a model takes that must be loaded first, how long a loaded one, and what evicted which.
@@ -89,17 +90,39 @@ def command(*, environment: str, only: str | None) -> None:
     multi_model = [endpoint for endpoint in settings.endpoints if endpoint.mode == "multi-model"]
     endpoints = [endpoint for endpoint in multi_model if only in (None, endpoint.name)]
     if not endpoints:
-        names = ", ".join(endpoint.name for endpoint in multi_model) or "at least one multi-model endpoint"
-        raise InputError([Problem(file=str(path), field="endpoints", found=only or "none", allowed=names)])
+        names = [endpoint.name for endpoint in multi_model]
+        allowed = listing(names, none="at least one multi-model endpoint")
+        advice = nearest(only or "", names)
+        raise InputError(
+            [Problem(file=str(path), field="endpoints", found=only or "none", allowed=allowed, advice=advice)]
+        )
     rows, held, steps = [], [], Steps()
     for endpoint in endpoints:
         requests = [request_of(aws, settings, endpoint, served.sources[model]) for model in endpoint.models]
         rows += call_models(aws, requests, steps)
         held.append(held_by(endpoint, fleet_of(aws, requests[0].endpoint)))
-    console = Console(highlight=False)
+    if as_json:
+        print_json([document_of(row) for row in rows])
+        return
+    console = result_console()
     console.print(table_of(rows))
     console.print("\n".join(["", *held, TIMES]))
     console.print(how_to_go_on(aws, settings, rows), soft_wrap=True)
+
+
+def document_of(row: Row) -> dict[str, Any]:
+    """A row of ``--json``."""
+    request = row.request
+    return {
+        "endpoint": request.endpoint,
+        "model": request.model,
+        "target_model": request.target_model,
+        "answer": row.answer,
+        "cold_ms": row.cold_ms,
+        "warm_ms": row.warm_ms,
+        "evicted_by": row.evicted_by,
+        "cold_again_ms": row.again_ms,
+    }
 
 
 def request_of(aws: LocalAws, settings: Environment, endpoint: Endpoint, source: ArchiveSource) -> Request:
@@ -263,7 +286,7 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
         several = sum(request.model in endpoint.models for endpoint in settings.endpoints) > 1
         endpoint = request.endpoint.removeprefix(f"{settings.environment}-")
         name = f"{endpoint}/{request.model}" if several else request.model
-        other = "" if settings.environment == "local" else f" --environment {settings.environment} --local"
+        other = "" if settings.environment == LOCAL else f" -e {settings.environment} --local"
         lines[-1] += " Call it with the AWS CLI:"
         lines += [
             f'  eval "$({program} local env)"',

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from tritonstack.cli.conventions import environment_option
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
 from tritonstack.config.yaml_loader import with_lines
@@ -31,13 +32,13 @@ WAITING = "waiting for another local deploy or local destroy"
 
 
 @click.command("deploy")
-@click.argument("environment", default="local")
+@environment_option()
 @click.option(
     "--concurrency",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="How many stacks the CDK deploys at once, its own option: endpoints, and the builds that they wait for.",
+    help="Number of stacks that the CDK deploys at once: endpoints, and the builds that they wait for.",
 )
 def deploy_command(*, environment: str, concurrency: int) -> None:
     """Deploy ENVIRONMENT to the local AWS with the real CDK CLI: artifacts, then archives, then serving.
@@ -182,11 +183,11 @@ def one_deployment(steps: Steps) -> Iterator[None]:
 
 
 @click.command("destroy")
-@click.argument("environment", default="local")
+@environment_option()
 def destroy_command(*, environment: str) -> None:
     """Remove ENVIRONMENT from the local AWS with the real CDK CLI."""
     if not re.fullmatch(NAME_PATTERN, environment):
-        raise InputError([Problem(field="ENVIRONMENT", found=environment, allowed="the name of an environment")])
+        raise InputError([Problem(field="--environment", found=environment, allowed="the name of an environment")])
     deployment = LocalDeployment(aws=require_local_aws(), environment=environment)
     if not (deployment.assembly / "manifest.json").is_file():
         raise InputError(
@@ -194,7 +195,7 @@ def destroy_command(*, environment: str) -> None:
                 Problem(
                     found=f"environment {environment!r} was not deployed from here",
                     allowed="an environment that was",
-                    advice=f"tritonstack local deploy {environment}",
+                    advice=f"tritonstack local deploy -e {environment}",
                 )
             ]
         )

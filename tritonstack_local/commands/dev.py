@@ -13,6 +13,7 @@ import click
 import numpy as np
 from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack.cli.conventions import environment_option
 from tritonstack.cli.progress import Step, Steps, ended_by_signals
 from tritonstack.client import ModelClient
 from tritonstack.client.releases import Release
@@ -47,7 +48,7 @@ Outputs = Mapping[str, "np.ndarray[Any, Any]"]
 
 
 @click.command("dev")
-@click.argument("environment", default="local")
+@environment_option()
 def dev_command(*, environment: str) -> None:
     """Build, call and release on the local AWS whatever changes in model_repos/ or in ENVIRONMENT's file, when saved.
 

@@ -70,7 +70,7 @@ def _path_line() -> str:
 
 
 @click.command("env")
-@click.option("--unset", is_flag=True, help="Print how to take the variables back instead.")
+@click.option("--unset", is_flag=True, help="Print the commands that unset the variables instead.")
 def env(*, unset: bool) -> None:
     """Print the variables that point an AWS SDK at the local AWS: eval "$(tritonstack local env)"."""
     if unset:  # also when nothing runs any more

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import textwrap
@@ -19,29 +18,31 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from tritonstack.errors import InputError, Problem
+from tritonstack.cli.conventions import json_option, print_json, result_console
+from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.paths import LocalPaths
-from tritonstack_local.aws import LocalAws, require_local_aws
+from tritonstack_local.aws import LocalAws, find_local_aws, require_local_aws
 from tritonstack_local.container.container import release_and_version
 
 SECONDS = 1.0
 
 
 @click.command("status")
-@click.option("--watch", is_flag=True, help="A live view, until interrupted.")
-@click.option("--json", "as_json", is_flag=True, help="Print the runtime's own JSON.")
+@click.option("--watch", is_flag=True, help="Show a live view, until interrupted.")
+@json_option("Print the runtime's own JSON.")
 def status_command(*, watch: bool, as_json: bool) -> None:
     """Show local endpoints: their fleets, loaded models, hit ratio, latencies, last errors, and what stands in."""
-    console = Console(highlight=False)
+    console = result_console()
     if watch and not as_json and not console.is_terminal:
         raise click.UsageError("--watch needs a terminal; without it the status is printed once")
     aws = require_local_aws()
     if as_json:
-        click.echo(json.dumps(aws.runtime_status(), indent=2))
+        print_json(aws.runtime_status())
     elif watch:
         _watch(aws, console)
     else:
-        console.print(view(aws, aws.runtime_status(), width=console.width))
+        width = console.width if console.is_terminal else None
+        console.print(view(aws, aws.runtime_status(), width=width))
 
 
 def _watch(aws: LocalAws, console: Console) -> None:
@@ -74,9 +75,9 @@ def view(
     aws: LocalAws,
     status: dict[str, Any],
     *,
-    width: int,
+    width: int | None,
 ) -> RenderableType:
-    """The whole status: where it listens, and a panel for each endpoint."""
+    """The whole status: where it listens, and a panel for each endpoint. ``width``: of the terminal; None without."""
     head: list[RenderableType] = [
         Text.assemble("AWS APIs ", (aws.emulator_url, "bold"), "   InvokeEndpoint ", (aws.runtime_url, "bold"))
     ]
@@ -87,10 +88,10 @@ def view(
         return Group(*head, Text("no endpoint is deployed: tritonstack local deploy"))
     not_written = status.get("metrics_not_written")
     foot = [Text(f"not written: {not_written}", style="dim")] if not_written else []
-    return Group(*head, *(_endpoint(endpoint, width - FRAME) for endpoint in endpoints), *foot)
+    return Group(*head, *(_endpoint(endpoint, width and width - FRAME) for endpoint in endpoints), *foot)
 
 
-def _endpoint(endpoint: dict[str, Any], width: int) -> Panel:
+def _endpoint(endpoint: dict[str, Any], width: int | None) -> Panel:
     parts: list[RenderableType] = []
     if endpoint["last_failure"]:
         parts.append(Text(f"last failure: {endpoint['last_failure']}", style="red"))
@@ -99,7 +100,7 @@ def _endpoint(endpoint: dict[str, Any], width: int) -> Panel:
         parts += [_error(one, width) for one in fleet["last_errors"][-SHOWN_ERRORS:]]
     style = "green" if endpoint["status"] == "InService" else "yellow"
     title = Text.assemble((endpoint["name"], "bold"), "  ", (endpoint["status"], style))
-    return Panel(Group(*parts), title=title, title_align="left", border_style="dim")
+    return Panel(Group(*parts), title=title, title_align="left", border_style="dim", expand=width is not None)
 
 
 def _fleet(fleet: dict[str, Any]) -> list[Text]:
@@ -178,10 +179,10 @@ def _row(model: dict[str, Any]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _error(one: dict[str, Any], width: int) -> Text:
-    """An error in at most ERROR_ROWS rows; ``tritonstack local logs`` and the caller's own message have the rest."""
+def _error(one: dict[str, Any], width: int | None) -> Text:
+    """An error in at most ERROR_ROWS rows of a terminal; ``tritonstack local logs`` has the rest."""
     text = f"{_since(one['at'])} ago: {_CONSOLE_URL.sub('', one['error'])}"
-    rows = textwrap.wrap(text, width, max_lines=ERROR_ROWS, placeholder=" …")
+    rows = [text] if width is None else textwrap.wrap(text, width, max_lines=ERROR_ROWS, placeholder=" …")
     return Text("\n".join(rows), style="red")
 
 
@@ -197,31 +198,34 @@ PAUSE_SECONDS = 0.2
 @click.command("logs")
 @click.argument("name", required=False)
 @click.option(
-    "-n", "--lines", default=50, show_default=True, type=click.IntRange(1), help="How many lines from the end."
+    "-n", "--lines", default=50, show_default=True, type=click.IntRange(1), help="Number of lines from the end."
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on printing what is added, until interrupted.")
-def logs_command(*, name: str | None, lines: int, follow: bool) -> None:
+@click.option("-f", "--follow", is_flag=True, help="Print new lines as they are written, until interrupted.")
+@json_option("Print the list of logs as JSON.")
+def logs_command(*, name: str | None, lines: int, follow: bool, as_json: bool) -> None:
     """Print a log: `emulator`, `runtime`, `cdk`, or an endpoint's name for its Triton. Without a name, list them."""
     logs = find_logs()
-    if name is None:
-        if not logs:
-            click.echo("no log exists yet: tritonstack local up starts what writes them", err=True)
-        for known, path in logs.items():
-            click.echo(f"{known:24} {path}")
-        return
-    known_as = _known_as(name, logs)
+    known_as = None if name is None else _known_as(name, logs)
+    stopped = "" if find_local_aws() else "no local AWS is running"
+    if name is not None and known_as is None:
+        found = f"{name}, and {stopped}" if stopped else name
+        advice = nearest(name, logs) or ("tritonstack local up, then tritonstack local deploy" if stopped else "")
+        allowed = listing(logs, none="no log exists yet")
+        raise InputError([Problem(field="NAME", found=found, allowed=allowed, advice=advice)])
+    if stopped:
+        left = "these are logs of an earlier one" if logs else "no log exists yet"
+        click.echo(f"{stopped}, and {left}; tritonstack local up starts one", err=True)
     if known_as is None:
-        raise InputError(
-            [
-                Problem(
-                    field="NAME",
-                    found=name,
-                    allowed=", ".join(logs) or "no log exists yet",
-                    advice="tritonstack local up",
-                )
-            ]
-        )
+        _list_logs(logs, as_json=as_json)
+        return
     print_log(logs[known_as], lines=lines, follow=follow)
+
+
+def _list_logs(logs: dict[str, Path], *, as_json: bool) -> None:
+    if as_json:
+        print_json({known: str(path) for known, path in logs.items()})
+    for known, path in () if as_json else logs.items():
+        click.echo(f"{known:24} {path}")
 
 
 def find_logs() -> dict[str, Path]:

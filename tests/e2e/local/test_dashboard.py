@@ -45,7 +45,7 @@ def loaded(deployed: LocalAws) -> LocalAws:
 
 def drawn(project: Project) -> dict[tuple[str, str], str]:
     """Each graph of the page that the command writes, by endpoint and key."""
-    path = Path(project.run("dashboard", "local", "--hours", "1").stdout.strip())
+    path = Path(project.run("dashboard", "-e", "local", "--hours", "1").stdout.strip())
     figures = re.findall(r'<figure id="([^"]*)-([a-z_]+)".*?</figure>', path.read_text(), flags=re.DOTALL)
     texts = re.findall(r"<figure .*?</figure>", path.read_text(), flags=re.DOTALL)
     return dict(zip(figures, texts, strict=True))
@@ -56,16 +56,16 @@ def test_the_picture_of_the_page_is_drawn_or_the_command_says_what_it_lacks(
 ) -> None:
     target = tmp_path / "local.png"
     if find_chromium() is None:
-        failed = project.run("dashboard", "local", "--png", str(target), expect=1)
+        failed = project.run("dashboard", "-e", "local", "--png", str(target), expect=1)
         assert "apt-get install chromium" in failed.stderr
         pytest.skip("no Chromium on this system (apt install chromium): the message was looked at, the picture not")
-    project.run("dashboard", "local", "--hours", "1", "--png", str(target))
+    project.run("dashboard", "-e", "local", "--hours", "1", "--png", str(target))
     with Image.open(target) as picture:
         assert picture.width == 1280
 
 
 def test_the_served_page_is_drawn_at_each_load_until_it_is_interrupted(project: Project, loaded: LocalAws) -> None:
-    command = [str(PROGRAM), "dashboard", "local", "--serve", "--port", "0"]
+    command = [str(PROGRAM), "dashboard", "-e", "local", "--serve", "--port", "0"]
     with subprocess.Popen(
         command, env=project.variables, cwd=project.root, stdout=subprocess.PIPE, text=True
     ) as server:
@@ -83,9 +83,9 @@ def test_the_served_page_is_drawn_at_each_load_until_it_is_interrupted(project: 
 
 
 def test_wrong_options_are_told_without_a_traceback(project: Project) -> None:
-    both = project.run("dashboard", "local", "--serve", "--png", "x.png", expect=2)
+    both = project.run("dashboard", "-e", "local", "--serve", "--png", "x.png", expect=2)
     assert "not both" in both.stderr
-    unknown = project.run("dashboard", "nowhere", expect=2)
+    unknown = project.run("dashboard", "-e", "nowhere", expect=2)
     assert "an environment of" in unknown.stderr
 
 

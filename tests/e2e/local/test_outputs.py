@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]
 @pytest.fixture(scope="module")
 def document(project: Project, deployed: LocalAws) -> dict[str, Any]:
     """The document of the deployed environment, written by the command line."""
-    project.run("outputs", "local", "--output", "outputs.json")
+    project.run("outputs", "-e", "local", "--output", "outputs.json")
     read: dict[str, Any] = json.loads((project.root / "outputs.json").read_text())
     return read
 
@@ -63,8 +63,8 @@ def test_the_stacks_outputs_have_the_same_values(document: dict[str, Any], deplo
 
 
 def test_json_is_the_file_and_the_table_has_every_reason(document: dict[str, Any], project: Project) -> None:
-    assert json.loads(project.run("outputs", "local", "--json").stdout) == document
-    printed = project.run("outputs", "local").stdout
+    assert json.loads(project.run("outputs", "-e", "local", "--json").stdout) == document
+    printed = project.run("outputs", "-e", "local").stdout
     assert document["endpoints"]["digits"]["arn"] in printed
     assert "- (the environment was deployed with neither a dashboard nor alarms)" in printed
 
@@ -72,16 +72,16 @@ def test_json_is_the_file_and_the_table_has_every_reason(document: dict[str, Any
 def test_what_is_not_deployed_is_wrong_input_with_every_problem(project: Project, deployed: LocalAws) -> None:
     text = (project.root / "environments" / "local.yaml").read_text()
     project.write("environments/nowhere.yaml", text.replace("environment: local", "environment: nowhere"))
-    message = project.run("outputs", "nowhere", "--local", expect=2).stderr
+    message = project.run("outputs", "-e", "nowhere", "--local", expect=2).stderr
     assert "/tritonstack/nowhere/_outputs/" in message
     assert "cdk deploy 'nowhere/*'" in message
-    assert "no-such" in project.run("outputs", "no-such", "--local", expect=2).stderr
+    assert "no-such" in project.run("outputs", "-e", "no-such", "--local", expect=2).stderr
     ssm = deployed.client("ssm")
     old = {"contract": 0, "kind": "artifacts"}
     name = "/tritonstack/nowhere/_outputs/artifacts"
     ssm.put_parameter(Name=name, Value=json.dumps(old), Type="String")
     try:
-        message = project.run("outputs", "nowhere", "--local", expect=2).stderr
+        message = project.run("outputs", "-e", "nowhere", "--local", expect=2).stderr
     finally:
         ssm.delete_parameter(Name=name)
     assert "older version" in message

@@ -34,7 +34,7 @@ WRONG = f"""
 
 def looked(project: Project, aws: LocalAws, environment: str, *, expect: int) -> dict[tuple[str, str], dict[str, Any]]:
     """What preflight says as JSON, by check and subject."""
-    result = project.run("preflight", environment, "--local", "--json", expect=expect)
+    result = project.run("preflight", "-e", environment, "--local", "--json", expect=expect)
     document = json.loads(result.stdout)
     assert document["constructed"], "the local AWS's quotas are stand-ins, and the document says so"
     assert "Traceback" not in result.stderr
@@ -91,7 +91,7 @@ def instances(aws: LocalAws, instance_type: str) -> int:
 def test_an_environment_of_another_account_is_told_so_alone(project: Project, deployed: LocalAws) -> None:
     project.write("environments/dev.yaml", (REPOSITORY / "tests/digits_environments/dev.yaml").read_text())
     try:
-        said = project.run("preflight", "dev", "--local", expect=1)
+        said = project.run("preflight", "-e", "dev", "--local", expect=1)
     finally:
         (project.root / "environments/dev.yaml").unlink()
     assert "0 pass, 1 will fail" in said.stdout

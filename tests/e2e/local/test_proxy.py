@@ -30,7 +30,7 @@ def proxy(project: Project, deployed: LocalAws, tmp_path_factory: pytest.TempPat
     with (
         errors.open("w") as stream,
         subprocess.Popen(
-            [str(PROGRAM), "proxy", "local", "--port", "0", "--concurrency", "8"],
+            [str(PROGRAM), "proxy", "-e", "local", "--port", "0", "--concurrency", "8"],
             cwd=project.root,
             env=project.variables,
             stdout=subprocess.PIPE,

@@ -110,6 +110,6 @@ def test_the_deployment_asked_its_models_and_a_picture_whose_request_lies_ready_
 
 def test_the_page_has_each_graph_of_the_definition_once(project: Project, deployed: LocalAws) -> None:
     dashboard = dashboard_of(load_environment(project.root / "environments" / "local.yaml"), projects=None)
-    page = Path(project.run("dashboard", "local", "--hours", "1").stdout.strip()).read_text()
+    page = Path(project.run("dashboard", "-e", "local", "--hours", "1").stdout.strip()).read_text()
     drawn = re.findall(r'<figure id="([^"]*)-([a-z_]+)" data-points="\d+"', page)
     assert drawn == [(section.key, graph.key) for section, graph in dashboard.graphs()]

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(700)]
 
 
 def test_demo_shows_one_model_evicted_and_loaded_again(project: Project, deployed: LocalAws) -> None:
-    printed = project.run("local", "demo", "local", "--endpoint", "digits").stdout
+    printed = project.run("local", "demo", "-e", "local", "--endpoint", "digits").stdout
     for words in ("24.09", "2.51.0", "at most 1 loaded"):
         assert words in printed
     rows = {line.split()[0]: line.split()[1:] for line in printed.splitlines() if line.startswith("digits-")}

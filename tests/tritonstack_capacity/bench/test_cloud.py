@@ -286,7 +286,7 @@ def test_mistakes_in_files_are_told_before_aws_is_asked(
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tritonstack.cli.session.session_of", asked)
-    ran = CliRunner().invoke(command, ["--cloud", "local", *arguments], standalone_mode=False)
+    ran = CliRunner().invoke(command, ["--cloud", "-e", "local", *arguments], standalone_mode=False)
     assert getattr(ran.exception, "exit_code", None) == 2, ran.exception
     assert said in str(ran.exception)
 

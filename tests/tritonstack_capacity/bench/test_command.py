@@ -48,9 +48,9 @@ def test_a_number_is_one_and_in_its_range(option: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
-        (("--cloud", "prod", "--users", "4", "--seed", "1"), "--users, --seed"),
-        (("--gate", "results", "--json"), "--json"),
-        (("--cloud", "prod", "--gate", "results"), "--gate"),
+        (("--cloud", "-e", "prod", "--users", "4", "--seed", "1"), "--users, --seed"),
+        (("--gate", "results", "--local"), "--local"),
+        (("--cloud", "-e", "prod", "--gate", "results"), "--gate"),
         (("digits", "--phase", "1:60", "--rounds", "4", "--seconds", "3"), "--seconds, --rounds"),
         (("digits", "--arrivals", "even"), "--arrivals"),
         ((*ANALYSER, *BY_CLIENT, "--output", "y"), "--warm-up, --rounds, --output, --timeout, --seed"),

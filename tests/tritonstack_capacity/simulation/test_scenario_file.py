@@ -136,7 +136,7 @@ warm_up_minutes: 5
         "contradictions": (
             CONTRADICTIONS,
             {
-                "instance.region": "us-east-1",
+                "instance.region": "…, and 28 more",
                 "models[0].gpu_memory_mib": "at most 15384 MiB",
                 "models[0].disk_mib": "the disk for models of ml.g4dn.xlarge",
                 "models[1].name": "a name of its own",

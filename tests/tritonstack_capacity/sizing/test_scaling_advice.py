@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
 from tests.tritonstack_capacity.sizing.test_environment_diff import HEAD, change_of, endpoint_text, written
 from tritonstack.config import Environment, Scaling, load_environment
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, LimitMissedError, Problem
 from tritonstack_capacity.sizing.capacity import (
     CapacityTable,
     DailyCurve,
@@ -249,13 +249,11 @@ def test_without_prices_none_is_the_cheapest_but_a_named_endpoint_needs_none(tmp
             "nothing measured on ml.g5.2xlarge",
             f"change instance_type to {LARGE}",
         ),
-        ((OTHER,), {"endpoint": "served0"}, f"nothing within 100 ms on {OTHER}; the fastest is slow, 500 ms", ""),
     ],
     ids=[
         "several on the type",
         "none on it",
         "not measured",
-        "its type misses the limit",
     ],
 )
 def test_what_no_advice_can_be_written_for_is_refused(
@@ -264,6 +262,13 @@ def test_what_no_advice_can_be_written_for_is_refused(
     problem = refusal(table_of(*ROWS), environment(tmp_path, *types), **chosen)
     assert problem.found == found
     assert advice in problem.advice
+
+
+def test_a_type_that_misses_the_limit_is_no_wrong_input(tmp_path: Path) -> None:
+    with pytest.raises(LimitMissedError) as missed:
+        target(table_of(*ROWS), environment(tmp_path, OTHER), endpoint="served0")
+    assert missed.value.problem.found == f"nothing within 100 ms on {OTHER}; the fastest is slow, 500 ms"
+    assert missed.value.exit_code == 1
 
 
 def test_names_that_are_not_there_are_told_with_those_that_are(tmp_path: Path) -> None:

@@ -48,10 +48,12 @@ def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 
 def _advice(view: RepositoryView, backend: str) -> str:
     """What to do about a backend that earlier releases had; nothing about any other."""
-    release, known = view.target.release, load_catalogue().backends.get(backend)
+    catalogue, release = load_catalogue(), view.target.release
+    known = catalogue.backends.get(backend)
     if release is None or known is None or known.last is None:
         return ""
-    return known.after_last if release_order(release.version) > release_order(known.last) else ""
+    late = release_order(release.version) > release_order(known.last)
+    return catalogue.without_backend(known, release=release.version) if late else ""
 
 
 def _missing(view: RepositoryView, model: ModelView) -> Iterator[Finding]:

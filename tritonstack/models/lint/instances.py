@@ -179,7 +179,7 @@ def lint_release(target: Target, *, file: Path, line: int = 0) -> Iterator[Findi
             rule="release-not-read",
             found=f"{_named(target, release)} is not in the catalogue; Python, backends and CUDA are taken to be those "
             f"of {release.taken_from}",
-            allowed=f"a release of the catalogue: {', '.join(catalogue.releases)}",
+            allowed=f"a release that AWS has an image of: {', '.join(catalogue.served_releases())}",
         )
     known = catalogue.vulnerabilities(release.version)
     if not known:

@@ -149,7 +149,7 @@ class FindingEntry(_Part):
 
 
 class LintReport(_Part):
-    """What `tritonstack lint --format json` prints."""
+    """What `tritonstack lint --json` prints."""
 
     format: Literal[1] = Field(1, description="Of the report itself.")
     folders: tuple[str, ...] = Field(description="The model folders that were checked.")

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.model_config import MODEL_FILES, ModelConfig, Node, read_config
 from tritonstack.models.recipe import RECIPE, Recipe, read_recipe
@@ -59,7 +59,7 @@ class Target:
         instance = load_catalogue().instance(instance_type) if instance_type else None
         problems = []
         if release and found is None:
-            problems.append(_unknown("--release", release, load_catalogue().releases))
+            problems.append(_unknown("--release", release, load_catalogue().served_releases()))
         if instance_type and instance is None:
             problems.append(_unknown("--instance-type", instance_type, load_catalogue().instances))
         if problems:
@@ -78,7 +78,7 @@ def known_backends() -> frozenset[str]:
 
 
 def _unknown(option: str, value: str, known: Iterable[str]) -> Problem:
-    return Problem(field=option, found=value, allowed=", ".join(known))
+    return Problem(field=option, found=value, allowed=listing(known), advice=nearest(value, known))
 
 
 # Source: core src/model_config_utils.cc (AutoCompleteBackendFields), src/constants.h (the files' names).

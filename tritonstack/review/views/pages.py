@@ -93,7 +93,7 @@ MOST_DETAILED = 8
 """Resources of an environment whose differences are shown; of more, the properties are named."""
 _COUNTED = {Effect.NEW, Effect.RENAMED, Effect.CHANGED, Effect.MAY_CHANGE, Effect.TEMPLATE_ONLY}
 _WITHOUT_VALUES = {Effect.NEW, Effect.REMOVED, Effect.RETAINED}
-WHERE = "--verbose shows all of it, --markdown, --html and --json write it"
+WHERE = "--verbose shows all of it, --markdown, --html and --output write it"
 
 
 def show(document: ReviewDocument, console: Console, *, verbose: bool = False) -> None:
@@ -148,7 +148,9 @@ class _Printer:
         for title, lines in part_lists(environment):
             self._line(f"  {title}")
             if title == COST:
-                self.console.print(Padding(_table(COST_COLUMNS, cost_rows(environment.cost_table)), (0, 0, 0, 4)))
+                self.console.print(
+                    Padding(_table(COST_COLUMNS, cost_rows(environment.cost_table)), (0, 0, 0, 4), expand=False)
+                )
             self._list(lines, indent="    ")
         detailed = self.verbose or len(environment.resources) <= MOST_DETAILED
         for effect, resources in _groups(environment):

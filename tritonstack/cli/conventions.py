@@ -1,0 +1,101 @@
+"""What every command does alike: how it names its environment, prints JSON, and prints tables."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
+
+import click
+from click.shell_completion import CompletionItem
+
+from tritonstack.paths import project_folder
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+LOCAL = "local"
+"""The environment of a command that is given none."""
+FILE_WIDTH = 100_000
+"""Columns where the output is no terminal: more than any row has."""
+
+local_option = click.option(
+    "--local", is_flag=True, help="Use the local AWS, whatever the shell's AWS settings. Implied by environment local."
+)
+"""An option of commands that talk to AWS: any environment may be deployed to the local AWS."""
+
+
+def environment_option(
+    text: str = "Name of the environment, whose file is environments/NAME.yaml.", *, default: str | None = LOCAL
+) -> Callable[[Command], Command]:
+    """The option ``-e/--environment``; no command takes an environment in another way.
+
+    ``default``: None where a command does something of its own without an environment, which ``text`` then says.
+    """
+    return click.option(
+        "--environment",
+        "-e",
+        metavar="ENVIRONMENT",
+        default=default,
+        show_default=default is not None,
+        shell_complete=_environments,
+        help=text,
+    )
+
+
+def _environments(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    names = sorted(path.stem for path in (project_folder() / "environments").glob("*.yaml"))
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def json_option(text: str = "Print JSON instead of text.") -> Callable[[Command], Command]:
+    """The flag ``--json``, the parameter ``as_json``; every command that prints results has it."""
+    return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+def json_text(document: Any) -> str:
+    """A result as JSON, indented."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def print_json(document: Any) -> None:
+    """Print a result as JSON."""
+    click.echo(json_text(document), nl=False)
+
+
+def result_console(*, stderr: bool = False) -> Console:
+    """The console of a command's tables and sentences.
+
+    As wide as the terminal; where the output is none, every row and every sentence is one line, whatever its length,
+    and ends with its last character.
+    """
+    from rich.console import Console  # noqa: PLC0415  (for --help nothing is drawn)
+
+    file = sys.stderr if stderr else sys.stdout
+    if file.isatty():
+        return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    return Console(file=cast("TextIO", _Unpadded(file)), width=FILE_WIDTH, highlight=False, markup=False, emoji=False)
+
+
+class _Unpadded(io.TextIOBase):
+    """Writes lines without the blanks that fill the last column of a table."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # a property there, too
+        """Of the output; rich draws a table's lines in ASCII where it has no others."""
+        return self._file.encoding or "utf-8"
+
+    def write(self, text: str) -> int:
+        """Write whole lines, as rich gives them."""
+        return self._file.write(re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
+
+    def flush(self) -> None:
+        """Flush the output."""
+        self._file.flush()
