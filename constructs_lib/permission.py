@@ -148,9 +148,11 @@ def _is_generated(name: str | None) -> bool:
 
 
 def tag_all(scope: IConstruct, tags: Mapping[str, str]) -> None:
-    """Put tags on every resource under ``scope`` that takes tags."""
+    """Put tags on every stack and resource under ``scope`` that takes tags."""
     for key in sorted(tags):
         cdk.Tags.of(scope).add(key, tags[key])
+        # By the feature flag `explicitStackTags` the line above leaves stacks out, and with them what only they pass on.
+        cdk.Tags.of(scope).add(key, tags[key], include_resource_types=["aws:cdk:stack"])
 
 
 JOBS = "staging/jobs/"

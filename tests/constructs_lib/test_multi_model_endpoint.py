@@ -214,8 +214,9 @@ def test_the_bucket_may_be_another_stacks_or_an_exported_name() -> None:
         next(each["Resource"] for each in _statements(template_of(other)) if each["Sid"] == sid)
         for sid in ("ReadArchives", "DecryptArchives")
     )
-    assert read["Fn::Join"][1][0]["Fn::ImportValue"].startswith("theirs:ExportsOutput")
-    assert decrypt["Fn::ImportValue"].startswith("theirs:ExportsOutput")
+    # The feature flag `defaultCrossStackReferences`: by the other stack's outputs, not by exports.
+    assert read["Fn::Join"][1][0]["Fn::GetStackOutput"]["StackName"] == "theirs"
+    assert decrypt["Fn::GetStackOutput"]["StackName"] == "theirs"
     [read] = [each["Resource"] for each in _statements(template_of(named)) if each["Sid"] == "ReadArchives"]
     assert {"Fn::ImportValue": "their-bucket"} in read["Fn::Join"][1]
 

@@ -142,7 +142,7 @@ def test_the_execution_role_may_read_these_alarms_alone_before_the_endpoint_is_u
     made = template(Rollout.model_validate(CANARY))
     [statement] = reading(made)
     alarms = of_type(made, ALARM)
-    assert statement["Resource"] == [{"Fn::GetAtt": [alarm, "Arn"]} for alarm in alarms]
+    assert statement["Resource"] == [{"Fn::GetAtt": [alarm, "Arn"]} for alarm in sorted(alarms)]
     [policy] = [
         name
         for name, one in of_type(made, "AWS::IAM::Policy").items()
