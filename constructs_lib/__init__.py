@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from constructs_lib.triton_model import TritonImage as TritonImage
     from constructs_lib.triton_model import TritonModel as TritonModel
     from tritonstack.config import ContainerSettings as ContainerSettings
+    from tritonstack.config import EndpointMetrics as EndpointMetrics
     from tritonstack.config import Rollout as Rollout
     from tritonstack.config import Scaling as Scaling
     from tritonstack.config import Timeouts as Timeouts
@@ -49,6 +50,7 @@ _MODULES = {
     "Dashboard": "constructs_lib.monitoring",
     "Endpoint": "constructs_lib.endpoint",
     "EndpointLog": "constructs_lib.monitoring",
+    "EndpointMetrics": "tritonstack.config",
     "ExecutionRole": "constructs_lib.triton_model",
     "Fleet": "constructs_lib.endpoint",
     "JoinedNetwork": "constructs_lib.permission",

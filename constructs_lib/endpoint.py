@@ -18,6 +18,7 @@ from constructs_lib.triton_model import TritonModel
 from tritonstack import aws_names, naming
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config import EndpointMetrics, Rollout, Scaling, Timeouts
+from tritonstack.errors import nearest
 from tritonstack.naming import NAME_PATTERN, outputs_parameter
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class MetricOptions(TypedDict, total=False):
     """Options of a metric method.
 
     Attributes:
-        statistic: one that AWS documents for the metric (``Sum``, ``Average``, ``p99``). Default: the method's own.
+        statistic: one that AWS documents for the metric (``Sum``, ``Average``, ``p99``). Default: the metric's usual
+            one, as the methods state it.
         period: over which it is taken. Default: one minute, in which SageMaker writes.
         label: text in a graph's legend. Default: the metric's name.
         color: six hexadecimal digits after ``#``. Default: CloudWatch chooses.
@@ -57,21 +59,44 @@ class VariantMetrics:
     endpoint_name: str
     variant_name: str
 
-    def _metric(self, namespace: str, name: str, statistic: str, options: MetricOptions) -> cloudwatch.Metric:
+    def metric(
+        self, metric_name: str, *, namespace: str | None = None, **options: Unpack[MetricOptions]
+    ) -> cloudwatch.Metric:
+        """A metric of the variant by its name at CloudWatch.
+
+        Args:
+            metric_name: such as ``ModelLatency``. Namespace, unit and usual statistic follow where AWS documents it.
+            namespace: of a metric that AWS does not document with the variant's dimensions. Default: None, it does.
+            **options: as :class:`MetricOptions` has them; the statistic of an undocumented metric is ``Average``.
+
+        Raises:
+            ValueError: AWS does not document the metric, and no namespace is given.
+            LookupError: AWS does not document the statistic.
+        """
         from aws_cdk import Duration  # noqa: PLC0415 - most apps look at no metric
         from aws_cdk import aws_cloudwatch as cloudwatch  # noqa: PLC0415 - as above
 
-        from tritonstack.monitoring.metric import Metric, unit_of  # noqa: PLC0415 - as above
+        from tritonstack.monitoring.metric import Metric, documented, unit_of  # noqa: PLC0415 - as above
 
-        chosen = options.get("statistic", statistic)
         dimensions = aws_names.variant_dimensions(self.endpoint_name, self.variant_name)
-        known = Metric(namespace=namespace, name=name, dimensions=tuple(dimensions.items()), statistic=chosen)
+        known = documented(dimensions)
+        place, usual = known.get(metric_name, ("", ""))
+        if not (place or namespace):
+            raise ValueError(
+                f"`metric_name` is {metric_name!r}, which AWS does not document for endpoints. Give its `namespace`, "
+                f"or one of {', '.join(sorted(known))}. {nearest(metric_name, known)}".rstrip()
+            )
+        is_documented = namespace in (None, place)
+        statistic = options.get("statistic", usual if is_documented else "Average")
+        metric = Metric(
+            namespace=namespace or place, name=metric_name, dimensions=tuple(dimensions.items()), statistic=statistic
+        )
         return cloudwatch.Metric(
-            namespace=namespace,
-            metric_name=name,
+            namespace=metric.namespace,
+            metric_name=metric_name,
             dimensions_map=dimensions,
-            unit=cloudwatch.Unit[unit_of(known).upper()],
-            statistic=chosen,
+            unit=cloudwatch.Unit[unit_of(metric).upper()] if is_documented else None,
+            statistic=statistic,
             period=options.get("period") or Duration.minutes(1),
             label=options.get("label"),
             color=options.get("color"),
@@ -79,79 +104,79 @@ class VariantMetrics:
 
     def metric_invocations(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Requests to the endpoint. Default: ``Sum``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATIONS, "Sum", options)
+        return self.metric(aws_names.INVOCATIONS, **options)
 
     def metric_invocations_per_instance(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Requests for each instance; ``Sum`` is the only statistic that AWS documents. Default: ``Sum``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATIONS_PER_INSTANCE, "Sum", options)
+        return self.metric(aws_names.INVOCATIONS_PER_INSTANCE, **options)
 
     def metric_invocation_4xx_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Requests that failed with 4XX; ``Average`` is their share of all. Default: ``Sum``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATION_4XX_ERRORS, "Sum", options)
+        return self.metric(aws_names.INVOCATION_4XX_ERRORS, **options)
 
     def metric_invocation_5xx_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Requests that failed with 5XX; ``Average`` is their share of all. Default: ``Sum``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATION_5XX_ERRORS, "Sum", options)
+        return self.metric(aws_names.INVOCATION_5XX_ERRORS, **options)
 
     def metric_invocation_model_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Requests with a container response other than 2XX; ``Average`` is their share. Default: ``Sum``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.INVOCATION_MODEL_ERRORS, "Sum", options)
+        return self.metric(aws_names.INVOCATION_MODEL_ERRORS, **options)
 
     def metric_model_latency(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Microseconds that the container takes, its network time included. Default: ``Average``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_LATENCY, "Average", options)
+        return self.metric(aws_names.MODEL_LATENCY, **options)
 
     def metric_overhead_latency(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Microseconds that SageMaker adds to the container's time. Default: ``Average``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.OVERHEAD_LATENCY, "Average", options)
+        return self.metric(aws_names.OVERHEAD_LATENCY, **options)
 
     def metric_concurrent_requests_per_model(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Concurrent requests, those in the container's queue included. Default: ``Maximum``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.CONCURRENT_REQUESTS_PER_MODEL, "Maximum", options)
+        return self.metric(aws_names.CONCURRENT_REQUESTS_PER_MODEL, **options)
 
     def metric_model_loading_wait_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Microseconds that a request waits for its model to load. Multi-model mode. Default: ``Average``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_LOADING_WAIT_TIME, "Average", options)
+        return self.metric(aws_names.MODEL_LOADING_WAIT_TIME, **options)
 
     def metric_model_loading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Microseconds that the container takes to load a model. Multi-model mode. Default: ``Average``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_LOADING_TIME, "Average", options)
+        return self.metric(aws_names.MODEL_LOADING_TIME, **options)
 
     def metric_model_unloading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Microseconds that the container takes to unload a model. Multi-model mode. Default: ``Average``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_UNLOADING_TIME, "Average", options)
+        return self.metric(aws_names.MODEL_UNLOADING_TIME, **options)
 
     def metric_model_downloading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Microseconds that the download of an archive takes. Multi-model mode. Default: ``Average``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_DOWNLOADING_TIME, "Average", options)
+        return self.metric(aws_names.MODEL_DOWNLOADING_TIME, **options)
 
     def metric_model_cache_hit(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Share of requests whose model was loaded already. Multi-model mode. Default: ``Average``."""
-        return self._metric(aws_names.SAGEMAKER, aws_names.MODEL_CACHE_HIT, "Average", options)
+        return self.metric(aws_names.MODEL_CACHE_HIT, **options)
 
     def metric_cpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """CPU utilization of an instance, 0 to 100 for each vCPU, summed. Default: ``Average``."""
-        return self._metric(aws_names.INSTANCES, aws_names.CPU_UTILIZATION, "Average", options)
+        return self.metric(aws_names.CPU_UTILIZATION, **options)
 
     def metric_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Memory utilization of an instance in percent. Default: ``Average``."""
-        return self._metric(aws_names.INSTANCES, aws_names.MEMORY_UTILIZATION, "Average", options)
+        return self.metric(aws_names.MEMORY_UTILIZATION, **options)
 
     def metric_gpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """0 to 100 for each GPU, added up over an instance. Default: ``Average``."""
-        return self._metric(aws_names.INSTANCES, aws_names.GPU_UTILIZATION, "Average", options)
+        return self.metric(aws_names.GPU_UTILIZATION, **options)
 
     def metric_gpu_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """0 to 100 for each GPU, added up over an instance. Default: ``Average``."""
-        return self._metric(aws_names.INSTANCES, aws_names.GPU_MEMORY_UTILIZATION, "Average", options)
+        return self.metric(aws_names.GPU_MEMORY_UTILIZATION, **options)
 
     def metric_disk_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Disk utilization of an instance in percent. Default: ``Average``."""
-        return self._metric(aws_names.INSTANCES, aws_names.DISK_UTILIZATION, "Average", options)
+        return self.metric(aws_names.DISK_UTILIZATION, **options)
 
     def metric_loaded_model_count(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
         """Models that an instance has loaded. Multi-model mode. Default: ``Average``."""
-        return self._metric(aws_names.INSTANCES, aws_names.LOADED_MODEL_COUNT, "Average", options)
+        return self.metric(aws_names.LOADED_MODEL_COUNT, **options)
 
 
 class CallableEndpoint(VariantMetrics, Construct):
@@ -352,7 +377,7 @@ class Endpoint(CallableEndpoint):
         endpoint_name: str,
         model: TritonModel,
         fleet: Fleet,
-        timeouts: Timeouts,
+        timeouts: Timeouts | None = None,
         rollout: Rollout | None = None,
         scaling: Scaling | None = None,
         metrics: EndpointMetrics | None = None,
@@ -366,7 +391,7 @@ class Endpoint(CallableEndpoint):
             endpoint_name: unique in the account and region, at most 63 characters.
             model: what it runs.
             fleet: what it runs on.
-            timeouts: how long a start may take.
+            timeouts: how long a start may take. Default: None, ``Timeouts()``: 600 seconds each.
             rollout: how an update moves the requests to the new fleet; None: all at once, and nothing is watched.
             scaling: how the number of instances follows the load; None: it is the fleet's initial one.
             metrics: what SageMaker publishes of the endpoint. Default: None, SageMaker's default.
@@ -385,6 +410,7 @@ class Endpoint(CallableEndpoint):
             release_records=release_records,
         )
         self.model = model
+        timeouts = timeouts or Timeouts()
         config = f"{fleet} {timeouts!r}" + ("" if metrics is None else f" {metrics!r}")
         self.scaling = None if scaling is None else self._scaling(scaling, fleet, config, rollout)
         count = fleet.initial_instance_count if self.scaling is None else self.scaling.instance_count

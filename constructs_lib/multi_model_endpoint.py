@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
+import jsii
+from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
-from pydantic import ValidationError
 
 from constructs_lib.artifact_bucket import OwnBucket
 from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet
@@ -19,20 +22,20 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.config import ContainerSettings, EndpointMetrics, Rollout, Scaling, Timeouts
 from tritonstack.config import Endpoint as EndpointSettings
 from tritonstack.config.endpoint import check_endpoint
-from tritonstack.config.fields import Site
+from tritonstack.config.fields import MAXIMUM_NAME, Site
 from tritonstack.config.release import release_warnings
-from tritonstack.config.yaml_loader import shown
+from tritonstack.config.yaml_loader import YamlDocument, shown, validate
 from tritonstack.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_s3 as s3
 
-LONGEST_NAME = 63
-"""Of an endpoint (API reference: CreateEndpoint)."""
+ENDPOINT_NAME = rf"[a-zA-Z0-9](-*[a-zA-Z0-9]){{0,{MAXIMUM_NAME - 1}}}"
+"""API reference: CreateEndpoint."""
 
 
+@jsii.implements(ec2.IConnectable)
 class MultiModelEndpoint(CallableEndpoint):
     """Triton on GPU instances, with every archive under a prefix of a bucket behind one endpoint.
 
@@ -51,6 +54,7 @@ class MultiModelEndpoint(CallableEndpoint):
         bucket: as given.
         key: the key of the archives; None: with no key of KMS.
         security_groups: of the containers: given, or one that was made; empty without a VPC.
+        connections: rules of these groups, as of any ``IConnectable``; InputError without a VPC.
         model: the Model.
         endpoint: the Endpoint and its configuration.
     """
@@ -99,7 +103,8 @@ class MultiModelEndpoint(CallableEndpoint):
             vpc_subnets: which subnets of it. Default: None, the private ones.
             subnet_owner: the account that shares the subnets with this one (AWS RAM). Default: None, they are its own.
             security_groups: of the containers. Default: None, one is made that lets HTTPS out and nothing in.
-            endpoint_name: unique in account and region. Default: None, a name from the construct's path.
+            endpoint_name: unique in account and region: up to 63 letters, digits and hyphens, no hyphen at either end.
+                Default: None, a name from the construct's path.
             archive_prefix: the folder that archives lie under. Default: None, ``models/<platform>/`` (such as
                 ``models/24.09-t4/``): engines are of one platform, and while a deployment changes it, old and new
                 fleet each find theirs.
@@ -117,23 +122,27 @@ class MultiModelEndpoint(CallableEndpoint):
             permissions_boundary_arn: a managed policy that bounds the roles that are made. Default: None.
 
         Raises:
-            InputError: with everything that is wrong with release, instance type, container, rollout or scaling; or
-                with the archive prefix.
+            InputError: with every argument that is wrong.
             ValueError: the bucket is in another region.
         """
         stack = cdk.Stack.of(scope)
         settings = _settings(
-            stack,
+            f"{scope.node.path}/{construct_id}".removeprefix("/"),
+            stack=stack,
+            endpoint_name=endpoint_name,
+            archive_prefix=archive_prefix,
             release=release,
             instance_type=instance_type,
             initial_instance_count=initial_instance_count,
-            models=list(models) if models is not None else ["any"],
+            models=["any"] if models is None else models if isinstance(models, str) else list(models),
             model_cache="enabled" if model_cache else "disabled",
             container=container or ContainerSettings(),
             host_ami=host_ami,
             image=image,
+            timeouts=timeouts or Timeouts(),
             rollout=rollout,
             scaling=scaling,
+            metrics=metrics,
             accept_unlisted_instance_type=accept_unlisted_instance_type,
         )
         CallableEndpoint.__init__(
@@ -146,9 +155,9 @@ class MultiModelEndpoint(CallableEndpoint):
             models=models,
         )
         self.endpoint_name = endpoint_name or cdk.Names.unique_resource_name(
-            self, max_length=LONGEST_NAME, separator="-"
+            self, max_length=MAXIMUM_NAME, separator="-"
         )
-        self.archive_prefix = f"models/{settings.platform}/" if archive_prefix is None else _prefix(archive_prefix)
+        self.archive_prefix = naming.key_prefix(archive_prefix or f"models/{settings.platform}")
         self.security_groups: Sequence[ec2.ISecurityGroup] = ()
         if permissions_boundary_arn is not None:
             policy = iam.ManagedPolicy.from_managed_policy_arn(self, "PermissionsBoundary", permissions_boundary_arn)
@@ -156,6 +165,7 @@ class MultiModelEndpoint(CallableEndpoint):
         archives = OwnBucket(self, "Archives", bucket=bucket, key=key)
         self.bucket, self.key = archives.bucket, archives.key
         network = None if vpc is None else self._join(vpc, vpc_subnets, security_groups, subnet_owner)
+        self._connections = ec2.Connections(security_groups=list(self.security_groups))
         uri = TritonImage.from_uri(settings.image_uri(stack.region))
         self.execution_role = ExecutionRole(
             self,
@@ -188,10 +198,10 @@ class MultiModelEndpoint(CallableEndpoint):
                 initial_instance_count=settings.initial_instance_count,
                 host_ami=settings.inference_ami_version,
             ),
-            timeouts=timeouts or Timeouts(),
-            rollout=rollout,
-            scaling=scaling,
-            metrics=metrics,
+            timeouts=settings.timeouts,
+            rollout=settings.rollout,
+            scaling=settings.scaling,
+            metrics=settings.metrics,
         )
         for number, warning in enumerate(release_warnings(endpoint=settings, region=stack.region)):
             cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release-{number}", f"{self.endpoint_name}: {warning}")
@@ -206,6 +216,24 @@ class MultiModelEndpoint(CallableEndpoint):
         """The generated name of the endpoint's configuration."""
         return self.endpoint.endpoint_config_name
 
+    @property
+    def connections(self) -> ec2.Connections:
+        """Rules of the containers' security groups: ``database.connections.allow_default_port_from(endpoint)``.
+
+        Raises:
+            InputError: it was made without ``vpc``, so that it has no security group.
+        """
+        if not self.security_groups:
+            problem = Problem(
+                file=f"MultiModelEndpoint {self.node.path}",
+                field="vpc",
+                found="connections of an endpoint without a VPC",
+                allowed="the VPC that its containers join, in which they have security groups",
+                advice="Give `vpc`; containers without one reach public addresses only, from SageMaker's network.",
+            )
+            raise InputError([problem])
+        return self._connections
+
     def _join(
         self,
         vpc: ec2.IVpc,
@@ -214,8 +242,6 @@ class MultiModelEndpoint(CallableEndpoint):
         subnet_owner: str | None,
     ) -> JoinedNetwork:
         """The part of the VPC that containers join; a security group is made where none is given."""
-        from aws_cdk import aws_ec2 as ec2  # noqa: PLC0415 - types that an endpoint without a VPC does not need
-
         if groups is None:
             made = ec2.SecurityGroup(
                 self,
@@ -243,23 +269,24 @@ class MultiModelEndpoint(CallableEndpoint):
         )
 
 
-def _settings(stack: cdk.Stack, **given: Any) -> EndpointSettings:
+def _settings(
+    path: str, *, stack: cdk.Stack, endpoint_name: str | None, archive_prefix: str | None, **given: Any
+) -> EndpointSettings:
     """The endpoint's settings, checked as those of an environment file are.
 
     Raises:
-        InputError: with every problem; a field is called as the construct's argument.
+        InputError: with every problem, at the construct's path and the argument's name.
     """
-    try:
-        settings = EndpointSettings(name="endpoint", mode="multi-model", **given)
-    except ValidationError as error:
-        raise InputError(
-            [Problem(location=each["loc"], found=shown(each["input"]), allowed=each["msg"]) for each in error.errors()]
-        ) from None
+    problems = [*_name_problems(endpoint_name), *_prefix_problems(archive_prefix)]
+    document = YamlDocument(value={"name": "endpoint", "mode": "multi-model", **given})
+    settings = (found := validate(document, EndpointSettings)).value
+    problems += found.problems
     region = None if cdk.Token.is_unresolved(stack.region) else stack.region
     account = None if cdk.Token.is_unresolved(stack.account) else stack.account
-    site = Site(environment=None, account=account, region=region, production=False, catalogue=load_catalogue())
-    problems = list(check_endpoint(endpoint=settings, location=(), site=site))
-    if region is None and settings.image is None:
+    if settings is not None:
+        site = Site(environment=None, account=account, region=region, production=False, catalogue=load_catalogue())
+        problems += check_endpoint(endpoint=settings, location=(), site=site)
+    if region is None and given["image"] is None:
         problems.append(
             Problem(
                 field="image",
@@ -268,18 +295,21 @@ def _settings(stack: cdk.Stack, **given: Any) -> EndpointSettings:
                 advice="AWS's image of a release lies in an account that depends on the region",
             )
         )
-    if problems:
-        raise InputError(problems)
+    if settings is None or problems:
+        raise InputError([replace(each, file=f"MultiModelEndpoint {path}") for each in problems])
     return settings
 
 
-def _prefix(given: str) -> str:
-    """The prefix with its one trailing slash: without it the role could read a/bc as well as a/b.
+def _name_problems(name: str | None) -> Iterator[Problem]:
+    """What CreateEndpoint would refuse of a name that is known at synthesis."""
+    if name is not None and not cdk.Token.is_unresolved(name) and not re.fullmatch(ENDPOINT_NAME, name):
+        allowed = f"1 to {MAXIMUM_NAME} letters, digits and hyphens, no hyphen at either end"
+        yield Problem(field="endpoint_name", found=shown(name), allowed=allowed)
 
-    Raises:
-        InputError: it is not a folder, or not known at synthesis.
-    """
+
+def _prefix_problems(prefix: str | None) -> Iterator[Problem]:
+    """What is no folder, or not known at synthesis: without its slash the role could read a/bc as well as a/b."""
     try:
-        return naming.key_prefix(given)
+        naming.key_prefix("models" if prefix is None else prefix)
     except ValueError as error:
-        raise InputError([Problem(field="archive_prefix", found=shown(given), allowed=str(error))]) from None
+        yield Problem(field="archive_prefix", found=shown(prefix), allowed=str(error))

@@ -151,7 +151,7 @@ def tag_all(scope: IConstruct, tags: Mapping[str, str]) -> None:
     """Put tags on every stack and resource under ``scope`` that takes tags."""
     for key in sorted(tags):
         cdk.Tags.of(scope).add(key, tags[key])
-        # By the feature flag `explicitStackTags` the line above leaves stacks out, and with them what only they pass on.
+        # By the feature flag `explicitStackTags` the line above leaves stacks out, and what has its tags of them alone.
         cdk.Tags.of(scope).add(key, tags[key], include_resource_types=["aws:cdk:stack"])
 
 

@@ -13,7 +13,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
-from constructs_lib import ContainerSettings, MultiModelEndpoint
+from constructs_lib import ContainerSettings, MultiModelEndpoint, Timeouts
 from tests.constructs_lib.templates import ACCOUNT, flat, new_app, new_stack, of_type, only, properties, template_of
 from tritonstack.errors import InputError
 
@@ -186,13 +186,77 @@ def test_the_container_is_told_what_the_settings_say(own: Own) -> None:
     assert container["MultiModelConfig"] == {"ModelCacheSetting": "Disabled"}
 
 
-def test_everything_that_is_wrong_is_said_at_once_by_the_propertys_name(own: Own) -> None:
+@pytest.mark.parametrize(
+    ("given", "problems"),
+    [
+        (
+            {"release": "24", "instance_type": "t4", "initial_instance_count": 0, "models": "bert"},
+            {
+                "release": "a release YY.MM",
+                "instance_type": "a text that matches",
+                "initial_instance_count": "1 or more",
+                "models": "a list",
+            },
+        ),
+        ({"endpoint_name": "a_b", "archive_prefix": "/"}, {"endpoint_name": "1 to 63 letters", "archive_prefix": "a/"}),
+        ({"endpoint_name": "a" * 64}, {"endpoint_name": "1 to 63 letters"}),
+        ({"endpoint_name": "-a"}, {"endpoint_name": "no hyphen at either end"}),
+        ({"instance_type": "ml.g4dn.12xlarge"}, {"instance_type": "a type with one GPU"}),
+        ({"timeouts": {"container_startup_seconds": 5}}, {"timeouts.container_startup_seconds": "60 or more"}),
+    ],
+)
+def test_everything_that_is_wrong_is_said_at_once_by_the_argument_s_name(
+    own: Own, given: dict[str, Any], problems: dict[str, str]
+) -> None:
     with pytest.raises(InputError) as raised:
-        own.endpoint(release="24", instance_type="t4", initial_instance_count=0)
-    assert {each.field for each in raised.value.problems} == {"release", "instance_type", "initial_instance_count"}
+        own.endpoint(**given)
+    found = {each.field: each.allowed for each in raised.value.problems}
+    assert sorted(found) == sorted(problems)
+    assert [field for field, words in problems.items() if words not in found[field]] == []
+    assert str(raised.value).startswith("MultiModelEndpoint stack/Models: ")
+    assert "pydantic" not in str(raised.value)
+
+
+def test_settings_that_are_wrong_are_told_as_arguments_too() -> None:
+    assert Timeouts() == Timeouts(model_download_seconds=600, container_startup_seconds=600)
     with pytest.raises(InputError) as raised:
-        own.endpoint(instance_type="ml.g4dn.12xlarge")
-    assert [each.field for each in raised.value.problems] == ["instance_type"]
+        Timeouts(model_download_seconds=5, startup=6)  # type: ignore[call-arg]  # what the test is about
+    assert [(each.file, each.field) for each in raised.value.problems] == [
+        ("Timeouts(…)", "model_download_seconds"),
+        ("Timeouts(…)", "startup"),
+    ]
+    assert "60 or more" in str(raised.value)
+
+
+def test_a_name_that_is_known_at_deployment_only_is_taken(own: Own) -> None:
+    name = cdk.CfnParameter(own.stack, "Name").value_as_string
+    own.endpoint(endpoint_name=name)
+    assert properties(template_of(own.stack), "AWS::SageMaker::Endpoint")["EndpointName"] == {"Ref": "Name"}
+
+
+def test_a_database_lets_in_its_containers_as_any_connectable_s(own: Own) -> None:
+    vpc = ec2.Vpc.from_vpc_attributes(
+        own.stack, "Vpc", vpc_id="vpc-1", availability_zones=["us-east-1a"], private_subnet_ids=["subnet-1"]
+    )
+    database = ec2.SecurityGroup.from_security_group_id(own.stack, "Database", "sg-1")
+    endpoint = own.endpoint(vpc=vpc)
+    database.connections.allow_from(endpoint, ec2.Port.tcp(5432), "features")
+    template = template_of(own.stack)
+    group, _ = only(template, "AWS::EC2::SecurityGroup")
+    source = {"Fn::GetAtt": [group, "GroupId"]}
+    ingress = properties(template, "AWS::EC2::SecurityGroupIngress")
+    assert (ingress["GroupId"], ingress["SourceSecurityGroupId"], ingress["ToPort"]) == ("sg-1", source, 5432)
+    egress = properties(template, "AWS::EC2::SecurityGroupEgress")
+    assert (egress["GroupId"], egress["DestinationSecurityGroupId"], egress["ToPort"]) == (source, "sg-1", 5432)
+
+
+def test_without_a_vpc_it_has_no_connections_and_says_what_to_give(own: Own) -> None:
+    database = ec2.SecurityGroup.from_security_group_id(own.stack, "Database", "sg-1")
+    endpoint = own.endpoint()
+    with pytest.raises(InputError, match=r"MultiModelEndpoint stack/Models: vpc(?s:.*)Give `vpc`"):
+        endpoint.connections.allow_from_any_ipv4(ec2.Port.tcp(1))
+    with pytest.raises(RuntimeError, match="connections of an endpoint without a VPC"):
+        database.connections.allow_from(endpoint, ec2.Port.tcp(5432))
 
 
 def test_a_stack_without_a_region_is_told_what_to_give() -> None:

@@ -30,7 +30,7 @@ def expected(source: Path) -> dict[str, Path]:
     carried = [source / name for name in CARRIED]
     carried += [path for tree, pattern in CARRIED_TREES.items() for path in (source / tree).rglob(pattern)]
     named |= {f"tritonstack/_repository/{path.relative_to(source)}": path for path in carried if path.is_file()}
-    return named | {f"tritonstack_stacks/{path.name}": path for path in (source / "stacks").glob("*.py")}
+    return named | {f"tritonstack_stacks/{path.name}": path for path in (source / "stacks").glob("*.py*")}
 
 
 def test_the_wheel_holds_the_tree_and_nothing_else(installed: Installed) -> None:
@@ -41,6 +41,8 @@ def test_the_wheel_holds_the_tree_and_nothing_else(installed: Installed) -> None
         assert [name for name in sorted(held) if wheel.read(name) != tree[name].read_bytes()] == []
     for part in ("tritonstack/_repository/lambda/activation/handler.py", "tritonstack/models/lint/rules/config.md"):
         assert part in held
+    assert {name.partition("/")[0] for name in held} == {*PACKAGES, "tritonstack_stacks"}
+    assert {name.partition("/")[0] for name in held if name.endswith("/py.typed")} == {*PACKAGES, "tritonstack_stacks"}
     assert not [name for name in held if name.startswith(("tests/", "stacks/")) or "/tests/" in name]
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from annotated_types import Le
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from tritonstack.catalogue import Catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
+from tritonstack.errors import InputError
 from tritonstack.naming import NAME_PATTERN
 
 MAXIMUM_NAME = 63
@@ -30,7 +32,26 @@ _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Control, format (zero-width, bidirectional), surrogate, and separators of lines and paragraphs."""
 
 
-class SettingsModel(BaseModel):
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)  # it has no public name
+
+
+class _Constructor(ModelMetaclass):
+    """A wrong argument is the same InputError as a wrong field of a file; pydantic's own error speaks of pydantic."""
+
+    def __call__(cls, *args: Any, **arguments: Any) -> Any:  # noqa: N805 - a metaclass
+        try:
+            return super().__call__(*args, **arguments)
+        except ValidationError:
+            from tritonstack.config.yaml_loader import YamlDocument, validate  # noqa: PLC0415 - it imports this module
+
+            problems = validate(YamlDocument(value=arguments), cast("type[BaseModel]", cls)).problems
+        raise InputError([dataclasses.replace(each, file=f"{cls.__name__}(…)") for each in problems])
+
+
+class SettingsModel(BaseModel, metaclass=_Constructor):
     """Settings are typed strictly (``"1"`` is no number, ``1`` is no text), closed to unknown fields, and immutable.
 
     Every number is finite and not beyond ``GREATEST_NUMBER``, unless its field has a bound of its own; no text and no

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
@@ -111,6 +111,16 @@ def unit_of(metric: Metric) -> str:
     if statistic not in row["statistics"]:
         raise LookupError(f"{metric.name} has the statistics {row['statistics']}, not {metric.statistic}")
     return str(row["unit"])
+
+
+def documented(dimensions: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Name → namespace and usual statistic, of the metrics that AWS writes with just these dimensions."""
+    return {
+        name: (namespace, str(row["statistics"][0]))
+        for namespace, each in _document()["namespaces"].items()
+        if each["dimensions"] == list(dimensions)
+        for name, row in each["metrics"].items()
+    }
 
 
 @lru_cache(maxsize=1)
