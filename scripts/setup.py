@@ -42,7 +42,10 @@ DEVELOPMENT = "development"
 SERVER_SIDE = ("backends", "torch", "dali", "tensorflow")
 SERVER_MINORS = ("3.12", "3.11")
 # Programs out of wheels, without the requirements of the Python packages around them.
-PROGRAMS = ("triton", "perf-analyzer")
+PERF_ANALYZER = "perf-analyzer"
+PROGRAMS = ("triton", PERF_ANALYZER)
+LINKED = ("libb64.so.0d", "libcudart.so.12")
+"""What perf_analyzer is linked against and no wheel of its own brings: Triton's has it, under names with a hash."""
 STAMP = ".made-from"
 OWN_VERSION = sys.version.split()[0]
 SAID_SECONDS = 5.0
@@ -127,6 +130,8 @@ def main(names: list[str]) -> int:
     """Make each named environment. Returns the exit code."""
     try:
         check_names(names)
+        if PERF_ANALYZER in names:
+            names = ["triton", *names]
         check_machine(names)
         if names == ["lock"]:
             lock()
@@ -136,6 +141,8 @@ def main(names: list[str]) -> int:
         make_all(names)
         if {"main", DEVELOPMENT} & set(names):
             add_project(ENVS / "main")  # also where the environment stands: pyproject.toml may have changed
+        if PERF_ANALYZER in names:
+            link_libraries(ENVS / PERF_ANALYZER)  # also where it stands: Triton's may have been made anew
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 2
@@ -182,7 +189,8 @@ def check_machine(names: list[str]) -> None:
 def server_problems() -> list[str]:
     """Why NVIDIA's server cannot run here: its wheel is for x86-64 and glibc 2.35."""
     if platform.machine() != "x86_64" or sys.platform != "linux":
-        return [f"{sys.platform} on {platform.machine()} found, Linux on x86-64 needed: Triton's wheel is for no other"]
+        found = f"{sys.platform} on {platform.machine()} found, Linux on x86-64 needed: Triton's wheel is for no other"
+        return [f"{found}. Here: docker build --platform linux/amd64 --tag tritonstack . (docs/getting-started.md)"]
     library, version = platform.libc_ver()
     if library == "glibc" and tuple(map(int, version.split(".")[:2])) >= (2, 35):
         return []
@@ -406,6 +414,27 @@ def make_program(name: str, folder: Path) -> None:
     folder.mkdir(parents=True)
     lock_file = REQUIREMENTS / f"{name}.txt"
     uv_pip("install", "--target", str(folder), "--no-deps", "--require-hashes", "-r", str(lock_file))
+
+
+def link_libraries(folder: Path) -> None:
+    """Have ``bin/perf_analyzer`` find its libraries: a script starts the program with links to Triton's."""
+    (libraries := folder / "lib").mkdir(exist_ok=True)
+    for name in LINKED:
+        stem, _, end = name.partition(".so.")
+        found = next(iter(sorted((ENVS / "triton" / "nvidia_pytriton.libs").glob(f"{stem}-*.so.{end}*"))), None)
+        if found is None:
+            raise SetupError(f"perf_analyzer needs {name}, which Triton's wheel in {ENVS / 'triton'} no longer has")
+        (libraries / name).unlink(missing_ok=True)
+        (libraries / name).symlink_to(os.path.relpath(found, libraries))
+    script, program = folder / "bin" / "perf_analyzer", folder / "libexec" / "perf_analyzer"
+    if not program.exists():
+        program.parent.mkdir()
+        script.rename(program)
+    script.write_text(
+        '#!/bin/sh\nhere=$(dirname "$(dirname "$(readlink -f "$0")")")\n'
+        'LD_LIBRARY_PATH=$here/lib\nexport LD_LIBRARY_PATH\nexec "$here/libexec/perf_analyzer" "$@"\n'
+    )
+    script.chmod(0o755)
 
 
 def make_node(_name: str, _folder: Path) -> None:

@@ -24,14 +24,21 @@ HOUSE = ("stacks", "constructs_lib", "tritonstack", "tritonstack_capacity", "tri
 
 
 @pytest.fixture
-def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The script as a module, over a project in a temporary folder."""
+def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script as a module, over this repository."""
     spec = importlib.util.spec_from_file_location("setup_script", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)  # dataclasses look their module up
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def setup(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script over a project in a temporary folder, on a machine that has all that it needs."""
+    module = script
     requirements = tmp_path / "requirements"
     requirements.mkdir()
     for name in (*module.VIRTUAL, *module.PROGRAMS, module.DEVELOPMENT):
@@ -61,6 +68,7 @@ def made(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(setup, "install", lambda name, _folder, *_options: names.append(name))
     monkeypatch.setattr(setup, "compile_cdk", lambda _folder: None)
     monkeypatch.setattr(setup, "add_project", lambda _folder: None)
+    monkeypatch.setattr(setup, "link_libraries", lambda _folder: None)
     monkeypatch.setattr(setup, "server_python", setup.own_python)
     return names
 
@@ -71,6 +79,27 @@ def test_each_named_environment_is_made_once(setup: ModuleType, made: list[str])
     assert sorted(made) == sorted(names)
     assert setup.main(names) == 0
     assert len(made) == len(names)
+
+
+def test_perf_analyzer_starts_with_the_libraries_of_triton_s_wheel_without_a_variable(
+    setup: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make(name: str, folder: Path) -> None:
+        place = folder / ("nvidia_pytriton.libs" if name == "triton" else "bin")
+        place.mkdir(parents=True)
+        if name == "triton":
+            for library in ("libb64-98cb6333.so.0d", "libcudart-09529672.so.12.6.77"):
+                (place / library).write_text(library)
+        else:
+            (place / "perf_analyzer").write_text('#!/bin/sh\ncat "$LD_LIBRARY_PATH"/lib*; echo; echo "$@"\n')
+            (place / "perf_analyzer").chmod(0o755)
+
+    monkeypatch.setattr(setup, "make_program", make)
+    for _ in range(2):  # the second finds it made
+        assert setup.main(["perf-analyzer"]) == 0
+        program = setup.ENVS / "perf-analyzer" / "bin" / "perf_analyzer"
+        ran = subprocess.run([program, "-m", "two words"], capture_output=True, text=True, check=True)
+        assert ran.stdout == "libb64-98cb6333.so.0dlibcudart-09529672.so.12.6.77\n-m two words\n"
 
 
 def test_a_changed_lock_file_makes_its_environment_anew_and_no_other(setup: ModuleType, made: list[str]) -> None:
@@ -292,6 +321,16 @@ def test_a_machine_for_which_there_is_no_server_is_told_so(
     monkeypatch.setattr("sys.platform", system)
     problems = setup.server_problems()
     assert [words in problem for problem in problems] == ([] if words is None else [True])
+
+
+def test_set_up_on_another_system_ends_before_anything_is_made_and_names_the_image(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(script, "make_all", lambda _names: pytest.fail("something is made"))
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert script.main(["main", "triton", "node"]) == 2
+    assert "docker build --platform linux/amd64" in capsys.readouterr().err
 
 
 def test_node_is_asked_for_where_it_is_missing_or_old(

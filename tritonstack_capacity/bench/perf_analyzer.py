@@ -11,8 +11,8 @@ import signal
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,9 +31,6 @@ from tritonstack_capacity.bench.subject import Payload, Subject
 VARIABLE = "TRITONSTACK_PERF_ANALYZER"
 SETUP_NAME = "perf-analyzer"
 FOLDER = f".envs/{SETUP_NAME}"
-WHEEL = "tritonclient==2.51.0"
-LIBRARIES = ("libb64.so.0d", "libcudart.so.12")
-"""What the program is linked against, and the local Triton's wheel carries under names with a hash."""
 NANOSECONDS = 1e9
 WINDOWS = 3
 """So many measurements in a row must agree (its ``--stability-percentage``)."""
@@ -77,8 +74,8 @@ def find_program() -> Path:
         raise WorkFailedError(
             "perf_analyzer is not installed\n"
             f"  looked for: ${VARIABLE}, perf_analyzer on PATH, {FOLDER}/bin/perf_analyzer\n"
-            f"  do:         python3 scripts/setup.py {SETUP_NAME} in a checkout of tritonstack, elsewhere\n"
-            f"              pip install --no-deps --target {FOLDER} {WHEEL}; or take --generator client"
+            f"  do:         python3 scripts/setup.py {SETUP_NAME} in a checkout of tritonstack, and name its\n"
+            f"              {FOLDER}/bin/perf_analyzer in ${VARIABLE} elsewhere; or take --generator client"
         )
     return found
 
@@ -136,38 +133,22 @@ async def run(command: Sequence[str], *, seconds: float) -> str:
 
     Raises WorkFailedError: it does not end within ``seconds``.
     """
-    with libraries() as folder:
-        environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
-        process = await asyncio.create_subprocess_exec(
-            *command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, env=environment, start_new_session=True
-        )
-        try:
-            async with asyncio.timeout(seconds):
-                said, _ = await process.communicate()
-        except TimeoutError as error:
-            raise WorkFailedError(f"perf_analyzer did not end within {seconds:.0f} s (--max-seconds)") from error
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, start_new_session=True
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            said, _ = await process.communicate()
+    except TimeoutError as error:
+        raise WorkFailedError(f"perf_analyzer did not end within {seconds:.0f} s (--max-seconds)") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     words = [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
     if not words:
         return f"perf_analyzer ended with {process.returncode}"
     return words[-1] if UNSTABLE in words[-1] else next((line for line in words if "error" in line.lower()), words[-1])
-
-
-@contextmanager
-def libraries() -> Iterator[Path]:
-    """A folder with the libraries that it is linked against, under the names by which it looks for them."""
-    carried = machine_folder() / ".envs" / "triton" / "nvidia_pytriton.libs"
-    with tempfile.TemporaryDirectory(prefix="perf-analyzer-") as name:
-        folder = Path(name)
-        for library in LIBRARIES:
-            stem, _, end = library.partition(".so.")
-            found = next(iter(sorted(carried.glob(f"{stem}-*.so.{end}*"))), None)
-            if found is not None:
-                (folder / library).symlink_to(found)
-        yield folder
 
 
 ADDRESS = "KServe v2 at http://"

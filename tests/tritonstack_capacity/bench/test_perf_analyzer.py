@@ -29,8 +29,6 @@ from tritonstack_capacity.bench.perf_analyzer import (
 )
 from tritonstack_capacity.bench.subject import Payload
 
-REQUIREMENTS = Path(__file__).resolve().parents[3] / "requirements" / "perf-analyzer.in"
-
 SECOND = 1_000_000_000
 
 
@@ -106,10 +104,10 @@ def test_where_it_is_not_installed_the_way_to_get_it_is_told(monkeypatch: pytest
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("tritonstack_capacity.bench.perf_analyzer.machine_folder", lambda: tmp_path)
 
-    with pytest.raises(WorkFailedError, match=r"setup\.py perf-analyzer(?s:.*)pip install --no-deps --target") as told:
+    with pytest.raises(
+        WorkFailedError, match=r"setup\.py perf-analyzer(?s:.*)in \$TRITONSTACK_PERF_ANALYZER elsewhere"
+    ):
         find_program()
-    pinned = REQUIREMENTS.read_text().splitlines()[-1]
-    assert f"{pinned};" in str(told.value)
 
     program = tmp_path / "perf"
     program.touch()
