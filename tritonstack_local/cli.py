@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import platform
+import sys
+
+import click
+
 from tritonstack.cli.root import LazyGroup
+from tritonstack.errors import InputError, Problem
 from tritonstack.extensions import require_modules
 
 require_modules("psutil")
@@ -34,4 +40,21 @@ COMMANDS = {
     ),
 }
 
-group = LazyGroup(name="local", commands=COMMANDS, help="Run a local AWS: start it, deploy to it, see what serves.")
+
+class LocalGroup(LazyGroup):
+    """The commands; their modules are imported on Linux on x86-64 only."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """As any group's. Raises InputError on a machine that Triton does not run on, before anything else fails."""
+        if cmd_name in self.lazy and (sys.platform, platform.machine()) != ("linux", "x86_64"):
+            problem = Problem(
+                field=f"tritonstack local {cmd_name}",
+                found=f"{sys.platform} on {platform.machine()}",
+                allowed="Linux on x86-64: NVIDIA's wheel of Triton is for no other",
+                advice="docs/getting-started.md: docker build --platform linux/amd64 --tag tritonstack .",
+            )
+            raise InputError([problem])
+        return super().get_command(ctx, cmd_name)
+
+
+group = LocalGroup(name="local", commands=COMMANDS, help="Run a local AWS: start it, deploy to it, see what serves.")

@@ -47,6 +47,21 @@ def test_up_status_and_down_print_where_it_listens_what_is_there_and_that_it_sto
     assert run("local", "down").stderr.endswith("none was running\n")
 
 
+@pytest.mark.parametrize(("system", "machine"), [("darwin", "arm64"), ("win32", "AMD64"), ("linux", "aarch64")])
+def test_on_another_system_every_command_says_what_it_needs(
+    system: str, machine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.platform", system)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    for command in ("up", "deploy", "status"):
+        error = run("local", command).exception
+        assert isinstance(error, InputError)
+        assert error.exit_code == 2
+        assert f"tritonstack local {command}\n  found:   {system} on {machine}" in str(error)
+        assert "docker build --platform linux/amd64" in str(error)
+    assert "up " in run("local", "--help").stdout
+
+
 def test_the_variables_of_the_ports_are_named_in_the_help_and_where_they_are_wrong(parts: FakeParts) -> None:
     for name in ("TRITONSTACK_PORT", "TRITONSTACK_RUNTIME_PORT"):
         assert name in run("local", "up", "--help").stdout
