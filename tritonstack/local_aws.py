@@ -67,14 +67,6 @@ class ContainerAnswer:
     peak_bytes: int  # its memory at most: the sum over its processes of the most that each held, resident
 
 
-@dataclass(frozen=True, kw_only=True)
-class ContainerMode:
-    """How a proof starts its container."""
-
-    multi_model: bool = False  # as a multi-model endpoint does, which loads models in a server that runs
-    loads: tuple[str, ...] = ()  # models that a single-model endpoint loads with the one that requests reach
-
-
 class LocalAwsPackage(Protocol):
     """The functions of an installed local AWS (``tritonstack_local.plugin``)."""
 
@@ -93,7 +85,7 @@ class LocalAwsPackage(Protocol):
         model: str,
         needs: Collection[str],
         request: Mapping[str, np.ndarray[Any, Any]],
-        mode: ContainerMode,
+        loads: tuple[str, ...],
         work: Path,
         report: Callable[[str], None],
     ) -> ContainerAnswer:

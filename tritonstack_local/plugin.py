@@ -15,7 +15,7 @@ from tritonstack.extensions import require_modules
 if TYPE_CHECKING:
     import numpy as np
 
-    from tritonstack.local_aws import ContainerAnswer, ContainerMode
+    from tritonstack.local_aws import ContainerAnswer
     from tritonstack.models.programs import Report
     from tritonstack_local.aws import LocalAws
 
@@ -42,7 +42,7 @@ def answer_in_container(
     model: str,
     needs: Collection[str],
     request: Mapping[str, np.ndarray[Any, Any]],
-    mode: ContainerMode,
+    loads: tuple[str, ...],
     work: Path,
     report: Report,
 ) -> ContainerAnswer:
@@ -50,5 +50,5 @@ def answer_in_container(
     from tritonstack_local.container import proof  # noqa: PLC0415
 
     return proof.answer_in_container(
-        repository, model=model, needs=needs, request=request, mode=mode, work=work, report=report
+        repository, model=model, needs=needs, request=request, loads=loads, work=work, report=report
     )

@@ -153,7 +153,7 @@ def test_a_single_model_endpoint_serves_the_recipe_s_model_and_loads_those_that_
 @pytest.mark.parametrize(
     ("endpoint", "found", "allowed"),
     [
-        ("", "3 model folders and no ensemble, on a multi-model endpoint", "whose only step is pipeline"),
+        ("", "whose program calls one, two by name, on a multi-model endpoint", "an ensemble of all steps"),
         ('mode: single-model\nrelease: "23.05"', "calls one, two, with release 23.05", "release 23.07 or newer"),
     ],
 )

@@ -31,6 +31,18 @@ class Session:
         return getattr(self.world.clients, service_name)
 
 
+def deployed_with(models: dict[str, str], *, status: str = "UPDATE_COMPLETE") -> DeployedSet:
+    return DeployedSet(
+        endpoint="digits",
+        stack="local-serving-digits",
+        status=status,
+        platform=Platform(release="24.09", gpu="t4"),
+        multi_model=True,
+        models=models,
+        commits={},
+    )
+
+
 def _record(world: Any) -> Record:
     return read_record(Session(world), environment="local", endpoint="digits", model="bert")
 
@@ -55,6 +67,17 @@ def test_what_rollback_noted_is_understood_by_the_function_and_keeps_its_commit(
     note = next(records.notes_of(world.clients.ssm, f"{worlds.RECORDS}bert"))
     assert (note["writer"], note["before"]) == ("rollback", B)
     assert world.note("bert") == dict(note)
+
+
+def test_what_local_dev_moved_is_reported_with_the_deployment_that_follows() -> None:
+    world = worlds.World()
+    world.publish({"bert": A})
+    world.send("Create", world.properties({"bert": A}))
+    write_record(Session(world), _record(world), B, environment="local", platform="24.09-t4", writer="dev")
+    found = difference("local", _record(world), deployed=deployed_with({"bert": A}))
+    assert found is not None
+    assert found.differs.startswith("moved by tritonstack local dev")
+    assert found.mend.startswith("tritonstack local deploy -e local, or go back: ")
 
 
 def test_a_value_written_without_a_note_has_an_unknown_writer() -> None:
@@ -100,14 +123,6 @@ def test_a_difference_is_told_by_what_is_deployed(models: dict[str, str] | None,
     world.create({"bert": A})
     deployed = None
     if models is not None:
-        deployed = DeployedSet(
-            endpoint="digits",
-            stack="local-serving-digits",
-            status=status,
-            platform=Platform(release="24.09", gpu="t4"),
-            multi_model=True,
-            models=models,
-            commits={},
-        )
+        deployed = deployed_with(models, status=status)
     found = difference("local", _record(world), deployed=deployed)
     assert (found is None) if said is None else (found is not None and said in found.differs and found.mend)

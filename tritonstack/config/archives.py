@@ -166,13 +166,13 @@ def _check_called(*, endpoint: Endpoint, found: Contents, model: str, location: 
     if not found.called:
         return
     variable = load_catalogue().serve_variables["SAGEMAKER_TRITON_ADDITIONAL_ARGS"]
-    if endpoint.multi_model and not found.ensembles:
+    if endpoint.multi_model:
         yield Problem(
             location=location,
-            found=f"{model}, which has {len(found.models)} model folders and no ensemble, on a multi-model endpoint: "
-            "it would serve an arbitrary one of them",
-            allowed=f"a single-model endpoint; or an ensemble in the archive whose only step is {found.addressed}",
-            advice="tritonstack explain bls-default-model",
+            found=f"{model}, whose program calls {', '.join(found.called)} by name, on a multi-model endpoint: two "
+            "releases of it on one instance have these names twice, and requests to both fail",
+            allowed="a single-model endpoint; or, in the archive, an ensemble of all steps",
+            advice="tritonstack explain bls-multi-model",
         )
     elif not endpoint.multi_model and not variable.known_to(endpoint.release):
         yield Problem(

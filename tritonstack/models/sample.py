@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tritonstack.adapters import Adapters
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local_aws import ContainerMode, installed, require_package
+from tritonstack.local_aws import installed, require_package
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import ModelConfig, Node, read_config
 from tritonstack.models.programs import Report, Spent, has_environment, run_script
-from tritonstack.models.python_program import INFERS, LOADS, calls_of, programs_of
+from tritonstack.models.python_program import INFERS, calls_of, programs_of
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe
 from tritonstack.models.source import CONFIG, PROVABLE, called_models, model_directories, skipped_proof
 
@@ -337,14 +337,9 @@ def answer_request(repository: Path, *, model: str, request: Arrays, work: Path,
     needs = {need for config in configs.values() for need in _needs(config)}
     is_provable = needs <= PROVABLE and INFERS not in calls
     if not is_provable or (not has_environment(PROOF_ENVIRONMENT) and installed() is not None):
-        ensembles = sum(config.is_ensemble for config in configs.values())
-        mode = ContainerMode(
-            # A program that loads models itself needs a server that is ready, as a multi-model endpoint's is.
-            multi_model=LOADS in calls and (ensembles == 1 or len(configs) == 1),
-            loads=called_models(configs, directories, addressed=model),
-        )
+        loads = called_models(configs, directories, addressed=model)
         return _answer_in_container(
-            repository, model=model, needs=needs, request=request, mode=mode, work=work, report=report
+            repository, model=model, needs=needs, request=request, loads=loads, work=work, report=report
         )
     plan = {
         "model": model,
@@ -384,13 +379,13 @@ def _answer_in_container(
     model: str,
     needs: set[str],
     request: Arrays,
-    mode: ContainerMode,
+    loads: tuple[str, ...],
     work: Path,
     report: Report,
 ) -> Answered:
     started = time.monotonic()
     answer = require_package().answer_in_container(
-        repository, model=model, needs=needs, request=request, mode=mode, work=work, report=report
+        repository, model=model, needs=needs, request=request, loads=loads, work=work, report=report
     )
     spent = Spent(
         step=f"proof of {model} (local Triton)",

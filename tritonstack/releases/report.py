@@ -170,9 +170,11 @@ def difference(environment: str, record: Record, *, deployed: DeployedSet | None
     back = f"tritonstack rollback -e {environment} {name} --to {wanted} --yes"
     if record.digest is None:
         return Difference(differs="there is no record, and callers find no archive", mend=f"to write it again: {back}")
+    writer = record.versions[0].writer
     writers = {"rollback": "by tritonstack rollback", "dev": "by tritonstack local dev"}
-    moved = writers.get(record.versions[0].writer, "outside of a deployment")
+    moved = writers.get(writer, "outside of a deployment")
+    deploys = f"tritonstack local deploy -e {environment}" if writer == "dev" else "change the model and deploy it"
     return Difference(
         differs=f"moved {moved}; the deployed set has {wanted}, and deployments leave it until the model changes",
-        mend=f"change the model and deploy it, or go back: {back}",
+        mend=f"{deploys}, or go back: {back}",
     )

@@ -16,6 +16,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tritonstack.cli.conventions import environment_option
 from tritonstack.cli.progress import Step, Steps, ended_by_signals
 from tritonstack.client import ModelClient
+from tritonstack.client.errors import InvokeError
+from tritonstack.client.model_client import Answer
 from tritonstack.client.releases import Release
 from tritonstack.config import Endpoint
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, visible
@@ -141,7 +143,6 @@ class Work:
     # (endpoint, model) → the digest that its record has
     digests: dict[tuple[str, str], str | None] = field(default_factory=dict)
     failed: dict[tuple[str, str], str] = field(default_factory=dict)  # the same: one that was not released
-    released: set[str] = field(default_factory=set)  # since the last deployment
 
     @property
     def file(self) -> Path:
@@ -170,12 +171,14 @@ class Work:
             self._deploy(wanted, reason)
             return
         problems: list[str] = []
+        is_same = True
         for endpoint in wanted.served.environment.endpoints:
             for model, digest in wanted.served.release_sets[endpoint.name].items():
                 source = wanted.served.sources[model]
                 has_failed = self.failed.get((endpoint.name, model)) == digest
                 if self.digests[endpoint.name, model] == digest:
                     continue
+                is_same = False
                 if has_failed and not any(path.is_relative_to(source.folder) for path in files):
                     continue
                 try:
@@ -185,11 +188,15 @@ class Work:
                     problems.append(str(error))
         if problems:
             raise WorkFailedError("\n".join(problems))
+        if is_same and files:
+            click.echo("as released: nothing to do")
 
     def last_words(self) -> str:
         """What stays when the watch ends."""
-        left = f"{', '.join(sorted(self.released))}: released, and not deployed: " if self.released else ""
-        mend = f"tritonstack local deploy {self.environment}\n" if left else ""
+        sets = self.deployed.served.release_sets if self.deployed else {}
+        moved = [f"{name}/{model}" for (name, model), digest in self.digests.items() if sets[name][model] != digest]
+        left = f"{', '.join(sorted(moved))}: released, and not deployed: " if moved else ""
+        mend = f"tritonstack local deploy -e {self.environment}\n" if left else ""
         return f"\n{left}{mend}the local AWS stays up: tritonstack local down stops it"
 
     def _reason_to_deploy(self, wanted: Deployable) -> str:
@@ -231,7 +238,6 @@ class Work:
         with one_deployment(self.steps):
             deploy(wanted.settings, require_local_aws(), self.steps, builds=wanted.builds)
         self.deployed = wanted
-        self.released.clear()
         self.digests = {
             (endpoint, model): digest
             for endpoint, models in wanted.served.release_sets.items()
@@ -247,7 +253,7 @@ class Work:
             deployed = deployed_set(session, environment=self.environment, endpoint=endpoint.name)
             if deployed is None:
                 self.deployed = None
-                advice = f"tritonstack local deploy {self.environment}"
+                advice = f"tritonstack local deploy -e {self.environment}"
                 raise InputError([Problem(found=f"{endpoint.name} is gone", allowed="deployed", advice=advice)])
             manifest = self._publish(source, digest, endpoint, session=session, step=step)
             record = read_record(session, environment=self.environment, endpoint=endpoint.name, model=source.name)
@@ -256,12 +262,11 @@ class Work:
             step.say("calling it")
             new = Release(endpoint=endpoint.name, model=source.name, digest=digest)
             before = _answer_before(verifier, new, record.digest, deployed)
-            answer = verifier.ask(new, deployed)
+            answer = _answer_now(verifier, new, deployed, name=endpoint.sagemaker_name(self.environment))
             platform = str(deployed.platform)
             write_record(session, record, digest, environment=self.environment, platform=platform, writer="dev")
             self.digests[endpoint.name, source.name] = digest
-            self.released.add(name)
-            answered = f"answered in {answer.total_milliseconds / 1000:.1f} s, its load included"
+            answered = f"answered in {answer.total_milliseconds / 1000:.2g} s, its load included"
             step.end_with(f"{answered}; {time.time() - saved:.1f} s after saving")
         for line in answer_lines(before, answer.outputs):
             click.echo(f"  {line}")
@@ -291,6 +296,15 @@ def _answer_before(verifier: Verifier, new: Release, digest: str | None, deploye
         return verifier.ask(replace(new, digest=digest), deployed, sample_of=new).outputs
     except OUTCOMES as error:
         return " ".join(str(error).split())
+
+
+def _answer_now(verifier: Verifier, new: Release, deployed: DeployedSet, *, name: str) -> Answer:
+    """What a release answers to its sample request. Raises :class:`WorkFailedError` where it does not."""
+    try:
+        return verifier.ask(new, deployed)
+    except InvokeError as error:
+        mend = f"mend it and save; the server's log: tritonstack local logs {name}"
+        raise WorkFailedError(f"{new.model} does not answer its sample: {error}\n  do:      {mend}") from error
 
 
 def answer_lines(before: Outputs | str, now: Outputs) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import json
 import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -13,9 +12,9 @@ from typing import Any
 import numpy as np
 import psutil
 
-from tritonstack.client.body import decode, encode
+from tritonstack.client.body import Body, decode, encode
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.local_aws import ContainerAnswer, ContainerMode
+from tritonstack.local_aws import ContainerAnswer
 from tritonstack.models.exporting import link_or_copy
 from tritonstack.models.programs import Report
 from tritonstack.paths import setup_command
@@ -26,8 +25,6 @@ Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 START_SECONDS = 600.0
 ANSWER_SECONDS = 600.0
 _STAND_IN = "tritonstack stand-in: "
-TARGET = "proof"
-"""What a multi-model container calls the archive; letters and digits, as SageMaker does."""
 NEEDED_ENVIRONMENTS = {"pytorch": "torch", "dali": "dali", "tensorflow": "tensorflow", "EXECUTION_ENV_PATH": "torch"}
 """Backend or parameter → the environment of its stand-in, in addition to those of every container."""
 
@@ -38,41 +35,29 @@ def answer_in_container(
     model: str,
     needs: Collection[str],
     request: Arrays,
-    mode: ContainerMode,
+    loads: tuple[str, ...],
     work: Path,
     report: Report,
 ) -> ContainerAnswer:
-    """Load a repository as a container of an endpoint does, and send one request.
+    """Load a repository as a single-model container does, ``loads`` beside the model, and send one request.
 
     Raises InputError: the environments of the local Triton are not made on this machine. Raises WorkFailedError: the
     repository does not load, or the request is refused; with the server's own words.
     """
     _require(needs)
-    environment = {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
+    environment = {"SAGEMAKER_TRITON_DEFAULT_MODEL_NAME": model, "SAGEMAKER_TRITON_LOG_VERBOSE": "false"}
+    if loads:
+        environment["SAGEMAKER_TRITON_ADDITIONAL_ARGS"] = " ".join(f"--load-model={name}" for name in loads)
     data = work / "model"
-    if mode.multi_model:
-        data = work / "container" / "models" / TARGET / "model"  # where the container finds it
-        data.parent.mkdir(parents=True)
-    else:
-        environment["SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"] = model
-    if mode.loads and not mode.multi_model:
-        environment["SAGEMAKER_TRITON_ADDITIONAL_ARGS"] = " ".join(f"--load-model={name}" for name in mode.loads)
     shutil.copytree(repository, data, copy_function=link_or_copy)
     changes = prepare_model_data(data)
-    settings = ContainerSettings(
-        environment=environment, multi_model=mode.multi_model, model_data=None if mode.multi_model else data
-    )
+    settings = ContainerSettings(environment=environment, multi_model=False, model_data=data)
     body = encode(request, payload_format="binary")
     report(f"proof of {model}: starting the local Triton")
     with TritonContainer.start(settings, folder=work / "container") as container:
         container.wait_ready(START_SECONDS)
-        if mode.multi_model:
-            report(f"proof of {model}: loading it")
-            load = json.dumps({"model_name": TARGET, "url": container.model_url(TARGET)}).encode()
-            _ask(container, "/models", load, "application/json", model)
         report(f"proof of {model}: asking it")
-        path = f"/models/{TARGET}/invoke" if mode.multi_model else "/invocations"
-        outputs = decode(*_ask(container, path, body.content, body.content_type, model)).outputs
+        outputs = _ask(container, body, model)
         version = container.server_version or "unknown"
         peak = _peak_of_tree(container.pid)
         lines = container.log_path.read_text(errors="replace").splitlines()
@@ -119,20 +104,19 @@ def _require(needs: Collection[str]) -> None:
         raise InputError(problems)
 
 
-def _ask(container: TritonContainer, path: str, content: bytes, content_type: str, model: str) -> tuple[bytes, str]:
-    """The response to a POST, and its content type."""
+def _ask(container: TritonContainer, body: Body, model: str) -> dict[str, np.ndarray[Any, Any]]:
     connection = http.client.HTTPConnection("container")
     connection.sock = container.connect()
     connection.sock.settimeout(ANSWER_SECONDS)
     try:
-        connection.request("POST", path, content, {"Content-Type": content_type})
+        connection.request("POST", "/invocations", body.content, {"Content-Type": body.content_type})
         response = connection.getresponse()
-        answer = response.read()
+        content = response.read()
     except (OSError, http.client.HTTPException) as error:
         raise WorkFailedError(f"proof of {model}: no answer ({error!r})\n{container.log_tail()}") from error
     finally:
         connection.close()
     if response.status != http.client.OK:
-        text = answer.decode(errors="replace")
+        text = content.decode(errors="replace")
         raise WorkFailedError(f"proof of {model} failed: Triton answered {response.status}: {text}")
-    return answer, response.getheader("Content-Type") or ""
+    return decode(content, response.getheader("Content-Type") or "").outputs

@@ -11,7 +11,6 @@ import pytest
 
 from tests.models.folders import CONFIG, MODEL, write
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.local_aws import ContainerMode
 from tritonstack_local.container import TritonFiles
 from tritonstack_local.container.proof import answer_in_container
 
@@ -38,7 +37,7 @@ def prove(
     *,
     model: str = "double",
     needs: Collection[str] = ("python",),
-    mode: ContainerMode | None = None,
+    loads: tuple[str, ...] = (),
     **request: np.ndarray,
 ) -> Any:
     """What the local Triton makes of a request."""
@@ -47,7 +46,7 @@ def prove(
         model=model,
         needs=set(needs),
         request=request,
-        mode=mode or ContainerMode(),
+        loads=loads,
         work=folder / "work",
         report=lambda _text: None,
     )
@@ -93,16 +92,6 @@ class TritonPythonModel:
         return pb_utils.InferenceResponse(output_tensors=response.output_tensors())
 """
 LOADING = 'def initialize(self, args):\n        pb_utils.load_model("double")\n'
-WHOLE = """\
-name: "whole"
-platform: "ensemble"
-max_batch_size: 8
-input [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]
-output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]
-ensemble_scheduling { step [ {
-  model_name: "pipeline" model_version: -1 input_map { key: "x" value: "x" } output_map { key: "y" value: "y" }
-} ] }
-"""
 
 
 def calling(root: Path, *, initialize: str = "") -> Path:
@@ -120,23 +109,15 @@ def calling(root: Path, *, initialize: str = "") -> Path:
 
 @installed
 @pytest.mark.long
-def test_models_that_a_program_calls_are_loaded_beside_it(tmp_path: Path) -> None:
-    answer = prove(tmp_path, calling(tmp_path), model="pipeline", mode=ContainerMode(loads=("double",)), x=X)
+def test_models_that_a_program_calls_are_loaded_beside_it_and_by_no_program_at_the_start(
+    tmp_path: Path,
+) -> None:
+    answer = prove(tmp_path, calling(tmp_path), model="pipeline", loads=("double",), x=X)
     assert answer.outputs["y"].tolist() == [[5.0]]
     with pytest.raises(WorkFailedError, match="double"):
         prove(tmp_path / "without", calling(tmp_path / "without"), model="pipeline", x=X)
-
-
-@installed
-@pytest.mark.long
-def test_a_program_loads_what_it_calls_in_multi_model_mode_and_not_at_the_start_of_a_server(tmp_path: Path) -> None:
-    made = calling(tmp_path, initialize=LOADING)
-    write(made, {"whole/config.pbtxt": WHOLE})
-    (made / "whole/1").mkdir()
-    answer = prove(tmp_path, made, model="whole", mode=ContainerMode(multi_model=True), x=X)
-    assert answer.outputs["y"].tolist() == [[5.0]]
     with pytest.raises(WorkFailedError, match="not ready"):
-        prove(tmp_path / "start", made, model="pipeline", x=X)
+        prove(tmp_path / "start", calling(tmp_path / "start", initialize=LOADING), model="pipeline", x=X)
 
 
 def test_an_environment_that_is_not_made_is_named_with_what_makes_it(

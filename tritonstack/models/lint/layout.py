@@ -81,14 +81,14 @@ def _served(view: RepositoryView) -> Iterator[Finding]:
         found = f"{len(ensembles)} ensembles: {', '.join(ensembles)}"
         allowed = 'one model with platform: "ensemble"; which of several is served is arbitrary'
         yield Finding(file=view.root, rule="several-ensembles", found=found, allowed=allowed)
-    elif len(view.models) > 1 and not ensembles and view.called and view.target.multi_model is not True:
+    elif len(view.models) > 1 and not ensembles and view.called:
         if view.target.multi_model is None:
             yield Finding(
                 file=view.root,
                 rule="bls-default-model",
                 found=f"several models and no ensemble, and {view.addressed or 'one of them'} calls others: {names}",
                 allowed="a single-model endpoint: container.default_model_name is the recipe's model by itself",
-                advice="for a multi-model endpoint, add an ensemble whose only step is that model",
+                advice="for a multi-model endpoint, make an ensemble of all steps",
             )
     elif len(view.models) > 1 and not ensembles:
         yield Finding(

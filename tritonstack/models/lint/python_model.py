@@ -85,15 +85,16 @@ def check_calls(view: RepositoryView) -> Iterator[Finding]:
         return
     for model in view.models.values():
         paths = programs_of(model.directory) if model.backend == "python" else ()
-        calls, named = calls_of(paths), ", ".join(view.called)
+        calls, named = calls_of(paths), ", ".join(name for name in view.called if name != model.name)
         if INFERS not in calls:
             continue
-        if view.target.multi_model and LOADS not in calls:
+        if view.target.multi_model:
             yield Finding(
                 file=model.directory,
-                rule="bls-not-loaded",
-                found=f"{model.name} calls {named}, and nothing loads {'it' if len(view.called) == 1 else 'them'}",
-                allowed="pb_utils.load_model in initialize: a multi-model endpoint loads an ensemble and its steps",
+                rule="bls-multi-model",
+                found=f"{model.name} calls {named} by name, and an instance may hold two releases of the archive",
+                allowed="a single-model endpoint, or an ensemble of all steps",
+                advice="with two models of a name Triton answers requests for neither",
             )
         elif view.target.multi_model is False and LOADS in calls_of(paths, inside="initialize"):
             yield Finding(
