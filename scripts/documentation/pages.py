@@ -11,7 +11,7 @@ from scripts.documentation.cost_blocks import prices_page, review_page
 from scripts.documentation.engines_page import engines_page
 from scripts.documentation.releases_page import releases_page
 from scripts.documentation.settings_page import recipes_page, settings_page
-from scripts.documentation.terminal_picture import PICTURE, terminal_picture
+from scripts.documentation.terminal_picture import PAGE, PICTURE, getting_started, terminal_picture
 
 MAKERS: dict[str, Callable[[], str]] = {
     "docs/reference/settings.md": settings_page,
@@ -24,5 +24,6 @@ MAKERS: dict[str, Callable[[], str]] = {
     "docs/architecture.md": architecture_page,
     "docs/engines.md": engines_page,
     PICTURE: terminal_picture,
+    PAGE: getting_started,
 }
 """Path in the repository → the function that returns the file's text; the same for the same code."""

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from scripts.documentation.terminal_picture import COLUMNS, COMMANDS, PICTURE, RECORDING
+from scripts.documentation.terminal_picture import COLUMNS, COMMANDS, OWN_MODEL, PICTURE, RECORDING, own_model_commands
 from tests.docs.sequence import not_printed, recorded
 from tests.docs.shell_commands import commands, problem
 from tests.e2e.project import REPOSITORY
 from tritonstack.client.body import Body
 from tritonstack_local.commands.demo import Request, Row, table_of
 
-AGAIN = "record it anew: python -m scripts.documentation.terminal_picture"
+AGAIN = "record it anew: python -m scripts.documentation.terminal_picture says how"
 TEXT = (REPOSITORY / RECORDING).read_text(encoding="utf-8")
 BODY = Body(content=b"", content_type="")
 SVG = "{http://www.w3.org/2000/svg}"
@@ -53,8 +53,20 @@ def test_the_recorded_table_is_as_the_demo_prints_it_now() -> None:
 
 
 def test_the_recorded_commands_are_commands() -> None:
-    assert [line.removeprefix("$ ") for line in TEXT.splitlines() if line.startswith("$ ")] == list(COMMANDS), AGAIN
+    assert typed(TEXT) == list(COMMANDS), AGAIN
     assert [said for each in COMMANDS for said in map(problem, commands(each)) if said] == []
+
+
+def test_the_recorded_commands_are_those_of_the_page() -> None:
+    """docs/getting-started.md, whose test of the installed wheel runs them."""
+    text = (REPOSITORY / OWN_MODEL).read_text(encoding="utf-8")
+    assert typed(text) == own_model_commands(), AGAIN
+    assert re.search(r"^label +.*INT64|│ label +│ INT64", text, flags=re.MULTILINE), "it ends with a response"
+
+
+def typed(text: str) -> list[str]:
+    """The commands of a recording."""
+    return [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
 
 
 def test_the_picture_shows_every_recorded_line_and_loads_nothing() -> None:

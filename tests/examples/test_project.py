@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from scripts.documentation.terminal_picture import OWN_MODEL
 from tests.docs.pages import code_blocks
+from tests.docs.sequence import not_printed, recorded
 from tests.e2e.guard import guarded
 from tests.e2e.project import REPOSITORY, Project
 from tests.examples.installing import Installed, from_the_indexes
@@ -23,6 +25,8 @@ LINKED = "\n".join(
     ["mkdir my-serving/.envs", *(f"ln -s '{REPOSITORY}/{name}' 'my-serving/{name}'" for name in SHARED),
      'ln -s "$VIRTUAL_ENV" my-serving/.envs/main'],
 )  # fmt: skip
+RECORDED = ("tritonstack add ../iris.onnx", "tritonstack local deploy")
+"""Commands of the recording on the page that print the same here, but for figures."""
 DONE = ("Install", "Test")
 """Steps of the workflow that the page's blocks have done."""
 OTHERS = ("doubles", "halves", "pair")
@@ -77,6 +81,7 @@ def test_from_pip_install_to_an_answer_a_test_and_a_review(installed: Installed,
     with guarded(project):
         said = shell.run(*(instead.get(line, line) for line in start))
         assert "│ probabilities │ FP32" in said
+        assert [line for each in RECORDED for line in not_printed(recorded(OWN_MODEL, each), said)] == []
         said = shell.run(
             *ENTER,
             "tritonstack add ../others/model_repos/doubles/doubles",
