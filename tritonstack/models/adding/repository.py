@@ -159,7 +159,15 @@ def _addition(
     main = view.models[addressed]
     if main.backend not in KINDS and main.is_readable:
         found = f"backend {main.backend or '(none)'}"
-        problems.append(Problem(file=str(main.file), field="backend", found=found, allowed=", ".join(sorted(KINDS))))
+        problems.append(
+            Problem(
+                file=str(main.file),
+                field="backend",
+                found=found,
+                allowed=", ".join(sorted(KINDS)),
+                advice="nothing here records a response of another: write its recipe with kind: other and the response",
+            )
+        )
     if problems:
         raise InputError(problems)
     others = f" with {', '.join(members[1:])}" if len(members) > 1 else ""
