@@ -166,7 +166,7 @@ def test_an_environment_without_its_option_is_told_the_option(tmp_path: Path) ->
     ("typed", "offered"),
     [
         ("tritonstack rel", {"releases"}),
-        ("tritonstack local de", {"deploy", "destroy", "demo"}),
+        ("tritonstack local de", {"deploy", "dev", "destroy", "demo"}),
         ("tritonstack verify -e prod", {"prod", "prod-eu"}),
     ],
 )

@@ -233,7 +233,7 @@ def test_models_of_a_folder_are_named_by_the_folder_or_one_by_one(places: Places
     both = build_environment(environment, models=("double",), places=places).built
     assert [(item.manifest.name, item.fresh) for item in both] == [("double-a", True), ("double-b", False)]
     only_a = make_environment(make_endpoint("one", ("double-a",)))
-    with pytest.raises(InputError, match="model double-b"):
+    with pytest.raises(InputError, match="found:   double-b"):
         build_environment(only_a, models=("double-b",), places=places)
 
 
