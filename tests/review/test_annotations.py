@@ -40,7 +40,7 @@ def test_a_line_of_the_settings_is_told_the_verdict(project: Path) -> None:
     [told] = annotations_of(rich(project), project=project)
     assert (told.file, told.line, told.end_line, told.title) == ("environments/dev.yaml", 7, 7, "review: dev")
     assert told.message.startswith("2 replaced; 1 removed; ")
-    assert "0.75 USD/hour → 1.50 USD/hour" in told.message
+    assert "0.75 → 1.50 USD/hour" in told.message
 
 
 def test_an_environment_whose_file_is_gone_is_told_without_a_line(project: Path) -> None:

@@ -228,6 +228,6 @@ def test_each_side_has_the_prices_of_its_own_commit(tmp_path: Path) -> None:
     base = commit(tmp_path, "base")
     file.write_text("prices: {ml.g4dn.xlarge: 2}")
     prices = prices_of("dev", base=base, project=tmp_path)
-    assert cost_totals([cost(serving(), serving(), prices)]).sentence == "1.00 USD/hour → 2.00 USD/hour (+100 %)"
+    assert cost_totals([cost(serving(), serving(), prices)]).sentence == "1.00 → 2.00 USD/hour (+100 %)"
     assert prices_of("prod", base=base, project=tmp_path) == Prices()
     assert prices_of("dev", base=None, project=tmp_path).before == PriceBook()

@@ -10,7 +10,7 @@ from tests.review.reports import before, document, report
 from tests.review.small import resource
 from tritonstack.review.post import MARKER
 from tritonstack.review.views.markdown import LIMIT, code, markdown, text
-from tritonstack.review.views.wording import part_lists
+from tritonstack.review.views.wording import sections
 
 
 @pytest.fixture(scope="module")
@@ -31,27 +31,52 @@ def test_it_says_what_it_compares_with_and_what_the_policy_refuses(told: str) ->
 
 
 def test_changes_stand_by_what_they_mean_what_can_hurt_first(told: str) -> None:
-    [dev] = re.findall(r"^## `dev`\n(.*?)^## ", told, flags=re.M | re.S)
-    titles = re.findall(r"^### ([^:\n]+)(?:: \d+)?$", dev, flags=re.M)
+    [dev] = re.findall(r"^## `dev` [^\n]+\n(.*?)^## ", told, flags=re.M | re.S)
+    titles = re.findall(r"^###+ ([^:\n]+)(?:: .+)?$", dev, flags=re.M)
     wanted = ["Replaced", "Removed", "Removed from the stack, kept in the account", "New", "Changed in place"]
     assert [each for each in titles if each in wanted] == wanted
     assert titles[0] == "Traffic"
-    assert {"Permissions that widen", "Cost", "Policy findings"} <= set(titles)
+    assert {"Permissions", "What opens and closes", "Cost", "Policy findings", "Resources"} <= set(titles)
 
 
 def test_a_wildcard_is_called_out_where_a_permission_widens(told: str) -> None:
     assert "- serving/Role may now: `s3:*` on `*`. Wildcards: action `s3:*` (every action of s3) — no reason" in told
 
 
-def test_the_reason_of_a_wildcard_ends_with_one_full_stop() -> None:
+def test_an_accepted_wildcard_is_folded_with_its_reason_and_another_is_not() -> None:
     [dev] = [each for each in document().environments if each.name == "dev"]
     [permission] = dev.permissions
-    free = dev.cost_table.model_copy(update={"rows": ()})
-    reasoned = permission.model_copy(update={"wildcards": ("resource a* — accepted: Why.", "resource b*")})
-    [(_, lines)] = part_lists(
-        dev.model_copy(update={"permissions": (reasoned,), "openings": (), "cost_notes": (), "cost_table": free})
+    reasoned = permission.model_copy(
+        update={"wildcards": ("resource a* — accepted: Why.", "resource b* — accepted: So")}
     )
-    assert lines == ("serving/Role may now: s3:* on *. Wildcards: resource a* — accepted: Why; resource b*.",)
+    half = permission.model_copy(update={"wildcards": ("resource a* — accepted: Why.", "resource b*")})
+    narrower = permission.model_copy(update={"kind": "narrower", "statement": "may no longer: s3:Get*"})
+    entry = dev.model_copy(update={"permissions": (reasoned, half, narrower)})
+    [found] = [each for each in sections(entry) if each.title == "Permissions"]
+    assert found.shown == (
+        "serving/Role may now: s3:* on *. Wildcards: resource a* — accepted: Why; resource b*.",
+        "serving/Role may now: s3:* on *.",
+    )
+    assert found.folded == (
+        "serving/Role may now: s3:* on *. Wildcards: resource a* — accepted: Why; resource b* — accepted: So.",
+        "serving/Role may no longer: s3:Get*.",
+    )
+
+
+def test_of_findings_what_is_new_stands_and_what_is_accepted_as_before_is_folded_and_counted() -> None:
+    [dev] = [each for each in document().environments if each.name == "dev"]
+    [new] = dev.findings
+    moved = {"rule": "IAM5[*]", "reason": "Why.", "description": ""}
+    told = (
+        new,
+        new.model_copy(update={**moved, "change": "accepted", "path": "Access2"}),
+        new.model_copy(update={**moved, "change": "no longer accepted", "path": "Access1"}),
+        new.model_copy(update={**moved, "change": "accepted", "path": "Other", "reason": "Another."}),
+    )
+    [found] = [each for each in sections(dev.model_copy(update={"findings": told})) if each.title == "Policy findings"]
+    assert [line.partition(":")[0] for line in found.shown] == ["new"]
+    assert len(found.folded) == 3
+    assert found.fold == "2 accepted, 1 no longer accepted, 1 of them as before, on a construct of another name"
 
 
 def test_the_cost_is_a_table_of_both_ends(told: str) -> None:

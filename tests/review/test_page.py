@@ -51,26 +51,24 @@ def test_every_link_of_the_contents_leads_somewhere_and_no_id_stands_twice(html:
 LAYOUT = """<script>
 const box = each => each.getBoundingClientRect();
 const wide = document.documentElement.clientWidth;
+const seen = () => [...document.querySelectorAll(".resource")].some(each => each.checkVisibility());
+const folded = [seen()];
+for (const each of document.querySelectorAll("details")) each.open = true;
+folded.push(seen());
 const faults = [];
-for (const each of document.querySelectorAll("main *"))
+for (const each of document.querySelectorAll("main :not(.wide *)"))
   if (box(each).width && box(each).right > wide + 1) faults.push(each.className || each.tagName);
-const seen = name => [...document.querySelectorAll(".effect-" + name)].some(each => box(each).height > 0);
-const toggled = [seen("removed"), seen("new")];
-document.querySelector("#show-removed").click();
-toggled.push(seen("removed"), seen("new"));
 const signs = [...document.querySelectorAll(".come .sign, .go .sign")].map(each => each.textContent);
 const loaded = performance.getEntriesByType("resource").length;
 const style = getComputedStyle(document.querySelector(".resource")).borderTopWidth;
-document.title = JSON.stringify({scroll: document.documentElement.scrollWidth <= wide, faults, toggled,
+document.title = JSON.stringify({scroll: document.documentElement.scrollWidth <= wide, faults, folded,
   signs: [...new Set(signs)].sort(), loaded, style});
 </script>"""
 
 
 @needs_chromium
 @pytest.mark.parametrize("width", [1280, 500])
-def test_in_a_browser_everything_has_its_place_and_filters_hide_an_effect(
-    html: str, tmp_path: Path, width: int
-) -> None:
+def test_in_a_browser_everything_has_its_place_and_properties_are_folded(html: str, tmp_path: Path, width: int) -> None:
     free = re.sub(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", "", html).replace(
         "</body>", f"{LAYOUT}</body>"
     )
@@ -79,7 +77,7 @@ def test_in_a_browser_everything_has_its_place_and_filters_hide_an_effect(
     assert json.loads(title.replace("&quot;", '"')) == {
         "scroll": True,
         "faults": [],
-        "toggled": [True, True, False, True],
+        "folded": [False, True],
         "signs": ["+", "\N{MINUS SIGN}"],
         "loaded": 0,
         "style": "1px",
@@ -99,7 +97,9 @@ def test_it_is_light_or_dark_as_the_system_is_with_blue_and_orange_differences(
 ) -> None:
     target = tmp_path / "page.png"
     look = f"--blink-settings=preferredColorScheme={scheme}"
-    _open(html, tmp_path, look, "--window-size=1280,3000", f"--screenshot={target}")
+    _open(
+        html.replace("<details", "<details open"), tmp_path, look, "--window-size=1280,3000", f"--screenshot={target}"
+    )
     with Image.open(target) as picture:
         assert picture.convert("RGB").getpixel((3, 3)) == colours[0]
         seen = {colour for _, colour in picture.convert("RGB").getcolors(maxcolors=1 << 24) or []}

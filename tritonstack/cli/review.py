@@ -5,13 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
 from tritonstack.cli.conventions import environment_option, json_option, print_json, result_console
-from tritonstack.cli.progress import Steps
+from tritonstack.cli.progress import Step, Steps
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.models.inputs import resolved_models
@@ -23,9 +23,11 @@ from tritonstack.review.cost import prices_of
 from tritonstack.review.cost_table import table_of
 from tritonstack.review.document import ReviewDocument, cost_table_entry, document_of
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
-from tritonstack.review.report import Base, Known, report_of
+from tritonstack.review.report import Base, Known, SettingEffect, report_of
+from tritonstack.review.settings import changed_settings, settings_file
 from tritonstack.review.snapshot import NOTHING, Snapshots, joined, without
 from tritonstack.review.stored import read_snapshots_at, snapshots_at
+from tritonstack.review.trials import effects_of
 from tritonstack.review.views.annotations import annotations_of, commands_of
 from tritonstack.review.views.markdown import WHOLE, markdown
 from tritonstack.review.views.pages import show, show_costs
@@ -119,6 +121,31 @@ def _pipeline(project: Path, before: Snapshots) -> Snapshots:
     return added_by_pipeline(synthesised(project, pipeline=True))
 
 
+def settings_of(
+    sides: Sides, known: Known, *, base: Base, project: Path, step: Step | None = None
+) -> dict[str, tuple[SettingEffect, ...]]:
+    """The settings that change, by environment, and what each of them does.
+
+    Args:
+        sides: what is compared.
+        known: what is known besides the templates.
+        base: what the settings are compared with.
+        project: the project's folder.
+        step: what is shown; None where each setting is not tried, because nothing is to be synthesised.
+    """
+    # A pipeline's stacks are the same whatever an environment's settings are.
+    own = without(sides.after, added_by_pipeline(sides.after)).environments
+    found = {}
+    for name in sides.after.environments:
+        settings = changed_settings(name, base=base.commit, project=project)
+        if settings and step is not None and name in own:
+            step.say(f"{name}: what each of {len(settings)} changed settings does")
+            found[name] = effects_of(settings, now=own[name], project=project, known=known)
+        elif settings:
+            found[name] = tuple(SettingEffect(setting=each) for each in settings)
+    return found
+
+
 DEFAULT_BASES = ("origin/main", "main")
 file_option = click.Path(dir_okay=False, path_type=Path)
 
@@ -191,6 +218,8 @@ def command(
         copies = [CopyOfBucket(folder=each, name=each.name) for each in manifests]
         stores: tuple[ManifestStore, ...] = (*copies, BuiltHere(folder=LocalPaths.from_environment().archives))
         known = Known.of_project(project, base=compared.commit, stores=stores)
+        tried = step if assembly is None else None
+        known = replace(known, settings=settings_of(sides, known, base=compared, project=project, step=tried))
         report = report_of(sides.before, sides.after, base=compared, known=known, notes=sides.notes)
         step.end_with(f"compared with {compared.ref} ({compared.commit[:12]})")
     matches = matches_of(report, words)
@@ -259,7 +288,7 @@ def _folders(document: ReviewDocument, project: Path) -> dict[str, str]:
     """Model → its folder, of the models that change."""
     found: dict[str, str] = {}
     for environment in document.environments:
-        file = project / "environments" / f"{environment.name}.yaml"
+        file = project / settings_file(environment.name)
         if environment.models and file.is_file():
             for sources in resolved_models(load_environment(file), project / "model_repos", file=file).values():
                 found |= {each.name: each.folder.name for each in sources}

@@ -12,6 +12,7 @@ from tritonstack.catalogue.prices import PRICES_FILE, hosting_price, service_pri
 from tritonstack.catalogue.prices import Prices as ListedPrices
 from tritonstack.errors import InputError
 from tritonstack.review.change import EnvironmentChange, TrafficChange, Update
+from tritonstack.review.settings import settings_file
 from tritonstack.review.snapshot import EnvironmentSnapshot
 from tritonstack.review.stored import contents_of
 from tritonstack.review.traffic import Count, Fleet, Variant, fleets_of
@@ -20,6 +21,7 @@ HOURS_A_MONTH = 730
 """365 days in twelve parts, as AWS's own estimates have it."""
 _DIGITS = Decimal("0.0001")
 _CENTS = 2
+UNIT = " USD/hour"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +41,7 @@ class Amount:
     def text(self) -> str:
         """``1.472 USD/hour``, or ``at least 0.736 USD/hour, plus 2 unknown``."""
         if not self.unknown:
-            return f"{number(self.known)} USD/hour"
+            return f"{number(self.known)}{UNIT}"
         count = len(self.unknown)
         return f"at least {number(self.known)} USD/hour, plus {count} unknown" if self.known else "unknown"
 
@@ -87,7 +89,8 @@ def moved_text(before: Amount, after: Amount) -> str:
     if before == after:
         return f"{after.text} (no change)"
     part = relative(before, after)
-    return f"{before.text} → {after.text}{'' if part is None else f' ({percent_text(part)})'}"
+    old = before.text.removesuffix(UNIT) if after.text.endswith(UNIT) else before.text
+    return f"{old} → {after.text}{'' if part is None else f' ({percent_text(part)})'}"
 
 
 def percent_text(part: Decimal) -> str:
@@ -100,7 +103,6 @@ def percent_text(part: Decimal) -> str:
 
 # Prices: the environment's own, then the project's price file, then the catalogue's.
 _HOURS = {"hour": Decimal(1), "month": Decimal(HOURS_A_MONTH)}
-SETTINGS = "environments"
 """The folder of the environment files, which may have ``prices:``."""
 
 
@@ -187,7 +189,7 @@ def prices_of(environment: str, *, base: str | None, project: Path) -> Prices:
         base: the commit; None where there is nothing to compare with.
         project: the project's folder, in a git repository that has ``base``.
     """
-    files = (f"{SETTINGS}/{environment}.yaml", PRICES_FILE)
+    files = (settings_file(environment), PRICES_FILE)
     paths = [project / name for name in files]
     after = _book([each.read_text(encoding="utf-8") if each.is_file() else None for each in paths], files)
     if base is None:
@@ -283,6 +285,14 @@ class CostTotals:
             return minimum
         return f"at minimum {minimum}; at maximum {moved_text(self.maximum_before, self.maximum_after)}"
 
+    @property
+    def moved(self) -> str:
+        """The ends that change, before and after."""
+        minimum = "", self.minimum_before, self.minimum_after
+        maximum = "at maximum ", self.maximum_before, self.maximum_after
+        ends = [minimum] if minimum[1:] == maximum[1:] else [("at minimum ", *minimum[1:]), maximum]
+        return "; ".join(f"{end}{moved_text(old, new)}" for end, old, new in ends if old != new)
+
 
 def cost_changes(
     before: EnvironmentSnapshot | None,
@@ -370,7 +380,7 @@ def _sentences(
     name: str, old: EndpointCost | None, new: EndpointCost | None, during: Amount | None, traffic: TrafficChange | None
 ) -> Iterator[str]:
     for reason in dict.fromkeys(reason for side in (old, new) if side is not None for reason in side.reasons):
-        yield f"Unknown: {reason}."
+        yield f"Unknown of {name}: {reason}."
     if during is not None:
         run = "may run" if traffic is not None and traffic.touched is None else "run"
         yield f"While {name} is updated both fleets {run}: at most {during.text}."

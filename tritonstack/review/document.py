@@ -15,8 +15,9 @@ from tritonstack.review.change import ABSENT, Absent, Effect, PropertyChange, Re
 from tritonstack.review.cost import Amount, CostTotals
 from tritonstack.review.cost_table import CostLine, CostTable
 from tritonstack.review.fail_on import Match
-from tritonstack.review.intrinsics import is_function, readable
-from tritonstack.review.report import EnvironmentReport, Level, Report, standing
+from tritonstack.review.intrinsics import Names, is_function, readable
+from tritonstack.review.report import EnvironmentReport, Level, Report, SettingEffect, standing
+from tritonstack.review.resource_changes import repeats
 from tritonstack.review.snapshot import Finding, Json
 
 VERSION = 2
@@ -55,7 +56,9 @@ class PropertyEntry(Part):
     before: str | None = Field(description="Null where it is new.")
     after: str | None = Field(description="Null where it is gone.")
     replaces: Literal["no", "maybe", "yes"] = Field(description="Whether it replaces its resource.")
-    follows: str | None = Field(description="What moves the value though its text stays; else null.")
+    follows: str | None = Field(
+        description="What moves the value though its text stays, by name or construct path; else null."
+    )
     certain: bool = Field(description="Whether the value moves; if not, that is known only when deployed.")
 
 
@@ -69,9 +72,24 @@ class ResourceEntry(Part):
     effect: Effect = Field(description="What a deployment does to it.")
     sentences: tuple[str, ...] = Field(description="Why, and what else is to be known.")
     tags_only: bool = Field(description="Whether nothing but tags changes.")
+    repeats: bool = Field(description="Whether it only follows another change or repeats values of other resources.")
     properties: tuple[PropertyEntry, ...] = Field(
         description="Properties and attributes that change; of a resource that is new or removed, all of them."
     )
+
+
+class SettingEntry(Part):
+    """A setting that changes."""
+
+    file: str = Field(description="environments/prod.yaml.")
+    path: str = Field(description="endpoints.digits.scaling.maximum: an endpoint by its name.")
+    before: str | None = Field(description="Null where it was not set, and its default applied.")
+    after: str | None = Field(description="Null where it is no longer set.")
+    level: Level | None = Field(description="How closely to look at it; null where its effect is unknown.")
+    effect: tuple[PhraseEntry, ...] | None = Field(
+        description="What a deployment of this change alone does; empty: nothing. Null where that is unknown."
+    )
+    together: tuple[str, ...] = Field(description="Settings that it is valid only with: the effect is that of all.")
 
 
 class TrafficEntry(Part):
@@ -235,6 +253,7 @@ class EnvironmentEntry(Part):
     effect: Effect | None = Field(description="Null where nothing changes.")
     level: Level = Field(description="How closely to look at it.")
     verdict: tuple[PhraseEntry, ...] = Field(description="What happens, in a line.")
+    settings: tuple[SettingEntry, ...] = Field(description="Settings of its file that change.")
     traffic: tuple[TrafficEntry, ...] = Field(description="Every endpoint of a stack that changes.")
     resources: tuple[ResourceEntry, ...] = Field(description="By effect, what can hurt first.")
     stacks: tuple[StackEntry, ...] = Field(description="Every stack that changes.")
@@ -247,6 +266,11 @@ class EnvironmentEntry(Part):
     cost_table: CostTableEntry = Field(description="Of everything that the templates have.")
     findings_known: bool = Field(description="Whether both sides were validated.")
     findings: tuple[FindingEntry, ...] = Field(description="Policy findings that come, go, or are accepted.")
+
+    @property
+    def told(self) -> bool:
+        """Whether there is more to report than the verdict."""
+        return self.effect is not None or bool(self.settings)
 
 
 class MatchEntry(Part):
@@ -288,19 +312,25 @@ def _environment(report: EnvironmentReport) -> EnvironmentEntry:
     changes, parts = report.changes, report.parts
     stacks = standing(changes.stacks)
     order = list(Effect)
-    resources = [_resource(stack.name, each) for stack in stacks for each in stack.resources]
+    echoes, names = repeats(stacks), parts.names
+    resources = [
+        _resource(stack.name, each, repeats=(stack.name, each.logical_id) in echoes, names=names)
+        for stack in stacks
+        for each in stack.resources
+    ]
     return EnvironmentEntry(
         name=report.name,
         effect=changes.effect,
         level=report.level,
         verdict=tuple(map(PhraseEntry.model_validate, report.phrases)),
+        settings=tuple(map(_setting, parts.settings)),
         traffic=tuple(
             TrafficEntry.model_validate({"stack": stack.name, **vars(each)})
             for stack in stacks
             for each in stack.traffic
         ),
         resources=tuple(sorted(resources, key=lambda each: order.index(each.effect))),
-        stacks=tuple(_stack(each) for each in changes.stacks),
+        stacks=tuple(_stack(each, names) for each in changes.stacks),
         permissions=tuple(map(PermissionEntry.model_validate, parts.permissions)),
         openings=tuple(map(OpeningEntry.model_validate, parts.openings)),
         models=tuple(map(ModelEntry.model_validate, parts.models)),
@@ -324,7 +354,20 @@ def _environment(report: EnvironmentReport) -> EnvironmentEntry:
     )
 
 
-def _resource(stack: str, change: ResourceChange) -> ResourceEntry:
+def _setting(effect: SettingEffect) -> SettingEntry:
+    before, after = texts_of(effect.setting.before, effect.setting.after)
+    return SettingEntry(
+        file=effect.setting.file,
+        path=effect.setting.path,
+        before=before,
+        after=after,
+        level=effect.level,
+        effect=None if effect.phrases is None else tuple(map(PhraseEntry.model_validate, effect.phrases)),
+        together=effect.together,
+    )
+
+
+def _resource(stack: str, change: ResourceChange, *, repeats: bool, names: Names) -> ResourceEntry:
     properties = [*change.properties, *change.attributes]
     if change.before is None or change.after is None:
         # A new or removed resource: the comparison does not list its properties.
@@ -343,13 +386,34 @@ def _resource(stack: str, change: ResourceChange) -> ResourceEntry:
         effect=change.effect,
         sentences=(*change.reasons, *stays),
         tags_only=change.tags_only,
-        properties=tuple(map(_property, properties)),
+        repeats=repeats,
+        properties=tuple(_property(each, stack, names) for each in properties),
     )
 
 
-def _property(change: PropertyChange) -> PropertyEntry:
-    before, after = texts_of(change.before, change.after)
-    return PropertyEntry.model_validate({**vars(change), "name": change.name, "before": before, "after": after})
+def _property(change: PropertyChange, stack: str, names: Names) -> PropertyEntry:
+    """One property, with the names of what it refers to in place of logical ids."""
+    texts = texts_of(change.before, change.after)
+    name = names.of_resource if change.path[0] == "DependsOn" else names.in_text
+    named = [each and name(stack, each) for each in texts]
+    # A resource under another logical id has the same name: then the ids alone show what changes.
+    before, after = _laid_out(*(texts if named[0] == named[1] and texts[0] != texts[1] else named))
+    follows = change.follows and names.of_resource(stack, change.follows)
+    return PropertyEntry.model_validate(
+        {**vars(change), "name": change.name, "before": before, "after": after, "follows": follows}
+    )
+
+
+def _laid_out(before: str | None, after: str | None) -> tuple[str | None, str | None]:
+    """Long JSON that has references in it, a member a line: of a dashboard's body two long lines would differ."""
+    given = [each for each in (before, after) if each is not None]
+    if not all(len(each) > ONE_LINE and each.startswith(("{", "[")) and "\n" not in each for each in given):
+        return before, after
+    try:
+        laid = [each and json.dumps(json.loads(each), indent=2, ensure_ascii=False) for each in (before, after)]
+    except ValueError:
+        return before, after
+    return (before, after) if laid[0] == laid[1] else (laid[0], laid[1])
 
 
 def texts_of(before: Json | Absent, after: Json | Absent) -> tuple[str | None, str | None]:
@@ -371,16 +435,17 @@ def _text(value: Json | Absent) -> str | None:
     return text
 
 
-def _stack(change: StackChange) -> StackEntry:
+def _stack(change: StackChange, names: Names) -> StackEntry:
     return StackEntry(
         name=change.name,
         stack_name=change.stack_name,
         effect=change.effect,
         sentences=change.reasons,
-        template=tuple(map(_property, change.template)),
+        template=tuple(_property(each, change.name, names) for each in change.template),
         files=tuple(map(FilesEntry.model_validate, change.assets)),
         documents=tuple(
-            DocumentEntry(path=each.path, members=tuple(map(_property, each.members))) for each in change.documents
+            DocumentEntry(path=each.path, members=tuple(_property(one, change.name, names) for one in each.members))
+            for each in change.documents
         ),
     )
 

@@ -10,6 +10,7 @@ from tritonstack.catalogue.instances import BuilderKind
 from tritonstack.models.manifest import Manifest, ManifestStore, Sizes
 from tritonstack.naming import Platform
 from tritonstack.review.models import ServedSet, served_sets
+from tritonstack.review.settings import settings_file
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, StackSnapshot
 
 _MINUTE = 60
@@ -154,7 +155,7 @@ def dependencies_of(environment: str, *, project: Path) -> dict[str, str]:
     from tritonstack.config import load_environment  # noqa: PLC0415 - as below
     from tritonstack.models.inputs import resolved_models  # noqa: PLC0415 - pydantic's models, rarely needed
 
-    file = project / "environments" / f"{environment}.yaml"
+    file = project / settings_file(environment)
     if not file.is_file():
         return {}
     resolved = resolved_models(load_environment(file), project / "model_repos", file=file)

@@ -110,7 +110,7 @@ def _cost(report: EnvironmentReport, given: str) -> Iterator[str]:
     else:
         more = any(old is not None and new is not None and new - old > Decimal(given[1:]) for old, new in sides)
     if more:
-        yield totals.sentence
+        yield f"{totals.sentence} ({', '.join(each.endpoint for each in report.parts.costs if each.changed)})"
 
 
 def _unknown_cost(report: EnvironmentReport, _given: str) -> Iterator[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from tritonstack.review.snapshot import Json, StackSnapshot
+from tritonstack.cloudformation.resource_schemas import replacement_rules
+from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 
 JSON_TEXT = "$json"
 """The name under which text that is JSON stands parsed in a snapshot."""
@@ -160,3 +161,47 @@ class StackValues:
             return found[0]
         region, account = self.stack.region or "${AWS::Region}", self.stack.account or "${AWS::AccountId}"
         return form.format(partition=self.partition, region=region, account=account, name=name)
+
+
+def physical_name(resource: Resource) -> str | None:
+    """The name that the template gives a resource, where that is plain text."""
+    rules = replacement_rules(resource.type)
+    value = None if rules is None or rules.name is None else resource.properties.get(rules.name)
+    return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a person calls the resources of an environment, in place of their logical ids.
+
+    ``known``: stack → logical id → the name that the template gives the resource, else its construct's path; of a
+    parameter that is read from SSM, ``ssm:`` and the SSM parameter's name.
+    """
+
+    known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *sides: EnvironmentSnapshot | None) -> Names:
+        """Of an environment before and after a change; where the two differ, the later name counts."""
+        known: dict[str, dict[str, str]] = {}
+        for each in sides:
+            for name, stack in ({} if each is None else each.stacks).items():
+                given = StackValues(stack).known.items()
+                known.setdefault(name, {}).update(
+                    {key[2:-1]: value[2:-1] for key, value in given if value.startswith("${ssm:")}
+                    | {one.logical_id: physical_name(one) or one.path for one in stack.resources.values()}
+                )
+        return cls(known)
+
+    def of_resource(self, stack: str, logical_id: str) -> str:
+        """The name of a resource; of anything else what was given."""
+        return self.known.get(stack, {}).get(logical_id, logical_id)
+
+    def in_text(self, stack: str, text: str) -> str:
+        """A text of the stack with ``${Endpoint8024A810.Arn}`` as ``${prod-digits.Arn}``."""
+
+        def named(found: re.Match[str]) -> str:
+            logical_id, dot, attribute = found[1].partition(".")
+            return f"${{{self.of_resource(stack, logical_id)}{dot}{attribute}}}"
+
+        return _REFERENCE.sub(named, text) if "${" in text else text

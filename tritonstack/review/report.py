@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -28,6 +28,7 @@ from tritonstack.review.cost import (
 )
 from tritonstack.review.cost_table import CostTable, cost_table
 from tritonstack.review.engines import EngineBuild, dependencies_of, engine_builds
+from tritonstack.review.intrinsics import Names
 from tritonstack.review.models import (
     CommittedReleases,
     EarlierReleases,
@@ -38,6 +39,8 @@ from tritonstack.review.models import (
     sets_of,
     unproven_models,
 )
+from tritonstack.review.resource_changes import repeats
+from tritonstack.review.settings import Setting
 from tritonstack.review.snapshot import PIPELINE, EnvironmentSnapshot, Snapshots
 from tritonstack.review.traffic import ENDPOINT, endpoint_name
 
@@ -45,6 +48,12 @@ LEAST_BESIDE = Decimal("0.01")
 """USD an hour: a smaller change of the cost beside endpoints is in no verdict; an alarm costs a hundredth of it."""
 ACCEPTED = " — accepted: "
 """In ``PermissionChange.wildcards``, before the reason that accepts a wildcard."""
+
+MOST_ENDPOINTS = 3
+"""Whose costs a verdict has one by one."""
+MOST_NAMED = 4
+"""Types of resources that a setting's verdict names."""
+UNTOUCHED = "no endpoint's traffic is touched"
 
 
 class Level(StrEnum):
@@ -65,6 +74,20 @@ class Phrase:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SettingEffect:
+    """A setting that changes, and what a deployment of this one change alone does."""
+
+    setting: Setting
+    phrases: tuple[Phrase, ...] | None = None  # as a verdict's; None where that is unknown
+    together: tuple[str, ...] = ()  # paths of settings that it is valid only with: the phrases are those of all of them
+
+    @property
+    def level(self) -> Level | None:
+        """How closely to look: the closest of its phrases."""
+        return None if self.phrases is None else closest(self.phrases)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Base:
     """What the change is compared with."""
 
@@ -82,6 +105,7 @@ class Known:
     earlier: Callable[[str], EarlierReleases] = lambda _environment: lambda *_: None  # releases before
     dependencies: Callable[[str], Mapping[str, str]] = lambda _environment: {}  # model → what its archive depends on
     unproven: Callable[[str], Mapping[str, str]] = lambda _environment: {}  # model → why nothing proves its archive
+    settings: Mapping[str, tuple[SettingEffect, ...]] = field(default_factory=dict)  # environment → those that change
 
     @classmethod
     def of_project(cls, project: Path, *, base: str, stores: tuple[ManifestStore, ...]) -> Known:
@@ -107,6 +131,8 @@ class Parts:
     permissions: tuple[PermissionChange, ...] = ()  # those that change
     openings: tuple[OpeningChange, ...] = ()  # of networks, data and programs
     releases: tuple[str, ...] = ()  # sentences on Triton releases that add known vulnerabilities
+    settings: tuple[SettingEffect, ...] = ()  # those that change
+    names: Names = field(default_factory=Names)  # of what its templates refer to
 
     @property
     def cost(self) -> CostTotals:
@@ -130,7 +156,7 @@ class EnvironmentReport:
     @property
     def level(self) -> Level:
         """How closely to look: the closest of its phrases."""
-        return max((each.level for each in self.phrases), key=list(Level).index)
+        return closest(self.phrases)
 
     @property
     def verdict(self) -> str:
@@ -160,6 +186,23 @@ def report_of(
         parts = _parts(*sides, change=change, known=known or Known())
         reports.append(EnvironmentReport(changes=change, parts=parts, phrases=tuple(_verdict(change, parts))))
     return Report(base=base, environments=tuple(reports), notes=notes)
+
+
+def closest(phrases: Iterable[Phrase]) -> Level:
+    """The closest level of some phrases."""
+    return max((each.level for each in phrases), key=list(Level).index, default=Level.NOTHING)
+
+
+def phrases_between(before: EnvironmentSnapshot, after: EnvironmentSnapshot, *, known: Known) -> tuple[Phrase, ...]:
+    """What a deployment of ``after`` over ``before`` does, the closest first; none where it does nothing."""
+    [change] = compare(
+        Snapshots(environments={before.name: before}), Snapshots(environments={after.name: after})
+    ).environments
+    parts = _parts(before, after, change=change, known=known)
+    if change.effect is None and not any(each.changed for each in parts.costs):
+        return ()
+    phrases = [each for each in _phrases(change, parts, named=True) if each.text != UNTOUCHED]
+    return tuple(sorted(phrases, key=lambda each: -list(Level).index(each.level)))
 
 
 def standing(stacks: Iterable[StackChange]) -> tuple[StackChange, ...]:
@@ -193,6 +236,7 @@ def _parts(
     old = [(each.endpoint, each.before) for each in costs if each.before is not None]
     new = [(each.endpoint, each.after) for each in costs if each.after is not None]
     permissions = permission_changes(before, deployed)
+    names = Names.of(before, deployed)
     return Parts(
         models=models,
         engines=engine_builds(before, deployed, stores=known.stores, dependencies=dependencies) if models else (),
@@ -201,9 +245,22 @@ def _parts(
             cost_table(before, book=prices.before, endpoints=old),
             cost_table(deployed, book=prices.after, endpoints=new),
         ),
-        permissions=permissions,
-        openings=opening_changes(before, deployed, permissions=permissions),
+        permissions=tuple(
+            replace(
+                each,
+                statement=names.in_text(each.stack, each.statement),
+                wildcards=tuple(names.in_text(each.stack, one) for one in each.wildcards),
+                conditions=tuple(names.in_text(each.stack, one) for one in each.conditions),
+            )
+            for each in permissions
+        ),
+        openings=tuple(
+            replace(each, sentence=names.in_text(each.stack, each.sentence))
+            for each in opening_changes(before, deployed, permissions=permissions)
+        ),
         releases=vulnerable_releases(before, deployed),
+        settings=known.settings.get(name, ()),
+        names=names,
     )
 
 
@@ -263,7 +320,8 @@ def _verdict(changes: EnvironmentChange, parts: Parts) -> Iterator[Phrase]:
     yield from phrases or [Phrase(Level.PLAIN, "only the acceptance of policy findings changes")]
 
 
-def _phrases(changes: EnvironmentChange, parts: Parts) -> Iterator[Phrase]:
+def _phrases(changes: EnvironmentChange, parts: Parts, *, named: bool = False) -> Iterator[Phrase]:
+    """``named``: whether types of resources are named where they are few, and traffic comes first."""
     if changes.effect is Effect.NEW:
         what = "pipeline" if changes.name == PIPELINE else "environment"
         yield Phrase(Level.LOOK, f"a new {what} of {_count(len(changes.stacks), 'stack')}")
@@ -271,8 +329,9 @@ def _phrases(changes: EnvironmentChange, parts: Parts) -> Iterator[Phrase]:
         stacks = _count(len(changes.stacks), "stack")
         yield Phrase(Level.CLOSE, f"the app no longer has it: no deployment removes its {stacks}")
         return
-    yield from _resources(changes)
-    yield from _traffic([each for stack in standing(changes.stacks) for each in stack.traffic])
+    resources = _resources(changes, named=named)
+    traffic = _traffic([each for stack in standing(changes.stacks) for each in stack.traffic])
+    yield from (*traffic, *resources) if named else (*resources, *traffic)
     yield from _permissions(parts)
     yield from _models(parts)
     yield from _cost(parts)
@@ -280,7 +339,7 @@ def _phrases(changes: EnvironmentChange, parts: Parts) -> Iterator[Phrase]:
         yield Phrase(Level.CLOSE, _count(len(changes.findings.new), "new policy finding"))
 
 
-def _resources(changes: EnvironmentChange) -> Iterator[Phrase]:
+def _resources(changes: EnvironmentChange, *, named: bool) -> Iterator[Phrase]:
     gone = [each.stack_name for each in changes.stacks if each.effect is Effect.REMOVED]
     if gone:
         yield Phrase(Level.CLOSE, f"the app no longer has {', '.join(gone)}, which no deployment removes")
@@ -289,14 +348,29 @@ def _resources(changes: EnvironmentChange) -> Iterator[Phrase]:
         yield Phrase(Level.CLOSE, f"another stack takes the place of {', '.join(moved)}")
     resources = [each for stack in standing(changes.stacks) for each in stack.resources]
     counts = Counter(each.effect for each in resources)
+    own = _own(changes.stacks) if named else {}
     for effect in Effect:
         if counts[effect]:
-            yield Phrase(_LEVELS.get(effect, Level.PLAIN), f"{counts[effect]} {effect.value}")
+            names = own.get(effect, [])
+            of = f" ({', '.join(names)})" if 0 < len(names) <= MOST_NAMED else ""
+            yield Phrase(_LEVELS.get(effect, Level.PLAIN), f"{counts[effect]} {effect.value}{of}")
     # "deleted" is worse than "replaced", and comes first.
     unkept = Counter(each.no_longer_kept[0] for each in resources if each.no_longer_kept)
     for when in ("deleted", "replaced"):
         if unkept[when]:
             yield Phrase(Level.LOOK, f"{_count(unkept[when], 'resource')} no longer kept when {when}")
+
+
+def _own(stacks: Iterable[StackChange]) -> dict[Effect, list[str]]:
+    """Effect → types of the resources that do not only repeat another, without the service."""
+    stacks = standing(stacks)
+    echoes, found = repeats(stacks), dict[Effect, list[str]]()
+    for stack in stacks:
+        for each in stack.resources:
+            kind = each.type.rpartition("::")[2]
+            if (stack.name, each.logical_id) not in echoes and kind not in found.setdefault(each.effect, []):
+                found[each.effect].append(kind)
+    return found
 
 
 def _traffic(traffic: list[TrafficChange]) -> Iterator[Phrase]:
@@ -311,7 +385,7 @@ def _traffic(traffic: list[TrafficChange]) -> Iterator[Phrase]:
             verb = "shifts" if each.touched else "may shift"
             yield Phrase(Level.LOOK, f"traffic of {each.endpoint} {verb} ({each.update.value})")
     if traffic and all(each.touched is False and each.update is Update.NONE for each in traffic):
-        yield Phrase(Level.PLAIN, "no endpoint's traffic is touched")
+        yield Phrase(Level.PLAIN, UNTOUCHED)
 
 
 def _permissions(parts: Parts) -> Iterator[Phrase]:
@@ -354,13 +428,22 @@ def _models(parts: Parts) -> Iterator[Phrase]:
 
 def _cost(parts: Parts) -> Iterator[Phrase]:
     """The cost of an environment, where it changes, and where what it becomes is unknown."""
-    if any(each.changed for each in parts.costs):
-        less = parts.cost.grow_by_more(Decimal(0)) is False
-        yield Phrase(Level.PLAIN if less else Level.LOOK, f"cost {parts.cost.sentence}")
+    changed = [each for each in parts.costs if each.changed]
+    for totals, names in _by_endpoint(changed):
+        less = totals.grow_by_more(Decimal(0)) is False
+        yield Phrase(Level.PLAIN if less else Level.LOOK, f"cost of {names} {totals.moved}")
     old, new = (total(each.idle for each in table.beside if each.idle is not None) for table in parts.tables)
     if abs(new.known - old.known) >= LEAST_BESIDE or new.unknown.keys() - old.unknown.keys():
         less = grows_by_more(old, new, percent=Decimal(0)) is False
         yield Phrase(Level.PLAIN if less else Level.LOOK, f"cost beside endpoints {moved_text(old, new)}")
+
+
+def _by_endpoint(changed: Sequence[CostChange]) -> Iterator[tuple[CostTotals, str]]:
+    """The costs of a few endpoints one by one, of more together."""
+    if len(changed) <= MOST_ENDPOINTS:
+        yield from ((cost_totals([each]), each.endpoint) for each in changed)
+    else:
+        yield cost_totals(changed), f"{len(changed)} endpoints ({', '.join(each.endpoint for each in changed)})"
 
 
 def _count(number: int, noun: str) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tritonstack.cloudformation.resource_schemas import CUSTOM, ReplacementRules, replacement_rules
-from tritonstack.review.change import ABSENT, Effect, PropertyChange, Replaces, ResourceChange
-from tritonstack.review.intrinsics import assets_in, is_function, references
+from tritonstack.review.change import ABSENT, Effect, PropertyChange, Replaces, ResourceChange, StackChange
+from tritonstack.review.intrinsics import assets_in, is_function, physical_name, readable, references
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
+from tritonstack.review.traffic import ENDPOINT
 
 Path = tuple[str | int, ...]
 Certainty = Literal["yes", "maybe"]
@@ -138,6 +140,81 @@ def _renamed_policies(before: Mapping[str, Resource], after: Mapping[str, Resour
             if new[name].properties.get(_POLICY_NAME) != old[was].properties.get(_POLICY_NAME):
                 found[name] = was
     return found
+
+
+# Resources that repeat what others have: one change of scaling is in the target and in three custom resources.
+_CARRIERS = ("Custom::", CUSTOM, "AWS::Lambda::Function", "AWS::CloudWatch::Dashboard", SSM_PARAMETER)
+"""Types that are given values of other resources, to act on them or to show them."""
+_WORD = re.compile(r"[\w.]+")
+
+
+def repeats(stacks: Iterable[StackChange]) -> frozenset[tuple[str, str]]:
+    """Stack and logical id of changes in place that only follow another change, or repeat what changes elsewhere.
+
+    A value is repeated where each word and number in it that changes also changes in a resource of another type, or in
+    such a copy of the same stack that comes before it; a value that comes or goes, where one resource that changes has
+    all of its words. An endpoint repeats nothing: its update moves traffic.
+    """
+    stacks = tuple(stacks)
+    originals = _Told()
+    for each in (each for stack in stacks for each in stack.resources if not each.type.startswith(_CARRIERS)):
+        originals.add(each)
+    found: set[tuple[str, str]] = set()
+    for stack in stacks:
+        told = originals.copy()
+        for each in stack.resources:
+            if told.has(each):
+                found.add((stack.name, each.logical_id))
+            elif each.type.startswith(_CARRIERS):
+                told.add(each)
+    return frozenset(found)
+
+
+@dataclass
+class _Told:
+    """What some resources say of a change.
+
+    ``pairs``: words and numbers that change, before and after. ``sides``: all words of each resource that changes.
+    """
+
+    pairs: set[tuple[str, str]] = field(default_factory=set)
+    sides: list[set[str]] = field(default_factory=list)
+
+    def add(self, change: ResourceChange) -> None:
+        self.sides += [set(_words(dict(each.properties))) for each in (change.before, change.after) if each is not None]
+        for each in change.properties:
+            self.pairs |= _moved_words(each) or set()
+
+    def copy(self) -> _Told:
+        return _Told(pairs=set(self.pairs), sides=list(self.sides))
+
+    def has(self, change: ResourceChange) -> bool:
+        """Whether a change in place says nothing else."""
+        if change.effect not in {Effect.CHANGED, Effect.MAY_CHANGE} or change.type == ENDPOINT or change.attributes:
+            return False
+        carries = change.type.startswith(_CARRIERS)
+        return all(each.follows is not None or (carries and self._has(each)) for each in change.properties)
+
+    def _has(self, change: PropertyChange) -> bool:
+        moved = _moved_words(change)
+        if moved is not None:
+            return moved <= self.pairs
+        words = {*_words(change.path[-1])}
+        for each in (change.before, change.after):
+            words |= set() if each is ABSENT else {*_words(each)}
+        return any(words <= side for side in self.sides)
+
+
+def _moved_words(change: PropertyChange) -> set[tuple[str, str]] | None:
+    """The words and numbers of a value that change, before and after; None where the two do not have as many."""
+    if change.before is ABSENT or change.after is ABSENT or change.follows is not None:
+        return None
+    old, new = _words(change.before), _words(change.after)
+    return {pair for pair in zip(old, new, strict=True) if pair[0] != pair[1]} if len(old) == len(new) else None
+
+
+def _words(value: Json) -> list[str]:
+    return [each.removesuffix(".0") for each in _WORD.findall(readable(value))]
 
 
 # Differences of two values.
@@ -369,7 +446,7 @@ def _refusals(each: _Pending) -> Iterator[str]:
         # Template reference, AWS::CloudFormation::CustomResource, ServiceToken: "Updates are not supported"; the
         # service says "Modifying service token is not allowed."
         yield "CloudFormation does not let the ServiceToken of a custom resource change."
-    name = _physical_name(resource)
+    name = physical_name(resource)
     renamed = each.rules is not None and any(change.path[0] == each.rules.name for change in properties)
     if name is not None and replaced and not renamed and each.before.type == resource.type:
         # CloudFormation user guide, "Name type".
@@ -378,17 +455,10 @@ def _refusals(each: _Pending) -> Iterator[str]:
 
 def _taken_names(resource: Resource, removed: Iterable[Resource]) -> Iterator[str]:
     """Why a new resource cannot be made: a resource that is removed only afterwards has its name."""
-    name = _physical_name(resource)
+    name = physical_name(resource)
     for each in removed:
-        if name is not None and each.type == resource.type and _physical_name(each) == name:
+        if name is not None and each.type == resource.type and physical_name(each) == name:
             yield f"Its name {name} is that of {each.logical_id}, which is removed only after this one is made."
-
-
-def _physical_name(resource: Resource) -> str | None:
-    """The name that the template gives a resource, where that is plain text."""
-    rules = replacement_rules(resource.type)
-    value = None if rules is None or rules.name is None else resource.properties.get(rules.name)
-    return value if isinstance(value, str) else None
 
 
 def _under_another_id(before: Resource, after: Resource) -> ResourceChange:

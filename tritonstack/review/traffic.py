@@ -13,11 +13,12 @@ from typing import Any
 
 from tritonstack import aws_names
 from tritonstack.review.change import Effect, ResourceChange, TrafficChange, Update
-from tritonstack.review.intrinsics import JSON_TEXT, readable, references
+from tritonstack.review.intrinsics import JSON_TEXT, physical_name, readable, references
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 
 ENDPOINT = "AWS::SageMaker::Endpoint"
 CONFIG = "AWS::SageMaker::EndpointConfig"
+_ALARMS = ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm")
 _TARGET = "AWS::ApplicationAutoScaling::ScalableTarget"
 
 
@@ -247,7 +248,7 @@ class _Endpoint:
         new: StackSnapshot,
         changes: Mapping[str, ResourceChange],
     ) -> None:
-        self.resource = after
+        self.resource, self._new = after, new
         self.change = changes.get(after.logical_id)
         config = config_of(after, new)
         self.config_change = None if config is None else changes.get(config.logical_id)
@@ -258,6 +259,13 @@ class _Endpoint:
         routing = self.deployment.get("BlueGreenUpdatePolicy", {}).get("TrafficRoutingConfiguration", {})
         # Scaling's custom resource returns what it was given where the variant stays, else all at once.
         self.routing: Mapping[str, Any] = _scaling_read_by(routing, new).get("routing") or routing
+
+    def alarm_name(self, given: Json) -> str:
+        """The name of an alarm that rolls an update back; the path of its construct where the name is generated."""
+        value = given.get("AlarmName", given)
+        alarms = {each.logical_id: each for each in self._new.of_type(*_ALARMS)}
+        named = (alarms[name] for name in references(value) if name in alarms)
+        return next((physical_name(each) or each.path for each in named), readable(value))
 
     @property
     def update(self) -> Update:
@@ -312,7 +320,7 @@ def _update_sentences(endpoint: _Endpoint, update: Update, *, certain: bool) -> 
         yield "The variant gets another name, and guardrails need the same one: neither canary nor linear applies."
     alarms = config.get("AutoRollbackConfiguration", {}).get("Alarms", [])
     if alarms:
-        yield f"These alarms roll it back: {', '.join(readable(each.get('AlarmName', each)) for each in alarms)}."
+        yield f"These alarms roll it back: {', '.join(endpoint.alarm_name(each) for each in alarms)}."
     else:
         yield "No alarm is watched: only a fleet that does not start is rolled back."
     if endpoint.same_variants and endpoint.resource.properties.get("RetainAllVariantProperties") is True:

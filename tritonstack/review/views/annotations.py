@@ -12,11 +12,10 @@ from pathlib import Path
 
 from tritonstack.review.document import EnvironmentEntry, ReviewDocument
 from tritonstack.review.report import Level
+from tritonstack.review.settings import PIPELINE_FILE, settings_file
 from tritonstack.review.snapshot import PIPELINE
 from tritonstack.review.stored import changed_lines
 
-SETTINGS = "environments"
-PIPELINE_SETTINGS = "pipeline.yaml"
 ACCESS = "pipeline-access"
 """The stack that a pipeline adds to each environment."""
 MODELS = "model_repos"
@@ -89,8 +88,7 @@ def annotations_of(
     ]
     for each in changing:
         # Of a removed file no line can be shown.
-        file = PIPELINE_SETTINGS if each.name == PIPELINE else f"{SETTINGS}/{each.name}.yaml"
-        if not (project / file).exists():
+        if not (project / settings_file(each.name)).exists():
             found.append(_without_place(each))
     order = list(reversed(Level))
     return tuple(sorted(found or map(_without_place, changing), key=lambda each: order.index(each.level)))
@@ -120,16 +118,16 @@ def _at(file: str, place: tuple[int, int], level: Level, title: str, message: st
 
 def _settings(environment: EnvironmentEntry, places: Places) -> Iterator[Annotation]:
     """Next to the changed lines of an environment file."""
-    file = f"{SETTINGS}/{environment.name}.yaml"
-    for place in places.get(file, ()):
+    file = settings_file(environment.name)
+    for place in places.get(file, ()) if environment.name != PIPELINE else ():
         yield _at(file, place, environment.level, environment.name, _verdict(environment))
 
 
 def _pipeline(changing: Sequence[EnvironmentEntry], places: Places) -> Iterator[Annotation]:
     """Next to the first changed line of the pipeline's settings."""
     moved = [each for each in changing if each.name == PIPELINE or any(one.name == ACCESS for one in each.stacks)]
-    if moved and PIPELINE_SETTINGS in places:
-        yield _at(PIPELINE_SETTINGS, places[PIPELINE_SETTINGS][0], _closest(moved), "pipeline", _verdicts(moved))
+    if moved and PIPELINE_FILE in places:
+        yield _at(PIPELINE_FILE, places[PIPELINE_FILE][0], _closest(moved), "pipeline", _verdicts(moved))
 
 
 def _models(changing: Sequence[EnvironmentEntry], places: Places, folders: Mapping[str, str]) -> Iterator[Annotation]:

@@ -6,24 +6,38 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import groupby
 
 from tritonstack.review.change import Effect
-from tritonstack.review.document import EnvironmentEntry, PropertyEntry, ReviewDocument, StackEntry
+from tritonstack.review.document import (
+    CostTableEntry,
+    EnvironmentEntry,
+    PropertyEntry,
+    ResourceEntry,
+    ReviewDocument,
+    StackEntry,
+)
 from tritonstack.review.post import MARKER
 from tritonstack.review.report import Level
 from tritonstack.review.views.wording import (
     COST,
     COST_COLUMNS,
+    REPEATS,
+    STACKS,
+    TRAFFIC,
+    UNTRIED,
     MatchGroup,
     cost_rows,
     diff_lines,
     file_words,
-    finding_words,
+    hurt_lines,
     match_groups,
-    part_lists,
     property_note,
-    shown_traffic,
+    resource_counts,
+    resource_groups,
+    sections,
+    setting_effect,
+    setting_value,
+    unchanged_cost_rows,
 )
 
 LIMIT = 65_536
@@ -59,12 +73,13 @@ def _head(document: ReviewDocument) -> Iterator[Block]:
     named = "" if base.chosen else " (the default: none was named)"
     lines = [MARKER, "# What a deployment of this change does", ""]
     lines += ["| environment | | what happens |", "|---|---|---|"]
-    for each in document.environments:
+    for row in _rows(document.environments):
         phrases = "; ".join(
             f"**{text(one.text)}**" if one.level in {Level.LOOK, Level.CLOSE} else text(one.text)
-            for one in each.verdict
+            for one in row[0].verdict
         )
-        lines.append(f"| {code(each.name)} | {SIGNS[each.level]} {each.level.value} | {phrases} |")
+        names = ", ".join(code(each.name) for each in row)
+        lines.append(f"| {names} | {SIGNS[row[0].level]} {row[0].level.value} | {phrases} |")
     compared = (
         f"Compared with the snapshots at {code(base.commit[:12])}, where this branch left {code(base.ref)}{named}."
     )
@@ -79,6 +94,14 @@ def _head(document: ReviewDocument) -> Iterator[Block]:
         )
 
 
+def _rows(environments: Sequence[EnvironmentEntry]) -> Iterator[list[EnvironmentEntry]]:
+    """A row for each environment that changes, and one for all the others."""
+    yield from ([each] for each in environments if each.level is not Level.NOTHING)
+    still = [each for each in environments if each.level is Level.NOTHING]
+    if still:
+        yield still
+
+
 def _rejected(word: MatchGroup) -> Iterator[str]:
     head = f"- {code(word.policy)} {text(word.environment)}"
     yield from (f"{head}: {text(each)}" for each in word.first)
@@ -90,52 +113,88 @@ def _rejected(word: MatchGroup) -> Iterator[str]:
 
 
 def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
-    if environment.effect is None:
+    if not environment.told:
         return
-    yield Block(text=f"## {code(environment.name)}\n")
-    traffic = [f"- {code(each.endpoint)}: {text(' '.join(each.sentences))}" for each in shown_traffic(environment)]
-    if traffic:
-        yield Block(text="\n".join(["### Traffic", "", *traffic, ""]))
-    for title, lines in part_lists(environment):
-        listed = "\n".join(f"- {text(each)}" for each in lines)
-        if len(lines) > SHORT:
-            listed = f"<details><summary>{len(lines)}</summary>\n\n{listed}\n\n</details>"
-        table = _cost_table(environment) if title == COST else ""
+    yield Block(text=f"## {code(environment.name)} {SIGNS[environment.level]} {environment.level.value}\n")
+    if environment.settings:
+        yield Block(text="\n".join([*_settings(environment), ""]))
+    for section in sections(environment):
+        lines = [f"- {text(each)}" for each in section.shown]
+        folded = [f"- {text(each)}" for each in section.folded]
+        if section.title == COST:
+            listed, rest = _cost_tables(environment.cost_table)
+            lines, folded = [*listed, *lines], [*rest, "", *folded]
+        head = [f"### {section.title}", *lines, ""] if lines else []
+        fold = _folded(section.fold if lines else f"{section.title}: {section.fold}", folded)
         yield Block(
-            text=f"### {title}\n\n{table}{listed}\n",
-            short=f"### {title}: {len(lines)}\n",
+            text="\n".join([*head, *fold]),
+            short=None if section.title in {TRAFFIC, STACKS} else f"### {section.title}: left out here\n",
             rank=_LAST - 1,
         )
-    for effect, resources in groupby(environment.resources, key=lambda each: each.effect):
-        group = list(resources)
-        yield Block(text=f"### {effect.value[0].upper()}{effect.value[1:]}: {len(group)}\n")
-        for each in group:
-            reasons = "".join(f" {text(one)}" for one in each.sentences)
-            head = f"- {code(f'{each.stack}/{each.path}')} {each.type}{'.' if reasons else ''}{reasons}\n"
-            yield Block(
-                text=head + _properties(each.properties),
-                short=head,
-                rank=_RANKS.index(effect),
-            )
+    yield from _resources(environment)
     beside = [line for stack in environment.stacks for line in _stack(stack)]
     if beside:
         yield Block(
-            text="\n".join(["### Beside the resources", "", *beside, ""]),
-            short="### Beside the resources: left out here\n",
+            text="\n".join(_folded("Beside the resources: code, documents, outputs", beside)),
+            short="Beside the resources: left out here\n",
             rank=0,
         )
-    findings = [f"- {text(each)}" for each in finding_words(environment)]
-    if findings:
-        yield Block(
-            text="\n".join(["### Policy findings", "", *findings, ""]),
-            short=f"### Policy findings: {len(findings)} change\n",
-            rank=_LAST - 1,
-        )
 
 
-def _cost_table(environment: EnvironmentEntry) -> str:
-    rows = [f"| {' | '.join(map(text, cells))} |" for cells in cost_rows(environment.cost_table)]
-    return "\n".join([f"| {' | '.join(COST_COLUMNS)} |", f"|{'---|' * len(COST_COLUMNS)}", *rows, "", ""])
+def _settings(environment: EnvironmentEntry) -> Iterator[str]:
+    """The settings that change, a row each."""
+    yield f"| {code(environment.settings[0].file)} | before → after | | what this alone does |"
+    yield "|---|---|---|---|"
+    for each in environment.settings:
+        sign = "" if each.level is None else SIGNS[each.level]
+        values = f"{text(setting_value(each.before))} → {text(setting_value(each.after))}"
+        yield f"| {code(each.path)} | {values} | {sign} | {text(setting_effect(each))} |"
+    if any(each.effect is None for each in environment.settings):
+        yield from ("", UNTRIED)
+
+
+def _resources(environment: EnvironmentEntry) -> Iterator[Block]:
+    """What can hurt by name; every property folded."""
+    groups = resource_groups(environment)
+    if not groups:
+        return
+    named = []
+    for effect, resources, reason in hurt_lines(environment):
+        names = ", ".join(f"{code(f'{each.stack}/{each.path}')} {each.type}" for each in resources)
+        named.append(f"- {effect.value}: {names}{f'. {text(reason)}' if reason else ''}")
+    head = f"### Resources: {text(resource_counts(environment))}"
+    yield Block(text="\n".join([head, *named, ""]), short=head, rank=_LAST - 1)
+    yield Block(text="<details><summary>Every property that changes</summary>\n")
+    for effect, group in groups:
+        yield Block(text=f"#### {effect.value[0].upper()}{effect.value[1:]}: {len(group)}\n")
+        for number, each in enumerate(group):
+            if each.repeats and not group[number - 1].repeats:
+                yield Block(text=f"{effect.value[0].upper()}{effect.value[1:]} {REPEATS}:\n")
+            head = f"- {_resource(each)}\n"
+            yield Block(text=head + _properties(each.properties), short=head, rank=_RANKS.index(effect))
+    yield Block(text="</details>\n")
+
+
+def _resource(resource: ResourceEntry) -> str:
+    reasons = "".join(f" {text(one)}" for one in resource.sentences)
+    return f"{code(f'{resource.stack}/{resource.path}')} {resource.type}{'.' if reasons else ''}{reasons}"
+
+
+def _folded(summary: str, lines: Sequence[str]) -> list[str]:
+    """Lines in a block that opens on demand; none where there are none."""
+    return [f"<details><summary>{escape(summary)}</summary>", "", *lines, "", "</details>", ""] if lines else []
+
+
+def _cost_tables(table: CostTableEntry) -> tuple[list[str], list[str]]:
+    """The rows that change, with the sums, and the others; all of them others where none changes."""
+
+    def listed(rows: Iterable[Sequence[str]]) -> list[str]:
+        cells = [f"| {' | '.join(map(text, each))} |" for each in rows]
+        return [f"| {' | '.join(COST_COLUMNS)} |", f"|{'---|' * len(COST_COLUMNS)}", *cells] if cells else []
+
+    if not table.changed:
+        return [], listed(cost_rows(table, whole=True))
+    return [*listed(cost_rows(table)), ""], listed(unchanged_cost_rows(table))
 
 
 def _stack(stack: StackEntry) -> Iterator[str]:

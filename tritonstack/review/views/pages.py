@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Iterable
 from pathlib import Path
 
 import jinja2
@@ -17,20 +16,30 @@ from rich.table import Table
 from rich.text import Text
 
 from tritonstack.review.change import Effect
+from tritonstack.review.cost_table import LIST_PRICES
 from tritonstack.review.document import CostTableEntry, EnvironmentEntry, PropertyEntry, ResourceEntry, ReviewDocument
 from tritonstack.review.report import Level
 from tritonstack.review.views.wording import (
     COST,
     COST_COLUMNS,
-    cost_notes,
+    HURT,
+    MOST_LINES,
+    REPEATS,
+    UNTRIED,
+    Section,
     cost_rows,
     diff_lines,
     file_words,
-    finding_words,
+    hurt_lines,
     match_groups,
-    part_lists,
     property_note,
-    shown_traffic,
+    resource_counts,
+    resource_groups,
+    sections,
+    setting_effect,
+    setting_value,
+    unchanged_cost_rows,
+    unknown_prices,
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -41,11 +50,7 @@ CLASSES = {Level.NOTHING: "nothing", Level.PLAIN: "plain", Level.LOOK: "look", L
 
 def page(document: ReviewDocument) -> str:
     """The HTML page; the same bytes for the same report."""
-    # A box that is not ticked hides the resources of its effect.
-    filters = "".join(
-        f"body:has(#show-{slug(each)}:not(:checked)) .effect-{slug(each)} {{ display: none; }}\n" for each in Effect
-    )
-    style = (TEMPLATES / "page.css").read_text(encoding="utf-8") + filters
+    style = (TEMPLATES / "page.css").read_text(encoding="utf-8")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -53,26 +58,29 @@ def page(document: ReviewDocument) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shown = {each.effect for one in document.environments for each in one.resources}
     return environment.get_template("page.html.j2").render(
         document=document,
         # Escaped, it would be another style than the digest's.
         style=Markup(style),  # noqa: S704 - of this package, nothing of a report is in it
         style_digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        effects=[each for each in Effect if each in shown],
         classes=CLASSES,
-        groups=_groups,
+        groups=resource_groups,
+        counts=resource_counts,
+        hurt=hurt_lines,
+        repeats=REPEATS,
         matches=list(match_groups(document)),
         lines=diff_lines,
         short=SHORT,
         note=property_note,
         files=file_words,
-        findings=finding_words,
-        parts=part_lists,
+        sections=sections,
+        setting_effect=setting_effect,
+        setting_value=setting_value,
+        untried=UNTRIED,
         cost=COST,
         cost_columns=COST_COLUMNS,
         cost_rows=cost_rows,
-        traffic=shown_traffic,
+        unchanged_cost_rows=unchanged_cost_rows,
         slug=slug,
     )
 
@@ -82,16 +90,9 @@ def slug(value: str) -> str:
     return "".join(each if each.isalnum() else "-" for each in value.lower())
 
 
-def _groups(environment: EnvironmentEntry) -> list[tuple[Effect, list[ResourceEntry]]]:
-    return [(effect, list(group)) for effect, group in groupby(environment.resources, key=lambda each: each.effect)]
-
-
 COLOURS = {Level.NOTHING: "dim", Level.PLAIN: "blue", Level.LOOK: "yellow", Level.CLOSE: "red"}
-MOST_LINES = 6
-"""Lines of a property or of a list, resources of an effect. What is replaced, removed or refused is shown whole."""
 MOST_DETAILED = 8
 """Resources of an environment whose differences are shown; of more, the properties are named."""
-_COUNTED = {Effect.NEW, Effect.RENAMED, Effect.CHANGED, Effect.MAY_CHANGE, Effect.TEMPLATE_ONLY}
 _WITHOUT_VALUES = {Effect.NEW, Effect.REMOVED, Effect.RETAINED}
 WHERE = "--verbose shows all of it, --markdown, --html and --output write it"
 
@@ -110,7 +111,7 @@ def show(document: ReviewDocument, console: Console, *, verbose: bool = False) -
     console.print(table)
     printer = _Printer(console, verbose=verbose)
     for each in document.environments:
-        if each.effect is not None:
+        if each.told:
             printer.environment(each)
     if printer.left_out:
         console.print(Text(f"Parts are left out: {WHERE}."))
@@ -120,7 +121,7 @@ def show_costs(name: str, table: CostTableEntry, console: Console) -> None:
     """Print what an environment costs, every row."""
     console.print(Text(name, style="bold"))
     console.print(_table(COST_COLUMNS, cost_rows(table, whole=True)))
-    for note in cost_notes(table):
+    for note in (*unknown_prices(table), *([LIST_PRICES] if table.rows else [])):
         console.print(Text(note))
 
 
@@ -143,22 +144,40 @@ class _Printer:
 
     def environment(self, environment: EnvironmentEntry) -> None:
         self._line(environment.name, style="bold")
-        for traffic in shown_traffic(environment):
-            self._line(f"  {traffic.endpoint}: {' '.join(traffic.sentences)}")
-        for title, lines in part_lists(environment):
-            self._line(f"  {title}")
-            if title == COST:
-                self.console.print(
-                    Padding(_table(COST_COLUMNS, cost_rows(environment.cost_table)), (0, 0, 0, 4), expand=False)
-                )
-            self._list(lines, indent="    ")
-        detailed = self.verbose or len(environment.resources) <= MOST_DETAILED
-        for effect, resources in _groups(environment):
-            shown = len(resources) if self.verbose or effect not in _COUNTED else MOST_LINES
-            for each in resources[:shown]:
+        if environment.settings:
+            self._settings(environment)
+        for section in sections(environment):
+            self._section(section, environment.cost_table)
+        if environment.resources:
+            self._line(f"  Resources: {resource_counts(environment)}")
+        own = [each for each in environment.resources if not each.repeats]
+        detailed = self.verbose or len(own) <= MOST_DETAILED
+        for effect, resources in resource_groups(environment):
+            whole = self.verbose or effect in HURT
+            listed = resources if whole else [each for each in resources if not each.repeats][:MOST_LINES]
+            for each in listed:
                 self._resource(each, detailed=detailed)
-            self._rest(len(resources) - shown, f"  {effect.value}")
-        self._list([f"policy finding {line}" for line in finding_words(environment)], indent="  ")
+            self._rest(len(resources) - len(listed), f"  {effect.value}")
+
+    def _settings(self, environment: EnvironmentEntry) -> None:
+        self._line(f"  Settings in {environment.settings[0].file}, and what each alone does")
+        for each in environment.settings:
+            self._line(f"    {each.path}: {setting_value(each.before)} → {setting_value(each.after)}")
+            if each.level is not None:
+                self._line(f"      {setting_effect(each)}", style=COLOURS[each.level])
+        if any(each.effect is None for each in environment.settings):
+            self._line(f"    {UNTRIED}")
+
+    def _section(self, section: Section, table: CostTableEntry) -> None:
+        self._line(f"  {section.title}")
+        if section.title == COST:
+            rows = cost_rows(table, whole=self.verbose)
+            self.console.print(Padding(_table(COST_COLUMNS, rows), (0, 0, 0, 4), expand=False))
+        for line in (*section.shown, *(section.folded if self.verbose else ())):
+            self._line(f"    {line}")
+        if section.folded and not self.verbose:
+            self.left_out = True
+            self._line(f"    … {section.fold}", style="dim")
 
     def _resource(self, resource: ResourceEntry, *, detailed: bool) -> None:
         self._line(f"  {resource.effect.value}: {resource.stack}/{resource.path} ({resource.type})")
@@ -166,7 +185,7 @@ class _Printer:
             self._line(f"    {sentence}", style="dim")
         if resource.effect in _WITHOUT_VALUES and not self.verbose:
             return
-        whole = self.verbose or resource.effect not in _COUNTED
+        whole = self.verbose or resource.effect in HURT
         shown = len(resource.properties) if whole else MOST_LINES
         rest = len(resource.properties) - shown
         if detailed:
@@ -185,12 +204,6 @@ class _Printer:
         for line in lines[:shown]:
             self._line(f"      {line.sign} {line.text}", style={"+": "blue", "-": "yellow"}.get(line.sign, "dim"))
         self._rest(len(lines) - shown, "     ", noun=" lines")
-
-    def _list(self, lines: Sequence[str], *, indent: str) -> None:
-        shown = len(lines) if self.verbose else MOST_LINES
-        for line in lines[:shown]:
-            self._line(f"{indent}{line}")
-        self._rest(len(lines) - shown, indent.removesuffix(" "))
 
     def _rest(self, count: int, before: str, *, noun: str = "") -> None:
         if count > 0:

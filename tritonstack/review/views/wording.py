@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
 from typing import Literal
 
+from tritonstack.review.change import Effect, Update
 from tritonstack.review.cost import HOURS_A_MONTH
 from tritonstack.review.cost_table import LIST_PRICES
 from tritonstack.review.document import (
@@ -16,17 +18,31 @@ from tritonstack.review.document import (
     CostTableEntry,
     EnvironmentEntry,
     FilesEntry,
+    FindingEntry,
+    PermissionEntry,
     PropertyEntry,
+    ResourceEntry,
     ReviewDocument,
-    TrafficEntry,
+    SettingEntry,
 )
+from tritonstack.review.report import ACCEPTED
 
 MOST_FILES = 6
+MOST_LINES = 6
+"""Lines of a part that are shown; of more, the others are folded."""
+MOST_CHARACTERS = 60
+"""Of a setting's value."""
 MOST_MATCHES = 3
 """Of a word of the policy in one environment: a new environment has dozens of new permissions."""
-COST = "Cost"
-"""The part that has a table beside its sentences."""
+REPEATS = "by following or repeating others"
+UNTRIED = "What a single setting does is found by synthesis without it, and is unknown here."
+STACKS, TRAFFIC, COST = "Stacks as a whole", "Traffic", "Cost"
+"""Parts by their titles; that of the cost has a table, too."""
 COST_COLUMNS = ("USD/hour", "how many", "idle", "at most", "billed by use")
+HURT = (Effect.REFUSED, Effect.REPLACED, Effect.MAY_BE_REPLACED, Effect.REMOVED, Effect.RETAINED)
+"""Effects whose resources are named outside what is folded."""
+_LOOKED_AT = {"new", "gone", "accepted for another reason"}
+"""Kinds of policy findings that are shown; permissions have the reasons of what is accepted."""
 _NOTES = {"yes": "replaces it", "maybe": "may replace it", "no": ""}
 
 
@@ -67,68 +83,201 @@ def _some(names: tuple[str, ...]) -> str:
     return ", ".join(names[:MOST_FILES]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def shown_traffic(environment: EnvironmentEntry) -> list[TrafficEntry]:
+# Settings.
+def setting_effect(entry: SettingEntry) -> str:
+    """What a changed setting does, in a line."""
+    if entry.effect is None:
+        return ""
+    text = "; ".join(each.text for each in entry.effect) or "nothing in any template"
+    return f"with {', '.join(entry.together)}: {text}" if entry.together else text
+
+
+def setting_value(value: str | None, *, default: str = "not set") -> str:
+    """The value of a setting, shortened: a map may be a whole endpoint."""
+    text = default if value is None else " ".join(value.split())
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
+
+
+# Resources.
+def resource_groups(environment: EnvironmentEntry) -> list[tuple[Effect, list[ResourceEntry]]]:
+    """The resources by effect, in the report's order; those that only repeat others last."""
+    return [
+        (effect, sorted(group, key=lambda each: each.repeats))
+        for effect, group in groupby(environment.resources, key=lambda each: each.effect)
+    ]
+
+
+def resource_counts(environment: EnvironmentEntry) -> str:
+    """``2 replaced, 9 changed in place (5 of them by following or repeating others)``."""
+    texts = []
+    for effect, group in resource_groups(environment):
+        echoes = sum(each.repeats for each in group)
+        texts.append(f"{len(group)} {effect.value}{f' ({echoes} of them {REPEATS})' if echoes else ''}")
+    return ", ".join(texts)
+
+
+def hurt_lines(environment: EnvironmentEntry) -> Iterator[tuple[Effect, tuple[ResourceEntry, ...], str]]:
+    """Effect, resources and reason of what can hurt: resources without a reason stand together."""
+    for effect, group in resource_groups(environment):
+        if effect in HURT:
+            plain = tuple(each for each in group if not each.sentences)
+            if plain:
+                yield effect, plain, ""
+            yield from ((effect, (each,), " ".join(each.sentences)) for each in group if each.sentences)
+
+
+# Parts that are lists of sentences.
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of an environment's report."""
+
+    title: str
+    shown: tuple[str, ...]
+    folded: tuple[str, ...] = ()  # shown on demand
+    fold: str = ""  # what is folded: ``2 narrower``
+
+
+def sections(environment: EnvironmentEntry) -> Iterator[Section]:
+    """Every part that is not empty."""
+    parts = (
+        Section(title=STACKS, shown=_stacks(environment)),
+        _traffic(environment),
+        _permissions(environment),
+        _openings(environment),
+        _cut("Models", tuple(each.sentence for each in environment.models)),
+        _cut("Engines", tuple(each.sentence for each in environment.engines)),
+        _cost(environment),
+        _findings(environment),
+    )
+    yield from (each for each in parts if each.shown or each.folded)
+
+
+def _cut(title: str, lines: Sequence[str], folded: Sequence[str] = (), fold: str = "") -> Section:
+    """The first lines; the others are folded, above those that are folded anyhow."""
+    first = _first(lines)
+    words = [f"{len(lines) - first} more"] * (first < len(lines)) + [f"{len(folded)} {fold}"] * bool(folded)
+    return Section(title=title, shown=tuple(lines[:first]), folded=(*lines[first:], *folded), fold=", ".join(words))
+
+
+def _first(lines: Sequence[str]) -> int:
+    """How many of some lines are shown: a line that says "1 more" is as long as the one that it leaves out."""
+    return MOST_LINES if len(lines) > MOST_LINES + 1 else len(lines)
+
+
+def _stacks(environment: EnvironmentEntry) -> tuple[str, ...]:
+    return tuple(f"{stack.stack_name}: {each}" for stack in environment.stacks for each in stack.sentences)
+
+
+def _traffic(environment: EnvironmentEntry) -> Section:
     """The endpoints of the stacks that change, the touched ones first."""
     order = {True: 0, None: 1, False: 2}
-    return sorted(environment.traffic, key=lambda each: order[each.touched])
+    still: list[str] = []
+    moved: list[str] = []
+    for each in sorted(environment.traffic, key=lambda each: order[each.touched]):
+        of = still if each.touched is False and each.update == Update.NONE else moved
+        sentences = " ".join(each.sentences)
+        of.append(sentences if sentences.startswith(f"{each.endpoint} ") else f"{each.endpoint}: {sentences}")
+    # A fold of one line takes more room than the line.
+    return _cut(TRAFFIC, [*moved, *still] if len(still) == 1 else moved, still if len(still) > 1 else (), "not updated")
 
 
-def part_lists(environment: EnvironmentEntry) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Title and lines of every part that is a list of sentences and is not empty."""
-    stacks = (f"{stack.stack_name}: {each}" for stack in environment.stacks for each in stack.sentences)
-    parts = {
-        "Stacks as a whole": stacks,
-        "Permissions that widen": _permissions(environment, "wider"),
-        "Permissions that change otherwise": _permissions(environment, "other"),
-        "Permissions that narrow": _permissions(environment, "narrower"),
-        "What opens": _openings(environment, "opened"),
-        "What is open otherwise": _openings(environment, "other"),
-        "What closes": _openings(environment, "closed"),
-        "Models": (each.sentence for each in environment.models),
-        "Engines": (each.sentence for each in environment.engines),
-        COST: _cost(environment),
-    }
-    yield from ((title, lines) for title, found in parts.items() if (lines := tuple(found)))
+def _permissions(environment: EnvironmentEntry) -> Section:
+    """What widens by a wildcard without a reason first; what narrows, and the reasons of wildcards, are folded."""
+    order = {"wider": 1, "other": 2}
+    wider = [each for each in environment.permissions if each.kind in order]
+    wider.sort(key=lambda each: 0 if unreasoned(each) else order[each.kind])
+    brief = [permission_words(each, brief=True) for each in wider]
+    first = _first(brief)
+    whole = [permission_words(each) for each in wider]
+    rest = [line for number, line in enumerate(whole) if number >= first or line != brief[number]]
+    narrower = [permission_words(each) for each in environment.permissions if each.kind == "narrower"]
+    more = f"{len(brief) - first} more, " if first < len(brief) else ""
+    words = [f"{more}the reasons of wildcards"] * bool(rest) + [f"{len(narrower)} narrower"] * bool(narrower)
+    return Section(title="Permissions", shown=tuple(brief[:first]), folded=(*rest, *narrower), fold=", ".join(words))
 
 
-def _permissions(environment: EnvironmentEntry, kind: str) -> Iterator[str]:
-    for each in environment.permissions:
-        if each.kind != kind:
-            continue
-        wildcards = each.wildcards if kind != "narrower" else ()
-        broad = f" Wildcards: {'; '.join(one.rstrip('.') for one in wildcards)}." if wildcards else ""
-        foreign = f" Of other accounts: {', '.join(each.other_accounts)}." if each.other_accounts else ""
-        yield f"{each.stack}/{each.principal} {each.statement}.{broad}{foreign}"
+def unreasoned(entry: PermissionEntry) -> bool:
+    """Whether a permission has a wildcard that no written reason accepts."""
+    return any(ACCEPTED not in each for each in entry.wildcards)
 
 
-def _openings(environment: EnvironmentEntry, kind: str) -> Iterator[str]:
-    yield from (f"{each.stack}/{each.name} {each.sentence}." for each in environment.openings if each.kind == kind)
+def permission_words(entry: PermissionEntry, *, brief: bool = False) -> str:
+    """A statement with its wildcards. ``brief``: without those that a written reason accepts."""
+    wildcards = entry.wildcards if entry.kind != "narrower" else ()
+    if brief and not unreasoned(entry):
+        wildcards = ()
+    broad = f" Wildcards: {'; '.join(one.rstrip('.') for one in wildcards)}." if wildcards else ""
+    foreign = f" Of other accounts: {', '.join(entry.other_accounts)}." if entry.other_accounts else ""
+    return f"{entry.stack}/{entry.principal} {entry.statement}.{broad}{foreign}"
 
 
-def _cost(environment: EnvironmentEntry) -> Iterator[str]:
-    """Sentences next to the table of ``cost_rows``, which has the amounts."""
-    yield from environment.cost_notes
-    yield from cost_notes(environment.cost_table)
+def _openings(environment: EnvironmentEntry) -> Section:
+    def lines(*kinds: str) -> list[str]:
+        found = [each for kind in kinds for each in environment.openings if each.kind == kind]
+        return [f"{each.stack}/{each.name} {each.sentence}." for each in found]
+
+    return _cut("What opens and closes", lines("opened", "other"), lines("closed"), "that close")
 
 
-def cost_notes(table: CostTableEntry) -> Iterator[str]:
-    """Notes on a cost table's prices; none where it is empty."""
+def _cost(environment: EnvironmentEntry) -> Section:
+    """Sentences beside the rows of ``cost_rows``; ``unchanged_cost_rows`` go with what is folded."""
+    table = environment.cost_table
+    same = len(unchanged_cost_rows(table))
+    return Section(
+        title=COST,
+        shown=(*environment.cost_notes, *unknown_prices(table)),
+        folded=(LIST_PRICES,) if table.rows else (),
+        fold=(f"{same} rows of the same cost" if same else "about prices") if table.changed else "no amount changes",
+    )
+
+
+def _findings(environment: EnvironmentEntry) -> Section:
+    """Policy findings that come, go or are accepted. What is accepted as before, elsewhere, is folded."""
+    shown: list[str] = []
+    folded: list[str] = []
+    if not environment.findings_known and environment.effect == "changed in place":
+        shown.append("Unknown: one side was synthesised without validation.")
+    moved = _moved_findings(environment.findings)
+    for each in environment.findings:
+        why = each.reason or each.description
+        line = f"{each.change}: {each.stack}/{each.path}: {each.rule}{f': {why}' if why else ''}"
+        (shown if each.change in _LOOKED_AT else folded).append(line)
+    kinds = Counter(each.change for each in environment.findings if each.change not in _LOOKED_AT)
+    words = [f"{count} {kind}" for kind, count in kinds.items()]
+    if moved:
+        words.append(f"{moved} of them as before, on a construct of another name")
+    return Section(title="Policy findings", shown=tuple(shown), folded=tuple(folded), fold=", ".join(words))
+
+
+def _moved_findings(findings: Iterable[FindingEntry]) -> int:
+    """How many acceptances go and come back on another construct, for the same rule and reason."""
+    sides = [
+        Counter((each.stack, each.rule, each.reason) for each in findings if each.change == kind)
+        for kind in ("accepted", "no longer accepted")
+    ]
+    return (sides[0] & sides[1]).total()
+
+
+# Costs.
+def unknown_prices(table: CostTableEntry) -> Iterator[str]:
+    """A note on unknown prices; none where all are known."""
     if table.unknown:
         yield f"Unknown: {', '.join(table.unknown)}. `prices:` in the environment's file sets prices by these names."
-    if table.rows:
-        yield LIST_PRICES
 
 
 def cost_rows(table: CostTableEntry, *, whole: bool = False) -> Iterator[tuple[str, ...]]:
-    """The cells of ``COST_COLUMNS``, row by row; the sums alone where no row changed. ``whole``: all rows anyhow."""
-    listed = whole or table.changed
-    if listed:
-        yield from (_cost_row(each) for each in table.rows)
+    """The cells of ``COST_COLUMNS``: the rows that change, and the sums. ``whole``: all rows."""
+    yield from (_cost_row(each) for each in table.rows if whole or each.changed)
     sides = ((table.idle_before, table.idle_after), (table.most_before, table.most_after))
-    by_use = "" if listed else ", ".join(table.by_use)
+    by_use = "" if whole or table.changed else ", ".join(table.by_use)
     yield "all", "", *(_moved(_usd(old), _usd(new)) for old, new in sides), by_use
     month = f"{HOURS_A_MONTH} hours"
     yield "USD/month", month, *(_moved(_monthly(old), _monthly(new)) for old, new in sides), ""
+
+
+def unchanged_cost_rows(table: CostTableEntry) -> list[tuple[str, ...]]:
+    """The cells of the rows that ``cost_rows`` leaves out."""
+    return [_cost_row(each) for each in table.rows if not each.changed]
 
 
 def _cost_row(row: CostRowEntry) -> tuple[str, ...]:
@@ -159,17 +308,6 @@ def _monthly(amount: AmountEntry) -> str:
 
 def _moved(old: str, new: str) -> str:
     return new if old == new else f"{old} → {new}"
-
-
-def finding_words(environment: EnvironmentEntry) -> tuple[str, ...]:
-    """A line for every policy finding that comes, goes or is accepted."""
-    lines = []
-    if not environment.findings_known and environment.effect == "changed in place":
-        lines.append("Unknown: one side was synthesised without validation.")
-    for each in environment.findings:
-        why = each.reason or each.description
-        lines.append(f"{each.change}: {each.stack}/{each.path}: {each.rule}{f': {why}' if why else ''}")
-    return tuple(lines)
 
 
 # Lines of a difference.

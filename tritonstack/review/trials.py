@@ -1,0 +1,116 @@
+"""What each changed setting does by itself: the app is synthesised without that one change, and compared.
+
+This needs no knowledge of which setting makes which resource, and holds for constructs of one's own, too.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from tritonstack.errors import TritonstackError
+from tritonstack.review.assembly import read_assembly, synthesise
+from tritonstack.review.cost import price_book
+from tritonstack.review.report import Known, Phrase, SettingEffect, phrases_between
+from tritonstack.review.settings import FOLDER, Setting, parsed, undone
+from tritonstack.review.snapshot import EnvironmentSnapshot
+
+MOST = 12
+"""Settings of an environment that are tried: a synthesis of one environment takes about two seconds."""
+AT_ONCE = 2
+"""Syntheses: each takes a core and some 300 MB."""
+
+
+def effects_of(
+    settings: Iterable[Setting], *, now: EnvironmentSnapshot, project: Path, known: Known
+) -> tuple[SettingEffect, ...]:
+    """What each of an environment's changed settings does, by a synthesis without it.
+
+    Unknown where there are many of them, and where the app reads its settings neither from ``environments`` in its
+    working directory or beside ``app.py``, nor from the folder that ``-c environments-folder`` names.
+
+    Args:
+        settings: of one environment, all that change.
+        now: the environment as it is now, without what a pipeline adds.
+        project: the project's folder.
+        known: what is known besides the templates.
+    """
+    changed = tuple(settings)
+    if not 0 < len(changed) <= MOST:
+        return tuple(SettingEffect(setting=each) for each in changed)
+    trials = _Trials(changed, now=now, project=project, known=known)
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        list(pool.map(trials.phrases, ([each] for each in changed)))
+    effects = tuple(map(trials.effect, changed))
+    # An app that reads another folder makes the same templates every time: nothing is known then.
+    if any(each.phrases for each in effects) or not trials.accepts_no_file():
+        return effects
+    return tuple(SettingEffect(setting=each) for each in changed)
+
+
+class _Trials:
+    """Syntheses of one environment without some of its changes, each made once."""
+
+    def __init__(self, changed: tuple[Setting, ...], *, now: EnvironmentSnapshot, project: Path, known: Known) -> None:
+        self._changed, self._now, self._project, self._known = changed, now, project, known
+        self._settings = parsed((project / changed[0].file).read_text(encoding="utf-8"))
+        self._made: dict[frozenset[str], tuple[Phrase, ...] | None] = {}
+
+    def effect(self, setting: Setting) -> SettingEffect:
+        """Of a setting; where taking it back alone is not valid, of it with the settings nearest to it that change."""
+        for depth in range(len(setting.keys), -1, -1):
+            near = [each for each in self._changed if each.keys[:depth] == setting.keys[:depth]]
+            phrases = self.phrases(near)
+            if phrases is not None:
+                together = tuple(each.path for each in near if each is not setting)
+                return SettingEffect(setting=setting, phrases=phrases, together=together)
+        return SettingEffect(setting=setting)
+
+    def phrases(self, changes: Sequence[Setting]) -> tuple[Phrase, ...] | None:
+        """What some of the changes do; None where the environment is not valid without them."""
+        key = frozenset(each.path for each in changes)
+        if key not in self._made:
+            self._made[key] = self._phrases(changes)
+        return self._made[key]
+
+    def _phrases(self, changes: Sequence[Setting]) -> tuple[Phrase, ...] | None:
+        import yaml  # noqa: PLC0415 - only here
+
+        text = yaml.safe_dump(undone(self._settings, changes), sort_keys=False, allow_unicode=True)
+        before = self._synthesised({f"{self._now.name}.yaml": text})
+        if before is None:
+            return None
+        prices = self._known.prices(self._now.name)
+        book = replace(prices.after, overrides=price_book(text, file=changes[0].file).overrides)
+        known = replace(self._known, prices=lambda _environment: replace(prices, before=book), settings={})
+        return phrases_between(before, self._now, known=known)
+
+    def accepts_no_file(self) -> bool:
+        """Whether the app makes the environment from no file of this folder at all."""
+        return self._synthesised({}) is not None
+
+    def _synthesised(self, files: Mapping[str, str]) -> EnvironmentSnapshot | None:
+        """The environment of these files; None where the app rejects them or makes no such environment."""
+        with tempfile.TemporaryDirectory(prefix="review-") as name:
+            folder = _project_with(files, self._project, Path(name, "project"))
+            context = {"environments-folder": str(folder / FOLDER), "environments": self._now.name}
+            try:
+                synthesise(folder, Path(name, "cdk.out"), validation=False, context=context)
+                made = read_assembly(Path(name, "cdk.out"))
+            except TritonstackError:
+                return None
+        return made.environments.get(self._now.name)
+
+
+def _project_with(files: Mapping[str, str], project: Path, folder: Path) -> Path:
+    """A folder of links to all that a project has, with other environments' files: an app may read either."""
+    (folder / FOLDER).mkdir(parents=True)
+    for each in project.iterdir():
+        if each.name not in {FOLDER, ".git"}:
+            (folder / each.name).symlink_to(each.resolve())
+    for name, text in files.items():
+        (folder / FOLDER / name).write_text(text, encoding="utf-8")
+    return folder
