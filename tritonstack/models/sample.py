@@ -19,9 +19,9 @@ from tritonstack.local_aws import installed, require_package
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import ModelConfig, Node, read_config
 from tritonstack.models.programs import Report, Spent, has_environment, run_script
-from tritonstack.models.python_program import INFERS, calls_of, programs_of
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe
 from tritonstack.models.source import CONFIG, PROVABLE, called_models, model_directories, skipped_proof
+from tritonstack.python_calls import INFERS, calls_of, programs_of
 
 if TYPE_CHECKING:
     import numpy as np

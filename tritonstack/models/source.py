@@ -15,10 +15,10 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import require_package
 from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.model_config import ConfigFile, ModelConfig, merge_configs, read_config, with_name
-from tritonstack.models.python_program import INFERS, calls_of, programs_of
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe, Size, Weights, read_recipe
 from tritonstack.naming import Platform
 from tritonstack.paths import library_path
+from tritonstack.python_calls import INFERS, calls_of, programs_of
 
 CONFIG = "config.pbtxt"
 

@@ -38,12 +38,12 @@ from tritonstack_local.commands.deploy import Deployable, deploy, deployable, on
 
 POLL_SECONDS = 0.2
 QUIET_SECONDS = 0.1
-"""So long nothing may change before what changed is taken: an editor writes a file in several steps."""
+"""Pause without a change before changed files are read: an editor writes a file in several steps."""
 RECENT_SECONDS = 5.0
 SHOWN_VALUES = 4
 SHOWN_FILES = 3
 OUTCOMES = (TritonstackError, OSError, BotoCoreError, ClientError)
-"""Errors that are shown, and after which the watch goes on."""
+"""Errors that are printed, and after which the watch continues."""
 
 Stamps = Mapping[Path, tuple[int, int]]
 Outputs = Mapping[str, "np.ndarray[Any, Any]"]
@@ -52,9 +52,9 @@ Outputs = Mapping[str, "np.ndarray[Any, Any]"]
 @click.command("dev")
 @environment_option()
 def dev_command(*, environment: str) -> None:
-    """Build, call and release on the local AWS whatever changes in model_repos/ or in ENVIRONMENT's file, when saved.
+    """Watch model_repos/ and the file of ENVIRONMENT; build, invoke and release on the local AWS what is saved.
 
-    The answer of each changed model to its sample request is printed beside its answer before. Changed settings are
+    The response of each changed model to its sample request is printed beside the one before. Changed settings are
     deployed. A mistake is shown, and what served before serves on. A local AWS is started where none runs, and stays up
     after Ctrl-C, which ends the watch.
     """
@@ -109,10 +109,10 @@ def stamps_of(file: Path, repositories: Path) -> Stamps:
 
 
 class Watch:
-    """What changes among files, by polling them: bind mounts of containers and network drives report no events."""
+    """Changes of files, found by polling: bind mounts of containers and network drives report no events."""
 
     def __init__(self, look: Callable[[], Stamps], *, sleep: Callable[[float], None] = time.sleep) -> None:
-        """``look`` gives the files as they are; what changes from now on counts."""
+        """``look`` returns the files as they are; changes count from now on."""
         self._look, self._sleep = look, sleep
         self._seen = look()
 
@@ -134,7 +134,7 @@ class Watch:
 
 @dataclass(kw_only=True)
 class Work:
-    """What the local AWS has of one environment, and what brings it up to date."""
+    """One environment on the local AWS: what is deployed and released of it, and what brings it up to date."""
 
     environment: str
     steps: Steps = field(default_factory=Steps)
@@ -151,7 +151,7 @@ class Work:
 
     @property
     def places(self) -> Places:
-        """Where archives are built: apart from those that a proof stands behind."""
+        """Folders of the builds: their archives apart from those that were proved."""
         project = Places.of_project()
         return replace(project, archives=LocalPaths.from_environment().root / "dev-archives")
 
@@ -192,7 +192,7 @@ class Work:
             click.echo("as released: nothing to do")
 
     def last_words(self) -> str:
-        """What stays when the watch ends."""
+        """The line about what stays when the watch ends."""
         sets = self.deployed.served.release_sets if self.deployed else {}
         moved = [f"{name}/{model}" for (name, model), digest in self.digests.items() if sets[name][model] != digest]
         left = f"{', '.join(sorted(moved))}: released, and not deployed: " if moved else ""
@@ -200,7 +200,7 @@ class Work:
         return f"\n{left}{mend}the local AWS stays up: tritonstack local down stops it"
 
     def _reason_to_deploy(self, wanted: Deployable) -> str:
-        """Why a deployment is needed; empty where the records of its models can follow."""
+        """Reason for a deployment; empty where moving release records is enough."""
         if self.deployed is None and not self._is_deployed(wanted):
             return "this environment, or its settings as they are now, are not deployed"
         if self.deployed is None:
@@ -246,7 +246,7 @@ class Work:
         click.echo(f"deployed in {time.monotonic() - began:.0f} s")
 
     def _release(self, source: ArchiveSource, digest: str, endpoint: Endpoint, *, saved: float) -> None:
-        """Build, publish and call a model, then move its record; print its answer beside the one before."""
+        """Build, publish and invoke a model, then move its record; print its response beside the one before."""
         name = f"{endpoint.name}/{source.name}"
         session = require_local_aws().session()
         with self.steps.step(name) as step:
@@ -259,21 +259,21 @@ class Work:
             record = read_record(session, environment=self.environment, endpoint=endpoint.name, model=source.name)
             client = ModelClient(environment=self.environment, session=session)
             verifier = Verifier(self.environment, session=session, client=client)
-            step.say("calling it")
+            step.say("invoking it")
             new = Release(endpoint=endpoint.name, model=source.name, digest=digest)
             before = _answer_before(verifier, new, record.digest, deployed)
             answer = _answer_now(verifier, new, deployed, name=endpoint.sagemaker_name(self.environment))
             platform = str(deployed.platform)
             write_record(session, record, digest, environment=self.environment, platform=platform, writer="dev")
             self.digests[endpoint.name, source.name] = digest
-            answered = f"answered in {answer.total_milliseconds / 1000:.2g} s, its load included"
+            answered = f"response in {answer.total_milliseconds / 1000:.2g} s, its load included"
             step.end_with(f"{answered}; {time.time() - saved:.1f} s after saving")
         for line in answer_lines(before, answer.outputs):
             click.echo(f"  {line}")
         click.echo(f"  {expectation(source, manifest, answer.outputs)}")
 
     def _publish(self, source: ArchiveSource, digest: str, endpoint: Endpoint, *, session: Any, step: Step) -> Manifest:
-        """Build an archive without a proof, which the endpoint's answer is, and put it under the endpoint's prefix."""
+        """Build an archive, the endpoint's response in place of a proof, and publish it under the endpoint's prefix."""
         step.say("building it")
         built, places = build_sources([source], places=self.places, prove=False, report=step.say).built, self.places
         archive = BuiltArchive(
@@ -289,7 +289,7 @@ class Work:
 
 
 def _answer_before(verifier: Verifier, new: Release, digest: str | None, deployed: DeployedSet) -> Outputs | str:
-    """What the release before answers to the new one's sample request; or why it does not."""
+    """Response of the release before to the new one's sample request, or the reason why there is none."""
     if digest in (None, new.digest):
         return "nothing was released before"
     try:
@@ -299,12 +299,12 @@ def _answer_before(verifier: Verifier, new: Release, digest: str | None, deploye
 
 
 def _answer_now(verifier: Verifier, new: Release, deployed: DeployedSet, *, name: str) -> Answer:
-    """What a release answers to its sample request. Raises :class:`WorkFailedError` where it does not."""
+    """Response of a release to its sample request. Raises :class:`WorkFailedError` where there is none."""
     try:
         return verifier.ask(new, deployed)
     except InvokeError as error:
         mend = f"mend it and save; the server's log: tritonstack local logs {name}"
-        raise WorkFailedError(f"{new.model} does not answer its sample: {error}\n  do:      {mend}") from error
+        raise WorkFailedError(f"{new.model} does not respond to its sample: {error}\n  do:      {mend}") from error
 
 
 def answer_lines(before: Outputs | str, now: Outputs) -> Iterator[str]:
@@ -343,7 +343,7 @@ def _largest_difference(old: np.ndarray[Any, Any], new: np.ndarray[Any, Any]) ->
 
 
 def expectation(source: ArchiveSource, manifest: Manifest, outputs: Outputs) -> str:
-    """Whether an answer is the one that the recipe's sample expects, and what to do where it is not."""
+    """Whether a response is the one that the recipe's sample expects, and what to do where it is not."""
     recipe = source.recipe
     file = shown(source.folder / recipe.sample.answer)
     try:

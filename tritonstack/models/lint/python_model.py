@@ -15,7 +15,7 @@ from tritonstack.models.lint.completion import PYTHON_CLASS, completed_by_progra
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node
-from tritonstack.models.python_program import INFERS, LOADS, calls_of, full_name, imported_names, programs_of
+from tritonstack.python_calls import INFERS, LOADS, calls_of, full_name, imported_names, programs_of
 
 # Source: python_backend src/pb_stub.cc (Stub::StubSetup, AutoCompleteModelConfig), src/stub_launcher.cc (Launch).
 
