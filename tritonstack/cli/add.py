@@ -87,7 +87,9 @@ def command(
         adapted = [with_adapter(each, adapters) for each in found]
         target = serving.target if serving else None
         added += [write_folder(each, places=places, target=target, report=step.say) for each in adapted]
-        step.end_with(", ".join(each.addition.name for each in added))
+        step.end_with(
+            ", ".join(f"{each.addition.name}{', without a response' if each.failure else ''}" for each in added)
+        )
     for each in added:
         click.echo("\n".join(_written(each)))
     ready = [each for each in added if each.failure is None]

@@ -100,17 +100,23 @@ def test_everything_that_a_repository_lacks_is_said_at_once(tmp_path: Path) -> N
         "pipeline/config.pbtxt": ensemble,
         "scale/config.pbtxt": 'backend: "pytorch"\nmax_batch_size: 8\n',
         "scale/1/model.pt": "",
+        "plan/config.pbtxt": 'platform: "tensorrt_plan"\ninput [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]\n'
+        'output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]\n',
+        "plan/1/model.plan": "",
         "other/config.pbtxt": 'backend: "nobody"\ninput [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]\n'
         'output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]\n',
     }
     with pytest.raises(InputError) as caught:
         additions(written(tmp_path / "given", files), tmp_path)
-    said = [(Path(problem.file or "").parent.name, problem.found) for problem in caught.value.problems]
+    said = [
+        (Path(problem.file or "").relative_to(tmp_path).parts[1], problem.found) for problem in caught.value.problems
+    ]
     assert [(place, found.split(",")[0]) for place, found in said] == [
         ("pipeline", "step net"),
         ("other", "backend nobody"),
         ("scale", "no input"),
         ("scale", "no output"),
+        ("plan", "a TensorRT plan"),
     ]
 
 

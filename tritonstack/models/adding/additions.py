@@ -21,6 +21,11 @@ from tritonstack.naming import NAME_PATTERN
 SUPPORTED = (
     "an ONNX file, a TorchScript file, a Triton model folder or repository, or a model.tar.gz of one for SageMaker"
 )
+PLAN = (
+    "a TensorRT plan, which runs on one TensorRT and one kind of GPU alone",
+    "add the ONNX file that it was built from; docs/engines.md builds the plan on the endpoint's GPU",
+)
+"""What a plan is, and what to add in its place: nothing here could answer its sample request."""
 TOLERANCE = 1e-3
 """Of a recorded response whose values are at most 1: a GPU rounds otherwise than the CPU that answered."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.adding.additions import SUPPORTED, Addition, AddOptions, TritonModel, folder_name
+from tritonstack.models.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, TritonModel, folder_name
 from tritonstack.models.adding.tensors import DEFAULT_BATCH, TENSOR_FORM, batch_axis, config_text
 from tritonstack.models.lint.completion import complete
 from tritonstack.models.lint.onnx_graph import GraphTensor
@@ -20,7 +20,7 @@ from tritonstack.models.lint.view import ModelView, RepositoryView, view_model, 
 from tritonstack.models.model_config import Tensor
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.recipe import KIND_BACKENDS, Dependency
-from tritonstack.models.source import CONFIG, files_below
+from tritonstack.models.source import CONFIG, TENSORRT, files_below
 
 KINDS = {backend: kind for kind, backend in KIND_BACKENDS.items()}
 COMPLETED = "# Completed by tritonstack add, as Triton does when it loads the model."
@@ -152,6 +152,9 @@ def _addition(
             problems += error.problems
             continue
         unknown += completed.unknown
+        if model.backend == TENSORRT and "1/model.onnx" not in model.files:
+            found, advice = PLAN
+            problems.append(Problem(file=str(model.directory), found=found, allowed=SUPPORTED, advice=advice))
         files = {file: path for file, path in files_below(model.directory) if file != CONFIG}
         gone = [path for path in files.values() if not path.is_file()]
         problems += [Problem(file=str(path), found="a link to nothing", allowed="a file") for path in gone]
@@ -186,7 +189,7 @@ def _dependency(models: Iterable[ModelView]) -> Dependency:
     """What the models' bytes depend on, by their configurations."""
     found: Dependency = "none"
     for model in models:
-        if model.backend == "tensorrt":
+        if model.backend == TENSORRT:
             return "engine"
         if ENVIRONMENT in model.config.node.entries("parameters"):
             found = "python"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.adding.additions import SUPPORTED, Addition, AddOptions, folder_name
+from tritonstack.models.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, folder_name
 from tritonstack.models.adding.onnx_file import onnx_addition
 from tritonstack.models.adding.repository import repository_additions
 from tritonstack.models.adding.torchscript_file import torchscript_addition
@@ -17,13 +17,9 @@ from tritonstack.models.programs import Report
 from tritonstack.unpacking import UnsafeArchiveError, unpack
 
 _GZIP, _ZIP, _PICKLE = b"\x1f\x8b", b"PK\x03\x04", b"\x80"
-_PLAN = (
-    "a TensorRT plan, which runs on one TensorRT and one kind of GPU alone",
-    "add the ONNX file that it was built from; docs/engines.md builds the plan on the endpoint's GPU",
-)
 _OTHER_FORMATS = {
-    ".plan": _PLAN,
-    ".engine": _PLAN,
+    ".plan": PLAN,
+    ".engine": PLAN,
     ".safetensors": (
         "weights without their computation",
         "export the model to ONNX: torch.onnx.export, or optimum-cli export onnx",
