@@ -170,10 +170,9 @@ def _tensors(tensors: Sequence[Tensor]) -> str:
 
 def _unfinished(added: Added, failure: TritonstackError) -> Iterator[str]:
     """Why a folder has no response, and what to do."""
-    name = added.addition.name
     yield f"{shown(added.folder)} is written, but its model gave no response to record:"
     yield str(failure)
-    yield f"  do:      mend the files there, then record it: tritonstack build {name} --record-sample"
+    yield f"  do:      {added.remedy}"
 
 
 def _next(added: Sequence[Added], environment: str, *, is_served: bool) -> Iterator[str]:

@@ -59,14 +59,20 @@ def test_a_repository_gives_a_folder_for_each_model_with_what_it_uses(tmp_path: 
         assert first.addressed.config == (repository / first.model / "config.pbtxt").read_text()
 
 
+QUICK = ("python model", "a backend that the local Triton lacks")
+
+
 @pytest.mark.parametrize(
-    "case",
-    ["python model", *(pytest.param(case, marks=pytest.mark.long) for case in FOLDERS if case != "python model")],
+    "case", [*QUICK, *(pytest.param(case, marks=pytest.mark.long) for case in FOLDERS if case not in QUICK)]
 )
 def test_what_is_made_of_a_repository_is_proven_by_a_build(tmp_path: Path, case: str) -> None:
     places = places_in(tmp_path)
     for addition in additions(written(tmp_path / "given", FOLDERS[case]["files"]), tmp_path):
         added = write_folder(addition, places=places, target=None, report=lambda _: None)
+        if lacks := FOLDERS[case].get("lacks"):
+            assert lacks in str(added.failure)
+            assert added.remedy.startswith("write ")
+            continue
         assert added.failure is None, str(added.failure)
         (built,) = build_models([addition.name], places=places, report=lambda _: None).built
         assert built.manifest.figures["sample_difference"] < 1e-6
@@ -103,7 +109,7 @@ def test_everything_that_a_repository_lacks_is_said_at_once(tmp_path: Path) -> N
         "plan/config.pbtxt": 'platform: "tensorrt_plan"\ninput [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]\n'
         'output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]\n',
         "plan/1/model.plan": "",
-        "other/config.pbtxt": 'backend: "nobody"\ninput [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]\n'
+        "other/config.pbtxt": 'max_batch_size: 8\ninput [ { name: "x" data_type: TYPE_FP32 dims: [ 1 ] } ]\n'
         'output [ { name: "y" data_type: TYPE_FP32 dims: [ 1 ] } ]\n',
     }
     with pytest.raises(InputError) as caught:
@@ -113,7 +119,7 @@ def test_everything_that_a_repository_lacks_is_said_at_once(tmp_path: Path) -> N
     ]
     assert [(place, found.split(",")[0]) for place, found in said] == [
         ("pipeline", "step net"),
-        ("other", "backend nobody"),
+        ("other", "no backend"),
         ("scale", "no input"),
         ("scale", "no output"),
         ("plan", "a TensorRT plan"),

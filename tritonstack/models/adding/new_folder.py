@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.disk import partial_folder
-from tritonstack.errors import InputError, Problem, TritonstackError
+from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
 from tritonstack.models.adding.additions import TOLERANCE, Addition
 from tritonstack.models.adding.recording import Recorded, record_sample
 from tritonstack.models.adding.seeded_request import body_text
 from tritonstack.models.lint import Finding, Target, lint_folder
 from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Places
+from tritonstack.models.model_config import read_config
 from tritonstack.models.programs import Report
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.source import CONFIG, archives_of
+from tritonstack.models.source import CONFIG, archives_of, skipped_proof
 
 SCHEMA = "schemas/recipe.schema.json"
 ANSWER = "sample/answer.json"
@@ -33,6 +34,7 @@ class Added:
     folder: Path
     recorded: Recorded | None  # None where no response could be recorded
     failure: TritonstackError | None = None  # why not
+    remedy: str = ""  # what to do about it
     findings: tuple[Finding, ...] = ()  # of the linter
 
 
@@ -75,7 +77,11 @@ def write_folder(addition: Addition, *, places: Places, target: Target | None, r
         errors = [finding.problem() for finding in findings if finding.level == "error"]
         recorded: Recorded | None = None
         failure: TritonstackError | None = InputError(errors) if errors else None
-        if not errors:
+        remedy = f"mend the files there, then record it: tritonstack build {addition.name} --record-sample"
+        if not errors and (lacking := skipped_proof(read_config(model.config).backend for model in addition.models)):
+            failure = WorkFailedError(f"  found:   nothing here answers it: {lacking}")
+            remedy = f"write {shown(final / ANSWER)}, in KServe's JSON form, by what made the model"
+        elif not errors:
             (source,) = archives_of(folder)
             inside = dataclasses.replace(places, repositories=partial)
             try:
@@ -86,7 +92,9 @@ def write_folder(addition: Addition, *, places: Places, target: Target | None, r
                 _set_tolerance(folder / RECIPE, recorded.largest)
                 recorded = dataclasses.replace(recorded, file=final / ANSWER)
         folder.rename(final)
-    return Added(addition=addition, folder=final, recorded=recorded, failure=failure, findings=tuple(findings))
+    return Added(
+        addition=addition, folder=final, recorded=recorded, failure=failure, remedy=remedy, findings=tuple(findings)
+    )
 
 
 def _schema(repositories: Path) -> str:

@@ -160,24 +160,16 @@ def _addition(
         problems += [Problem(file=str(path), found="a link to nothing", allowed="a file") for path in gone]
         models.append(TritonModel(name=name, config=completed.text, files=files))
     main = view.models[addressed]
-    if main.backend not in KINDS and main.is_readable:
-        found = f"backend {main.backend or '(none)'}"
-        problems.append(
-            Problem(
-                file=str(main.file),
-                field="backend",
-                found=found,
-                allowed=", ".join(sorted(KINDS)),
-                advice="nothing here records a response of another: write its recipe with kind: other and the response",
-            )
-        )
+    if not main.backend and main.is_readable:
+        allowed = 'backend: "…" or platform: "…"'
+        problems.append(Problem(file=str(main.file), field="backend", found="no backend", allowed=allowed))
     if problems:
         raise InputError(problems)
     others = f" with {', '.join(members[1:])}" if len(members) > 1 else ""
     return Addition(
         name=folder_name(options.name or addressed, given=options.name is not None, source=given),
         model=addressed,
-        kind=KINDS[main.backend],
+        kind=KINDS.get(main.backend, "other"),
         dependency=_dependency(view.models[name] for name in members),
         description=f"The Triton model {addressed}{others}.",
         models=tuple(models),
