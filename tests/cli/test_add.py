@@ -112,6 +112,16 @@ def test_a_model_that_gives_no_response_leaves_its_folder_and_what_to_do(project
     assert (project / "model_repos/net/net/config.pbtxt").is_file()
 
 
+def test_a_model_that_the_endpoint_cannot_serve_is_written_with_its_response(project: Path) -> None:
+    write_graph(project / "net.onnx", {**_relu(), "opset": 23})
+    done = run("add", "net.onnx")
+    assert done.return_value == 2
+    assert "model_repos/net is written, but the endpoint cannot serve it" in done.stderr
+    assert "[onnx-version]" in done.stderr
+    assert models_line(project) == "models: [double]"
+    assert (project / "model_repos/net/sample/answer.json").is_file()
+
+
 @pytest.mark.parametrize(
     ("file", "content", "found"),
     [

@@ -88,7 +88,9 @@ def command(
         target = serving.target if serving else None
         added += [write_folder(each, places=places, target=target, report=step.say) for each in adapted]
         step.end_with(
-            ", ".join(f"{each.addition.name}{', without a response' if each.failure else ''}" for each in added)
+            ", ".join(
+                f"{each.addition.name}{', without a response' if each.recorded is None else ''}" for each in added
+            )
         )
     for each in added:
         click.echo("\n".join(_written(each)))
@@ -169,8 +171,9 @@ def _tensors(tensors: Sequence[Tensor]) -> str:
 
 
 def _unfinished(added: Added, failure: TritonstackError) -> Iterator[str]:
-    """Why a folder has no response, and what to do."""
-    yield f"{shown(added.folder)} is written, but its model gave no response to record:"
+    """Why a folder has no response or cannot be served, and what to do."""
+    what = "its model gave no response to record" if added.recorded is None else "the endpoint cannot serve it"
+    yield f"{shown(added.folder)} is written, but {what}:"
     yield str(failure)
     yield f"  do:      {added.remedy}"
 

@@ -33,7 +33,7 @@ class Added:
     addition: Addition
     folder: Path
     recorded: Recorded | None  # None where no response could be recorded
-    failure: TritonstackError | None = None  # why not
+    failure: TritonstackError | None = None  # why not, or why the endpoint cannot serve it
     remedy: str = ""  # what to do about it
     findings: tuple[Finding, ...] = ()  # of the linter
 
@@ -74,7 +74,8 @@ def write_folder(addition: Addition, *, places: Places, target: Target | None, r
         _write(addition, folder, schema=_schema(places.repositories), report=report)
         findings = [_placed(each, folder, final) for each in lint_folder(folder, target=target)]
         findings = [each for each in findings if not _awaits_answer(each)]
-        errors = [finding.problem() for finding in findings if finding.level == "error"]
+        of_endpoint = [finding.problem() for finding in findings if finding.level == "error"]
+        errors = of_endpoint if target is None else _errors(folder, final)
         recorded: Recorded | None = None
         failure: TritonstackError | None = InputError(errors) if errors else None
         remedy = f"mend the files there, then record it: tritonstack build {addition.name} --record-sample"
@@ -91,6 +92,8 @@ def write_folder(addition: Addition, *, places: Places, target: Target | None, r
             else:
                 _set_tolerance(folder / RECIPE, recorded.largest)
                 recorded = dataclasses.replace(recorded, file=final / ANSWER)
+                failure = InputError(of_endpoint) if of_endpoint else None
+                remedy = f"name it in `models` of an endpoint that can, or mend {shown(final)}"
         folder.rename(final)
     return Added(
         addition=addition, folder=final, recorded=recorded, failure=failure, remedy=remedy, findings=tuple(findings)
@@ -129,6 +132,12 @@ def _set_tolerance(recipe: Path, largest: float) -> None:
     wide = float(f"{math.ceil(TOLERANCE * largest / step) * step:.1g}")  # one digit, rounded up
     text = recipe.read_text(encoding="utf-8")
     recipe.write_text(text.replace(f"tolerance: {TOLERANCE!r}", f"tolerance: {wide!r}"), encoding="utf-8")
+
+
+def _errors(folder: Path, final: Path) -> list[Problem]:
+    """What no endpoint can serve of the folder."""
+    found = (_placed(each, folder, final) for each in lint_folder(folder, target=Target()))
+    return [each.problem() for each in found if each.level == "error" and not _awaits_answer(each)]
 
 
 def _awaits_answer(finding: Finding) -> bool:

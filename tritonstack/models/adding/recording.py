@@ -36,7 +36,7 @@ class Recorded:
     ran: tuple[str, ...]  # what answered: ``ONNX Runtime on the CPU, outside Triton``
 
     def __str__(self) -> str:
-        ran = "; ".join(line.partition(": ")[2] or line for line in self.ran) or "the local Triton"
+        ran = "; ".join(dict.fromkeys(line.partition(": ")[2] or line for line in self.ran)) or "the local Triton"
         left = f"; without {', '.join(self.left_out)}, whose bytes are no text" if self.left_out else ""
         return f"{', '.join(self.outputs)}, by {ran}{left}"
 
