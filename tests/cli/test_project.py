@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from tests.docs.shell_commands import commands, problem
 from tests.stacks.app_process import files_under
 from tritonstack.cli import project
 from tritonstack.cli.root import root
@@ -39,6 +41,15 @@ def test_a_project_has_few_files_and_those_that_the_repository_has_too_are_deriv
     assert (made / "README.md").read_text().startswith("# my-serving\n")
     assert len((made / "README.md").read_text().splitlines()) < 60
     assert {"pull_request"} == set(yaml.safe_load((made / ".github/workflows/pull-request.yml").read_text())[True])
+
+
+def test_its_readme_and_its_workflow_name_commands_and_options_that_there_are(made: Path) -> None:
+    readme = re.findall(r"^\$ (.*)$", (made / "README.md").read_text(), re.MULTILINE)
+    workflow = yaml.safe_load((made / ".github/workflows/pull-request.yml").read_text())
+    steps = [each.get("run", "") for each in workflow["jobs"]["check"]["steps"]]
+    found = [each for each in commands("\n".join([*readme, *steps])) if each[0] in ("cdk", "tritonstack")]
+    assert {"add", "local", "review", "preflight", "snapshots"} <= {each[1] for each in found}
+    assert [said for said in map(problem, found) if said] == []
 
 
 def test_a_new_project_synthesises_the_bucket_of_its_environment_and_nothing_that_serves(made: Path) -> None:
