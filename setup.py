@@ -30,7 +30,7 @@ def carried() -> Iterator[tuple[Path, Path]]:
     for pattern in CARRIED:
         for file in sorted(ROOT.glob(pattern)):
             yield file, Path("tritonstack", "_repository", file.relative_to(ROOT))
-    for file in sorted((ROOT / "stacks").glob("*.py*")):
+    for file in (*sorted((ROOT / "stacks").glob("*.py")), ROOT / "stacks" / "py.typed"):
         yield file, Path(STACKS, file.name)
 
 

@@ -12,7 +12,8 @@ app = cdk.App()
 stack = cdk.Stack(app, "recommender", env=cdk.Environment(account="123456789012", region="us-east-1"))
 
 # What this app has anyway.
-vpc = ec2.Vpc(stack, "Vpc", nat_gateways=0, max_azs=2)
+# Its default security group stays as EC2 makes it: the CDK closes it by a Node function, which the local AWS lacks.
+vpc = ec2.Vpc(stack, "Vpc", nat_gateways=0, max_azs=2, restrict_default_security_group=False)
 vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
 key = kms.Key(stack, "Key", enable_key_rotation=True, removal_policy=cdk.RemovalPolicy.DESTROY)
 bucket = s3.Bucket(stack, "Bucket", encryption_key=key, enforce_ssl=True, removal_policy=cdk.RemovalPolicy.DESTROY)

@@ -30,7 +30,7 @@ def expected(source: Path) -> dict[str, Path]:
     carried = [source / name for name in CARRIED]
     carried += [path for tree, pattern in CARRIED_TREES.items() for path in (source / tree).rglob(pattern)]
     named |= {f"tritonstack/_repository/{path.relative_to(source)}": path for path in carried if path.is_file()}
-    return named | {f"tritonstack_stacks/{path.name}": path for path in (source / "stacks").glob("*.py*")}
+    return named | {f"tritonstack_stacks/{path.name}": path for path in (source / "stacks").glob("*.*")}
 
 
 def test_the_wheel_holds_the_tree_and_nothing_else(installed: Installed) -> None:
