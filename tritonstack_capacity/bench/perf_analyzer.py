@@ -74,8 +74,7 @@ def find_program() -> Path:
         raise WorkFailedError(
             "perf_analyzer is not installed\n"
             f"  looked for: ${VARIABLE}, perf_analyzer on PATH, {FOLDER}/bin/perf_analyzer\n"
-            f"  do:         python3 scripts/setup.py {SETUP_NAME} in a checkout of tritonstack, and name its\n"
-            f"              {FOLDER}/bin/perf_analyzer in ${VARIABLE} elsewhere; or take --generator client"
+            f"  do:         tritonstack setup {SETUP_NAME}; or take --generator client"
         )
     return found
 
