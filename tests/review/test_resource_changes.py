@@ -14,6 +14,7 @@ from tests.review.small import (
     Template,
     changed,
     code,
+    of,
     resource,
     serving,
     stack,
@@ -21,8 +22,9 @@ from tests.review.small import (
 )
 from tests.review.values import json_values
 from tritonstack.review.change import ABSENT, Effect, Replaces, ResourceChange
+from tritonstack.review.compare import compare
 from tritonstack.review.report import Level
-from tritonstack.review.resource_changes import differences
+from tritonstack.review.resource_changes import differences, repeats
 from tritonstack.review.snapshot import StackSnapshot
 
 TOPIC, ROLE, FUNCTION = "AWS::SNS::Topic", "AWS::IAM::Role", "AWS::Lambda::Function"
@@ -327,3 +329,44 @@ def test_there_is_a_difference_exactly_where_the_json_differs(before: Any, after
     assert bool(found) == (json.dumps(before, sort_keys=True) != json.dumps(after, sort_keys=True))
     assert list(differences(before, before)) == []
     assert len({each.path for each in found}) == len(found)
+
+
+# What only repeats or follows another change.
+
+
+def scaling(maximum: int, policy: str, *, copied: int | None = None) -> Template:
+    """A target and a policy, and custom resources that are given the same; ``copied``: another maximum in one."""
+    target = "AWS::ApplicationAutoScaling::ScalableTarget"
+    rule = {"PolicyName": policy, "TargetValue": maximum * 100}
+
+    def custom(most: int) -> Template:
+        text = json.dumps({"maximum": most, "policies": {policy: {"TargetValue": maximum * 100.0}}})
+        return resource("Custom::Scaling", {"ServiceToken": "arn:f", "Scaling": text})
+
+    return {
+        "Target": resource(target, {"MaxCapacity": maximum, "ResourceId": "endpoint/a/variant/b"}),
+        "Policy": resource("AWS::ApplicationAutoScaling::ScalingPolicy", rule),
+        "Copy": custom(maximum if copied is None else copied),
+        "Reader": resource("AWS::SSM::Parameter", {"Type": "String", "Value": {"Ref": "Copy"}}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("after", "found"),
+    [
+        (scaling(8, "new"), {"Copy", "Reader"}),
+        (scaling(8, "new", copied=9), {"Reader"}),
+        (scaling(4, "old", copied=9), {"Reader"}),
+        (scaling(4, "old"), set()),
+    ],
+)
+def test_what_only_repeats_or_follows_another_change_is_known(after: Template, found: set[str]) -> None:
+    change = compare(of(stack(scaling(4, "old"))), of(stack(after))).environments[0]
+    assert {name for _, name in repeats(change.stacks)} == found
+
+
+def test_an_endpoint_repeats_nothing_though_it_only_follows_its_configuration() -> None:
+    old, new = serving(), serving(variant={"InstanceType": "ml.g5.2xlarge"})
+    [environment] = compare(of(stack(old)), of(stack(new))).environments
+    assert changed(old, new)["Endpoint"].effect is Effect.CHANGED
+    assert repeats(environment.stacks) == frozenset()

@@ -19,7 +19,7 @@ from tritonstack.review.settings import FOLDER, Setting, parsed, undone
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 MOST = 12
-"""Settings of an environment that are tried: a synthesis of one environment takes about two seconds."""
+"""Settings of an environment that are tried: a synthesis of one environment takes two to five seconds."""
 AT_ONCE = 2
 """Syntheses: each takes a core and some 300 MB."""
 
