@@ -57,6 +57,14 @@ def test_an_environment_builds_as_it_says_and_an_option_says_otherwise(project: 
     assert "1 unchanged" in CliRunner().invoke(root, ["build"]).stderr
 
 
+@pytest.mark.parametrize("environment", [(), ("-e", "local")])
+def test_unknown_models_are_refused_together_each_with_its_nearest(project: Path, environment: tuple[str, ...]) -> None:
+    error = CliRunner().invoke(root, ["build", *environment, "doubel", "gone"]).exception
+    assert isinstance(error, InputError)
+    assert [problem.advice for problem in error.problems] == ["Did you mean double?", ""]
+    assert ["doubel" in problem.found or "gone" in problem.found for problem in error.problems] == [True, True]
+
+
 def test_a_size_that_does_not_exist_is_refused(project: Path) -> None:
     done = CliRunner().invoke(root, ["build", "double", "--size", "huge"])
     assert done.exit_code == 2

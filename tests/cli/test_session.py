@@ -125,6 +125,25 @@ def test_environment_local_without_a_local_aws_says_what_to_start(
     assert "tritonstack local up" in capsys.readouterr().err
 
 
+def test_a_shell_that_points_at_a_local_aws_that_has_ended_is_told_that_none_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with fake_aws.running() as ended:
+        url = ended.url
+    settings = {
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ACCESS_KEY_ID": "x",
+        "AWS_SECRET_ACCESS_KEY": "y",
+        "AWS_REGION": "us-east-1",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    assert run(monkeypatch, "invoke", "digits", "--text", "x") == 2
+    said = capsys.readouterr().err
+    assert "no local AWS is running" in said
+    assert "tritonstack local up" in said
+
+
 def test_environment_local_is_where_a_profile_points_when_no_local_aws_of_ours_runs(
     aws: FakeAws, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,7 +125,7 @@ def test_releases_says_whose_proof_was_skipped(deployment: Deployment) -> None:
         None,
         "the local Triton has no backend fil",
     ]
-    shown = CliRunner().invoke(releases.releases_command, [deployment.name], catch_exceptions=False).stdout
+    shown = CliRunner().invoke(releases.releases_command, ["-e", deployment.name], catch_exceptions=False).stdout
     assert "digits/fil: proof skipped: the local Triton has no backend fil\n" in shown
 
 
