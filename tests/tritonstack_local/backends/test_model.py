@@ -104,7 +104,10 @@ def test_a_library_that_is_not_installed_is_reported_with_the_command_that_insta
     for value in (None, str(tmp_path)):
         if value:
             monkeypatch.setenv("TRITONSTACK_TORCH_SITE", value)
-        with pytest.raises(pb_utils.TritonModelException, match=r"needs torch, .*: python3 scripts/setup\.py torch$"):
+        with pytest.raises(
+            pb_utils.TritonModelException,
+            match=r"needs torch, .*: python3 scripts/setup\.py torch, or .*: tritonstack setup torch$",
+        ):
             model.import_from("TRITONSTACK_TORCH_SITE", "torch", "torch")
 
 

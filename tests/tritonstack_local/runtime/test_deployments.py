@@ -300,13 +300,14 @@ async def test_a_look_that_ends_after_the_stop_began_deploys_nothing(tmp_path: P
         reading, go_on, read = threading.Event(), threading.Event(), at.reader.endpoints
 
         def slowly() -> tuple[DeployedEndpoint, ...]:
+            at.reader.deploy("other", config("config-2"))  # here, so that no look before this one finds it
             found = read()
             reading.set()
             go_on.wait(20)
             return found
 
         at.reader.endpoints = slowly  # type: ignore[method-assign]
-        at.reader.deploy("other", config("config-2"))
+        at.reader.mark = lambda: "changed"  # type: ignore[method-assign]
         await until(reading.is_set)
         stopping = asyncio.create_task(at.runtime.reconciler.stop())
         await asyncio.sleep(0)
