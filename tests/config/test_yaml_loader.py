@@ -221,6 +221,8 @@ def test_a_file_that_does_not_exist_names_those_that_do(tmp_path: Path) -> None:
     (problem,) = problems_of(tmp_path / "locl.yaml")
     assert (problem.found, problem.advice) == ("no such file", "Did you mean local?")
     assert problem.allowed.endswith(": dev, local")
+    (without,) = problems_of(tmp_path / "elsewhere" / "local.yaml")
+    assert without.advice == "work in a project's folder; tritonstack init FOLDER makes one"
 
 
 def problems_in_time(path: Path) -> list[Problem]:

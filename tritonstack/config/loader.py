@@ -157,7 +157,7 @@ def _no_file(path: Path) -> Problem:
         file=str(path),
         found="no such file",
         allowed=f"an environment of {path.parent}: {listing(names, none='none there')}",
-        advice=nearest(path.stem, names),
+        advice=nearest(path.stem, names) if names else "work in a project's folder; tritonstack init FOLDER makes one",
     )
 
 
