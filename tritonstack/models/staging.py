@@ -152,15 +152,13 @@ Proofs = dict[ProofKey, Proven]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Staged:
-    """An archive before it is packed: exported, staged, linted and proven.
+class Ready:
+    """An archive that can be proven: exported, staged and linted.
 
-    ``work`` is the build's own folder, ``repository`` the archive's models in it; ``exports``: folder → its finished
-    exports; ``request``: the sample as the addressed model's inputs; ``spent``: of the exports and the proof made now.
+    ``repository`` holds the archive's models; ``exports``: folder → its finished exports; ``request``: the sample as
+    the addressed model's inputs.
     """
 
-    task: Task
-    work: Path
     repository: Path
     exports: Mapping[str, Exported]
     files: Mapping[str, Path]
@@ -168,6 +166,14 @@ class Staged:
     sample: SampleEntry
     request: Arrays
     model: ModelEntry
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staged(Ready):
+    """An archive before it is packed. ``work``: the build's own folder; ``spent``: of the exports and the proof."""
+
+    task: Task
+    work: Path
     proven: Proven
     spent: tuple[Spent, ...]
 
@@ -201,35 +207,11 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
     if (content := ready_request(ready.sample, ready.request)) is not None:
         files[READY_REQUEST] = work / READY_REQUEST
         files[READY_REQUEST].write_bytes(content)
-    return Staged(
-        task=task,
-        work=work,
-        repository=ready.repository,
-        exports=ready.exports,
-        files=files,
-        environment=ready.environment,
-        sample=ready.sample,
-        request=ready.request,
-        model=ready.model,
-        proven=proofs[task.proof],
-        spent=tuple(spent),
-    )
+    proven = {"proven": proofs[task.proof], "spent": tuple(spent)}
+    return Staged(task=task, work=work, **{**vars(ready), "files": files, **proven})
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Ready:
-    """An archive that can be proven; fields as those of :class:`Staged`."""
-
-    repository: Path
-    exports: Mapping[str, Exported]
-    files: Mapping[str, Path]
-    environment: PackedEnvironment | None
-    sample: SampleEntry
-    request: Arrays
-    model: ModelEntry
-
-
-def _ready(task: Task, work: Path, places: Places, report: Report, *, with_answer: bool) -> _Ready:
+def _ready(task: Task, work: Path, places: Places, report: Report, *, with_answer: bool) -> Ready:
     """Export, put together and lint an archive in ``work``; ``with_answer``: its sample has one."""
     source, recipe = task.source, task.source.recipe
     exports = _exports(source, places, report)
@@ -247,7 +229,7 @@ def _ready(task: Task, work: Path, places: Places, report: Report, *, with_answe
     _refuse_errors(task, repository, environment)
     model = _model_entry(source.model, (repository / source.model / CONFIG).read_text())
     request = sample_arrays(source, sample, model=model, files=files)
-    return _Ready(
+    return Ready(
         repository=repository,
         exports=exports,
         files=files,
