@@ -9,9 +9,9 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
         ca-certificates git libpython3.11 make python3 python3.11-venv \
     && rm -rf /var/lib/apt/lists/* \
-    && install --directory --owner node --group node /work /work/.envs /work/.local /work/node_modules
-ENV PATH=/work/.envs/main/bin:/work/node_modules/.bin:$PATH
-WORKDIR /work
+    && install --directory --owner node --group node /tritonstack /tritonstack/.envs /tritonstack/.local /tritonstack/node_modules
+ENV PATH=/tritonstack/.envs/main/bin:/tritonstack/node_modules/.bin:$PATH
+WORKDIR /tritonstack
 # hadolint ignore=DL3066
 USER node
 CMD ["bash"]
