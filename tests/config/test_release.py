@@ -64,11 +64,12 @@ def test_every_suggested_release_is_accepted_for_that_region_type_and_use(use: s
     assert named > len(cases)
 
 
-@pytest.mark.parametrize("gpu", sorted({row.gpu for row in CATALOGUE.instances.values()}))
+GPUS = sorted({row.gpu for row in CATALOGUE.instances.values()})
+
+
+@pytest.mark.parametrize("gpu", [gpu for gpu in GPUS if load_build_machines().of_gpu(gpu)])
 def test_every_suggested_release_has_engines_built_for_the_type_s_gpu(gpu: str, tmp_path: Path) -> None:
     machines = load_build_machines().of_gpu(gpu)
-    if not machines:
-        pytest.skip("no machine builds for this GPU, whatever the release")
     instance = next(row.name for row in CATALOGUE.instances.values() if row.gpu == gpu)
     region = next(each for each in machines[0].regions if each in CATALOGUE.instances[instance].regions)
     for each in suggested(refusal(tmp_path, region=region, release="24.10", instance=instance, use="single-model")):

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import psutil
 
@@ -53,9 +54,19 @@ def remove_stacks(aws: LocalAws, *, but: str = "CDKToolkit") -> None:
         while (status := cloudformation.describe_stacks(StackName=stack["StackId"])["Stacks"][0]["StackStatus"]) != (
             "DELETE_COMPLETE"
         ):
-            assert status == "DELETE_IN_PROGRESS", f"{name}: {status}"
+            assert status == "DELETE_IN_PROGRESS", f"{name}: {status}: {failed_events(cloudformation, stack)}"
             assert time.monotonic() < deadline, f"{name} is not deleted after {REMOVAL_SECONDS:.0f} s"
             time.sleep(0.1)
+
+
+def failed_events(cloudformation: Any, stack: Any) -> list[str]:
+    """Why resources of a stack failed, as CloudFormation's events have it."""
+    events = cloudformation.describe_stack_events(StackName=stack["StackId"])["StackEvents"]
+    return [
+        f"{each['LogicalResourceId']}: {each.get('ResourceStatusReason')}"
+        for each in events
+        if each["ResourceStatus"].endswith("_FAILED")
+    ]
 
 
 def local_aws_of(project: Project) -> LocalAws:
