@@ -8,6 +8,8 @@ RUN := .envs/main/bin/python -m
 PARALLEL := -n 2
 # Where the CDK's Python side unpacks itself once. Its own choice is the home folder, which may take nothing.
 export JSII_RUNTIME_PACKAGE_CACHE_ROOT ?= $(CURDIR)/.envs/cache/jsii
+# Tests start hundreds of processes of this code: each would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## Show this list
@@ -65,8 +67,7 @@ bench: setup ## The benchmarks, each against something in the same run
 
 .PHONY: snapshots
 snapshots: setup ## Rewrite snapshots/, the synthesised templates of every environment and the pipeline, which `tritonstack review` compares
-	@$(RUN) tritonstack.review.write
-	@$(RUN) tritonstack.pipeline.snapshot
+	@$(RUN) tritonstack snapshots
 
 .PHONY: docs
 docs: setup ## Rewrite the pages of docs/ that are made from the code

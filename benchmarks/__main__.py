@@ -16,19 +16,16 @@ from rich.table import Table
 
 from tritonstack.errors import TritonstackError
 
-# name → (module with `main() -> int`: 0 every bound kept, 1 one missed; what it holds against what)
-BENCHMARKS: dict[str, tuple[str, str]] = {
-    "packing": ("benchmarks.packing", "packing and unpacking against tar czf"),
-    "synthesis": ("benchmarks.synthesis", "synthesis of one environment against an empty CDK app"),
-    "review": ("benchmarks.review", "a review against one synthesis, and ten environments against one"),
-    "invoke-overhead": ("benchmarks.invoke_overhead", "a request through the runtime against one straight to Triton"),
-    "proxy-overhead": ("benchmarks.proxy_overhead", "a request through tritonstack proxy against one by boto3"),
-    "simulate": ("benchmarks.simulate", "five million requests of ten thousand models, replayed: time, memory, bits"),
-    "measurements": (
-        "benchmarks.measurements",
-        "the published claims, tried on the local Triton (20 minutes)",
-    ),
+BENCHMARKS = {
+    "packing": "packing and unpacking against tar czf",
+    "synthesis": "synthesis of one environment against an empty CDK app",
+    "review": "a review against one synthesis, and ten environments against one",
+    "invoke-overhead": "a request through the runtime against one straight to Triton",
+    "proxy-overhead": "a request through tritonstack proxy against one by boto3",
+    "simulate": "five million requests of ten thousand models, replayed: time, memory, bits",
+    "measurements": "the published claims, tried on the local Triton (20 minutes)",
 }
+"""Name of a module, whose ``main()`` returns 0 where every bound is kept, else 1 → what it holds against what."""
 OUTCOMES = {0: "PASS", 1: "FAIL: a bound is missed"}
 
 
@@ -42,17 +39,16 @@ def main(names: Sequence[str]) -> int:
     summary = Table("benchmark", "what", "outcome")
     failed = False
     for name in names or BENCHMARKS:
-        module, what = BENCHMARKS[name]
         console.rule(name)
         try:
-            missed = importlib.import_module(module).main()
+            missed = importlib.import_module(f"benchmarks.{name.replace('-', '_')}").main()
             outcome, failed = OUTCOMES[missed], failed or bool(missed)
         except (TritonstackError, subprocess.CalledProcessError, OSError, RuntimeError) as error:
             outcome, failed = f"could not run: {error}", True
         except KeyboardInterrupt:
             console.print(f"{name}: interrupted")
             return 130
-        summary.add_row(name, what, outcome)
+        summary.add_row(name, BENCHMARKS[name], outcome)
     console.print(summary)
     return 1 if failed else 0
 

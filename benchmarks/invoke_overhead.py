@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 import statistics
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import uvloop
 
@@ -23,13 +21,15 @@ from benchmarks.results import Figure, machine, tell
 from benchmarks.scenarios.models import Model
 from benchmarks.scenarios.served import TARGET_MODEL, TIMEOUT_SECONDS, Served, Way, served
 from tritonstack.client.body import Body
-from tritonstack.client.releases import ModelReference, Release, ReleaseRecords
+from tritonstack.client.model_client import ModelClient
+from tritonstack.client.releases import Release
 from tritonstack.naming import endpoint_name
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.bench.http_caller import HttpCaller, ReadyRequest, http_caller
+from tritonstack_capacity.bench.subject import describe_endpoint
 from tritonstack_local.aws import LocalAws
 from tritonstack_local.container import ContainerSettings
-from tritonstack_local.runtime.container import release_of
+from tritonstack_local.trtexec.launchers import release_of
 
 ENVIRONMENT, ENDPOINT, MODEL = "local", "digits", "digits-onnx"
 SAMPLE = REPOSITORY / "model_repos" / MODEL / "sample"
@@ -97,7 +97,8 @@ def figures(direct: Loads, through: Loads) -> list[Figure]:
 def direct_container(aws: LocalAws) -> Iterator[tuple[Served, Release]]:
     """A container like the deployed endpoint's, with the model's current archive loaded."""
     release = current_release(aws)
-    deployed = deployed_container(aws)
+    name = endpoint_name(environment=ENVIRONMENT, endpoint=ENDPOINT)
+    deployed = describe_endpoint(aws.client("sagemaker"), name)[2]["PrimaryContainer"]
     settings = ContainerSettings(
         environment=deployed["Environment"], multi_model=True, release=release_of(deployed["Image"])
     )
@@ -114,14 +115,4 @@ def direct_container(aws: LocalAws) -> Iterator[tuple[Served, Release]]:
 
 def current_release(aws: LocalAws) -> Release:
     """The model's current release."""
-    ssm = aws.client("ssm")
-    records = ReleaseRecords(environment=ENVIRONMENT, ssm=lambda: ssm, now=time.monotonic)
-    return records.resolve(ModelReference(endpoint=ENDPOINT, model=MODEL))
-
-
-def deployed_container(aws: LocalAws) -> Any:
-    """The container definition of the endpoint's model, as SageMaker describes it."""
-    sagemaker = aws.client("sagemaker")
-    endpoint = sagemaker.describe_endpoint(EndpointName=endpoint_name(environment=ENVIRONMENT, endpoint=ENDPOINT))
-    config = sagemaker.describe_endpoint_config(EndpointConfigName=endpoint["EndpointConfigName"])
-    return sagemaker.describe_model(ModelName=config["ProductionVariants"][0]["ModelName"])["PrimaryContainer"]
+    return ModelClient(environment=ENVIRONMENT, session=aws.session()).resolve(f"{ENDPOINT}/{MODEL}")

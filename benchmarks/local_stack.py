@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest.mock import patch
 
 from tritonstack.paths import HOME_VARIABLE, REPOSITORY
 from tritonstack_local.aws import LocalAws, require_local_aws
@@ -22,18 +23,13 @@ def local_stack() -> Iterator[LocalAws]:
     """
     folder = REPOSITORY / ".local" / "bench-stack"
     shutil.rmtree(folder, ignore_errors=True)
-    before = os.environ.get(HOME_VARIABLE)
-    os.environ[HOME_VARIABLE] = str(folder)
-    try:
-        tritonstack("local", "up", "--port", "0", "--runtime-port", "0")
-        tritonstack("local", "deploy")
-        yield require_local_aws()
-    finally:
-        tritonstack("local", "down")
-        if before is None:
-            del os.environ[HOME_VARIABLE]
-        else:
-            os.environ[HOME_VARIABLE] = before
+    with patch.dict(os.environ, {HOME_VARIABLE: str(folder)}):
+        try:
+            tritonstack("local", "up", "--port", "0", "--runtime-port", "0")
+            tritonstack("local", "deploy")
+            yield require_local_aws()
+        finally:
+            tritonstack("local", "down")
 
 
 def tritonstack(*arguments: str) -> None:

@@ -6,14 +6,8 @@ Each request through the proxy is one of boto3's too, sent by the proxy's proces
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import statistics
-import subprocess
-import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import uvloop
 from botocore.config import Config
@@ -24,10 +18,9 @@ from benchmarks.measuring import CALLERS, Ask, Loads, compared, ratio
 from benchmarks.results import Figure, machine, tell
 from benchmarks.scenarios.served import TIMEOUT_SECONDS
 from tritonstack.client.model_client import READ_TIMEOUT_SECONDS
-from tritonstack.errors import WorkFailedError
 from tritonstack.naming import endpoint_name
-from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.bench.http_caller import ReadyRequest, http_caller
+from tritonstack_capacity.bench.perf_analyzer import running_proxy
 from tritonstack_local.aws import LocalAws
 
 ROUNDS = 7
@@ -35,20 +28,19 @@ LATENCY_RATIO = 2.0
 """A request through the proxy takes at most so many times one by boto3."""
 KEPT = 0.6
 """Of boto3's throughput."""
-END_SECONDS = 30.0
 
 
 def main() -> int:
     """Measure. Returns 0 where both bounds are kept, 1 where one is missed; raises where it could not run."""
     stated = machine()
-    with local_stack() as aws, running_proxy() as port, ThreadPoolExecutor(CALLERS) as threads:
-        direct, through = uvloop.run(_loads(by_boto3(aws, threads), port))
+    with local_stack() as aws, running_proxy(ENVIRONMENT) as address, ThreadPoolExecutor(CALLERS) as threads:
+        direct, through = uvloop.run(_loads(by_boto3(aws, threads), address))
     return tell("proxy-overhead", figures(direct, through), machine=stated)
 
 
-async def _loads(direct: tuple[Ask, Ask], port: int) -> list[Loads]:
+async def _loads(direct: tuple[Ask, Ask], address: str) -> list[Loads]:
     request = ReadyRequest(
-        url=f"http://127.0.0.1:{port}/v2/models/{ENDPOINT}/{MODEL}/infer",
+        url=f"http://{address}/v2/models/{ENDPOINT}/{MODEL}/infer",
         headers={"Content-Type": "application/json"},
         body=(SAMPLE / "request.json").read_bytes(),
     )
@@ -92,21 +84,3 @@ def figures(direct: Loads, through: Loads) -> list[Figure]:
         Figure(f"through the proxy, {CALLERS} callers", statistics.median(through.rates), "/s"),
         Figure("throughput kept, times boto3's", kept, "times", KEPT, at_least=True),
     ]
-
-
-@contextmanager
-def running_proxy() -> Iterator[int]:
-    """``tritonstack proxy`` as a process of its own; gives its port. Raises WorkFailedError."""
-    command = [sys.executable, "-m", "tritonstack", "proxy", "-e", ENVIRONMENT, "--port", "0"]
-    variables = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen(command, cwd=REPOSITORY, env=variables, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            _, found, rest = line.partition("http://127.0.0.1:")
-            if not found:
-                raise WorkFailedError(f"the proxy did not start: {line!r}")
-            yield int(rest.split()[0])
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(timeout=END_SECONDS)

@@ -1,12 +1,10 @@
 """A review of a one-line change over the committed environments against one synthesis of them, and how synthesis grows.
 
-All with validation, as a review runs it, and without the CDK command line, which a review does not start. Peak memory
-is that of the review and every process that it starts, their resident sets added up, sampled.
+All with validation, as a review runs it, and without the CDK command line, which a review does not start.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -18,8 +16,6 @@ import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-
-import psutil
 
 from benchmarks.measuring import in_turns, ratio
 from benchmarks.results import Figure, machine, tell
@@ -35,19 +31,17 @@ EXAMPLE = "prod-eu"
 """The environment of which ten copies are synthesised."""
 OLD, NEW = "maximum: 4", "maximum: 5"
 """The change of one line in its settings."""
-SAMPLES_PER_SECOND = 20
 
 
 def main() -> int:
     """Measure. Returns 0 where every bound is kept, else 1; raises where something fails."""
     stated = machine()
-    memory: list[int] = []
     with tempfile.TemporaryDirectory(prefix="review-bench-") as name:
         folder = Path(name)
         project = changed_project(folder / "project")
         copies = [{"environments-folder": str(copied(folder / f"copies-{count}", count))} for count in (1, MANY)]
         reviews, whole, one, many = in_turns(
-            partial(review, project, memory=memory),
+            partial(review, project),
             partial(synthesis, project, folder / "out", {}),
             partial(synthesis, REPOSITORY, folder / "out", copies[0]),
             partial(synthesis, REPOSITORY, folder / "out", copies[1]),
@@ -61,7 +55,6 @@ def main() -> int:
         Figure(f"one synthesis of {EXAMPLE} alone", statistics.median(one), "s"),
         Figure(f"one synthesis of {MANY} copies of it, in one process", statistics.median(many), "s"),
         Figure("ratio", ratio(many, one), "times", MANY_RATIO),
-        Figure("peak memory of the review and all that it starts", max(memory) / 2**20, "MiB"),
     ]
     return tell("review", figures, machine=stated)
 
@@ -69,13 +62,10 @@ def main() -> int:
 def changed_project(folder: Path) -> Path:
     """A clone of this repository as it is committed, with one line of one environment's settings changed.
 
-    Its ``cdk.json`` has the app run by the Python that runs this. Raises WorkFailedError: git failed, or the line is
-    not there.
+    Its ``cdk.json`` has the app run by the Python that runs this. Raises WorkFailedError: the line is not there.
     """
     command = ["git", "clone", "--quiet", "--shared", str(REPOSITORY), str(folder)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ran.returncode != 0:
-        raise WorkFailedError(f"git clone: {ran.stderr.strip()}")
+    subprocess.run(command, check=True)
     file = folder / "environments" / f"{EXAMPLE}.yaml"
     text = file.read_text()
     if text.count(OLD) != 1:
@@ -107,41 +97,16 @@ def synthesis(project: Path, outdir: Path, context: Mapping[str, str]) -> float:
     return seconds
 
 
-def review(project: Path, *, memory: list[int]) -> float:
-    """Seconds of ``tritonstack review`` with all of its files; its peak bytes are added to ``memory``.
-
-    Raises WorkFailedError: it failed, or saw no change.
-    """
+def review(project: Path) -> float:
+    """Seconds of ``tritonstack review`` with all of its files. Raises WorkFailedError: it failed, or saw no change."""
     out = project / ".local" / "review"
     forms = [f"--{form}={out / form}" for form in ("json", "markdown", "html")]
     command = [sys.executable, "-m", "tritonstack", "review", "--base", "HEAD", *forms]
     environment = {**os.environ, "PYTHONPATH": str(project), "TRITONSTACK_PROJECT": str(project)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.perf_counter()
-    peak = 0
-    with (
-        tempfile.TemporaryFile("w+") as output,
-        subprocess.Popen(
-            command, cwd=project, env=environment, stdout=output, stderr=subprocess.STDOUT, text=True
-        ) as process,
-    ):
-        while process.poll() is None:
-            peak = max(peak, held(process.pid))
-            time.sleep(1 / SAMPLES_PER_SECOND)
-        seconds = time.perf_counter() - started
-        output.seek(0)
-        printed = output.read()
-    if process.returncode != 0 or "changed in place" not in printed:
-        raise WorkFailedError(f"review ended with {process.returncode}:\n{printed}")
-    memory.append(peak)
+    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - started
+    if done.returncode != 0 or "changed in place" not in done.stdout + done.stderr:
+        raise WorkFailedError(f"review ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return seconds
-
-
-def held(pid: int) -> int:
-    """Bytes of the resident sets of a process and all that it started; of those that ended meanwhile none."""
-    total = 0
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process = psutil.Process(pid)
-        for each in (process, *process.children(recursive=True)):
-            total += each.memory_info().rss
-    return total

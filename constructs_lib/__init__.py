@@ -9,75 +9,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from constructs_lib.activation import Activation as Activation
-    from constructs_lib.activation import Verification as Verification
-    from constructs_lib.artifact_bucket import ArchiveStore as ArchiveStore
-    from constructs_lib.artifact_bucket import ArtifactBucket as ArtifactBucket
-    from constructs_lib.artifact_bucket import ArtifactBucketReference as ArtifactBucketReference
-    from constructs_lib.artifact_bucket import OwnBucket as OwnBucket
-    from constructs_lib.endpoint import CallableEndpoint as CallableEndpoint
-    from constructs_lib.endpoint import Endpoint as Endpoint
-    from constructs_lib.endpoint import Fleet as Fleet
-    from constructs_lib.endpoint import MetricOptions as MetricOptions
-    from constructs_lib.monitoring import Alarms as Alarms
-    from constructs_lib.monitoring import AlarmTopic as AlarmTopic
-    from constructs_lib.monitoring import Dashboard as Dashboard
-    from constructs_lib.monitoring import EndpointLog as EndpointLog
-    from constructs_lib.multi_model_endpoint import MultiModelEndpoint as MultiModelEndpoint
-    from constructs_lib.network import Network as Network
-    from constructs_lib.network import NetworkReference as NetworkReference
-    from constructs_lib.permission import JoinedNetwork as JoinedNetwork
-    from constructs_lib.triton_model import ExecutionRole as ExecutionRole
-    from constructs_lib.triton_model import MultiModelData as MultiModelData
-    from constructs_lib.triton_model import SingleModelData as SingleModelData
-    from constructs_lib.triton_model import TritonImage as TritonImage
-    from constructs_lib.triton_model import TritonModel as TritonModel
-    from tritonstack.config import ContainerSettings as ContainerSettings
-    from tritonstack.config import EndpointMetrics as EndpointMetrics
-    from tritonstack.config import Rollout as Rollout
-    from tritonstack.config import Scaling as Scaling
-    from tritonstack.config import Timeouts as Timeouts
+    from constructs_lib.activation import Activation, Verification
+    from constructs_lib.artifact_bucket import ArchiveStore, ArtifactBucket, ArtifactBucketReference, OwnBucket
+    from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet, MetricOptions
+    from constructs_lib.monitoring import Alarms, AlarmTopic, Dashboard, EndpointLog
+    from constructs_lib.multi_model_endpoint import MultiModelEndpoint
+    from constructs_lib.network import Network, NetworkReference
+    from constructs_lib.permission import JoinedNetwork
+    from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
+    from tritonstack.config import ContainerSettings, EndpointMetrics, Rollout, Scaling, Timeouts
 
-_MODULES = {
-    "Activation": "constructs_lib.activation",
-    "AlarmTopic": "constructs_lib.monitoring",
-    "Alarms": "constructs_lib.monitoring",
-    "ArchiveStore": "constructs_lib.artifact_bucket",
-    "ArtifactBucket": "constructs_lib.artifact_bucket",
-    "ArtifactBucketReference": "constructs_lib.artifact_bucket",
-    "CallableEndpoint": "constructs_lib.endpoint",
-    "ContainerSettings": "tritonstack.config",
-    "Dashboard": "constructs_lib.monitoring",
-    "Endpoint": "constructs_lib.endpoint",
-    "EndpointLog": "constructs_lib.monitoring",
-    "EndpointMetrics": "tritonstack.config",
-    "ExecutionRole": "constructs_lib.triton_model",
-    "Fleet": "constructs_lib.endpoint",
-    "JoinedNetwork": "constructs_lib.permission",
-    "MetricOptions": "constructs_lib.endpoint",
-    "MultiModelData": "constructs_lib.triton_model",
-    "MultiModelEndpoint": "constructs_lib.multi_model_endpoint",
-    "Network": "constructs_lib.network",
-    "NetworkReference": "constructs_lib.network",
-    "OwnBucket": "constructs_lib.artifact_bucket",
-    "Rollout": "tritonstack.config",
-    "Scaling": "tritonstack.config",
-    "SingleModelData": "constructs_lib.triton_model",
-    "Timeouts": "tritonstack.config",
-    "TritonImage": "constructs_lib.triton_model",
-    "TritonModel": "constructs_lib.triton_model",
-    "Verification": "constructs_lib.activation",
+__all__ = [
+    "Activation", "AlarmTopic", "Alarms", "ArchiveStore", "ArtifactBucket", "ArtifactBucketReference",
+    "CallableEndpoint", "ContainerSettings", "Dashboard", "Endpoint", "EndpointLog", "EndpointMetrics",
+    "ExecutionRole", "Fleet", "JoinedNetwork", "MetricOptions", "MultiModelData", "MultiModelEndpoint", "Network",
+    "NetworkReference", "OwnBucket", "Rollout", "Scaling", "SingleModelData", "Timeouts", "TritonImage", "TritonModel",
+    "Verification",
+]  # fmt: skip
+_MODULES = {  # all others are settings
+    "activation": {"Activation", "Verification"},
+    "artifact_bucket": {"ArchiveStore", "ArtifactBucket", "ArtifactBucketReference", "OwnBucket"},
+    "endpoint": {"CallableEndpoint", "Endpoint", "Fleet", "MetricOptions"},
+    "monitoring": {"AlarmTopic", "Alarms", "Dashboard", "EndpointLog"},
+    "multi_model_endpoint": {"MultiModelEndpoint"},
+    "network": {"Network", "NetworkReference"},
+    "permission": {"JoinedNetwork"},
+    "triton_model": {"ExecutionRole", "MultiModelData", "SingleModelData", "TritonImage", "TritonModel"},
 }
-__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> object:
     """A public name, from its module."""
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    module = next((f"{__name__}.{each}" for each, names in _MODULES.items() if name in names), "tritonstack.config")
+    return getattr(import_module(module), name)
 
 
 def __dir__() -> list[str]:
     """The public names."""
-    return sorted(_MODULES)
+    return sorted(__all__)

@@ -15,10 +15,9 @@ from tritonstack.catalogue import load_catalogue
 
 
 def acknowledge(construct: IConstruct, *, finding: str, reason: str) -> None:
-    """Accept one finding on one construct.
+    """Accept one finding on one construct, and on nothing outside it.
 
     Args:
-        construct: the construct with the finding; nothing outside it is covered.
         finding: the whole id, with its detail (``AwsSolutions-IAM5[Resource::*]``); cdk-nag 3 matches no prefixes, so
             this never covers a wildcard that is added later.
         reason: why it is right, in a form that can be checked against the template or a service's documentation.
@@ -27,13 +26,7 @@ def acknowledge(construct: IConstruct, *, finding: str, reason: str) -> None:
 
 
 def acknowledge_wildcard(construct: IConstruct, *, resource: str, reason: str) -> None:
-    """Accept one resource pattern in one policy.
-
-    Args:
-        construct: the policy.
-        resource: the ARN as it stands in the statement; parameters and pseudo parameters may be in it.
-        reason: why the pattern is no wider than it needs to be.
-    """
+    """Accept one resource pattern in one policy: the ARN as it stands in the statement, parameters included."""
     acknowledge(construct, finding=f"AwsSolutions-IAM5[Resource::{_as_nag_writes(construct, resource)}]", reason=reason)
 
 
@@ -78,26 +71,14 @@ def has_no_volume(construct: IConstruct) -> bool:
     return all(each is not None and each.local_nvme_gb > 0 for each in types)
 
 
-def always(_construct: IConstruct) -> bool:
-    """Wherever a path matches."""
-    return True
-
-
 @dataclass(frozen=True, kw_only=True)
 class Accepted:
-    """A rule that does not hold for some constructs.
+    """A rule that does not hold for some constructs, and why, so that it can be checked."""
 
-    Attributes:
-        rule: the rule's name without that of the pack.
-        paths: patterns of the constructs' paths below their stage.
-        reason: why, so that it can be checked against the template or a service's documentation.
-        where: what else must hold of a construct for the reason to be true of it.
-    """
-
-    rule: str
-    paths: tuple[str, ...]
+    rule: str  # without the name of its pack
+    paths: tuple[str, ...]  # patterns of the constructs' paths
     reason: str
-    where: Callable[[IConstruct], bool] = always
+    where: Callable[[IConstruct], bool] | None = None  # what else must hold for the reason to be true
 
 
 HANDLERS = ("*/Handler/Function",)
@@ -187,5 +168,6 @@ def acknowledge_nist(stage: cdk.Stage) -> None:
 def _acknowledge(construct: IConstruct) -> None:
     path = construct.node.path
     for each in ACCEPTED:
-        if any(fnmatch.fnmatchcase(path, pattern) for pattern in each.paths) and each.where(construct):
+        holds = each.where is None or each.where(construct)
+        if holds and any(fnmatch.fnmatchcase(path, pattern) for pattern in each.paths):
             acknowledge(construct, finding=f"NIST.800.53.R5-{each.rule}", reason=each.reason)

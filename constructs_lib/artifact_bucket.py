@@ -80,9 +80,6 @@ class BucketEmptying(Construct):
 
     Order of a deletion: the bucket's policy, and with it S3's right to deliver access logs; what is in the bucket and
     the bucket itself, in one step that is repeated until it succeeds; CloudFormation's resource, which finds it gone.
-
-    Attributes:
-        function: the function behind them.
     """
 
     def __init__(
@@ -90,9 +87,8 @@ class BucketEmptying(Construct):
     ) -> None:
         """Make the custom resources.
 
-        Args:
-            buckets: construct id of the custom resource → bucket. They are deleted in the reverse of this order.
-            key: the key that must outlive the emptying. Default: None.
+        ``buckets``: construct id of the custom resource → bucket; they are deleted in the reverse of this order.
+        ``key``: must outlive the emptying.
         """
         super().__init__(scope, construct_id)
         self.function = HandlerFunction(
@@ -260,18 +256,6 @@ class ArtifactBucket(Construct):
     def from_parameters(scope: Construct, construct_id: str, *, environment: str) -> ArtifactBucketReference:
         """The bucket of another stack of the same environment, read from its SSM parameters at deployment."""
         return ArtifactBucketReference(scope, construct_id, environment=environment)
-
-    @staticmethod
-    def from_bucket(
-        scope: Construct, construct_id: str, *, bucket: s3.IBucket, key: kms.IKey | None = None
-    ) -> OwnBucket:
-        """A bucket that the app has or imports, for archives; nothing is made.
-
-        Args:
-            bucket: the bucket, in the region of the stack.
-            key: the key of its objects. Default: None, the key that the bucket was made with, if any.
-        """
-        return OwnBucket(scope, construct_id, bucket=bucket, key=key)
 
     def _key(self, key_arn: str | None, *, environment: str, retain: bool, log_groups: Sequence[str]) -> kms.IKey:
         """The existing key, or a new one whose policy allows exactly the services that need it."""

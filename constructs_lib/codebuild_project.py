@@ -1,4 +1,4 @@
-"""CodeBuild projects: source, logs, roles; the CPU project that runs this repository, the GPU project for engines."""
+"""CodeBuild projects: source, log, network, and the CPU project that runs this repository."""
 
 from __future__ import annotations
 
@@ -21,15 +21,12 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf
 from constructs_lib.permission import (
-    JOBS,
     BuildNetwork,
     acknowledge_nameless,
     allow,
-    allow_jobs,
     allow_network,
     allow_pull,
     parameter_arn,
-    service_role,
 )
 from constructs_lib.triton_model import TritonImage
 from tritonstack import naming
@@ -58,14 +55,7 @@ class BuildLog(Construct):
         days: int,
         artifacts: ArtifactBucketReference,
     ) -> None:
-        """Make the log group.
-
-        Args:
-            environment: name of the environment.
-            of: whose log it is: that of the builds of archives, of the engines, or of the network.
-            days: how long a line is kept; one of the retentions that CloudWatch Logs takes.
-            artifacts: whose key encrypts it.
-        """
+        """Make the log group, under the key of ``artifacts``. ``days``: a retention that CloudWatch Logs takes."""
         super().__init__(scope, construct_id)
         self.name = naming.log_group(environment=environment, of=of)
         self.group = logs.CfnLogGroup(
@@ -90,11 +80,7 @@ class BuildSource(Construct):
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, models: Path | None) -> None:
-        """Make the asset.
-
-        Args:
-            models: the folder of the model folders; in the asset it is ``model_repos``. None: the asset has none.
-        """
+        """Make the asset. ``models``: the folder of the model folders; in the asset it is ``model_repos``."""
         super().__init__(scope, construct_id)
         folder, digest = _gathered(None if models is None else models.resolve())
         self.asset = s3_assets.Asset(
@@ -106,20 +92,12 @@ class BuildSource(Construct):
         """Bucket and key, as CodeBuild writes them."""
         return f"{self.asset.s3_bucket_name}/{self.asset.s3_object_key}"
 
-    @property
-    def bucket_arn(self) -> str:
-        """The staging bucket's ARN."""
-        return f"arn:{cdk.Stack.of(self).partition}:s3:::{self.asset.s3_bucket_name}"
-
-    @property
-    def object_arn(self) -> str:
-        """The ARN of the one object."""
-        return f"{self.bucket_arn}/{self.asset.s3_object_key}"
-
     def allow_reading(self, policy: iam.Policy) -> None:
         """Let a build's role fetch the source: CodeBuild looks the bucket up first."""
-        allow(policy, "ReadSource", ["s3:GetObject", "s3:GetObjectVersion"], [self.object_arn])
-        allow(policy, "FindSource", ["s3:GetBucketAcl", "s3:GetBucketLocation"], [self.bucket_arn])
+        bucket = f"arn:{cdk.Stack.of(self).partition}:s3:::{self.asset.s3_bucket_name}"
+        objects = [f"{bucket}/{self.asset.s3_object_key}"]
+        allow(policy, "ReadSource", ["s3:GetObject", "s3:GetObjectVersion"], objects)
+        allow(policy, "FindSource", ["s3:GetBucketAcl", "s3:GetBucketLocation"], [bucket])
 
 
 def source_files(models: Path | None) -> Iterator[tuple[str, Path]]:
@@ -195,25 +173,15 @@ PYTHON = "3.11"
 
 @dataclass(frozen=True, kw_only=True)
 class BuildMachine:
-    """What a build runs on.
+    """What a build runs on."""
 
-    Attributes:
-        image: the CPU image, one of CodeBuild's or one in ECR.
-        compute_type: CodeBuild's machine.
-        timeout_minutes: the longest that a build takes.
-        queue_minutes: the longest that it stands in the queue.
-        network: the VPC that builds join. Default: None, CodeBuild's own network.
-        variables: environment variables.
-        parameters: environment variable → the SSM parameter that holds its value.
-    """
-
-    image: str
+    image: str  # for a CPU; one of CodeBuild's or one in ECR
     compute_type: str
     timeout_minutes: int
     queue_minutes: int
-    network: BuildNetwork | None = None
+    network: BuildNetwork | None = None  # None: CodeBuild's own
     variables: Mapping[str, str] = field(default_factory=dict)
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)  # variable → the SSM parameter that holds its value
 
 
 def cpu_project(
@@ -229,18 +197,7 @@ def cpu_project(
     artifacts: ArtifactBucketReference,
     log: BuildLog,
 ) -> codebuild.CfnProject:
-    """Make the project; its role may write the log, pull the image and join the network.
-
-    Args:
-        description: what it is for.
-        build_spec: what it does.
-        role: who it is.
-        policy: the one policy of that role.
-        source: files that a build starts from.
-        machine: image, size and network of a build.
-        artifacts: whose key encrypts what it keeps.
-        log: its log group.
-    """
+    """Make the project; its role, by its one ``policy``, may write the log, pull the image and join the network."""
     allow(policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log.arn])
     own_image = TritonImage.of_machine(machine.image)
     if own_image is not None:
@@ -310,114 +267,5 @@ def buildspec(command: str, *, environments: Sequence[str]) -> str:
             },
             "build": {"commands": [command]},
         },
-    }
-    return json.dumps(document, indent=1)
-
-
-class EngineProject(Construct):
-    """A project whose builds each bring source, artifacts and image of their own: one engine's job.
-
-    Attributes:
-        project: the project.
-        policy: the one policy of its role.
-        log: its log group.
-    """
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: str,
-        artifacts: ArtifactBucketReference,
-        images: Sequence[TritonImage],
-        compute_type: str,
-        timeout_minutes: int,
-        queue_minutes: int,
-        log: BuildLog,
-        network: BuildNetwork | None = None,
-    ) -> None:
-        """Make the project.
-
-        Args:
-            environment: name of the environment.
-            artifacts: where jobs lie.
-            images: the Triton images that engines are built in, at least one.
-            compute_type: CodeBuild's machine, which has the GPU.
-            timeout_minutes: the longest that one engine takes.
-            queue_minutes: the longest that it stands in the queue.
-            log: its log group.
-            network: the VPC that builds join. Default: None, CodeBuild's own network.
-        """
-        super().__init__(scope, construct_id)
-        self.log = log
-        role, self.policy = service_role(
-            self, "codebuild", description=f"Builds TensorRT engines of {environment} in CodeBuild"
-        )
-        allow_jobs(self.policy, artifacts=artifacts)
-        allow(self.policy, "FindJobs", ["s3:GetBucketAcl", "s3:GetBucketLocation"], [artifacts.bucket_arn])
-        # As CodeBuild requires for a project's key, which encrypts the build's output.
-        allow(
-            self.policy,
-            "UseKey",
-            [
-                "kms:Decrypt",
-                "kms:DescribeKey",
-                "kms:Encrypt",
-                "kms:GenerateDataKey",
-                "kms:ReEncryptFrom",
-                "kms:ReEncryptTo",
-            ],
-            [artifacts.key_arn],
-        )
-        allow_pull(self.policy, images=images)
-        allow(self.policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log.arn])
-        if network is not None:
-            allow_network(self.policy, network=network, service="codebuild")
-        acknowledge_nameless(self.policy)
-        self.project = codebuild.CfnProject(
-            self,
-            "Project",
-            description=f"Builds TensorRT engines of {environment}; source, artifacts and image come with each build",
-            artifacts=codebuild.CfnProject.ArtifactsProperty(
-                type="S3",
-                location=artifacts.bucket_name,
-                path=JOBS.rstrip("/"),
-                name="output",
-                namespace_type="NONE",
-                packaging="NONE",
-                encryption_disabled=False,
-            ),
-            environment=codebuild.CfnProject.EnvironmentProperty(
-                type="LINUX_GPU_CONTAINER",
-                image=sorted(image.uri for image in images)[0],
-                image_pull_credentials_type="SERVICE_ROLE",
-                compute_type=compute_type,
-            ),
-            source=codebuild.CfnProject.SourceProperty(
-                type="S3", location=f"{artifacts.bucket_name}/{JOBS}", build_spec=engine_buildspec()
-            ),
-            service_role=role.role_arn,
-            encryption_key=artifacts.key_arn,
-            timeout_in_minutes=timeout_minutes,
-            queued_timeout_in_minutes=queue_minutes,
-            logs_config=log_config(log),
-            vpc_config=vpc_config(network),
-        )
-        self.project.node.add_dependency(self.policy, log.group)
-        acknowledge(
-            self.project,
-            finding="AwsSolutions-CB5",
-            reason="An engine runs only on the TensorRT that built it, so it is built in the very Triton image that "
-            "serves it; no image that CodeBuild provides has that TensorRT.",
-        )
-
-
-def engine_buildspec() -> str:
-    """What a build does with its source, a job folder: the engine step, whose output folder is the artifact."""
-    document = {
-        "version": "0.2",
-        "phases": {"build": {"commands": ["python3 engine_step.py job.json"]}},
-        "artifacts": {"base-directory": "output", "files": ["**/*"]},
     }
     return json.dumps(document, indent=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -13,7 +13,7 @@ from aws_cdk import aws_sagemaker as sagemaker
 from constructs import Construct
 
 from constructs_lib.permission import arn
-from constructs_lib.rollout import deployment_config, traffic_routing
+from constructs_lib.rollout import FleetAlarms, deployment_config, traffic_routing
 from constructs_lib.triton_model import TritonModel
 from tritonstack import aws_names, naming
 from tritonstack.catalogue import load_catalogue
@@ -24,7 +24,6 @@ from tritonstack.naming import NAME_PATTERN, outputs_parameter
 if TYPE_CHECKING:
     from aws_cdk import aws_cloudwatch as cloudwatch
 
-    from constructs_lib.rollout import FleetAlarms
     from constructs_lib.scaling import ScalingSteps
 
 
@@ -45,19 +44,140 @@ class MetricOptions(TypedDict, total=False):
     color: str
 
 
-class VariantMetrics:
-    """CloudWatch metrics of a production variant, with namespace, dimensions, unit and a documented statistic.
+class CallableEndpoint(Construct):
+    """An endpoint as other stacks see it: name, ARN, ``grant_invoke``, metrics.
 
-    A statistic that AWS does not document for the metric is refused (LookupError): CloudWatch would show nothing.
-    Another account's or region's: ``endpoint.metric_invocations().with_(region="eu-west-1")``.
+    Metrics have namespace, dimensions and unit of the production variant, and a documented statistic; another is
+    refused (LookupError), for CloudWatch would show nothing. Another account's or region's:
+    ``endpoint.metric_invocations().with_(region="eu-west-1")``.
 
     Attributes:
-        endpoint_name: the endpoint's name.
+        endpoint_name: its name.
         variant_name: its production variant's.
+        multi_model: whether a caller picks the model by ``TargetModel``.
+        models: the models that grants may name; None: not known here, so that any may be named.
     """
 
-    endpoint_name: str
-    variant_name: str
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint_name: str,
+        variant_name: str,
+        multi_model: bool,
+        models: Collection[str] | None = None,
+        release_records: str | None = None,
+    ) -> None:
+        """Describe an endpoint; nothing is made. Other apps import one by ``from_endpoint_attributes``.
+
+        Args:
+            endpoint_name: its name.
+            variant_name: its production variant's.
+            multi_model: whether a caller picks the model by ``TargetModel``.
+            models: the models that grants may name. Default: None, any.
+            release_records: the SSM path of its release records, ``/tritonstack/<environment>/<endpoint>/``. Default:
+                None, it has none.
+
+        Raises:
+            ValueError: ``release_records`` is no such path.
+        """
+        super().__init__(scope, construct_id)
+        self.endpoint_name = endpoint_name
+        self.variant_name = variant_name
+        self.multi_model = multi_model
+        self.models = None if models is None else frozenset(models)
+        self._records = None if release_records is None else _records_of(release_records)
+
+    @staticmethod
+    def from_endpoint_attributes(
+        scope: Construct,
+        construct_id: str,
+        *,
+        endpoint_name: str,
+        variant_name: str,
+        multi_model: bool = True,
+        models: Collection[str] | None = None,
+        release_records: str | None = None,
+    ) -> CallableEndpoint:
+        """An endpoint of another app or stack, in the account and region of this stack.
+
+        Args:
+            endpoint_name: its name; may be known at deployment only (an SSM parameter).
+            variant_name: its production variant's. Ours carry the instance type: ``ml.g4dn.xlarge`` is
+                ``g4dn-xlarge``.
+            multi_model: whether a caller picks the model by ``TargetModel``. Default: True.
+            models: the models that grants may name. Default: None, any.
+            release_records: the SSM path of its release records: grants then also let callers name models without
+                their archives. Default: None, callers name archives.
+        """
+        return CallableEndpoint(
+            scope,
+            construct_id,
+            endpoint_name=endpoint_name,
+            variant_name=variant_name,
+            multi_model=multi_model,
+            models=models,
+            release_records=release_records,
+        )
+
+    @property
+    def endpoint_arn(self) -> str:
+        """The endpoint's ARN, from its name, so that a grant needs no deployed endpoint."""
+        return arn(self, "sagemaker", "endpoint", self.endpoint_name)
+
+    def grant_invoke(self, grantee: iam.IGrantable, *, models: Sequence[str] | None = None) -> iam.Grant:
+        """Grant permission to invoke this endpoint.
+
+        Where it has release records, also read those of the models, and the endpoint's mode: that is all
+        that ``tritonstack.client`` needs for ``endpoint/model``.
+
+        Args:
+            grantee: the principal.
+            models: in multi-model mode, the models that may be called, whichever their current archive. Default: None,
+                all of them.
+
+        Returns:
+            The grant.
+
+        Raises:
+            ValueError: ``models`` is empty, spells no model's name, names one that the endpoint does not serve, or
+                names models at a single-model endpoint, where there is nothing to pick.
+            TypeError: ``models`` is a string.
+        """
+        grant = iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["sagemaker:InvokeEndpoint"],
+            resource_arns=[self.endpoint_arn],
+            conditions=None if models is None else self._only(models),
+        )
+        if self._records is None:
+            return grant
+        records, mode = self._records
+        # Without `models` a wildcard: a model that is added later has its record there, and may be called as well.
+        names = [f"{records}{model}" for model in sorted(set(models or "*"))]
+        reading = iam.Grant.add_to_principal(
+            grantee=grantee,
+            actions=["ssm:GetParameter"],
+            resource_arns=[arn(self, "ssm", "parameter", name.strip("/")) for name in (*names, mode)],
+        )
+        return grant.combine(reading)
+
+    def _only(self, models: Sequence[str]) -> dict[str, dict[str, list[str]]]:
+        """The condition that leaves these models. The dot ends a name: `bert` does not cover `bert-large`."""
+        if isinstance(models, str):
+            raise TypeError(f"`models` is a list of names, not a string: [{models!r}]")
+        if not self.multi_model:
+            raise ValueError(f"endpoint {self.endpoint_name} serves a single model: grant it without `models`")
+        if not models:
+            raise ValueError("`models` is empty: name at least one model, or leave it out to grant all")
+        for model in models:
+            if re.fullmatch(NAME_PATTERN, model) is None:  # a wildcard or a dot would let in more models than one
+                raise ValueError(f"{model!r} is no model's name: small letters, digits and hyphens, without wildcards")
+            if self.models is not None and model not in self.models:
+                known = ", ".join(sorted(self.models))
+                raise ValueError(f"endpoint {self.endpoint_name} has no model {model}: it has {known}")
+        return {"StringLike": {"sagemaker:TargetModel": [f"{model}.*.tar.gz" for model in sorted(set(models))]}}
 
     def metric(
         self, metric_name: str, *, namespace: str | None = None, **options: Unpack[MetricOptions]
@@ -179,152 +299,12 @@ class VariantMetrics:
         return self.metric(aws_names.LOADED_MODEL_COUNT, **options)
 
 
-class CallableEndpoint(VariantMetrics, Construct):
-    """An endpoint as other stacks see it: name, ARN, ``grant_invoke``, metrics.
-
-    Attributes:
-        endpoint_name: its name.
-        variant_name: its production variant's.
-        multi_model: whether a caller picks the model by ``TargetModel``.
-        models: the models that grants may name; None: not known here, so that any may be named.
-        release_records: the SSM path of its release records; None: it has none.
-    """
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        endpoint_name: str,
-        variant_name: str,
-        multi_model: bool,
-        models: Collection[str] | None = None,
-        release_records: str | None = None,
-    ) -> None:
-        """Describe an endpoint; nothing is made. Other apps import one by ``from_endpoint_attributes``.
-
-        Args:
-            endpoint_name: its name.
-            variant_name: its production variant's.
-            multi_model: whether a caller picks the model by ``TargetModel``.
-            models: the models that grants may name. Default: None, any.
-            release_records: the SSM path of its release records, ``/tritonstack/<environment>/<endpoint>/``. Default:
-                None, it has none.
-
-        Raises:
-            ValueError: ``release_records`` is no such path.
-        """
-        super().__init__(scope, construct_id)
-        self.endpoint_name = endpoint_name
-        self.variant_name = variant_name
-        self.multi_model = multi_model
-        self.models = None if models is None else frozenset(models)
-        self.release_records = release_records
-        self._records = None if release_records is None else _records_of(release_records)
-
-    @staticmethod
-    def from_endpoint_attributes(
-        scope: Construct,
-        construct_id: str,
-        *,
-        endpoint_name: str,
-        variant_name: str,
-        multi_model: bool = True,
-        models: Collection[str] | None = None,
-        release_records: str | None = None,
-    ) -> CallableEndpoint:
-        """An endpoint of another app or stack, in the account and region of this stack.
-
-        Args:
-            endpoint_name: its name; may be known at deployment only (an SSM parameter).
-            variant_name: its production variant's. Ours carry the instance type: ``ml.g4dn.xlarge`` is
-                ``g4dn-xlarge``.
-            multi_model: whether a caller picks the model by ``TargetModel``. Default: True.
-            models: the models that grants may name. Default: None, any.
-            release_records: the SSM path of its release records, as in ``release_records`` of an environment's outputs
-                (``/tritonstack/prod/digits/``): grants then also let callers name models without their
-                archives. Default: None, callers name archives.
-        """
-        return CallableEndpoint(
-            scope,
-            construct_id,
-            endpoint_name=endpoint_name,
-            variant_name=variant_name,
-            multi_model=multi_model,
-            models=models,
-            release_records=release_records,
-        )
-
-    @property
-    def endpoint_arn(self) -> str:
-        """The endpoint's ARN, from its name, so that a grant needs no deployed endpoint."""
-        return arn(self, "sagemaker", "endpoint", self.endpoint_name)
-
-    def grant_invoke(self, grantee: iam.IGrantable, *, models: Sequence[str] | None = None) -> iam.Grant:
-        """Grant permission to invoke this endpoint.
-
-        Where it has release records, also read those of the models, and the endpoint's mode: that is all
-        that ``tritonstack.client`` needs for ``endpoint/model``.
-
-        Args:
-            grantee: the principal.
-            models: in multi-model mode, the models that may be called, whichever their current archive. Default: None,
-                all of them.
-
-        Returns:
-            The grant.
-
-        Raises:
-            ValueError: ``models`` is empty, spells no model's name, names one that the endpoint does not serve, or
-                names models at a single-model endpoint, where there is nothing to pick.
-            TypeError: ``models`` is a string.
-        """
-        grant = iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["sagemaker:InvokeEndpoint"],
-            resource_arns=[self.endpoint_arn],
-            conditions=None if models is None else self._only(models),
-        )
-        if self._records is None:
-            return grant
-        records, mode = self._records
-        # Without `models` a wildcard: a model that is added later has its record there, and may be called as well.
-        names = [f"{records}{model}" for model in sorted(set(models or "*"))]
-        reading = iam.Grant.add_to_principal(
-            grantee=grantee,
-            actions=["ssm:GetParameter"],
-            resource_arns=[arn(self, "ssm", "parameter", name.strip("/")) for name in (*names, mode)],
-        )
-        return grant.combine(reading)
-
-    def _only(self, models: Sequence[str]) -> dict[str, dict[str, list[str]]]:
-        """The condition that leaves these models. The dot ends a name: `bert` does not cover `bert-large`."""
-        if isinstance(models, str):
-            raise TypeError(f"`models` is a list of names, not a string: [{models!r}]")
-        if not self.multi_model:
-            raise ValueError(f"endpoint {self.endpoint_name} serves a single model: grant it without `models`")
-        if not models:
-            raise ValueError("`models` is empty: name at least one model, or leave it out to grant all")
-        for model in models:
-            _check_name(model)
-            if self.models is not None and model not in self.models:
-                known = ", ".join(sorted(self.models))
-                raise ValueError(f"endpoint {self.endpoint_name} has no model {model}: it has {known}")
-        return {"StringLike": {"sagemaker:TargetModel": [f"{model}.*.tar.gz" for model in sorted(set(models))]}}
-
-
 def _records_of(path: str) -> tuple[str, str]:
     """The path of release records, and the outputs parameter of the endpoint's stack, which has its mode."""
     match = re.fullmatch(r"/tritonstack/([a-z0-9-]+)/([a-z0-9-]+)/", path)
     if match is None:
         raise ValueError(f"`release_records` is {path!r}; allowed: '/tritonstack/<environment>/<endpoint>/'")
     return path, outputs_parameter(environment=match[1], stack=f"serving-{match[2]}")
-
-
-def _check_name(model: str) -> None:
-    """A wildcard or a dot in a name would let in more models than one."""
-    if re.fullmatch(NAME_PATTERN, model) is None:
-        raise ValueError(f"{model!r} is no model's name: small letters, digits and hyphens, without wildcards")
 
 
 NOT_RETAINED = ("DesiredWeight", "DataCaptureConfig")
@@ -364,8 +344,6 @@ class Endpoint(CallableEndpoint):
         endpoint: the Endpoint.
         alarms: the alarms on its new fleet; None where there are none of our own.
         scaling: what scales it; None where its number of instances is fixed.
-        endpoint_name: its name, as given.
-        variant_name: the production variant's.
         model: the Model that it runs.
     """
 
@@ -427,15 +405,33 @@ class Endpoint(CallableEndpoint):
             ),
             production_variants=[_variant(self.variant_name, count, model=model, fleet=fleet, timeouts=timeouts)],
         )
-        self.alarms = None if rollout is None else self._alarms(rollout)
+        self.alarms: FleetAlarms | None = None
+        if rollout is not None and rollout.own_alarms is not None:
+            self.alarms = FleetAlarms(
+                self,
+                "RollbackAlarms",
+                endpoint_name=endpoint_name,
+                variant_name=self.variant_name,
+                config_name=self.config.attr_endpoint_config_name,
+                settings=rollout.own_alarms,
+            )
         self.endpoint = sagemaker.CfnEndpoint(
             self,
             "Endpoint",
             endpoint_name=endpoint_name,
             endpoint_config_name=self.config.attr_endpoint_config_name,
-            deployment_config=self._deployment_config(rollout),
-            **_retained(self.scaling),
+            # A scaled endpoint keeps its number of instances through an update, else the config's would be forced on.
+            retain_all_variant_properties=None if self.scaling is None else True,
+            exclude_retained_variant_properties=None
+            if self.scaling is None
+            else [sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type=name) for name in NOT_RETAINED],
         )
+        if rollout is not None:
+            alarms = [] if self.alarms is None else [alarm.ref for alarm in self.alarms.alarms]
+            # All at once is the same for every variant; the other types are for an update that keeps it.
+            routing = None if self.scaling is None or rollout.kind == "all-at-once" else self.scaling.routing
+            config_of_update = deployment_config(rollout, alarms=alarms, routing=routing)
+            self.endpoint.add_property_override("DeploymentConfig", config_of_update)
         if self.scaling is not None:
             self.scaling.scale(self.endpoint)
         if rollout is not None and model.multi_model:
@@ -444,16 +440,6 @@ class Endpoint(CallableEndpoint):
             self.endpoint.node.add_dependency(self.alarms.let_read(model.role.role))
         for key, value in (endpoint_tags or {}).items():
             cdk.Tags.of(self.endpoint).add(key, value)
-
-    @property
-    def endpoint_config_name(self) -> str:
-        """The generated name of its configuration."""
-        return self.config.attr_endpoint_config_name
-
-    @property
-    def role(self) -> iam.IRole:
-        """Execution role of its containers."""
-        return self.model.role.role
 
     def _scaling(self, scaling: Scaling, fleet: Fleet, config: str, rollout: Rollout | None) -> ScalingSteps:
         from constructs_lib.scaling import ScaledVariant, ScalingSteps  # noqa: PLC0415 - types that most need not
@@ -480,18 +466,6 @@ class Endpoint(CallableEndpoint):
             )
         return ScalingSteps(self, "Scaling", variant=variant, scaling=scaling)
 
-    def _alarms(self, rollout: Rollout) -> FleetAlarms | None:
-        if rollout.own_alarms is None:
-            return None
-        from constructs_lib.rollout import FleetAlarms, NewFleet  # noqa: PLC0415 - types that most need not
-
-        fleet = NewFleet(
-            endpoint_name=self.endpoint_name,
-            variant_name=self.variant_name,
-            config_name=self.config.attr_endpoint_config_name,
-        )
-        return FleetAlarms(self, "RollbackAlarms", fleet=fleet, settings=rollout.own_alarms)
-
     def _ask_for_slowest_load(self, rollout: Rollout) -> None:
         if rollout.slowest_load_seconds is None and any(rollout.waits.values()):
             cdk.Annotations.of(self).add_info_v2(
@@ -500,24 +474,6 @@ class Endpoint(CallableEndpoint):
                 "fleet is cold, and a wait that is over before that model has answered guards nothing. Run "
                 "`tritonstack verify` on the environment and set rollout.slowest_load_seconds to what it prints.",
             )
-
-    def _deployment_config(self, rollout: Rollout | None) -> sagemaker.CfnEndpoint.DeploymentConfigProperty | None:
-        if rollout is None:
-            return None
-        return deployment_config(
-            rollout,
-            alarms=[] if self.alarms is None else [alarm.ref for alarm in self.alarms.alarms],
-            # All at once is the same for every variant; the other types are for an update that keeps it.
-            routing=None if self.scaling is None or rollout.kind == "all-at-once" else self.scaling.routing,
-        )
-
-
-def _retained(scaling: ScalingSteps | None) -> dict[str, Any]:
-    """A scaled endpoint keeps its number of instances through an update, else the config's would be forced on it."""
-    if scaling is None:
-        return {}
-    excluded = [sagemaker.CfnEndpoint.VariantPropertyProperty(variant_property_type=name) for name in NOT_RETAINED]
-    return {"retain_all_variant_properties": True, "exclude_retained_variant_properties": excluded}
 
 
 def _variant(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,18 +17,25 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IDependable
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.permission import allow
+from constructs_lib.permission import allow, delivery_policy
 from tritonstack.paths import repository_path
 
 HANDLERS = repository_path("lambda")
 SHARED = "shared"
-_HANDLER_IMPORT = re.compile(r"^ *from \.\.shared(?:\.(\w+) import | import ([\w, ]+)$)", re.MULTILINE)
-_SHARED_IMPORT = re.compile(r"^ *from \.(?:(\w+) import | import ([\w, ]+)$)", re.MULTILINE)
 
 
 def entry_point(handler: str) -> str:
     """Handler of a folder of ``lambda/``, in Lambda's notation."""
     return f"lambda.{handler}.handler.handler"
+
+
+def handler_files(handler: str) -> dict[str, bytes]:
+    """Files of a function: path below ``lambda/`` → content.
+
+    They keep their places, so that they import one another as in the repository.
+    """
+    files = sorted(path for folder in (handler, SHARED) for path in (HANDLERS / folder).glob("*.py"))
+    return {path.relative_to(HANDLERS).as_posix(): path.read_bytes() for path in files}
 
 
 def pack(handler: str, target: Path) -> None:
@@ -39,28 +45,6 @@ def pack(handler: str, target: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         path.chmod(0o644)
-
-
-def handler_files(handler: str) -> dict[str, bytes]:
-    """Files of a function: path below ``lambda/`` → content.
-
-    They keep their places, so that they import one another as in the repository. Shared files that the function does
-    not import are left out: a change of one does not deploy the function again.
-    """
-    files = {f"{handler}/{path.name}": path.read_bytes() for path in sorted((HANDLERS / handler).glob("*.py"))}
-    waiting = {name for content in files.values() for name in _imported(_HANDLER_IMPORT, content)}
-    while waiting:
-        path = HANDLERS / SHARED / f"{min(waiting)}.py"
-        files[f"{SHARED}/{path.name}"] = content = path.read_bytes()
-        waiting |= _imported(_SHARED_IMPORT, content)
-        waiting -= {Path(name).stem for name in files if name.startswith(f"{SHARED}/")}
-    return files
-
-
-def _imported(form: re.Pattern[str], content: bytes) -> set[str]:
-    """Names of the shared modules that a file imports."""
-    found = form.findall(content.decode())
-    return {name.strip() for module, modules in found for name in (module or modules).split(",")}
 
 
 def text_asset(scope: Construct, construct_id: str, text: str, *, suffix: str) -> s3_assets.Asset:
@@ -102,9 +86,9 @@ class HandlerFunction(Construct):
 
         Args:
             handler: folder under ``lambda/``; its ``handler.py`` has ``handler(event, context)``.
-            description: description of function and role.
-            variables: environment variables; nothing secret. Default: None.
-            log_retention: retention of its log. Default: three months.
+            description: of function and role.
+            variables: environment variables; nothing secret.
+            log_retention: of its log.
         """
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(self, "Log", retention=log_retention, removal_policy=cdk.RemovalPolicy.DESTROY)
@@ -184,32 +168,15 @@ def allow_event_rules(
     scope: Construct, construct_id: str, *, queue: sqs.CfnQueue, sid: str, rules: str | Sequence[str]
 ) -> None:
     """Let EventBridge write into a queue for these rules (ARNs), and refuse requests without TLS."""
-    sqs.CfnQueuePolicy(
-        scope,
-        construct_id,
-        queues=[queue.ref],
-        policy_document={
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Sid": sid,
-                    "Effect": "Allow",
-                    "Principal": {"Service": "events.amazonaws.com"},
-                    "Action": "sqs:SendMessage",
-                    "Resource": queue.attr_arn,
-                    "Condition": {"ArnEquals": {"aws:SourceArn": rules}},
-                },
-                {
-                    "Sid": "RefusePlainText",
-                    "Effect": "Deny",
-                    "Principal": "*",
-                    "Action": "sqs:*",
-                    "Resource": queue.attr_arn,
-                    "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-                },
-            ],
-        },
+    policy = delivery_policy(
+        sid=sid,
+        service="events",
+        action="sqs:SendMessage",
+        resource=queue.attr_arn,
+        condition={"ArnEquals": {"aws:SourceArn": rules}},
+        refused="sqs:*",
     )
+    sqs.CfnQueuePolicy(scope, construct_id, queues=[queue.ref], policy_document=policy)
 
 
 class DeadLetterRule(Construct):
@@ -234,12 +201,7 @@ class DeadLetterRule(Construct):
     ) -> None:
         """Make rule and queue, and let the function's role write into the queue.
 
-        Args:
-            rule_id: construct id of the rule.
-            description: description of the rule.
-            event_pattern: pattern of the events.
-            function: the function that is called with them.
-            age_seconds: how long EventBridge tries to deliver an event.
+        ``age_seconds``: how long EventBridge tries to deliver an event.
         """
         super().__init__(scope, construct_id)
         queue = self.undelivered = event_queue(

@@ -1,4 +1,4 @@
-"""Builds of archives that a deployment starts and waits for: project, permissions, engine jobs, wait condition."""
+"""Builds of archives that a deployment starts and waits for: permissions, engine jobs, signals, wait condition."""
 
 from __future__ import annotations
 
@@ -7,84 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.codebuild_project import BuildLog, BuildMachine, BuildSource, EngineProject, buildspec, cpu_project
+from constructs_lib.codebuild_project import BuildLog
 from constructs_lib.handler_function import DeadLetterRule, HandlerFunction, text_asset
 from constructs_lib.outputs import read_parameter
-from constructs_lib.permission import (
-    BuildNetwork,
-    acknowledge_nameless,
-    allow,
-    allow_jobs,
-    allow_listing,
-    allow_network,
-    allow_passing,
-    allow_pull,
-    arn,
-    parameter_arn,
-    service_role,
-)
-from constructs_lib.triton_model import TritonImage
+from constructs_lib.permission import allow, allow_listing, allow_passing, arn, parameter_arn
 from tritonstack import aws_names, naming
-
-PREPARE = '.envs/main/bin/python -m tritonstack prepare --order "$TRITONSTACK_ORDER"'
-"""The command of a build: make the archives that its order names."""
-
-
-class ModelBuild(Construct):
-    """The CodeBuild project that makes the archives of an order, and its role.
-
-    Attributes:
-        project: the project.
-        policy: the one policy of its role.
-        log: its log group.
-    """
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: str,
-        artifacts: ArtifactBucketReference,
-        source: BuildSource,
-        environments: Sequence[str],
-        weights: Sequence[str],
-        machine: BuildMachine,
-        log: BuildLog,
-    ) -> None:
-        """Make project and role.
-
-        Args:
-            environment: name of the environment.
-            artifacts: the bucket of orders and archives.
-            source: files that a build starts from.
-            environments: Python environments to install, by the names that ``scripts/setup.py`` has.
-            weights: URLs (``s3://…``) of pretrained weights that recipes name.
-            machine: image, size and network of a build.
-            log: log group of the builds.
-        """
-        super().__init__(scope, construct_id)
-        self.log = log
-        role, self.policy = service_role(self, "codebuild", description=f"Builds the archives of {environment}")
-        source.allow_reading(self.policy)
-        allow_preparing(self.policy, environment=environment, artifacts=artifacts, weights=weights)
-        self.project = cpu_project(
-            self,
-            "Project",
-            description=f"Builds the archives of {environment} that are missing in its bucket",
-            build_spec=buildspec(PREPARE, environments=environments),
-            role=role,
-            policy=self.policy,
-            source=source,
-            machine=machine,
-            artifacts=artifacts,
-            log=log,
-        )
 
 
 def allow_preparing(
@@ -151,17 +84,12 @@ def allow_engine_builds(policy: iam.Policy, *, project_arn: str, log_arn: str) -
 
 @dataclass(frozen=True, kw_only=True)
 class EngineJobs:
-    """SageMaker Processing jobs that build the engines of an environment.
+    """SageMaker Processing jobs that build the engines of an environment."""
 
-    Attributes:
-        names: prefix of their names.
-        jobs: pattern of their ARNs.
-        logs: ARNs for their log: the log group, the form of it that CloudWatch Logs checks calls for the whole group
-            against, and the pattern of the jobs' streams. The group is SageMaker's own for all jobs of the account.
-    """
-
-    names: str
-    jobs: str
+    names: str  # their prefix
+    jobs: str  # pattern of their ARNs
+    # ARNs: the log group, SageMaker's own for all jobs of the account; the form of it that CloudWatch Logs checks calls
+    # for the whole group against; the pattern of the jobs' streams
     logs: tuple[str, str, str]
 
     @classmethod
@@ -203,61 +131,6 @@ def allow_engine_jobs(policy: iam.Policy, *, environment: str, role_arn: str) ->
     )
 
 
-class ProcessingRole(Construct):
-    """The role of Processing jobs that build engines: reads its job, writes its output, pulls images, logs.
-
-    Attributes:
-        role: the role.
-        policy: its one policy.
-        jobs: the jobs that run with it.
-    """
-
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: str,
-        artifacts: ArtifactBucketReference,
-        images: Sequence[TritonImage],
-        network: BuildNetwork | None = None,
-    ) -> None:
-        """Make the role.
-
-        Args:
-            environment: name of the environment.
-            artifacts: the bucket of jobs.
-            images: Triton images that engines are built in, at least one.
-            network: the VPC that jobs join. Default: None, SageMaker's own network.
-        """
-        super().__init__(scope, construct_id)
-        self.jobs = EngineJobs.of(self, environment=environment)
-        self.role, self.policy = service_role(
-            self, "sagemaker", description=f"Builds TensorRT engines of {environment} in SageMaker Processing"
-        )
-        policy, key = self.policy, [artifacts.key_arn]
-        allow_jobs(policy, artifacts=artifacts)
-        allow(policy, "UseKey", ["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], key)
-        # For the volume of an instance without disks of its own (developer guide: "CreateProcessingJob API: Execution
-        # Role Permissions").
-        aws_only = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
-        allow(policy, "AttachEncryptedVolume", ["kms:CreateGrant"], key, conditions=aws_only)
-        allow_pull(policy, images=images)
-        allow(
-            policy,
-            "WriteLog",
-            ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-            self.jobs.logs,
-            wildcard="SageMaker names a stream after job and machine; the pattern covers those of the engine jobs of "
-            f"{environment} alone.",
-        )
-        metrics = {"StringEquals": {"cloudwatch:namespace": aws_names.PROCESSING_JOBS}}
-        allow(policy, "WriteMetrics", ["cloudwatch:PutMetricData"], ["*"], conditions=metrics)
-        if network is not None:
-            allow_network(policy, network=network, service="sagemaker")
-        acknowledge_nameless(policy)
-
-
 BUILD_SET_SUFFIX = ".build-set"
 """An ending of its own, so that a permission can name build sets in the staging bucket and nothing else there."""
 FINAL_STATUSES = ("SUCCEEDED", "FAILED", "FAULT", "STOPPED", "TIMED_OUT")
@@ -284,23 +157,22 @@ class BuildSignals(Construct):
         environment: str,
         artifacts: ArtifactBucketReference,
         staging_bucket: str,
-        build: ModelBuild,
-        engines: EngineProject | None = None,
-        processing: ProcessingRole | None = None,
+        project: codebuild.CfnProject,
+        log: BuildLog,
+        engines: codebuild.CfnProject | None = None,
+        jobs: EngineJobs | None = None,
     ) -> None:
         """Make function, rule and queue.
 
         Args:
-            environment: name of the environment.
             artifacts: the bucket of archives, orders and waits.
             staging_bucket: the bucket of assets, which has the build sets.
-            build: the project that makes archives, whose builds the function starts.
-            engines: the project of engine builds, which the function stops when their build has ended. Default: None.
-            processing: the role of engine jobs, likewise. Default: None.
+            project: makes archives; the function starts its builds, and reads their ``log``.
+            engines: the project of engine builds, which the function stops when their build has ended.
+            jobs: Processing jobs that build engines, likewise.
         """
         super().__init__(scope, construct_id)
         self._environment = environment
-        project = build.project
         self.function = HandlerFunction(
             self,
             "Handler",
@@ -310,20 +182,20 @@ class BuildSignals(Construct):
                 "ARTIFACT_BUCKET": artifacts.bucket_name,
                 "PROJECT": project.ref,
                 "RECORDS": naming.parameter_prefix(environment),
-                **({} if engines is None else {"ENGINE_PROJECT": engines.project.ref}),
-                **({} if processing is None else {"ENGINE_JOBS": processing.jobs.names}),
+                **({} if engines is None else {"ENGINE_PROJECT": engines.ref}),
+                **({} if jobs is None else {"ENGINE_JOBS": jobs.names}),
             },
         )
         self._allow_orders(artifacts, staging_bucket)
         self._allow_records()
         policy = self.function.policy
         allow(policy, "StartBuilds", ["codebuild:BatchGetBuilds", "codebuild:StartBuild"], [project.attr_arn])
-        allow(policy, "ReadBuildLog", ["logs:GetLogEvents"], [build.log.arn])
+        allow(policy, "ReadBuildLog", ["logs:GetLogEvents"], [log.arn])
         if engines is not None:
             actions = ["codebuild:BatchGetBuilds", "codebuild:ListBuildsForProject", "codebuild:StopBuild"]
-            allow(policy, "StopEngineBuilds", actions, [engines.project.attr_arn])
-        if processing is not None:
-            self._allow_stopping_jobs(processing.jobs)
+            allow(policy, "StopEngineBuilds", actions, [engines.attr_arn])
+        if jobs is not None:
+            self._allow_stopping_jobs(jobs)
         self.undelivered = DeadLetterRule(
             self,
             "Default",
@@ -412,10 +284,7 @@ class BuildWait(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, environment: str, endpoint: str, build_set: str) -> None:
         """Make custom resource, handle and condition.
 
-        Args:
-            environment: name of the environment.
-            endpoint: name of the endpoint in its environment.
-            build_set: document of all that the endpoint serves; the same text for the same set.
+        ``build_set``: the document of all that the endpoint serves; the same text for the same set.
         """
         super().__init__(scope, construct_id)
         digits = hashlib.sha256(build_set.encode()).hexdigest()[:12]

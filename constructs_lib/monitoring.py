@@ -15,14 +15,14 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference, endpoint_log_name
 from constructs_lib.handler_function import HandlerFunction, allow_event_rules, event_queue
-from constructs_lib.permission import allow, arn
+from constructs_lib.permission import allow, arn, delivery_policy
 from constructs_lib.triton_model import ExecutionRole
 from tritonstack import aws_names
 from tritonstack.config.endpoint import DataCapture
 from tritonstack.monitoring.alarms import SEVERITIES, Alarm, Severity
 from tritonstack.monitoring.dashboard import dashboard_body
 from tritonstack.monitoring.graphs import Dashboard as Definition
-from tritonstack.monitoring.metric import Metric
+from tritonstack.monitoring.metric import Series, queries
 
 
 class EndpointLog(Construct):
@@ -107,14 +107,8 @@ def capture_data(
     """Capture requests and responses of an endpoint, and let its role write them.
 
     JSON is kept as text. Triton's binary requests are kept in base64, SageMaker's default for other content types:
-    theirs contains the length of its header, so that no list could name it.
-
-    Args:
-        config: the config of a single-model endpoint.
-        settings: what is captured.
-        prefix: key prefix of the captured files, with its trailing slash.
-        role: execution role of the endpoint.
-        artifacts: the bucket.
+    theirs contains the length of its header, so that no list could name it. ``prefix``: key prefix of the captured
+    files, with its trailing slash.
     """
     config.data_capture_config = sagemaker.CfnEndpointConfig.DataCaptureConfigProperty(
         enable_capture=True,
@@ -154,11 +148,6 @@ class Dashboard(Construct):
             self, "Dashboard", dashboard_name=definition.name, dashboard_body=dashboard_body(definition)
         )
 
-    @property
-    def dashboard_name(self) -> str:
-        """The dashboard's name."""
-        return str(self.dashboard.ref)
-
 
 class AlarmTopic(Construct):
     """An SNS topic under the artifacts' key that only the environment's alarms may publish to.
@@ -182,53 +171,24 @@ class AlarmTopic(Construct):
             self,
             "Topic",
             # A fixed name: the key's policy, in another stack, lets alarms of this topic in and no others.
-            topic_name=alarm_topic_name(environment),
+            topic_name=f"{environment}-alarms",
             display_name=f"Alarms of {environment}",
             kms_master_key_id=key_arn,
         )
         stack = cdk.Stack.of(self)
         alarms = arn(stack, "cloudwatch", "alarm", f"{environment}-*")
-        sns.CfnTopicPolicy(
-            self,
-            "Policy",
-            topics=[self.topic.ref],
-            policy_document={
-                "Version": "2012-10-17",
-                "Statement": [
-                    {
-                        "Sid": "PublishAlarms",
-                        "Effect": "Allow",
-                        "Principal": {"Service": "cloudwatch.amazonaws.com"},
-                        "Action": "sns:Publish",
-                        "Resource": self.topic.ref,
-                        "Condition": {
-                            "StringEquals": {"aws:SourceAccount": stack.account},
-                            "ArnLike": {"aws:SourceArn": alarms},
-                        },
-                    },
-                    {
-                        "Sid": "RefusePlainText",
-                        "Effect": "Deny",
-                        "Principal": "*",
-                        "Action": "sns:Publish",
-                        "Resource": self.topic.ref,
-                        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
-                    },
-                ],
-            },
+        source = {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": alarms}}
+        policy = delivery_policy(
+            sid="PublishAlarms",
+            service="cloudwatch",
+            action="sns:Publish",
+            resource=self.topic.ref,
+            condition=source,
+            refused="sns:Publish",
         )
+        sns.CfnTopicPolicy(self, "Policy", topics=[self.topic.ref], policy_document=policy)
         for number, address in enumerate(email):
             sns.CfnSubscription(self, f"Email{number}", topic_arn=self.topic.ref, protocol="email", endpoint=address)
-
-    @property
-    def topic_arn(self) -> str:
-        """The topic's ARN."""
-        return str(self.topic.ref)
-
-
-def alarm_topic_name(environment: str) -> str:
-    """The topic's name."""
-    return f"{environment}-alarms"
 
 
 MAXIMUM_CHILDREN = 100
@@ -273,8 +233,6 @@ class Alarms(Construct):
                 self.composites[severity] = self._composite(environment, severity, names=names, topic=topic)
 
     def _alarm(self, alarm: Alarm, *, runbooks: str) -> cloudwatch.CfnAlarm:
-        series = alarm.series
-        [metric] = series.metrics.values() if series.expression is None else [None]
         made = cloudwatch.CfnAlarm(
             self,
             alarm.name,
@@ -285,18 +243,14 @@ class Alarms(Construct):
             evaluation_periods=alarm.periods,
             datapoints_to_alarm=alarm.needed,
             treat_missing_data=alarm.missing,
-            **(
-                {"metrics": _queries(alarm)}
-                if metric is None
-                else {
-                    "namespace": metric.namespace,
-                    "metric_name": metric.name,
-                    "dimensions": _dimensions(metric),
-                    "statistic": metric.statistic,
-                    "period": alarm.period,
-                }
-            ),
         )
+        if alarm.series.expression is None:
+            [metric] = alarm.series.metrics.values()
+            made.namespace, made.metric_name, made.statistic = metric.namespace, metric.name, metric.statistic
+            made.add_property_override("Dimensions", aws_names.dimension_list(dict(metric.dimensions)))
+            made.period = alarm.period
+        else:
+            set_metrics(made, alarm.series, period=alarm.period)
         acknowledge(
             made,
             finding="NIST.800.53.R5-CloudWatchAlarmAction",
@@ -351,32 +305,11 @@ class Alarms(Construct):
         return composite
 
 
-def _queries(alarm: Alarm) -> list[cloudwatch.CfnAlarm.MetricDataQueryProperty]:
-    queries = [
-        cloudwatch.CfnAlarm.MetricDataQueryProperty(
-            id=name,
-            return_data=False,
-            metric_stat=cloudwatch.CfnAlarm.MetricStatProperty(
-                metric=cloudwatch.CfnAlarm.MetricProperty(
-                    namespace=metric.namespace, metric_name=metric.name, dimensions=_dimensions(metric)
-                ),
-                period=alarm.period,
-                stat=metric.statistic,
-            ),
-        )
-        for name, metric in alarm.series.metrics.items()
-    ]
-    series = alarm.series
-    queries.append(
-        cloudwatch.CfnAlarm.MetricDataQueryProperty(
-            id=series.key, expression=series.expression, label=series.label, return_data=True
-        )
-    )
-    return queries
-
-
-def _dimensions(metric: Metric) -> list[cloudwatch.CfnAlarm.DimensionProperty]:
-    return [cloudwatch.CfnAlarm.DimensionProperty(name=name, value=value) for name, value in metric.dimensions]
+def set_metrics(alarm: cloudwatch.CfnAlarm, series: Series, *, period: int) -> None:
+    """Have an alarm watch metric math; ``period`` in seconds, which stands with each metric alone."""
+    every = queries([series], period=period)
+    metrics = [{name: value for name, value in each.items() if name != "Period"} for each in every]
+    alarm.add_property_override("Metrics", metrics)
 
 
 class AtMaximumEvents(Construct):
@@ -385,39 +318,38 @@ class AtMaximumEvents(Construct):
     EventBridge counts the events that a rule delivers (``Invocations`` by ``RuleName``): that is the alarm's metric.
     The event: Application Auto Scaling user guide, "Monitor Application Auto Scaling events using Amazon EventBridge";
     delivery is best effort.
+
+    Attributes:
+        names: endpoint's name → name of its rule, a token.
     """
 
-    def __init__(self, scope: Construct, construct_id: str) -> None:
-        """Make the queue; ``rule_for`` adds rules."""
+    def __init__(self, scope: Construct, construct_id: str, *, variants: Mapping[str, str]) -> None:
+        """Make queue and rules. ``variants``: endpoint's name → its production variant's."""
         super().__init__(scope, construct_id)
-        self._rules: list[str] = []
-        self.queue = event_queue(
+        queue = event_queue(
             self,
             "Queue",
             reason="Nothing reads the queue, so that nothing can fail on a message: it keeps events for people.",
         )
-
-    def rule_for(self, *, endpoint_name: str, variant_name: str) -> str:
-        """Add the rule of one variant. Returns its name, a token."""
-        rule = events.CfnRule(
-            self,
-            f"Rule-{endpoint_name}",
-            description=f"Scaling of {endpoint_name} has reached its maximum",
-            event_pattern={
-                "source": ["aws.application-autoscaling"],
-                "detail-type": ["Application Auto Scaling Scaling Activity State Change"],
-                "detail": {
-                    "serviceNamespace": ["sagemaker"],
-                    "scalableDimension": [aws_names.VARIANT_INSTANCE_COUNT],
-                    "resourceId": [f"endpoint/{endpoint_name}/variant/{variant_name}"],
-                    "scaledToMax": [True],
+        rules = {
+            endpoint: events.CfnRule(
+                self,
+                f"Rule-{endpoint}",
+                description=f"Scaling of {endpoint} has reached its maximum",
+                event_pattern={
+                    "source": ["aws.application-autoscaling"],
+                    "detail-type": ["Application Auto Scaling Scaling Activity State Change"],
+                    "detail": {
+                        "serviceNamespace": ["sagemaker"],
+                        "scalableDimension": [aws_names.VARIANT_INSTANCE_COUNT],
+                        "resourceId": [f"endpoint/{endpoint}/variant/{variant}"],
+                        "scaledToMax": [True],
+                    },
                 },
-            },
-            targets=[events.CfnRule.TargetProperty(id="queue", arn=self.queue.attr_arn)],
-        )
-        self._rules.append(rule.attr_arn)
-        return rule.ref
-
-    def allow_rules(self) -> None:
-        """Let these rules, and no others, write into the queue; call it once, after the last ``rule_for``."""
-        allow_event_rules(self, "QueuePolicy", queue=self.queue, sid="KeepEvents", rules=self._rules)
+                targets=[events.CfnRule.TargetProperty(id="queue", arn=queue.attr_arn)],
+            )
+            for endpoint, variant in variants.items()
+        }
+        arns = [rule.attr_arn for rule in rules.values()]
+        allow_event_rules(self, "QueuePolicy", queue=queue, sid="KeepEvents", rules=arns)
+        self.names = {endpoint: rule.ref for endpoint, rule in rules.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_s3 as s3
 
-ENDPOINT_NAME = rf"[a-zA-Z0-9](-*[a-zA-Z0-9]){{0,{MAXIMUM_NAME - 1}}}"
+NAME = rf"[a-zA-Z0-9](-*[a-zA-Z0-9]){{0,{MAXIMUM_NAME - 1}}}"
 """API reference: CreateEndpoint."""
 
 
@@ -214,7 +214,7 @@ class MultiModelEndpoint(CallableEndpoint):
     @property
     def endpoint_config_name(self) -> str:
         """The generated name of the endpoint's configuration."""
-        return self.endpoint.endpoint_config_name
+        return self.endpoint.config.attr_endpoint_config_name
 
     @property
     def connections(self) -> ec2.Connections:
@@ -277,7 +277,15 @@ def _settings(
     Raises:
         InputError: with every problem, at the construct's path and the argument's name.
     """
-    problems = [*_name_problems(endpoint_name), *_prefix_problems(archive_prefix)]
+    problems = []
+    # What CreateEndpoint would refuse of a name that is known at synthesis.
+    if not (endpoint_name is None or cdk.Token.is_unresolved(endpoint_name) or re.fullmatch(NAME, endpoint_name)):
+        allowed = f"1 to {MAXIMUM_NAME} letters, digits and hyphens, no hyphen at either end"
+        problems.append(Problem(field="endpoint_name", found=shown(endpoint_name), allowed=allowed))
+    try:  # no folder, or not known at synthesis: without its slash the role could read a/bc as well as a/b
+        naming.key_prefix("models" if archive_prefix is None else archive_prefix)
+    except ValueError as error:
+        problems.append(Problem(field="archive_prefix", found=shown(archive_prefix), allowed=str(error)))
     document = YamlDocument(value={"name": "endpoint", "mode": "multi-model", **given})
     settings = (found := validate(document, EndpointSettings)).value
     problems += found.problems
@@ -298,18 +306,3 @@ def _settings(
     if settings is None or problems:
         raise InputError([replace(each, file=f"MultiModelEndpoint {path}") for each in problems])
     return settings
-
-
-def _name_problems(name: str | None) -> Iterator[Problem]:
-    """What CreateEndpoint would refuse of a name that is known at synthesis."""
-    if name is not None and not cdk.Token.is_unresolved(name) and not re.fullmatch(ENDPOINT_NAME, name):
-        allowed = f"1 to {MAXIMUM_NAME} letters, digits and hyphens, no hyphen at either end"
-        yield Problem(field="endpoint_name", found=shown(name), allowed=allowed)
-
-
-def _prefix_problems(prefix: str | None) -> Iterator[Problem]:
-    """What is no folder, or not known at synthesis: without its slash the role could read a/bc as well as a/b."""
-    try:
-        naming.key_prefix("models" if prefix is None else prefix)
-    except ValueError as error:
-        yield Problem(field="archive_prefix", found=shown(prefix), allowed=str(error))

@@ -20,44 +20,6 @@ from constructs_lib.vpc_endpoints import Reach, VpcEndpoints
 from tritonstack import naming
 from tritonstack.config import CreatedNetwork, ImportedNetwork, NetworkSettings
 
-
-class FlowLog(Construct):
-    """All traffic of a VPC, in a log group under the artifacts' key."""
-
-    def __init__(self, scope: Construct, construct_id: str, *, environment: str, vpc_id: str, log: BuildLog) -> None:
-        """Make the flow log and its role.
-
-        Args:
-            environment: name of the environment.
-            vpc_id: the VPC.
-            log: its log group.
-        """
-        super().__init__(scope, construct_id)
-        role, policy = service_role(
-            self, "vpc-flow-logs", description=f"Writes the flow log of the network of {environment}"
-        )
-        allow(policy, "WriteFlows", ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"], [log.arn])
-        allow(
-            policy,
-            "FindGroup",
-            ["logs:DescribeLogGroups"],
-            ["*"],
-            wildcard="The user guide of VPC asks for logs:DescribeLogGroups ('IAM role for publishing flow logs'); it "
-            "lists the names of groups, and nothing in them.",
-        )
-        flows = ec2.CfnFlowLog(
-            self,
-            "Flows",
-            resource_id=vpc_id,
-            resource_type="VPC",
-            traffic_type="ALL",
-            log_destination_type="cloud-watch-logs",
-            log_group_name=log.name,
-            deliver_logs_permission_arn=role.role_arn,
-        )
-        flows.node.add_dependency(policy, log.group)
-
-
 HTTPS = 443
 INTERNET = "0.0.0.0/0"
 NOWHERE = ec2.CfnSecurityGroup.EgressProperty(
@@ -74,9 +36,6 @@ class ClosedGroup(Construct):
     """A security group of machines that start connections and take none.
 
     It allows HTTPS to S3's prefix list and, if set, to the internet; ``let_to`` adds the interface endpoints.
-
-    Attributes:
-        group_id: its id.
     """
 
     def __init__(
@@ -89,14 +48,7 @@ class ClosedGroup(Construct):
         s3_prefix_list_id: str,
         internet: bool = False,
     ) -> None:
-        """Make the group.
-
-        Args:
-            vpc_id: the VPC.
-            of: whose machines they are, for its description.
-            s3_prefix_list_id: S3's prefix list in the region.
-            internet: also to the internet, through a NAT gateway. Default: False.
-        """
+        """Make the group. ``of``: whose machines they are; ``internet``: also HTTPS there, through a NAT gateway."""
         super().__init__(scope, construct_id)
         to_s3 = ec2.CfnSecurityGroup.EgressProperty(
             ip_protocol="tcp",
@@ -184,7 +136,7 @@ class CreatedVpc(Construct):
 
         Args:
             cidr: its range, of /24 or larger.
-            zones: names of availability zones, each ending in a letter of a to h.
+            zones: each ending in a letter of a to h.
             nat: whether private subnets reach the internet: not at all, through one gateway, or each through its own.
         """
         super().__init__(scope, construct_id)
@@ -255,18 +207,11 @@ class CreatedVpc(Construct):
 
 @dataclass(frozen=True, kw_only=True)
 class Vpc:
-    """A VPC that containers and builds can join.
-
-    Attributes:
-        vpc_id: its id.
-        subnets: zone → private subnet.
-        groups: the security groups of containers.
-        groups_of_builds: those of builds.
-    """
+    """A VPC that containers and builds can join."""
 
     vpc_id: str
-    subnets: Mapping[str, str]
-    groups: Sequence[str]
+    subnets: Mapping[str, str]  # zone → private subnet
+    groups: Sequence[str]  # security groups of containers
     groups_of_builds: Sequence[str]
 
 
@@ -315,17 +260,8 @@ class Network(Construct):
             self._record_values(joined)
 
     def _make(self, made: CreatedNetwork) -> Vpc:
-        environment = self._reach.environment
         created = CreatedVpc(self, "Created", cidr=made.cidr, zones=made.zones, nat=made.nat)
-        log = BuildLog(
-            self,
-            "FlowLogGroup",
-            environment=environment,
-            of="network",
-            days=made.flow_log_days,
-            artifacts=self._artifacts,
-        )
-        FlowLog(self, "FlowLog", environment=environment, vpc_id=created.vpc.ref, log=log)
+        self._log_flows(created.vpc.ref, days=made.flow_log_days)
         subnets = {zone: subnet.ref for zone, subnet in created.subnets.items()}
         groups = self._closed_groups(self, vpc_id=created.vpc.ref, nat=made.nat is not False)
         self._endpoints(
@@ -342,16 +278,42 @@ class Network(Construct):
             groups_of_builds=[groups.get("builds", groups["containers"]).group_id],
         )
 
+    def _log_flows(self, vpc_id: str, *, days: int) -> None:
+        """Write all traffic of the VPC into a log group under the artifacts' key."""
+        environment = self._reach.environment
+        log = BuildLog(
+            self, "FlowLogGroup", environment=environment, of="network", days=days, artifacts=self._artifacts
+        )
+        scope = Construct(self, "FlowLog")
+        role, policy = service_role(
+            scope, "vpc-flow-logs", description=f"Writes the flow log of the network of {environment}"
+        )
+        allow(policy, "WriteFlows", ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"], [log.arn])
+        allow(
+            policy,
+            "FindGroup",
+            ["logs:DescribeLogGroups"],
+            ["*"],
+            wildcard="The user guide of VPC asks for logs:DescribeLogGroups ('IAM role for publishing flow logs'); it "
+            "lists the names of groups, and nothing in them.",
+        )
+        flows = ec2.CfnFlowLog(
+            scope,
+            "Flows",
+            resource_id=vpc_id,
+            resource_type="VPC",
+            traffic_type="ALL",
+            log_destination_type="cloud-watch-logs",
+            log_group_name=log.name,
+            deliver_logs_permission_arn=role.role_arn,
+        )
+        flows.node.add_dependency(policy, log.group)
+
     @staticmethod
     def from_parameters(
         scope: Construct, construct_id: str, *, environment: str, settings: NetworkSettings
     ) -> NetworkReference:
-        """The network of another stack of the same environment, found through its SSM parameters at deployment.
-
-        Args:
-            environment: name of the environment.
-            settings: its network's.
-        """
+        """The network of another stack of the same environment, found through its SSM parameters at deployment."""
         return NetworkReference(scope, construct_id, environment=environment, settings=settings)
 
     def _take(self, imported: ImportedNetwork) -> Vpc:

@@ -34,8 +34,6 @@ def publish_outputs(
     """Add the SSM parameter with the outputs document of a stack.
 
     Args:
-        stack: the stack.
-        environment: its environment.
         kind: kind of the stack (``serving``), a key of ``tritonstack.outputs.contract.KINDS``.
         outputs: the fields of that kind. Values may be tokens; none of them may need escaping in JSON, which names,
             ARNs and ids never do.

@@ -32,10 +32,8 @@ def allow(
     """Add one statement to a policy.
 
     Args:
-        policy: the policy.
         sid: purpose of the statement, in CamelCase: reviewers read it in the difference of two templates.
         actions: each spelled out; a wildcard in an action would grant what is added to the service later.
-        resources: ARNs.
         conditions: operator → condition key → value or values.
         wildcard: why the resources with a wildcard are no wider than needed: accepts cdk-nag's findings on them.
     """
@@ -76,6 +74,29 @@ def arn(scope: IConstruct, service: str, resource: str, name: str, *, account: s
 def parameter_arn(scope: IConstruct, name: str) -> str:
     """ARN of an SSM parameter, from its name with or without the leading slash."""
     return arn(scope, "ssm", "parameter", name.removeprefix("/"))
+
+
+def delivery_policy(
+    *, sid: str, service: str, action: str, resource: str, condition: Mapping[str, object], refused: str
+) -> dict[str, object]:
+    """A resource policy that lets one AWS service deliver; requests of ``refused`` without TLS are refused."""
+    delivers = {
+        "Sid": sid,
+        "Effect": "Allow",
+        "Principal": {"Service": f"{service}.amazonaws.com"},
+        "Action": action,
+        "Resource": resource,
+        "Condition": condition,
+    }
+    plain_text = {
+        "Sid": "RefusePlainText",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": refused,
+        "Resource": resource,
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    return {"Version": "2012-10-17", "Statement": [delivers, plain_text]}
 
 
 def endpoint_arns(scope: IConstruct, environment: str, endpoints: Sequence[str]) -> list[str]:

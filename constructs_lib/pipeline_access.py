@@ -1,116 +1,17 @@
-"""Roles by which a pipeline of another account works in an environment, and CDK Pipelines' grants cut to its needs."""
+"""CDK Pipelines' grants cut to what a pipeline needs, and its findings that are accepted."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_iam as iam
-from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
-from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.codebuild_project import acknowledge_role_path
-from constructs_lib.model_build import allow_engine_builds, allow_parameters
-from constructs_lib.permission import (
-    allow,
-    allow_key_through_s3,
-    allow_listing,
-    allow_metrics,
-    arn,
-    endpoint_arns,
-    staging_bucket_name,
-)
-from tritonstack import naming
-
-SESSION_HOURS = 1
-"""A role that is assumed from another role is assumed for an hour at most, whatever it allows (IAM user guide: "Role
-chaining"); the SDK assumes it anew in time."""
-
-
-class PipelineRole(Construct):
-    """A role that only the builds of a pipeline may assume.
-
-    Attributes:
-        role: the role.
-        policy: its one policy.
-    """
-
-    def __init__(self, scope: Construct, construct_id: str, *, role_name: str, description: str, trusted: str) -> None:
-        """Make the role.
-
-        The trust policy names the pipeline's account and, as a condition, the one role in it: a role that is named as
-        principal must be there first, and stays unknown once it was deleted and made anew (IAM user guide: "AWS JSON
-        policy elements: Principal").
-
-        Args:
-            role_name: fixed, for the pipeline's account must name it.
-            description: what it is for.
-            trusted: the ARN of the role that assumes it.
-        """
-        super().__init__(scope, construct_id)
-        self.role = iam.Role(
-            self,
-            "Role",
-            role_name=role_name,
-            description=description,
-            assumed_by=iam.PrincipalWithConditions(
-                iam.AccountPrincipal(trusted.split(":")[4]), {"ArnEquals": {"aws:PrincipalArn": trusted}}
-            ),
-            max_session_duration=cdk.Duration.hours(SESSION_HOURS),
-        )
-        self.policy = iam.Policy(self, "Access", roles=[self.role])
-
-
-def allow_engines_by_codebuild(policy: iam.Policy, *, environment: str, project_name: str) -> None:
-    """Allow building engines with the environment's engine project."""
-    log = arn(policy, "logs", "log-group", f"{naming.log_group(environment=environment, of='engines')}:*")
-    project = arn(policy, "codebuild", "project", project_name)
-    allow_engine_builds(policy, project_arn=project, log_arn=log)
-    reason = "The streams of one log group, which CodeBuild names after builds that are to come."
-    acknowledge_wildcard(policy, resource=log, reason=reason)
-
-
-def allow_verifying(
-    policy: iam.Policy, *, environment: str, endpoints: Sequence[str], artifacts: ArtifactBucketReference
-) -> None:
-    """Allow ``tritonstack verify``: read what is deployed and recorded, send sample requests."""
-    allow_parameters(policy, environment)
-    _allow_endpoints(policy, environment=environment, endpoints=endpoints)
-    stack = cdk.Stack.of(policy)
-    reasons = {
-        artifacts.objects_arn("manifests/*"): "The manifests of every archive of the environment, and the files for "
-        "clients beside them.",
-        artifacts.objects_arn("endpoints/*"): "Whether the archive that a record names is there; archives come and go.",
-    }
-    sets = f"arn:{stack.partition}:s3:::{staging_bucket_name(stack)}/*.release-set"
-    allow(policy, "ReadManifests", ["s3:GetObject"], list(reasons))
-    allow(policy, "ReadReleaseSets", ["s3:GetObject"], [sets])
-    reasons[sets] = (
-        "What is deployed is listed in a release set, an asset named after its content. Nothing else ends so."
-    )
-    for pattern, reason in reasons.items():
-        acknowledge_wildcard(policy, resource=pattern, reason=reason)
-    allow_listing(policy, "ListArchives", artifacts=artifacts, prefixes=["endpoints/", "manifests/"])
-    allow_key_through_s3(policy, "DecryptManifests", ["kms:Decrypt"], artifacts=artifacts)
-
-
-def _allow_endpoints(policy: iam.Policy, *, environment: str, endpoints: Sequence[str]) -> None:
-    arns = endpoint_arns(policy, environment, endpoints)
-    stacks = [arn(policy, "cloudformation", "stack", f"{environment}-serving-{endpoint}/*") for endpoint in endpoints]
-    allow(policy, "SendSampleRequests", ["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"], arns)
-    allow(
-        policy,
-        "SeeStacks",
-        ["cloudformation:DescribeStacks", "cloudformation:DescribeStackResources", "cloudformation:GetTemplate"],
-        stacks,
-        wildcard="A stack's ARN ends in an id that CloudFormation gives; the name before it is whole.",
-    )
-    allow_metrics(policy, "SeeLoads", "cloudwatch:GetMetricData")
-
 
 # The CDK attaches its statements where no setting reaches: to the roles of its own builds. They are known by their
 # text, and a new one of a later version of the CDK is a finding again.
@@ -118,10 +19,6 @@ Statement = dict[str, Any]
 
 _ACTIONS = ("s3:GetObject*", "s3:GetBucket*", "s3:List*", "s3:DeleteObject*", "s3:Abort*")
 _KEY_ACTIONS = ("kms:ReEncrypt*", "kms:GenerateDataKey*")
-_LEGACY_LOGS = "log-group:/aws/codebuild/"
-_REPORTS = "codebuild:CreateReportGroup"
-_STARTS = "codebuild:StartBuild"
-_USES = "codestar-connections:UseConnection"
 _CONNECTION_SERVICES = ("codeconnections", "codestar-connections")
 
 
@@ -138,11 +35,11 @@ def narrow(stack: cdk.Stack) -> None:
     for policy in _policies(stack):
         kept = []
         for statement in _statements(stack, policy):
-            if _is_about(statement, _LEGACY_LOGS) or _does(statement, _REPORTS):
+            if _is_about(statement, "log-group:/aws/codebuild/") or _does(statement, "codebuild:CreateReportGroup"):
                 continue
-            if _does(statement, _STARTS) and statement["Resource"] == "*":
+            if _does(statement, "codebuild:StartBuild") and statement["Resource"] == "*":
                 continue
-            if _does(statement, _USES):
+            if _does(statement, "codestar-connections:UseConnection"):
                 kept += _connection_statements(statement["Resource"])
                 continue
             if statement["Resource"] == f"arn:*:iam::{stack.account}:role/*":

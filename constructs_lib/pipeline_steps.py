@@ -1,18 +1,16 @@
-"""A pipeline's bucket, topic, and builds that work in an environment, each with a role that may assume one there."""
+"""A pipeline's bucket and topic, and the role of a build that may assume one in an environment."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import aws_cdk as cdk
-from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_codepipeline as codepipeline
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sns as sns
-from aws_cdk import pipelines
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
@@ -32,12 +30,7 @@ class PipelineBucket(Construct):
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, pipeline: str, artifact_days: int) -> None:
-        """Make bucket and key.
-
-        Args:
-            pipeline: its name.
-            artifact_days: days until an artifact is gone; a rollback takes those of an earlier execution.
-        """
+        """Make bucket and key. ``artifact_days``: until an artifact is gone; a rollback takes those of before."""
         super().__init__(scope, construct_id)
         self.node.set_context(LOGS_BY_POLICY, True)
         stack = cdk.Stack.of(self)
@@ -104,22 +97,12 @@ class PipelineBucket(Construct):
 
 
 class PipelineTopic(Construct):
-    """An encrypted topic that EventBridge notifies of failed executions and pending approvals.
-
-    Attributes:
-        topic: the topic; others subscribe to it.
-    """
+    """An encrypted topic that EventBridge notifies of failed executions and pending approvals."""
 
     def __init__(
         self, scope: Construct, construct_id: str, *, pipeline: str, key: kms.IKey, email: Sequence[str]
     ) -> None:
-        """Make the topic.
-
-        Args:
-            pipeline: its name.
-            key: encrypts messages; its policy lets EventBridge use it.
-            email: addresses that are notified; each confirms a message first.
-        """
+        """Make the topic. ``key``: encrypts messages; its policy lets EventBridge use it."""
         super().__init__(scope, construct_id)
         self.topic = sns.Topic(self, "Topic", display_name=f"Pipeline {pipeline}", master_key=key, enforce_ssl=True)
         for number, address in enumerate(email):
@@ -165,71 +148,10 @@ class AssumingRole(Construct):
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, role_name: str, description: str, assumed: str) -> None:
-        """Make the role.
-
-        Args:
-            role_name: fixed, for the trust policy of ``assumed`` names it.
-            description: what it is for.
-            assumed: the ARN of the role that it may assume.
-        """
+        """Make the role, whose name is fixed, for the trust policy of ``assumed`` names it."""
         super().__init__(scope, construct_id)
         self.assumed = assumed
         self.role = iam.Role(
             self, "Role", role_name=role_name, description=description, assumed_by=service_principal(self, "codebuild")
         )
         allow(iam.Policy(self, "Assume", roles=[self.role]), "WorkInEnvironment", ["sts:AssumeRole"], [assumed])
-
-
-def build_step(
-    name: str,
-    *,
-    source: pipelines.IFileSetProducer,
-    commands: Sequence[str],
-    role: AssumingRole,
-    variables: Mapping[str, str],
-    compute_type: str,
-    timeout_minutes: int,
-    parameters: Mapping[str, str] | None = None,
-) -> pipelines.CodeBuildStep:
-    """One build in the repository, with the credentials of ``role``.
-
-    Args:
-        name: of the action.
-        source: the repository.
-        commands: in the shell, one after the other; the first that fails ends the build.
-        role: who it is.
-        variables: environment variables.
-        compute_type: CodeBuild's machine (``BUILD_GENERAL1_MEDIUM``).
-        timeout_minutes: the longest that it takes.
-        parameters: environment variable → the SSM parameter of the pipeline's account that holds its value.
-            Default: none.
-    """
-    secrets = {
-        name: codebuild.BuildEnvironmentVariable(
-            value=parameter, type=codebuild.BuildEnvironmentVariableType.PARAMETER_STORE
-        )
-        for name, parameter in sorted((parameters or {}).items())
-    }
-    return pipelines.CodeBuildStep(
-        name,
-        input=source,
-        commands=list(commands),
-        env=dict(variables),
-        role=role.role,
-        build_environment=codebuild.BuildEnvironment(
-            compute_type=compute(compute_type), environment_variables=secrets or None
-        ),
-        timeout=cdk.Duration.minutes(timeout_minutes),
-    )
-
-
-def compute(name: str) -> codebuild.ComputeType:
-    """CodeBuild's name of a machine as the CDK's enumeration has it."""
-    known = {
-        "BUILD_GENERAL1_SMALL": codebuild.ComputeType.SMALL,
-        "BUILD_GENERAL1_MEDIUM": codebuild.ComputeType.MEDIUM,
-        "BUILD_GENERAL1_LARGE": codebuild.ComputeType.LARGE,
-        "BUILD_GENERAL1_XLARGE": codebuild.ComputeType.X_LARGE,
-        "BUILD_GENERAL1_2XLARGE": codebuild.ComputeType.X2_LARGE,
-    }
-    return known[name]

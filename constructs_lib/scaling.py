@@ -42,23 +42,14 @@ HASH_DIGITS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledVariant:
-    """The production variant that is scaled.
-
-    Attributes:
-        endpoint_name: the endpoint's name.
-        variant_name: its production variant's.
-        gpu_count: GPUs of one instance.
-        initial_instance_count: instances to start with.
-        routing: the traffic routing configuration of an update; empty where there is none.
-        config: whatever else is in the endpoint's config; a change of it is a change of the endpoint.
-    """
+    """The production variant that is scaled."""
 
     endpoint_name: str
     variant_name: str
-    gpu_count: int
+    gpu_count: int  # of one instance
     initial_instance_count: int
-    routing: Mapping[str, Any]
-    config: Mapping[str, str]
+    routing: Mapping[str, Any]  # the traffic routing configuration of an update; empty where there is none
+    config: Mapping[str, str]  # whatever else is in the endpoint's config; a change of it is one of the endpoint
 
 
 def policies(variant: ScaledVariant, scaling: Scaling) -> dict[str, tuple[str, dict[str, Any]]]:
@@ -122,9 +113,7 @@ class ScalingSteps(Construct):
     would take PassRole (Application Auto Scaling user guide, "Amazon SageMaker AI").
 
     Attributes:
-        function: the function behind the three.
         before: the custom resource that the endpoint's config waits for.
-        after: the last of them.
         instance_count: the number of instances for the endpoint's config to begin with, as a token.
         routing: the traffic routing configuration of the endpoint's update, as a token: an object, so that a size goes
             with its type. The attributes of a custom resource are of any type (AWS CDK, ``CustomResource.getAtt``), and
@@ -134,12 +123,7 @@ class ScalingSteps(Construct):
     def __init__(self, scope: Construct, construct_id: str, *, variant: ScaledVariant, scaling: Scaling) -> None:
         """Make the resources that the endpoint depends on; ``scale`` makes the rest.
 
-        Args:
-            variant: what is scaled.
-            scaling: how.
-
-        Raises:
-            ValueError: all that scales the endpoint is more than a function's variables can hold.
+        Raises ValueError: all that scales the endpoint is more than a function's variables can hold.
         """
         super().__init__(scope, construct_id)
         self._variant, self._scaling = variant, scaling

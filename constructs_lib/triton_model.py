@@ -25,7 +25,6 @@ from constructs_lib.permission import (
     service_principal,
 )
 from tritonstack import aws_names, naming
-from tritonstack.catalogue import load_catalogue
 
 _ECR_IMAGE = re.compile(
     r"^(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.(?P<suffix>amazonaws\.com(?:\.cn)?)"
@@ -50,15 +49,6 @@ class TritonImage:
     account: str
     region: str
     repository: str
-
-    @classmethod
-    def from_release(cls, *, release: str, region: str) -> TritonImage:
-        """AWS's own GPU image of a Triton release, as the catalogue knows it.
-
-        Raises:
-            LookupError: there is no such image in that region; the message names the nearest releases.
-        """
-        return cls.from_uri(load_catalogue().image_uri(release=release, region=region))
 
     @classmethod
     def from_uri(cls, uri: str) -> TritonImage:
@@ -154,7 +144,14 @@ class ExecutionRole(Construct):
         allow(self.policy, "WriteMetrics", ["cloudwatch:PutMetricData"], ["*"], conditions=namespaces)
         if network is not None:
             allow_network(self.policy, network=network, service="sagemaker")
-        self._acknowledge_nameless(network=network is not None)
+            acknowledge_nameless(self.policy)
+        else:
+            acknowledge_wildcard(
+                self.policy,
+                resource="*",
+                reason="ecr:GetAuthorizationToken and cloudwatch:PutMetricData have no resource type to name (service "
+                "authorization reference); the second is bounded by a condition on cloudwatch:namespace.",
+            )
         if role is not None and not isinstance(role, iam.Role):
             self._annotate_imported_role()
 
@@ -197,18 +194,6 @@ class ExecutionRole(Construct):
         allow_listing(self.policy, "ListArchives", artifacts=artifacts, prefixes=[prefix])
         if artifacts.key_arn is not None:
             allow(self.policy, "DecryptArchives", ["kms:Decrypt"], [artifacts.key_arn])
-
-    def _acknowledge_nameless(self, *, network: bool) -> None:
-        """The one acknowledgement of ``*`` in the policy."""
-        if network:
-            acknowledge_nameless(self.policy)
-            return
-        acknowledge_wildcard(
-            self.policy,
-            resource="*",
-            reason="ecr:GetAuthorizationToken and cloudwatch:PutMetricData have no resource type to name (service "
-            "authorization reference); the second is bounded by a condition on cloudwatch:namespace.",
-        )
 
     def _allow_logs(self, endpoint_name: str) -> None:
         group = arn(self, "logs", "log-group", f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint_name}")
@@ -313,7 +298,11 @@ class TritonModel(Construct):
                 multi_model_config=cache,
                 environment=dict(environment),
             ),
-            vpc_config=_vpc_config(network),
+            vpc_config=None
+            if network is None
+            else sagemaker.CfnModel.VpcConfigProperty(
+                subnets=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
+            ),
             enable_network_isolation=True if isolated else None,
         )
         self.model.node.add_dependency(role.policy)
@@ -327,11 +316,3 @@ class TritonModel(Construct):
     def multi_model(self) -> bool:
         """Whether a caller picks the model by ``TargetModel``."""
         return isinstance(self.data, MultiModelData)
-
-
-def _vpc_config(network: JoinedNetwork | None) -> sagemaker.CfnModel.VpcConfigProperty | None:
-    if network is None:
-        return None
-    return sagemaker.CfnModel.VpcConfigProperty(
-        subnets=list(network.subnet_ids), security_group_ids=list(network.security_group_ids)
-    )

@@ -21,36 +21,22 @@ PULL = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownload
 
 @dataclass(frozen=True, kw_only=True)
 class BuildCalls:
-    """What builds inside the network call.
+    """What builds inside the network call."""
 
-    Attributes:
-        images: the images that their machines pull from ECR.
-        engines: whether a build starts others, on CodeBuild's GPU machine.
-        processing: whether it starts processing jobs.
-        weights: ARNs of the objects in S3 that recipes take weights from.
-        parameters: ARNs of the SSM parameters that their environment variables are read from.
-    """
-
-    images: Sequence[TritonImage] = ()
-    engines: bool = False
-    processing: bool = False
-    weights: Sequence[str] = ()
-    parameters: Sequence[str] = ()
+    images: Sequence[TritonImage]  # that their machines pull from ECR
+    engines: bool  # whether a build starts others, on CodeBuild's GPU machine
+    processing: bool  # whether it starts processing jobs
+    weights: Sequence[str]  # ARNs of the objects in S3 that recipes take weights from
+    parameters: Sequence[str]  # ARNs of the SSM parameters that environment variables are read from
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reach:
-    """What the endpoints let through.
-
-    Attributes:
-        environment: name of the environment.
-        builds: what builds call; None where none runs inside the network.
-        load_test_images: images that a build pulls from ECR which puts load on endpoints; None likewise.
-    """
+    """What the endpoints of an environment let through."""
 
     environment: str
-    builds: BuildCalls | None = None
-    load_test_images: Sequence[TritonImage] | None = None
+    builds: BuildCalls | None  # None where none runs inside the network
+    load_test_images: Sequence[TritonImage] | None  # that load tests' builds pull from ECR; None likewise
 
 
 class VpcEndpoints(Construct):
@@ -76,12 +62,9 @@ class VpcEndpoints(Construct):
         """Make the endpoints.
 
         Args:
-            vpc_id: the VPC.
             subnet_ids: where interface endpoints have an address.
             route_table_ids: where S3's gateway is a route.
             security_group_id: of the interface endpoints.
-            artifacts: the environment's bucket.
-            reach: what they let through.
         """
         super().__init__(scope, construct_id)
         self._stack = cdk.Stack.of(self)

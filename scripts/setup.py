@@ -179,8 +179,9 @@ def check_machine(names: list[str]) -> None:
         problems += server_problems()
     if "node" in names:
         problems += node_problems()
-    if not uv_program().is_file() and not has_installer():
-        needed = f"sudo apt-get install python{own_minor()}-venv"
+    # Debian and Ubuntu package pip, and venv's copy of it, apart.
+    if not uv_program().is_file() and not any(map(importlib.util.find_spec, ("ensurepip", "pip"))):
+        needed = f"sudo apt-get install python{own_python().minor}-venv"
         problems.append(f"{sys.executable} brings neither venv's pip nor pip: {needed}")
     if problems:
         raise SetupError("\nsetup: ".join(problems))
@@ -294,11 +295,6 @@ def own_python() -> Interpreter:
     return Interpreter(program=sys.executable, version=OWN_VERSION, prefix=Path(sys.base_prefix))
 
 
-def own_minor() -> str:
-    """This interpreter's minor version, such as ``3.13``."""
-    return own_python().minor
-
-
 def server_python() -> Interpreter:
     """The interpreter of the environments inside Triton: this one, one on PATH, or one fetched into ``.envs``.
 
@@ -312,10 +308,10 @@ def server_python() -> Interpreter:
     subprocess.run(command, env=variables, check=False)  # what it could not do, it has said
     if found := next((python for python in fetched_pythons() if python.serves), None):
         return found
-    if own_minor() in SERVER_MINORS:
+    if own_python().minor in SERVER_MINORS:
         raise SetupError(
             f"Triton's Python backend needs Python's shared library, which is not here: "
-            f"sudo apt-get install libpython{own_minor()}"
+            f"sudo apt-get install libpython{own_python().minor}"
         )
     raise SetupError(
         f"Triton's Python backend needs Python {' or '.join(SERVER_MINORS)} with its shared library. This is "
@@ -470,11 +466,6 @@ def own_caches() -> dict[str, str]:
 def uv_program() -> Path:
     """Where the installer lies, or will."""
     return ENVS / f"uv-{UV_VERSION}" / "bin" / "uv"
-
-
-def has_installer() -> bool:
-    """Whether this Python can install ``uv``: Debian and Ubuntu package pip, and venv's copy of it, apart."""
-    return any(importlib.util.find_spec(name) is not None for name in ("ensurepip", "pip"))
 
 
 def uv() -> Path:

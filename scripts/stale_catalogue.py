@@ -11,11 +11,9 @@ Ends with 1 where a fact is stale.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -33,36 +31,22 @@ SDK_FILE = "image_uri_config/sagemaker-tritonserver.json"
 SHOWN = 12
 
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """One kind of fact, in the catalogue and in a package."""
-
-    fact: str  # what is compared, and the catalogue's file
-    package: str  # where else it stands, with the version
-    missing: tuple[str, ...]  # what the package has and the catalogue has not
-    gone: tuple[str, ...]  # what the catalogue has and the package has not
-
-    @classmethod
-    def of(cls, fact: str, package: str, ours: Iterable[str], theirs: Iterable[str]) -> Comparison:
-        """The two sides as names."""
-        mine, other = set(ours), set(theirs)
-        return cls(fact=fact, package=package, missing=tuple(sorted(other - mine)), gone=tuple(sorted(mine - other)))
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether the two differ."""
-        return bool(self.missing or self.gone)
-
-    def __str__(self) -> str:
-        if not self.is_stale:
-            return f"current  {self.fact}: as in {self.package}"
-        parts = [_listed("not in the catalogue", self.missing), _listed(f"not in {self.package}", self.gone)]
-        return f"STALE    {self.fact}: {'; '.join(part for part in parts if part)}"
+STALE = "STALE    "
+"""How the line of a difference begins."""
 
 
-def comparisons(sdk: Path | None) -> Iterator[Comparison]:
+def compared(fact: str, package: str, ours: Iterable[str], theirs: Iterable[str]) -> str:
+    """One kind of fact in the catalogue's file and in a package, in a line."""
+    mine, other = set(ours), set(theirs)
+    if mine == other:
+        return f"current  {fact}: as in {package}"
+    parts = [_listed("not in the catalogue", sorted(other - mine)), _listed(f"not in {package}", sorted(mine - other))]
+    return f"{STALE}{fact}: {'; '.join(filter(None, parts))}"
+
+
+def comparisons(sdk: Path | None) -> Iterator[str]:
     """Every comparison that the installed packages allow; ``sdk``: the SDK's list of images, where there is one."""
-    catalogue, session, of = load_catalogue(), botocore.session.get_session(), Comparison.of
+    catalogue, session, of = load_catalogue(), botocore.session.get_session(), compared
     boto, lint = _named("botocore"), _named("cfn-lint")
     ours = set(catalogue.instances)
 
@@ -90,32 +74,23 @@ def comparisons(sdk: Path | None) -> Iterator[Comparison]:
         yield from _images(json.loads(sdk.read_text(encoding="utf-8")), package=str(sdk))
 
 
-def _images(document: Mapping[str, Any], *, package: str) -> Iterator[Comparison]:
+def _images(document: Mapping[str, Any], *, package: str) -> Iterator[str]:
     """Which release has an image where, and in whose account, as the SageMaker SDK lists it."""
     table = load_catalogue().image_table
     listed = [release for release, kind in table.generations.items() if kind == "dlc"]
     rows = {one: row["registries"] for one, row in document["versions"].items()}
     ours = (f"{one} {at}" for one in listed if one not in table.without_region_list for at in table.regions[one])
     theirs = (f"{one} {at}" for one, registries in rows.items() for at in registries)
-    yield Comparison.of("images by release and region (triton_images.json)", package, ours, theirs)
+    yield compared("images by release and region (triton_images.json)", package, ours, theirs)
     yield _accounts(package, {at: account for registries in rows.values() for at, account in registries.items()})
 
 
-def _accounts(package: str, told: Mapping[str, str]) -> Comparison:
+def _accounts(package: str, told: Mapping[str, str]) -> str:
     """Accounts of images; ours in the regions that the package has too: none has all."""
     known = load_catalogue().image_table.accounts["dlc"]
     ours = (f"{region} {account}" for region, account in known.items() if region in told)
     theirs = (f"{region} {account}" for region, account in told.items())
-    return Comparison.of("accounts of images (triton_images.json)", package, ours, theirs)
-
-
-def find_sdk(folder: Path | None) -> Path | None:
-    """The SDK's list of images: below ``folder``, else in an installed SageMaker SDK, or None."""
-    roots = [folder] if folder is not None else []
-    spec = importlib.util.find_spec("sagemaker") if folder is None else None
-    if spec is not None:
-        roots += [Path(place) for place in spec.submodule_search_locations or ()]
-    return next((path for root in roots for path in sorted(root.rglob(SDK_FILE))), None)
+    return compared("accounts of images (triton_images.json)", package, ours, theirs)
 
 
 def _types_by_region(use: str) -> dict[str, list[str]]:
@@ -154,17 +129,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sdk", type=Path, metavar="FOLDER", help="where sagemaker-core, or sagemaker 2, was unpacked")
     given = parser.parse_args(arguments)
-    sdk = find_sdk(given.sdk)
+    sdk = None if given.sdk is None else next(iter(sorted(given.sdk.rglob(SDK_FILE))), None)
     found = list(comparisons(sdk))
     for each in found:
         print(each)
     if sdk is None:
-        where = f"{given.sdk} has no {SDK_FILE}" if given.sdk else "no SageMaker SDK is installed"
+        where = f"{given.sdk} has no {SDK_FILE}" if given.sdk else "no --sdk is given"
         print(
             f"not compared: images by release and region: {where} "
             "(pip install --no-deps --target FOLDER sagemaker-core, then --sdk FOLDER)"
         )
-    return int(any(each.is_stale for each in found))
+    return int(any(each.startswith(STALE) for each in found))
 
 
 if __name__ == "__main__":

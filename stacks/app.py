@@ -15,6 +15,7 @@ import gc
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -30,12 +31,11 @@ if os.environ.get("CDK_VALIDATION") != "false":
 from tritonstack.config import Environment, load_environment, load_environments
 from tritonstack.engines.order import all_served
 from tritonstack.errors import InputError, Problem
-from tritonstack.releases.commits import commits_of
 
 cdk_loaded.result()
 import aws_cdk as cdk
 
-from .stage import EnvironmentStage, builds_of
+from .stage import EnvironmentStage
 
 loading.shutdown()  # from here on this thread alone talks to Node, which takes one request at a time
 
@@ -50,52 +50,24 @@ def main(*, root: Path) -> int:
     models = Path(app.node.try_get_context("model-repositories") or root / "model_repos")
     folder = Path(app.node.try_get_context("environments-folder") or root / "environments")
     asked = app.node.try_get_context("pipeline")
-    if asked is not None and str(asked).lower() != "false":
-        return pipeline_app(app, asked=str(asked), root=root, models=models, folder=folder)
+    environments: Sequence[Environment]
     try:
-        environments = chosen_environments(folder=folder, names=app.node.try_get_context("environments"))
-        files = [(each, folder / f"{each.environment}.yaml") for each in environments]
-        for served in all_served(files, models):
-            EnvironmentStage(
-                app,
-                environment=served.environment,
-                release_sets=served.release_sets,
-                commits=commits_of(served.sources, models),
-                builds=builds_of(served, models=models),
-            )
+        if asked is None or str(asked).lower() == "false":
+            environments = chosen_environments(folder=folder, names=app.node.try_get_context("environments"))
+            files = [(each, folder / f"{each.environment}.yaml") for each in environments]
+            for served in all_served(files, models):
+                EnvironmentStage.from_served(app, served, models=models)
+        else:
+            from .pipeline import add_pipeline  # noqa: PLC0415 - CDK Pipelines' types, which environments do not need
+
+            loaded = add_pipeline(app, asked=str(asked), root=root, models=models, folder=folder)
+            environments = [stage.environment for stage in loaded.stages]
     except InputError as error:
         print(error, file=sys.stderr)  # noqa: T201 - this is a command
         return InputError.exit_code
     check_with_nag(app, nist=any(environment.production for environment in environments))
     app.synth()
     return 0
-
-
-def pipeline_app(app: cdk.App, *, asked: str, root: Path, models: Path, folder: Path) -> int:
-    """Synthesise a pipeline and its environments. ``asked``: ``true``, or the file of its settings. Returns as main."""
-    from .pipeline import add_pipeline  # noqa: PLC0415 - CDK Pipelines' types, which environments do not need
-
-    try:
-        refuse_both(app.node.try_get_context("environments"))
-        loaded = add_pipeline(app, asked=asked, root=root, models=models, folder=folder)
-    except InputError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - this is a command
-        return InputError.exit_code
-    check_with_nag(app, nist=any(stage.environment.production for stage in loaded.stages))
-    app.synth()
-    return 0
-
-
-def refuse_both(names: object) -> None:
-    """Raise InputError where ``-c environments`` is given with ``-c pipeline``."""
-    if names is not None:
-        problem = Problem(
-            field="-c environments",
-            found=f"{names}, beside -c pipeline",
-            allowed="one of both",
-            advice="A pipeline's file names its environments.",
-        )
-        raise InputError([problem])
 
 
 def chosen_environments(*, folder: Path, names: str | None) -> tuple[Environment, ...]:

@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from constructs_lib.artifact_bucket import ArtifactBucket
-from constructs_lib.codebuild_project import BuildLog, BuildMachine, BuildSource, EngineProject, acknowledge_role_path
-from constructs_lib.model_build import BuildSignals, ModelBuild, ProcessingRole, allow_engine_builds, allow_engine_jobs
+from constructs_lib.acknowledgement import acknowledge
+from constructs_lib.artifact_bucket import ArtifactBucket, BuildLogOf
+from constructs_lib.codebuild_project import (
+    BuildLog,
+    BuildMachine,
+    BuildSource,
+    acknowledge_role_path,
+    buildspec,
+    cpu_project,
+    log_config,
+    vpc_config,
+)
+from constructs_lib.model_build import (
+    BuildSignals,
+    EngineJobs,
+    allow_engine_builds,
+    allow_engine_jobs,
+    allow_preparing,
+)
 from constructs_lib.outputs import publish_outputs, write_parameter
-from constructs_lib.permission import BuildNetwork
+from constructs_lib.permission import (
+    JOBS,
+    BuildNetwork,
+    acknowledge_nameless,
+    allow,
+    allow_jobs,
+    allow_network,
+    allow_pull,
+    service_role,
+)
 from constructs_lib.triton_model import TritonImage
-from tritonstack import naming
+from tritonstack import aws_names, naming
 from tritonstack.config import Environment
 from tritonstack.config.builds import QUEUE_MINUTES
 from tritonstack.engines.order import DeployedBuilds
@@ -23,12 +51,21 @@ from tritonstack.engines.plan import Builder
 if TYPE_CHECKING:
     from tritonstack.outputs.contract import BuildsFields
 
+PREPARE = '.envs/main/bin/python -m tritonstack prepare --order "$TRITONSTACK_ORDER"'
+"""The command of a build: make the archives that its order names."""
+ENGINE_BUILDSPEC = {
+    "version": "0.2",
+    "phases": {"build": {"commands": ["python3 engine_step.py job.json"]}},
+    "artifacts": {"base-directory": "output", "files": ["**/*"]},
+}
+"""What a build does with its source, a job folder: the engine step, whose output folder is the artifact."""
+
 
 class BuildsStack(cdk.Stack):
     """The builds of one environment, for all its endpoints; its values are SSM parameters, so nothing is exported.
 
     Attributes:
-        build: the project that is given orders.
+        project: the project that is given orders.
         engines: the project of the GPU machine; None where CodeBuild builds no engine.
         processing: the role of processing jobs; None where SageMaker Processing builds no engine.
         signals: the function that starts builds and signals their end.
@@ -48,15 +85,69 @@ class BuildsStack(cdk.Stack):
         self._artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment)
         self._network, self._jobs_network = self._networks(environment)
         source = BuildSource(self, "Source", models=builds.models)
-        settings = environment.builds
-        self.build = ModelBuild(
+        log = self._log("Log", "builds")
+        self.project, policy = self._archive_project(builds, source=source, log=log)
+        self.engines = self._engine_project(policy, _of_kind(builds.builders, "codebuild"))
+        self.processing = self._processing_role(policy, _of_kind(builds.builders, "processing"))
+        jobs = None if self.processing is None else EngineJobs.of(self, environment=environment.environment)
+        self.signals = BuildSignals(
             self,
-            "ModelBuild",
+            "Signals",
             environment=environment.environment,
             artifacts=self._artifacts,
+            staging_bucket=source.asset.s3_bucket_name,
+            project=self.project,
+            log=log,
+            engines=self.engines,
+            jobs=jobs,
+        )
+        if environment.role_path is not None:
+            for project in (self.project, self.engines):
+                if project is not None:
+                    acknowledge_role_path(project)
+        self._record("project-name", self.project.ref)
+        self._record("log-group-name", log.name)
+        self._record("function-arn", self.signals.function.arn)
+        self._record("undelivered-queue-name", self.signals.undelivered.attr_queue_name)
+        cdk.CfnOutput(self, "ProjectName", value=self.project.ref, description="Project that builds archives")
+        cdk.CfnOutput(self, "LogGroupName", value=log.name, description="Log group of its builds")
+        outputs: BuildsFields = {
+            "project": self.project.ref,
+            "engine_project": None if self.engines is None else self.engines.ref,
+            "processing_role_arn": None if self.processing is None else self.processing.role_arn,
+            "function_arn": self.signals.function.arn,
+            "log_group": log.name,
+        }
+        publish_outputs(self, environment=environment, kind="builds", outputs=outputs)
+
+    def _log(self, construct_id: str, of: BuildLogOf) -> BuildLog:
+        environment = self._environment
+        return BuildLog(
+            self,
+            construct_id,
+            environment=environment.environment,
+            of=of,
+            days=environment.builds.log_days,
+            artifacts=self._artifacts,
+        )
+
+    def _archive_project(
+        self, builds: DeployedBuilds, *, source: BuildSource, log: BuildLog
+    ) -> tuple[codebuild.CfnProject, iam.Policy]:
+        """The project that makes the archives of an order, and the one policy of its role."""
+        environment, settings = self._environment.environment, self._environment.builds
+        scope = Construct(self, "ModelBuild")
+        role, policy = service_role(scope, "codebuild", description=f"Builds the archives of {environment}")
+        source.allow_reading(policy)
+        allow_preparing(policy, environment=environment, artifacts=self._artifacts, weights=builds.weights)
+        project = cpu_project(
+            scope,
+            "Project",
+            description=f"Builds the archives of {environment} that are missing in its bucket",
+            build_spec=buildspec(PREPARE, environments=builds.environments),
+            role=role,
+            policy=policy,
             source=source,
-            environments=builds.environments,
-            weights=builds.weights,
             machine=BuildMachine(
                 image=settings.image,
                 compute_type=settings.compute_type,
@@ -66,45 +157,10 @@ class BuildsStack(cdk.Stack):
                 variables=settings.hub.variables,
                 parameters=settings.hub.parameters,
             ),
-            log=BuildLog(
-                self,
-                "Log",
-                environment=environment.environment,
-                of="builds",
-                days=settings.log_days,
-                artifacts=self._artifacts,
-            ),
-        )
-        self.engines = self._engine_project(_of_kind(builds.builders, "codebuild"))
-        self.processing = self._processing_role(_of_kind(builds.builders, "processing"))
-        self.signals = BuildSignals(
-            self,
-            "Signals",
-            environment=environment.environment,
             artifacts=self._artifacts,
-            staging_bucket=source.asset.s3_bucket_name,
-            build=self.build,
-            engines=self.engines,
-            processing=self.processing,
+            log=log,
         )
-        if environment.role_path is not None:
-            for project in (self.build, self.engines):
-                if project is not None:
-                    acknowledge_role_path(project.project)
-        self._record("project-name", self.build.project.ref)
-        self._record("log-group-name", self.build.log.name)
-        self._record("function-arn", self.signals.function.arn)
-        self._record("undelivered-queue-name", self.signals.undelivered.attr_queue_name)
-        cdk.CfnOutput(self, "ProjectName", value=self.build.project.ref, description="Project that builds archives")
-        cdk.CfnOutput(self, "LogGroupName", value=self.build.log.name, description="Log group of its builds")
-        outputs: BuildsFields = {
-            "project": self.build.project.ref,
-            "engine_project": None if self.engines is None else self.engines.project.ref,
-            "processing_role_arn": None if self.processing is None else self.processing.role.role_arn,
-            "function_arn": self.signals.function.arn,
-            "log_group": self.build.log.name,
-        }
-        publish_outputs(self, environment=environment, kind="builds", outputs=outputs)
+        return project, policy
 
     def _networks(self, environment: Environment) -> tuple[BuildNetwork | None, BuildNetwork | None]:
         """The network of CodeBuild's builds, and that of processing jobs.
@@ -128,47 +184,101 @@ class BuildsStack(cdk.Stack):
         reference = Network.from_parameters(self, "Network", environment=environment.environment, settings=joined)
         return reference.of_builds(), None
 
-    def _engine_project(self, builders: Sequence[Builder]) -> EngineProject | None:
+    def _engine_project(self, of_builds: iam.Policy, builders: Sequence[Builder]) -> codebuild.CfnProject | None:
+        """The project whose builds each bring source, artifacts and image of their own: one engine's job."""
         if not builders:
             return None
-        environment, settings = self._environment, self._environment.builds
-        project = EngineProject(
-            self,
-            "EngineProject",
-            environment=environment.environment,
-            artifacts=self._artifacts,
-            images=_images(builders),
-            compute_type=builders[0].machine.name,
-            timeout_minutes=settings.engine_timeout_minutes,
-            queue_minutes=QUEUE_MINUTES,
-            log=BuildLog(
-                self,
-                "EngineLog",
-                environment=environment.environment,
-                of="engines",
-                days=settings.log_days,
-                artifacts=self._artifacts,
-            ),
-            network=self._network,
+        environment, artifacts = self._environment.environment, self._artifacts
+        log, images = self._log("EngineLog", "engines"), _images(builders)
+        scope = Construct(self, "EngineProject")
+        role, policy = service_role(
+            scope, "codebuild", description=f"Builds TensorRT engines of {environment} in CodeBuild"
         )
-        allow_engine_builds(self.build.policy, project_arn=project.project.attr_arn, log_arn=project.log.arn)
-        self._record("engine-project-name", project.project.ref)
+        allow_jobs(policy, artifacts=artifacts)
+        allow(policy, "FindJobs", ["s3:GetBucketAcl", "s3:GetBucketLocation"], [artifacts.bucket_arn])
+        # As CodeBuild requires for a project's key, which encrypts the build's output.
+        actions = ("Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey", "ReEncryptFrom", "ReEncryptTo")
+        allow(policy, "UseKey", [f"kms:{action}" for action in actions], [artifacts.key_arn])
+        allow_pull(policy, images=images)
+        allow(policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log.arn])
+        if self._network is not None:
+            allow_network(policy, network=self._network, service="codebuild")
+        acknowledge_nameless(policy)
+        project = codebuild.CfnProject(
+            scope,
+            "Project",
+            description=f"Builds TensorRT engines of {environment}; source, artifacts and image come with each build",
+            artifacts=codebuild.CfnProject.ArtifactsProperty(
+                type="S3",
+                location=artifacts.bucket_name,
+                path=JOBS.rstrip("/"),
+                name="output",
+                namespace_type="NONE",
+                packaging="NONE",
+                encryption_disabled=False,
+            ),
+            environment=codebuild.CfnProject.EnvironmentProperty(
+                type="LINUX_GPU_CONTAINER",
+                image=sorted(image.uri for image in images)[0],
+                image_pull_credentials_type="SERVICE_ROLE",
+                compute_type=builders[0].machine.name,
+            ),
+            source=codebuild.CfnProject.SourceProperty(
+                type="S3",
+                location=f"{artifacts.bucket_name}/{JOBS}",
+                build_spec=json.dumps(ENGINE_BUILDSPEC, indent=1),
+            ),
+            service_role=role.role_arn,
+            encryption_key=artifacts.key_arn,
+            timeout_in_minutes=self._environment.builds.engine_timeout_minutes,
+            queued_timeout_in_minutes=QUEUE_MINUTES,
+            logs_config=log_config(log),
+            vpc_config=vpc_config(self._network),
+        )
+        project.node.add_dependency(policy, log.group)
+        acknowledge(
+            project,
+            finding="AwsSolutions-CB5",
+            reason="An engine runs only on the TensorRT that built it, so it is built in the very Triton image that "
+            "serves it; no image that CodeBuild provides has that TensorRT.",
+        )
+        allow_engine_builds(of_builds, project_arn=project.attr_arn, log_arn=log.arn)
+        self._record("engine-project-name", project.ref)
         return project
 
-    def _processing_role(self, builders: Sequence[Builder]) -> ProcessingRole | None:
+    def _processing_role(self, of_builds: iam.Policy, builders: Sequence[Builder]) -> iam.Role | None:
+        """The role of Processing jobs that build engines: reads its job, writes its output, pulls images, logs."""
         if not builders:
             return None
-        environment = self._environment
-        role = ProcessingRole(
-            self,
-            "ProcessingRole",
-            environment=environment.environment,
-            artifacts=self._artifacts,
-            images=_images(builders),
-            network=self._jobs_network,
+        environment, artifacts = self._environment.environment, self._artifacts
+        role, policy = service_role(
+            Construct(self, "ProcessingRole"),
+            "sagemaker",
+            description=f"Builds TensorRT engines of {environment} in SageMaker Processing",
         )
-        allow_engine_jobs(self.build.policy, environment=environment.environment, role_arn=role.role.role_arn)
-        self._record("processing-role-arn", role.role.role_arn)
+        key = [artifacts.key_arn]
+        allow_jobs(policy, artifacts=artifacts)
+        allow(policy, "UseKey", ["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], key)
+        # For the volume of an instance without disks of its own (developer guide: "CreateProcessingJob API: Execution
+        # Role Permissions").
+        aws_only = {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+        allow(policy, "AttachEncryptedVolume", ["kms:CreateGrant"], key, conditions=aws_only)
+        allow_pull(policy, images=_images(builders))
+        allow(
+            policy,
+            "WriteLog",
+            ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+            EngineJobs.of(self, environment=environment).logs,
+            wildcard="SageMaker names a stream after job and machine; the pattern covers those of the engine jobs of "
+            f"{environment} alone.",
+        )
+        metrics = {"StringEquals": {"cloudwatch:namespace": aws_names.PROCESSING_JOBS}}
+        allow(policy, "WriteMetrics", ["cloudwatch:PutMetricData"], ["*"], conditions=metrics)
+        if self._jobs_network is not None:
+            allow_network(policy, network=self._jobs_network, service="sagemaker")
+        acknowledge_nameless(policy)
+        allow_engine_jobs(of_builds, environment=environment, role_arn=role.role_arn)
+        self._record("processing-role-arn", role.role_arn)
         return role
 
     def _record(self, value: str, text: str) -> None:

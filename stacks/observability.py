@@ -13,7 +13,7 @@ from tritonstack import naming
 from tritonstack.config import AlarmSettings, Environment
 from tritonstack.monitoring.alarms import Alarm, build_alarms, endpoint_alarms, load_test_alarm
 from tritonstack.monitoring.dashboard import dashboard_of
-from tritonstack.monitoring.graphs import BuildProjects, Variant, variant_of
+from tritonstack.monitoring.graphs import BuildProjects, variant_of
 
 if TYPE_CHECKING:
     from tritonstack.outputs.contract import ObservabilityFields
@@ -23,12 +23,7 @@ OTHER_OUTPUTS_BYTES = 1500
 
 
 class ObservabilityStack(cdk.Stack):
-    """Deployed after what it watches, which it knows by name: nothing is exported, and it can be deleted alone.
-
-    Attributes:
-        dashboard: None where the environment has none.
-        alarms: None where the environment has none.
-    """
+    """Deployed after what it watches, which it knows by name: nothing is exported, and it can be deleted alone."""
 
     def __init__(
         self,
@@ -43,12 +38,9 @@ class ObservabilityStack(cdk.Stack):
         """Make the stack.
 
         Args:
-            scope: the parent, a Stage.
-            construct_id: the id in the stage.
-            environment: the environment's settings.
-            builds: whether it has a builds stack.
+            builds: whether the environment has a builds stack.
             engines: whether that has a project for engines.
-            load_tests: whether it has a load-test stack that tests single models. Default: False.
+            load_tests: whether the environment has a load-test stack that tests single models.
         """
         super().__init__(
             scope,
@@ -104,7 +96,10 @@ class ObservabilityStack(cdk.Stack):
     def _endpoint_alarms(self, settings: AlarmSettings) -> dict[str, list[Alarm]]:
         """Endpoint's name in the environment → its alarms."""
         variants = [variant_of(self._environment, each) for each in self._environment.endpoints]
-        rules = self._rules([each for each in variants if each.settings.scaling is not None])
+        scaled = {
+            each.endpoint_name: each.settings.variant_name for each in variants if each.settings.scaling is not None
+        }
+        rules = AtMaximumEvents(self, "AtMaximum", variants=scaled).names if scaled else {}
         found = {}
         for variant in variants:
             thresholds = variant.settings.alarms or settings.thresholds
@@ -125,20 +120,6 @@ class ObservabilityStack(cdk.Stack):
         name = self._environment.environment
         queue = naming.load_test_parameter(environment=name, value="undelivered-queue-name")
         return [load_test_alarm(name, undelivered_queue=self._read("LoadTestsUndeliveredQueueName", queue))]
-
-    def _rules(self, scaled: list[Variant]) -> dict[str, str]:
-        """Endpoint → the name of the rule that its scaling event at the maximum matches."""
-        if not scaled:
-            return {}
-        events = AtMaximumEvents(self, "AtMaximum")
-        rules = {
-            each.endpoint_name: events.rule_for(
-                endpoint_name=each.endpoint_name, variant_name=each.settings.variant_name
-            )
-            for each in scaled
-        }
-        events.allow_rules()
-        return rules
 
     def _read_projects(self, *, engines: bool) -> BuildProjects:
         environment = self._environment.environment

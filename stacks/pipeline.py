@@ -20,21 +20,28 @@ from constructs import Construct
 
 from constructs_lib.permission import apply_house_rules, tag_all
 from constructs_lib.pipeline_access import acknowledge_pipeline, acknowledge_role_paths, narrow
-from constructs_lib.pipeline_steps import AssumingRole, PipelineBucket, PipelineTopic, build_step, compute
+from constructs_lib.pipeline_steps import AssumingRole, PipelineBucket, PipelineTopic
+from tritonstack.config import BuildSettings
 from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, Pipeline, PipelineGate, load_pipeline
 from tritonstack.engines.order import Served, all_served, deployed_builds
 from tritonstack.errors import InputError, Problem
 from tritonstack.pipeline import builds
 from tritonstack.pipeline.builds import PipelineNames, Work
-from tritonstack.releases.commits import commits_of
 
 from .pipeline_access import PipelineAccessStack
-from .stage import EnvironmentStage, builds_of
+from .stage import EnvironmentStage
 
 CHECK_MINUTES = 60
 """The longest that synthesis or a verification takes."""
 IMAGE, COMPUTE_TYPE = "aws/codebuild/standard:7.0", "BUILD_GENERAL1_MEDIUM"
 """Of the pipeline's own builds: Python 3.11, Node 20 or newer, glibc 2.35 or newer."""
+COMPUTE_TYPES = {
+    "BUILD_GENERAL1_SMALL": codebuild.ComputeType.SMALL,
+    "BUILD_GENERAL1_MEDIUM": codebuild.ComputeType.MEDIUM,
+    "BUILD_GENERAL1_LARGE": codebuild.ComputeType.LARGE,
+    "BUILD_GENERAL1_XLARGE": codebuild.ComputeType.X_LARGE,
+    "BUILD_GENERAL1_2XLARGE": codebuild.ComputeType.X2_LARGE,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +64,6 @@ class PipelineStack(cdk.Stack):
 
     An environment's deployment stops after the stacks that its archives lie in and are built by, makes the archives,
     and goes on with the endpoints: so the wait of a serving stack finds nothing to build.
-
-    Attributes:
-        pipeline: of CDK Pipelines.
-        definition: the low-level pipeline.
     """
 
     def __init__(
@@ -76,8 +79,6 @@ class PipelineStack(cdk.Stack):
         """Make the stack, and in each environment's stage the stack that lets the pipeline in.
 
         Args:
-            scope: the app.
-            construct_id: the id in the app.
             settings: of the pipeline's file.
             file: that file as ``-c pipeline=…`` names it: what synthesis is called with.
             cli_version: of the CDK's command line, which the pipeline changes itself with.
@@ -157,7 +158,7 @@ class PipelineStack(cdk.Stack):
             code_build_defaults=pipelines.CodeBuildOptions(
                 build_environment=codebuild.BuildEnvironment(
                     build_image=codebuild.LinuxBuildImage.from_code_build_image_id(IMAGE),
-                    compute_type=compute(COMPUTE_TYPE),
+                    compute_type=COMPUTE_TYPES[COMPUTE_TYPE],
                 ),
                 logging=codebuild.LoggingOptions(cloud_watch=codebuild.CloudWatchLoggingOptions(log_group=log)),
                 partial_build_spec=codebuild.BuildSpec.from_object(_RUNTIMES),
@@ -176,7 +177,7 @@ class PipelineStack(cdk.Stack):
         self.pipeline.add_stage(
             stage.stage,
             stack_steps=[pipelines.StackSteps(stack=access, post=[self._prepare(stage)])],
-            post=[self._verify(stage, checks)],
+            post=[self._build(f"verify-{stage.name}", stage, checks, builds.verification(stage.name))],
         )
         measures = self._role(stage, "measure", "Runs load tests") if stage.loaded.measured else checks
         gates = [
@@ -223,37 +224,48 @@ class PipelineStack(cdk.Stack):
     def _prepare(self, stage: DeployedStage) -> pipelines.Step:
         role = self._role(stage, "prepare", "Makes the archives that are missing")
         settings = stage.loaded.environment.builds
-        return build_step(
-            f"prepare-{stage.name}",
-            source=self._source,
-            commands=builds.preparation(stage.name, environments=stage.environments),
-            role=role,
-            variables={**_variables(stage, role), **settings.hub.variables},
-            compute_type=settings.compute_type,
-            timeout_minutes=settings.timeout_minutes,
-            parameters=settings.hub.parameters,
-        )
-
-    def _verify(self, stage: DeployedStage, role: AssumingRole) -> pipelines.Step:
-        return build_step(
-            f"verify-{stage.name}",
-            source=self._source,
-            commands=builds.verification(stage.name),
-            role=role,
-            variables=_variables(stage, role),
-            compute_type=COMPUTE_TYPE,
-            timeout_minutes=CHECK_MINUTES,
+        commands = builds.preparation(stage.name, environments=stage.environments)
+        return self._build(
+            f"prepare-{stage.name}", stage, role, commands, minutes=settings.timeout_minutes, making=settings
         )
 
     def _gate(self, gate: PipelineGate, stage: DeployedStage, role: AssumingRole) -> pipelines.Step:
-        return build_step(
-            gate.name,
-            source=self._source,
-            commands=_gate_commands(gate, stage),
-            role=role,
-            variables=_variables(stage, role),
-            compute_type=COMPUTE_TYPE,
-            timeout_minutes=gate.minutes,
+        commands = builds.gate(gate.commands or ()) if gate.load_test is None else builds.measurement(stage.name)
+        return self._build(gate.name, stage, role, commands, minutes=gate.minutes)
+
+    def _build(
+        self,
+        name: str,
+        stage: DeployedStage,
+        role: AssumingRole,
+        commands: Sequence[str],
+        *,
+        minutes: int = CHECK_MINUTES,
+        making: BuildSettings | None = None,
+    ) -> pipelines.Step:
+        """One build in the repository, with the credentials of ``role``.
+
+        ``making``: the settings of a build that makes archives; their SSM parameters are of the pipeline's account.
+        """
+        variables = {builds.ROLE_VARIABLE: role.assumed, builds.REGION_VARIABLE: stage.loaded.environment.region}
+        secrets = {} if making is None else making.hub.parameters
+        return pipelines.CodeBuildStep(
+            name,
+            input=self._source,
+            commands=list(commands),
+            env=variables if making is None else {**variables, **making.hub.variables},
+            role=role.role,
+            build_environment=codebuild.BuildEnvironment(
+                compute_type=COMPUTE_TYPES[COMPUTE_TYPE if making is None else making.compute_type],
+                environment_variables={
+                    variable: codebuild.BuildEnvironmentVariable(
+                        value=parameter, type=codebuild.BuildEnvironmentVariableType.PARAMETER_STORE
+                    )
+                    for variable, parameter in sorted(secrets.items())
+                }
+                or None,
+            ),
+            timeout=cdk.Duration.minutes(minutes),
         )
 
     def _roll_back(self, names: set[str]) -> None:
@@ -270,16 +282,6 @@ class PipelineStack(cdk.Stack):
 _RUNTIMES = {"phases": {"install": {"runtime-versions": {"python": "3.11", "nodejs": "20"}}}}
 
 
-def _gate_commands(gate: PipelineGate, stage: DeployedStage) -> tuple[str, ...]:
-    if gate.load_test is not None:
-        return builds.measurement(stage.name)
-    return builds.gate(gate.commands or ())
-
-
-def _variables(stage: DeployedStage, role: AssumingRole) -> dict[str, str]:
-    return {builds.ROLE_VARIABLE: role.assumed, builds.REGION_VARIABLE: stage.loaded.environment.region}
-
-
 FILE = "pipeline.yaml"
 STACK = "pipeline"
 
@@ -291,21 +293,21 @@ def add_pipeline(app: Construct, *, asked: str, root: Path, models: Path, folder
         app: the app. The stages are its children, under the same ids as without a pipeline.
         asked: the value of ``-c pipeline``: ``true`` for ``pipeline.yaml``, else a file; relative to ``root``.
         root: the folder with ``cdk.json`` and ``package.json``.
-        models: the folder of the model folders.
-        folder: the folder of the environments.
 
     Raises:
         InputError: with every problem of the pipeline's file, the environments' files and the models; or ``root`` is
-            no clone, whose scripts the pipeline's builds run.
+            no clone, whose scripts the pipeline's builds run, or ``-c environments`` is given as well.
     """
+    problems = []
+    if (names := app.node.try_get_context("environments")) is not None:
+        found, advice = f"{names}, beside -c pipeline", "A pipeline's file names its environments."
+        problems.append(Problem(field="-c environments", found=found, allowed="one of both", advice=advice))
     if not (root / builds.SETUP).is_file():
-        problem = Problem(
-            field="-c pipeline",
-            found=f"{root} has no {builds.SETUP}, which the builds of the pipeline run",
-            allowed="a clone of tritonstack",
-            advice="EnvironmentStage.from_file gives a pipeline of your own its stages: examples/pipeline",
-        )
-        raise InputError([problem])
+        found = f"{root} has no {builds.SETUP}, which the builds of the pipeline run"
+        advice = "EnvironmentStage.from_file gives a pipeline of your own its stages: examples/pipeline"
+        problems.append(Problem(field="-c pipeline", found=found, allowed="a clone of tritonstack", advice=advice))
+    if problems:
+        raise InputError(problems)
     file = FILE if asked.lower() == "true" else asked
     loaded = load_pipeline(root / file, environments=folder)
     matched = all_served([(stage.environment, stage.file) for stage in loaded.stages], models)
@@ -317,11 +319,5 @@ def add_pipeline(app: Construct, *, asked: str, root: Path, models: Path, folder
 
 def _stage(app: Construct, stage: LoadedStage, served: Served, *, models: Path) -> DeployedStage:
     making = deployed_builds(served, models)  # where no deployment builds, the pipeline does
-    made = EnvironmentStage(
-        app,
-        environment=served.environment,
-        release_sets=served.release_sets,
-        commits=commits_of(served.sources, models),
-        builds=builds_of(served, models=models),
-    )
+    made = EnvironmentStage.from_served(app, served, models=models)
     return DeployedStage(loaded=stage, stage=made, environments=making.environments, weights=making.weights)

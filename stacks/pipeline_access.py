@@ -5,26 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
-from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.acknowledgement import acknowledge_wildcard
+from constructs_lib.artifact_bucket import ArtifactBucket, ArtifactBucketReference
 from constructs_lib.load_test import allow_bench_builds, allow_load_tests, allow_recommender
-from constructs_lib.model_build import allow_engine_jobs, allow_preparing
-from constructs_lib.pipeline_access import PipelineRole, allow_engines_by_codebuild, allow_verifying
+from constructs_lib.model_build import allow_engine_builds, allow_engine_jobs, allow_parameters, allow_preparing
+from constructs_lib.permission import (
+    allow,
+    allow_key_through_s3,
+    allow_listing,
+    allow_metrics,
+    arn,
+    endpoint_arns,
+    staging_bucket_name,
+)
 from tritonstack import naming
 from tritonstack.config import Environment
 from tritonstack.pipeline import builds
 
+SESSION_HOURS = 1
+"""A role that is assumed from another role is assumed for an hour at most, whatever it allows (IAM user guide: "Role
+chaining"); the SDK assumes it anew in time."""
+
 
 class PipelineAccessStack(cdk.Stack):
-    """The roles of one environment that a pipeline's builds assume.
-
-    Attributes:
-        prepare: makes archives.
-        verify: reads what is deployed, and sends sample requests.
-        measure: starts load tests and reads what they found; None where no gate does.
-    """
+    """The roles of one environment that a pipeline's builds assume: to make archives, to verify, to run load tests."""
 
     def __init__(
         self,
@@ -34,16 +42,13 @@ class PipelineAccessStack(cdk.Stack):
         environment: Environment,
         pipeline: builds.PipelineNames,
         weights: Sequence[str],
-        engines_by_codebuild: bool = False,
-        engines_by_processing: bool = False,
-        measured: bool = False,
+        engines_by_codebuild: bool,
+        engines_by_processing: bool,
+        measured: bool,
     ) -> None:
         """Make the stack.
 
         Args:
-            scope: the environment's stage.
-            construct_id: the id in the stage.
-            environment: its settings.
             pipeline: how the pipeline's roles are called.
             weights: URLs of the objects in S3 that recipes take pretrained weights from.
             engines_by_codebuild: whether the builds stack has an engine project.
@@ -59,47 +64,55 @@ class PipelineAccessStack(cdk.Stack):
         )
         self._environment, self._pipeline = environment, pipeline
         self._artifacts = artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=name)
-        self.prepare = self._role("prepare", f"Makes the archives of {name} before its endpoints need them")
-        policy = self.prepare.policy
+        policy = self._role("prepare", f"Makes the archives of {name} before its endpoints need them")
         allow_preparing(policy, environment=name, artifacts=artifacts, weights=weights)
         if engines_by_codebuild:
             project = self._value(name, "engine-project-name")
             allow_engines_by_codebuild(policy, environment=name, project_name=project)
         if engines_by_processing:
             allow_engine_jobs(policy, environment=name, role_arn=self._value(name, "processing-role-arn"))
-        self.verify = self._role("verify", f"Verifies the models of {name} with sample requests")
         allow_verifying(
-            self.verify.policy,
+            self._role("verify", f"Verifies the models of {name} with sample requests"),
             environment=name,
             endpoints=[endpoint.name for endpoint in environment.endpoints],
             artifacts=artifacts,
         )
-        self.measure = self._measure() if measured else None
+        if measured:
+            self._measure()
 
-    def _role(self, work: builds.Work, description: str) -> PipelineRole:
-        name = self._environment.environment
-        return PipelineRole(
-            self,
-            work.title(),
+    def _role(self, work: builds.Work, description: str) -> iam.Policy:
+        """The one policy of a new role, which only the builds of the pipeline may assume.
+
+        The trust policy names the pipeline's account and, as a condition, the one role in it: a role that is named as
+        principal must be there first, and stays unknown once it was deleted and made anew (IAM user guide: "AWS JSON
+        policy elements: Principal"). The name is fixed, for the pipeline's account must name it.
+        """
+        name, scope = self._environment.environment, Construct(self, work.title())
+        trusted = self._pipeline.build_role_arn(name, work)
+        account = iam.AccountPrincipal(trusted.split(":")[4])
+        role = iam.Role(
+            scope,
+            "Role",
             role_name=self._pipeline.access_role(name, work),
             description=description,
-            trusted=self._pipeline.build_role_arn(name, work),
+            assumed_by=iam.PrincipalWithConditions(account, {"ArnEquals": {"aws:PrincipalArn": trusted}}),
+            max_session_duration=cdk.Duration.hours(SESSION_HOURS),
         )
+        return iam.Policy(scope, "Access", roles=[role])
 
-    def _measure(self) -> PipelineRole:
+    def _measure(self) -> None:
         name, artifacts, tested = self._environment.environment, self._artifacts, self._environment.tested_endpoints
-        measure = self._role("measure", f"Runs load tests of {name}")
-        allow_load_tests(measure.policy, environment=name, artifacts=artifacts)
+        policy = self._role("measure", f"Runs load tests of {name}")
+        allow_load_tests(policy, environment=name, artifacts=artifacts)
         single = [each.name for each in tested if not each.multi_model]
         if len(single) < len(tested):
             project = self._read(naming.load_test_parameter(environment=name, value="project-name"))
-            allow_bench_builds(measure.policy, project_name=project)
+            allow_bench_builds(policy, project_name=project)
         if single:
             machine = self._read(naming.load_test_parameter(environment=name, value="state-machine-name"))
             allow_recommender(
-                measure.policy, environment=name, endpoints=single, artifacts=artifacts, state_machine_name=machine
+                policy, environment=name, endpoints=single, artifacts=artifacts, state_machine_name=machine
             )
-        return measure
 
     def _value(self, environment: str, value: str) -> str:
         """A value of the builds stack."""
@@ -107,3 +120,50 @@ class PipelineAccessStack(cdk.Stack):
 
     def _read(self, parameter: str) -> str:
         return ssm.StringParameter.value_for_string_parameter(self, parameter)
+
+
+def allow_engines_by_codebuild(policy: iam.Policy, *, environment: str, project_name: str) -> None:
+    """Allow building engines with the environment's engine project."""
+    log = arn(policy, "logs", "log-group", f"{naming.log_group(environment=environment, of='engines')}:*")
+    project = arn(policy, "codebuild", "project", project_name)
+    allow_engine_builds(policy, project_arn=project, log_arn=log)
+    reason = "The streams of one log group, which CodeBuild names after builds that are to come."
+    acknowledge_wildcard(policy, resource=log, reason=reason)
+
+
+def allow_verifying(
+    policy: iam.Policy, *, environment: str, endpoints: Sequence[str], artifacts: ArtifactBucketReference
+) -> None:
+    """Allow ``tritonstack verify``: read what is deployed and recorded, send sample requests."""
+    allow_parameters(policy, environment)
+    _allow_endpoints(policy, environment=environment, endpoints=endpoints)
+    stack = cdk.Stack.of(policy)
+    reasons = {
+        artifacts.objects_arn("manifests/*"): "The manifests of every archive of the environment, and the files for "
+        "clients beside them.",
+        artifacts.objects_arn("endpoints/*"): "Whether the archive that a record names is there; archives come and go.",
+    }
+    sets = f"arn:{stack.partition}:s3:::{staging_bucket_name(stack)}/*.release-set"
+    allow(policy, "ReadManifests", ["s3:GetObject"], list(reasons))
+    allow(policy, "ReadReleaseSets", ["s3:GetObject"], [sets])
+    reasons[sets] = (
+        "What is deployed is listed in a release set, an asset named after its content. Nothing else ends so."
+    )
+    for pattern, reason in reasons.items():
+        acknowledge_wildcard(policy, resource=pattern, reason=reason)
+    allow_listing(policy, "ListArchives", artifacts=artifacts, prefixes=["endpoints/", "manifests/"])
+    allow_key_through_s3(policy, "DecryptManifests", ["kms:Decrypt"], artifacts=artifacts)
+
+
+def _allow_endpoints(policy: iam.Policy, *, environment: str, endpoints: Sequence[str]) -> None:
+    arns = endpoint_arns(policy, environment, endpoints)
+    stacks = [arn(policy, "cloudformation", "stack", f"{environment}-serving-{endpoint}/*") for endpoint in endpoints]
+    allow(policy, "SendSampleRequests", ["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"], arns)
+    allow(
+        policy,
+        "SeeStacks",
+        ["cloudformation:DescribeStacks", "cloudformation:DescribeStackResources", "cloudformation:GetTemplate"],
+        stacks,
+        wildcard="A stack's ARN ends in an id that CloudFormation gives; the name before it is whole.",
+    )
+    allow_metrics(policy, "SeeLoads", "cloudwatch:GetMetricData")

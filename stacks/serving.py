@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
-from constructs import Construct, IDependable
+from constructs import Construct
 
 from constructs_lib.activation import Activation, Verification
 from constructs_lib.artifact_bucket import ArtifactBucket, endpoint_log_name
@@ -41,10 +41,6 @@ class ServingStack(cdk.Stack):
         """Make the stack.
 
         Args:
-            scope: the parent, a Stage.
-            construct_id: the id in the stage.
-            environment: the environment's settings.
-            endpoint: the endpoint's settings.
             release_set: model name → digest, for every model of the endpoint.
             commits: model name → the commit that its inputs come from, for the release records.
             build_set: the document of what the deployment builds and waits for; None where all was published before.
@@ -143,7 +139,12 @@ class ServingStack(cdk.Stack):
         # A single model's archive is looked for when the Model is made; ours is the clearer message.
         self.model.node.add_dependency(self.activation.archives)
         if build_set is not None:
-            self.activation.archives.node.add_dependency(self._wait(environment, endpoint, build_set))
+            from constructs_lib.model_build import BuildWait  # noqa: PLC0415 - most need no such types
+
+            wait = BuildWait(
+                self, "Wait", environment=environment.environment, endpoint=endpoint.name, build_set=build_set
+            )
+            self.activation.archives.node.add_dependency(wait.condition)
         self._outputs(prefix=prefix)
         self._publish(environment, endpoint, prefix=prefix, builds=build_set is not None)
 
@@ -169,13 +170,6 @@ class ServingStack(cdk.Stack):
 
         reference = Network.from_parameters(self, "Network", environment=environment.environment, settings=joined)
         return reference.of_containers()
-
-    def _wait(self, environment: Environment, endpoint: EndpointSettings, build_set: str) -> IDependable:
-        """What the archives must wait for."""
-        from constructs_lib.model_build import BuildWait  # noqa: PLC0415 - as the builds stack: most need no such types
-
-        name = environment.environment
-        return BuildWait(self, "Wait", environment=name, endpoint=endpoint.name, build_set=build_set).condition
 
     def _outputs(self, *, prefix: str) -> None:
         outputs = {

@@ -53,8 +53,6 @@ class EnvironmentStage(cdk.Stage):
         """Make the stage, whose id is the environment's name. Without an endpoint it has no stack that serves them.
 
         Args:
-            scope: the app.
-            environment: its settings.
             release_sets: for every endpoint of the environment.
             commits: model name → the commit that its inputs come from, for the release records.
             builds: what its deployments build; None where they find what was published.
@@ -104,9 +102,14 @@ class EnvironmentStage(cdk.Stage):
             InputError: the file or a model is wrong; with every problem.
         """
         from tritonstack.engines.order import served_by  # noqa: PLC0415 - the app has matched it before
-        from tritonstack.releases.commits import commits_of  # noqa: PLC0415 - as above
 
-        served = served_by(load_environment(file), models, file=file)
+        return cls.from_served(scope, served_by(load_environment(file), models, file=file), models=models)
+
+    @classmethod
+    def from_served(cls, scope: Construct, served: Served, *, models: Path) -> EnvironmentStage:
+        """The stage of an environment that was matched with the model folders in ``models``."""
+        from tritonstack.releases.commits import commits_of  # noqa: PLC0415 - a stage may be made without
+
         return cls(
             scope,
             environment=served.environment,

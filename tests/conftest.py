@@ -22,7 +22,7 @@ FIRST = (
 
 Those of e2e that share its local AWS follow each other.
 """
-ONE_PROCESS = ("e2e/local", "engines", "examples", "exporters", "releases")
+ONE_PROCESS = ("e2e/local", "engines", "examples", "model_repos/exporters", "releases")
 """Folders whose files share something that takes seconds to make: a deployed environment, a wheel."""
 
 # No test asserts how long something takes: a machine that is busy with other work is no defect.

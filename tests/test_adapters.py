@@ -62,19 +62,6 @@ def test_answers_mean_one_thing() -> None:
     assert Answers().kind is None
 
 
-@pytest.mark.parametrize(
-    "adapters",
-    [
-        {},
-        {"image": PIXELS, "text": TOKENS | {"mask": "m", "length": 8, "pad": "<pad>", "prefix": "say: "}},
-        {"image": {"input": "x", "encoding": "file-bytes"}, "text": {"encoding": "utf8", "input": "t"}},
-    ],
-)
-def test_a_manifest_gives_an_adapter_back_as_the_recipe_had_it(adapters: dict[str, Any]) -> None:
-    made = Adapters.model_validate(adapters)
-    assert Adapters.model_validate_json(made.model_dump_json()) == made
-
-
 def test_an_adapter_names_the_inputs_and_files_that_it_needs() -> None:
     tokens = TextAdapter.model_validate(TOKENS | {"mask": "attention_mask"})
     assert (tokens.inputs, tokens.files) == (("input_ids", "attention_mask"), ("tokenizer.json",))

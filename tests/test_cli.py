@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import re
 import signal
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
 from tests.tritonstack_local.fake_parts import wait_for
@@ -24,15 +24,6 @@ from tritonstack.cli import root as cli
 from tritonstack.errors import InputError, Problem, WorkFailedError
 
 REPOSITORY = Path(__file__).parents[1]
-
-
-def tritonstack(*arguments: str, home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m tritonstack``."""
-    return subprocess.run(
-        [sys.executable, "-m", "tritonstack", *arguments],
-        env={**os.environ, "TRITONSTACK_HOME": str(home), **variables},
-        cwd=REPOSITORY, text=True, capture_output=True, timeout=60, check=False,
-    )  # fmt: skip
 
 
 def main_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
@@ -48,22 +39,12 @@ def main_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> int:
     return ended.value.code
 
 
-COMMANDS = [
-    each
-    for below in (*cli.COMMANDS.values(), *(group.lazy for group in cli.groups().values()))
-    for each in below.items()
-]
-
-
-@pytest.mark.parametrize(("name", "where"), COMMANDS)
-def test_every_command_exists_and_its_help_is_a_sentence(name: str, where: tuple[str, str]) -> None:
-    module, attribute = (*where[0].split(":"), "command")[:2]
-    command = getattr(importlib.import_module(module), attribute)
-    line = where[1]
-    assert isinstance(command, click.Command)
-    assert command.name == name
-    assert line.endswith(".")
-    assert command.help
+def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """The exit code of ``tritonstack <arguments>`` in this process; a traceback fails the test."""
+    monkeypatch.setattr("sys.argv", ["tritonstack", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return int(ended.value.code or 0)
 
 
 def test_the_help_names_every_command_and_imports_none_of_them(tmp_path: Path) -> None:
@@ -125,8 +106,10 @@ def test_every_command_spells_its_options_as_the_others_do(name: str) -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_every_help_text_is_a_sentence(name: str) -> None:
     command = EVERY[name]
+    assert command.name == name.rsplit(maxsplit=1)[-1]
     first = (command.help or "").partition("\n\n")[0].split()
-    texts = [" ".join(first), *(each.help for each in command.params if isinstance(each, click.Option))]
+    line = {name: text for section in cli.sections().values() for name, text in section.items()}.get(name, "A group.")
+    texts = [line, " ".join(first), *(each.help for each in command.params if isinstance(each, click.Option))]
     for text in texts:
         assert text is not None, [each.name for each in command.params]
         sentence = re.sub(r"\s*\[default: .*\]$", "", text)
@@ -157,9 +140,11 @@ def test_a_name_that_is_like_none_has_no_suggestion() -> None:
     assert "Did you mean" not in CliRunner().invoke(cli.root, ["frobnicate"]).stderr
 
 
-def test_an_environment_without_its_option_is_told_the_option(tmp_path: Path) -> None:
-    result = tritonstack("preflight", "dev", home=tmp_path)
-    assert (result.returncode, result.stderr.splitlines()[-1]) == (2, "To name an environment, give the option: -e dev")
+def test_an_environment_without_its_option_is_told_the_option(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_main(monkeypatch, "preflight", "dev") == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "To name an environment, give the option: -e dev"
 
 
 @pytest.mark.parametrize(
@@ -170,14 +155,13 @@ def test_an_environment_without_its_option_is_told_the_option(tmp_path: Path) ->
         ("tritonstack verify -e prod", {"prod", "prod-eu"}),
     ],
 )
-def test_a_shell_completes_commands_and_environments(typed: str, offered: set[str], tmp_path: Path) -> None:
-    words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_TRITONSTACK_COMPLETE": "bash_complete"}
-    code = "import sys; sys.argv = ['tritonstack']; from tritonstack.cli.root import main; main()"
-    environment = {**os.environ, "TRITONSTACK_HOME": str(tmp_path), **words}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=REPOSITORY, env=environment, text=True, capture_output=True, check=False
-    )
-    assert {line.partition(",")[2] for line in done.stdout.splitlines()} == offered
+def test_a_shell_completes_commands_and_environments(
+    typed: str, offered: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    shell = BashComplete(cli.root, {}, "tritonstack", "_TRITONSTACK_COMPLETE")
+    assert {line.partition(",")[2] for line in shell.complete().splitlines()} == offered
 
 
 def test_a_group_is_there_only_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,10 +178,11 @@ def test_a_group_without_its_dependencies_says_what_to_install(monkeypatch: pyte
     assert "Local:" not in CliRunner().invoke(cli.root, ["--help"]).stdout
 
 
-def test_the_version_is_the_project_s_also_where_the_project_is_not_installed(tmp_path: Path) -> None:
+def test_the_version_is_the_project_s_also_where_the_project_is_not_installed() -> None:
     assert tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"] == VERSION
-    result = tritonstack("--version", home=tmp_path)
-    assert (result.returncode, result.stdout) == (0, f"tritonstack, version {VERSION}\n")
+    command = [sys.executable, "-m", "tritonstack", "--version"]
+    result = subprocess.run(command, cwd=REPOSITORY, text=True, capture_output=True, timeout=60, check=True)
+    assert result.stdout == f"tritonstack, version {VERSION}\n"
 
 
 @pytest.mark.parametrize(
@@ -213,11 +198,11 @@ def test_the_version_is_the_project_s_also_where_the_project_is_not_installed(tm
         [],
     ],
 )
-def test_a_wrong_command_line_ends_with_2_and_says_where_help_is(arguments: list[str], tmp_path: Path) -> None:
-    result = tritonstack(*arguments, home=tmp_path)
-    assert result.returncode == 2
-    assert "Usage: tritonstack" in result.stderr or "Usage: python -m tritonstack" in result.stderr
-    assert "Traceback" not in result.stderr
+def test_a_wrong_command_line_ends_with_2_and_says_where_help_is(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_main(monkeypatch, *arguments) == 2
+    assert re.match(r"Usage: .*tritonstack", capsys.readouterr().err)
 
 
 def test_wrong_input_ends_with_2_and_failed_work_with_1(
@@ -261,12 +246,13 @@ def test_a_state_folder_that_cannot_be_made_is_a_message(
 
 
 @pytest.mark.parametrize("arguments", [["build"], ["local", "up"]])
-def test_a_state_folder_that_is_a_file_ends_without_a_traceback(arguments: list[str], tmp_path: Path) -> None:
+def test_a_state_folder_that_is_a_file_ends_without_a_traceback(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").touch()
-    result = tritonstack(*arguments, home=tmp_path / "file")
-    assert result.returncode in (1, 2)
-    assert "Traceback" not in result.stderr
-    assert str(tmp_path / "file") in result.stderr
+    monkeypatch.setenv("TRITONSTACK_HOME", str(tmp_path / "file"))
+    assert run_main(monkeypatch, *arguments) in (1, 2)
+    assert str(tmp_path / "file") in capsys.readouterr().err
 
 
 def test_a_command_s_own_exit_code_is_the_process_s(monkeypatch: pytest.MonkeyPatch) -> None:

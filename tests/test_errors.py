@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, listing, nearest, visible
+from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest, visible
 
 
 def test_a_problem_says_where_what_what_else_and_what_to_do() -> None:
@@ -53,17 +53,3 @@ def test_a_message_lists_a_dozen_names_in_short_and_once() -> None:
 )
 def test_the_nearest_name_is_proposed_whatever_its_case(name: str, sentence: str) -> None:
     assert nearest(name, ["wine", "digits-onnx"]) == sentence
-
-
-def test_every_problem_is_in_the_error() -> None:
-    problems = [Problem(found=name, allowed="b") for name in ("one", "two", "three")]
-    error = InputError(problems)
-    assert error.problems == tuple(problems)
-    assert all(str(problem) in str(error) for problem in problems)
-
-
-def test_wrong_input_and_failed_work_have_different_exit_codes() -> None:
-    assert InputError([Problem(found="a", allowed="b")]).exit_code == 2
-    assert WorkFailedError("x").exit_code == 1
-    assert issubclass(InputError, TritonstackError)
-    assert issubclass(WorkFailedError, TritonstackError)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tritonstack import paths
-from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, environment_python, project_folder, setup_command
+from tritonstack.paths import REPOSITORY, LocalPaths, project_folder, setup_command
 
 
 def test_the_state_lies_in_the_repository_unless_a_variable_says_otherwise(
@@ -22,13 +22,6 @@ def test_the_state_lies_in_the_repository_unless_a_variable_says_otherwise(
     assert LocalPaths.from_environment().root == tmp_path / "here"
 
 
-def test_every_folder_lies_below_the_root(tmp_path: Path) -> None:
-    local = LocalPaths(tmp_path)
-    below = [local.record, local.logs, local.emulator, local.runtime, local.archives, local.cdk_home]
-    assert len({*below, local.assembly("local")}) == len(below) + 1
-    assert all(path.is_relative_to(tmp_path) for path in [*below, local.assembly("local")])
-
-
 def test_the_project_is_the_variable_s_else_this_folder_s_else_the_repository_s(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -39,12 +32,6 @@ def test_the_project_is_the_variable_s_else_this_folder_s_else_the_repository_s(
     assert project_folder() == tmp_path
     monkeypatch.setenv("TRITONSTACK_PROJECT", str(tmp_path / "other"))
     assert project_folder() == tmp_path / "other"
-
-
-def test_programs_lie_in_the_repository_s_own_environments() -> None:
-    assert (REPOSITORY / "pyproject.toml").is_file()
-    assert environment_python("main") == REPOSITORY / ".envs" / "main" / "bin" / "python"
-    assert cdk_program().is_relative_to(REPOSITORY / "node_modules")
 
 
 def test_the_remedy_of_a_missing_environment_is_that_of_a_clone_or_of_a_wheel(monkeypatch: pytest.MonkeyPatch) -> None:

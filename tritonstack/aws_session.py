@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, WorkFailedError
 
 if TYPE_CHECKING:
     from botocore.config import Config
@@ -60,6 +60,30 @@ def code_of(error: BaseException) -> str:
     """AWS's code of an error of botocore's, empty where AWS was not reached."""
     response = getattr(error, "response", None)  # of a connection's error it may be something else
     return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
+
+
+def read_parameter(session: Session, name: str) -> str | None:
+    """The value of an SSM parameter, None where there is none. Raises WorkFailedError where SSM refuses."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    try:
+        return str(session.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
+    except (BotoCoreError, ClientError) as error:
+        if code_of(error) == "ParameterNotFound":
+            return None
+        raise WorkFailedError(f"could not read the parameter {name}: {error}") from error
+
+
+def parameters_below(session: Session, path: str) -> dict[str, str]:
+    """SSM parameters right under a path: last part of the name → value. Raises WorkFailedError where SSM refuses."""
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+
+    try:
+        pages = session.client("ssm").get_paginator("get_parameters_by_path").paginate(Path=path.rstrip("/"))
+        rows = [row for page in pages for row in page["Parameters"]]
+    except (BotoCoreError, ClientError) as error:
+        raise WorkFailedError(f"could not read the parameters below {path}: {error}") from error
+    return {row["Name"].rpartition("/")[2]: row["Value"] for row in rows}
 
 
 def invalid_settings(error: Exception) -> InputError:

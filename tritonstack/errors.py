@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -39,6 +39,20 @@ def listing(names: Iterable[str], *, none: str = "none") -> str:
     every = list(names)
     rest = len(every) - LISTED
     return f"{', '.join(every[:LISTED])}, …, and {rest} more" if rest > 1 else ", ".join(every) or none
+
+
+def workflow_command(kind: str, message: str, place: Mapping[str, object]) -> str:
+    """A workflow command of GitHub Actions, which shows a message at a ``place``: file, line, title.
+
+    ``kind``: error, warning or notice. What is empty of the place is left out. Source:
+    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands.
+    """
+
+    def escaped(text: object, more: str = "") -> str:
+        return "".join(f"%{ord(sign):02X}" if sign in f"%\r\n{more}" else sign for sign in str(text))
+
+    given = ",".join(f"{name}={escaped(value, ':,')}" for name, value in place.items() if value)
+    return f"::{kind} {given}::{escaped(message)}"
 
 
 Location = tuple[str | int, ...]

@@ -1,7 +1,6 @@
-"""IAM policies: patterns and conditions compared with each other, and the evaluation of one request.
+"""IAM policies: patterns and conditions compared with each other.
 
-Sources: IAM user guide, "IAM JSON policy elements" and "Policy evaluation logic"; KMS developer guide, "Key policies in
-AWS KMS".
+Source: IAM user guide, "IAM JSON policy elements".
 """
 
 from __future__ import annotations
@@ -9,9 +8,8 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -60,30 +58,6 @@ def covers(wide: str, narrow: str) -> bool:
     return all(each == "*" for each in pattern[place:])
 
 
-@lru_cache(maxsize=65536)
-def may_meet(one: str, other: str) -> bool:
-    """Whether some text is, or may be, matched by both patterns. A reference may be any text."""
-    first = ["*" if each.startswith("${") else each for each in _tokens(one)]
-    second = ["*" if each.startswith("${") else each for each in _tokens(other)]
-    reached = {(0, 0)}
-    pending = [(0, 0)]
-    while pending:
-        left, right = pending.pop()
-        head, tail = first[left : left + 1], second[right : right + 1]
-        steps = []
-        if head == ["*"]:
-            steps += [(left + 1, right), (left, right + 1)]
-        if tail == ["*"]:
-            steps += [(left, right + 1), (left + 1, right)]
-        if head and tail and (head == tail or "?" in (*head, *tail)):
-            steps.append((left + 1, right + 1))
-        for step in steps:
-            if step[0] <= len(first) and step[1] <= len(second) and step not in reached:
-                reached.add(step)
-                pending.append(step)
-    return (len(first), len(second)) in reached
-
-
 def is_wild(text: str) -> bool:
     """Whether a text holds a wildcard outside its references."""
     return any(each in {"*", "?"} for each in _tokens(text))
@@ -123,7 +97,7 @@ def cidr_covers(wide: str, narrow: str) -> bool:
 
 TEMPLATE_CONDITION = "(condition of the template)"
 """Stands as an operator where a statement is there only under a condition of the template (``Fn::If``)."""
-_NEGATED = {
+NEGATED = {
     "StringNotEquals": "StringEquals",
     "StringNotEqualsIgnoreCase": "StringEqualsIgnoreCase",
     "StringNotLike": "StringLike",
@@ -133,24 +107,13 @@ _NEGATED = {
     "DateNotEquals": "DateEquals",
     "NotIpAddress": "IpAddress",
 }
-_COVERS: Mapping[str, Callable[[str, str], bool]] = {
+COVERS: Mapping[str, Callable[[str, str], bool]] = {
     "StringLike": covers,
     "ArnLike": arn_covers,
     "ArnEquals": arn_covers,
     "IpAddress": cidr_covers,
 }
 """Operator → whether its test with the first value passes whatever its test with the second one passes."""
-_PASSES: Mapping[str, Callable[[str, str], bool]] = {
-    **_COVERS,
-    "StringEquals": lambda wanted, given: given == wanted,
-    "StringEqualsIgnoreCase": lambda wanted, given: given.lower() == wanted.lower(),
-    "Bool": lambda wanted, given: given.lower() == wanted.lower(),
-    "NumericLessThanEquals": lambda wanted, given: float(given) <= float(wanted),
-    "NumericGreaterThanEquals": lambda wanted, given: float(given) >= float(wanted),
-}
-"""Operator → whether a request's value passes, as ``evaluate`` tests it."""
-Context = Mapping[str, str | tuple[str, ...]]
-"""Condition key → value or values of a request."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -175,29 +138,10 @@ class Test:
         if self.key != other.key or not same:
             return False
         name = self.operator.rpartition(":")[2].removesuffix("IfExists")
-        covered = _COVERS.get(_NEGATED.get(name, name), str.__eq__)
-        if name in _NEGATED:
+        covered = COVERS.get(NEGATED.get(name, name), str.__eq__)
+        if name in NEGATED:
             return all(any(mine == theirs or covered(mine, theirs) for mine in self.values) for theirs in other.values)
         return all(any(mine == theirs or covered(theirs, mine) for theirs in other.values) for mine in self.values)
-
-    def passes(self, context: Context) -> bool:
-        """Whether a request with this context passes.
-
-        Raises:
-            ValueError: an operator that is not in ``_PASSES``.
-        """
-        quantifier, _, name = self.operator.rpartition(":")
-        optional, name = name.endswith("IfExists"), name.removesuffix("IfExists")
-        given = next((listed(value) for key, value in context.items() if key.lower() == self.key), None)
-        if name == "Null":
-            return (given is None) is (self.values[0].lower() == "true")
-        if given is None:
-            return optional or quantifier == "ForAllValues" or (not quantifier and name in _NEGATED)
-        if _NEGATED.get(name, name) not in _PASSES or quantifier not in {"", "ForAnyValue", "ForAllValues"}:
-            raise ValueError(f"this evaluation does not know the operator {self.operator}")
-        test = _PASSES[_NEGATED.get(name, name)]
-        passed = [any(test(wanted, each) for wanted in self.values) is (name not in _NEGATED) for each in given]
-        return any(passed) if quantifier == "ForAnyValue" else all(passed)
 
 
 Conditions = frozenset[Test]
@@ -229,112 +173,3 @@ def conditions_of(value: Any, text: Callable[[Any], str] = str) -> Conditions:
 def stricter(narrow: Conditions, wide: Conditions) -> bool:
     """Whether every request that passes the narrow conditions passes the wide ones. Never True without being so."""
     return all(any(mine.implies(theirs) for mine in narrow) for theirs in wide)
-
-
-# The evaluation of one request within one account. Not there: session policies, organizations' policies, requests of
-# other accounts, policy variables.
-Statement = Mapping[str, Any]
-Policy = Sequence[Statement]
-
-
-class Verdict(Enum):
-    """Result of an evaluation."""
-
-    ALLOWED = "allowed"
-    DENIED = "denied by a statement"
-    NOT_ALLOWED = "allowed by no statement"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """A request to AWS."""
-
-    principal: str  # ARN of the caller, or a service's name
-    action: str  # ``s3:GetObject``
-    resource: str  # the ARN that it is checked against; ``*`` where the action has none
-    context: Context = field(default_factory=dict)  # a key that is not there is not in the request
-
-    @property
-    def is_service(self) -> bool:
-        """Whether a service makes the request on its own behalf."""
-        return not self.principal.startswith("arn:")
-
-
-def evaluate(
-    request: Request,
-    *,
-    identity: Policy = (),
-    boundary: Policy | None = None,
-    resource: Policy | None = None,
-    resource_must_allow: bool = False,
-) -> Verdict:
-    """Evaluate a request: an explicit deny wins; then the resource's policy or the identity's must allow.
-
-    Args:
-        request: the request.
-        identity: every statement of the caller's own policies.
-        boundary: statements of its permissions boundary, which must allow what ``identity`` does; None for none.
-        resource: statements of the resource's policy; None for none.
-        resource_must_allow: whether ``resource`` must allow the account or the principal, as of a KMS key.
-    """
-    mine = [each for each in resource or () if _names_caller(each, request)]
-    if any(each["Effect"] == "Deny" and applies(each, request) for each in (*identity, *(boundary or ()), *mine)):
-        return Verdict.DENIED
-    within_boundary = boundary is None or _allows(boundary, request)
-    by_identity = not request.is_service and _allows(identity, request) and within_boundary
-    if _allows((each for each in mine if not _names_account(each, request)), request) and (
-        request.is_service or within_boundary
-    ):
-        return Verdict.ALLOWED
-    delegated = not resource_must_allow or _allows((each for each in mine if _names_account(each, request)), request)
-    return Verdict.ALLOWED if delegated and by_identity else Verdict.NOT_ALLOWED
-
-
-def applies(statement: Statement, request: Request) -> bool:
-    """Whether action, resource and conditions of a statement match, whatever its effect.
-
-    Raises:
-        ValueError: the statement has not exactly one of ``Action`` and ``NotAction``, or likewise of ``Resource``.
-    """
-    return (
-        element_matches(statement, "Action", request.action, fold=True)
-        and element_matches(statement, "Resource", request.resource)
-        and all(test.passes(request.context) for test in conditions_of(statement.get("Condition")))
-    )
-
-
-def element_matches(statement: Statement, name: str, value: str, *, fold: bool = False) -> bool:
-    """Whether ``Action`` or ``NotAction``, ``Resource`` or ``NotResource`` of a statement is about a value."""
-    if (name in statement) == (f"Not{name}" in statement):
-        raise ValueError(f"a statement needs one of {name} and Not{name}: {statement}")
-    patterns = listed(statement.get(name, statement.get(f"Not{name}")))
-    found = any(covers(each.lower(), value.lower()) if fold else covers(each, value) for each in patterns)
-    return found is (name in statement)
-
-
-def _allows(statements: Iterable[Statement], request: Request) -> bool:
-    return any(each["Effect"] == "Allow" and applies(each, request) for each in statements)
-
-
-def _names_caller(statement: Statement, request: Request) -> bool:
-    principal = statement["Principal"]
-    if principal == EVERYBODY:
-        return True
-    if request.is_service:
-        return request.principal in listed(principal.get("Service"))
-    named = listed(principal.get("AWS"))
-    return any(each in (EVERYBODY, request.principal) or _is_account(each, request) for each in named)
-
-
-def _names_account(statement: Statement, request: Request) -> bool:
-    """Whether a statement names the account as a whole, and so leaves the choice to identity policies."""
-    principal = statement["Principal"]
-    if request.is_service or principal == EVERYBODY:
-        return False
-    named = listed(principal.get("AWS"))
-    return request.principal not in named and any(_is_account(each, request) for each in named)
-
-
-def _is_account(named: str, request: Request) -> bool:
-    account = request.principal.split(":")[4]
-    return named == account or bool(re.fullmatch(rf"arn:[a-z-]+:iam::{account}:root", named))

@@ -27,32 +27,27 @@ THROTTLED = frozenset(
 """Error codes for too many calls (botocore, retries/standard.py)."""
 NO_CREDENTIALS = EXPIRED_CODES | NOT_TAKEN_CODES | {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthFailure"}
 """Codes of credentials that are wrong or have expired."""
+_OPERATIONS = {
+    "cloudformation": "DescribeStacks ListStackResources",
+    "codebuild": "BatchGetBuilds ListBuilds",
+    "ec2": "DescribeInstanceTypeOfferings DescribeManagedPrefixLists DescribeSecurityGroups DescribeSubnets",
+    "ecr": "BatchGetImage",
+    "iam": "GetRole",
+    "kms": "DescribeKey Encrypt GetKeyPolicy",
+    "pricing": "GetProducts",
+    "sagemaker": "DescribeEndpoint DescribeEndpointConfig DescribeModel DescribeProcessingJob ListEndpoints "
+    "ListProcessingJobs",
+    "service-quotas": "ListAWSDefaultServiceQuotas ListServiceQuotas",
+    "ssm": "GetParameter",
+    "sts": "GetCallerIdentity",
+}
 ACTIONS: dict[tuple[str, str], str] = {
-    ("cloudformation", "DescribeStacks"): "cloudformation:DescribeStacks",
-    ("cloudformation", "ListStackResources"): "cloudformation:ListStackResources",
-    ("codebuild", "BatchGetBuilds"): "codebuild:BatchGetBuilds",
-    ("codebuild", "ListBuilds"): "codebuild:ListBuilds",
-    ("ec2", "DescribeInstanceTypeOfferings"): "ec2:DescribeInstanceTypeOfferings",
-    ("ec2", "DescribeManagedPrefixLists"): "ec2:DescribeManagedPrefixLists",
-    ("ec2", "DescribeSecurityGroups"): "ec2:DescribeSecurityGroups",
-    ("ec2", "DescribeSubnets"): "ec2:DescribeSubnets",
-    ("ecr", "BatchGetImage"): "ecr:BatchGetImage",
-    ("iam", "GetRole"): "iam:GetRole",
-    ("kms", "DescribeKey"): "kms:DescribeKey",
-    ("kms", "Encrypt"): "kms:Encrypt",
-    ("kms", "GetKeyPolicy"): "kms:GetKeyPolicy",
-    ("pricing", "GetProducts"): "pricing:GetProducts",
     ("s3", "HeadBucket"): "s3:ListBucket",
-    ("sagemaker", "DescribeEndpoint"): "sagemaker:DescribeEndpoint",
-    ("sagemaker", "DescribeEndpointConfig"): "sagemaker:DescribeEndpointConfig",
-    ("sagemaker", "DescribeModel"): "sagemaker:DescribeModel",
-    ("sagemaker", "DescribeProcessingJob"): "sagemaker:DescribeProcessingJob",
-    ("sagemaker", "ListEndpoints"): "sagemaker:ListEndpoints",
-    ("sagemaker", "ListProcessingJobs"): "sagemaker:ListProcessingJobs",
-    ("service-quotas", "ListAWSDefaultServiceQuotas"): "servicequotas:ListAWSDefaultServiceQuotas",
-    ("service-quotas", "ListServiceQuotas"): "servicequotas:ListServiceQuotas",
-    ("ssm", "GetParameter"): "ssm:GetParameter",
-    ("sts", "GetCallerIdentity"): "sts:GetCallerIdentity",
+    **{
+        (service, operation): f"{service.replace('service-quotas', 'servicequotas')}:{operation}"
+        for service, operations in _OPERATIONS.items()
+        for operation in operations.split()
+    },
 }
 """(botocore's service, operation) → IAM action (Service Authorization Reference)."""
 

@@ -1,4 +1,4 @@
-"""CSV files that people give: where a problem stands, and what is wrong with a file that cannot be read."""
+"""CSV files that people give: columns of measurements, where a problem stands, what is wrong with a file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem
+
+# The published load test's (AWS Machine Learning Blog, BERT large), for own tables too: `bench` writes them, `size`
+# reads them.
+CONFIGURATION = "configuration_name"
+INSTANCE_TYPE = "instance_type"
+RATE = "invocations_per_min_per_instance"
+LATENCY = "model_latency_as_printed"
+"""Milliseconds."""
+PRICE = "implied_hourly_price_usd"
+GPUS = "gpus"
 
 
 def csv_problem(file: Path, place: str, found: str, allowed: str, advice: str = "") -> Problem:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import pydantic_core
@@ -33,14 +32,10 @@ _PRICE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,12})?")
 
 @dataclass(frozen=True, kw_only=True)
 class HostingProduct:
-    """What an instance type costs in a region."""
+    """An instance type's price in a region, and the list that it is from."""
 
     instance_type: str  # ``ml.g4dn.xlarge``
-    region: str  # its code
-    sku: str  # the product's
-    usage_type: str  # what a bill calls it (``USE1-Host:ml.g4dn.xlarge``)
-    usd_per_hour: Decimal  # above 0
-    effective: str  # since when (``2026-09-01``)
+    price: ListedPrice
     published: str  # when AWS published the list (``2026-09-20T02:56:06Z``)
     version: str  # of the list
 
@@ -126,11 +121,12 @@ def read_product(text: str, *, region: str) -> HostingProduct | None:
     term, dimension = _only_price(name, document)
     return HostingProduct(
         instance_type=name,
-        region=region,
-        sku=document.product.sku,
-        usage_type=attributes.usage_type,
-        usd_per_hour=_usd(name, dimension),
-        effective=term.effective[:DATE_LENGTH],
+        price=ListedPrice(
+            usd_per_hour=_usd(name, dimension),
+            sku=document.product.sku,
+            usage_type=attributes.usage_type,
+            effective=term.effective[:DATE_LENGTH],
+        ),
         published=document.published,
         version=document.version,
     )
@@ -153,7 +149,7 @@ def _only_price(name: str, document: _Document) -> tuple[_Term, _Dimension]:
     return terms[0], dimensions[0]
 
 
-def _usd(name: str, dimension: _Dimension) -> Decimal:
+def _usd(name: str, dimension: _Dimension) -> float:
     if dimension.unit != HOUR:
         raise UnclearProductError(name, f"a price by {dimension.unit!r}, not by {HOUR!r}")
     if (dimension.begin, dimension.end) != ("0", "Inf"):
@@ -163,9 +159,9 @@ def _usd(name: str, dimension: _Dimension) -> Decimal:
         raise UnclearProductError(name, f"a price in {', '.join(sorted(dimension.price)) or 'no currency'}, not in USD")
     if not _PRICE.fullmatch(text):
         raise UnclearProductError(name, f"a price of {text!r}, which is no amount")
-    if not Decimal(text):
+    if not float(text):
         raise UnclearProductError(name, "a price of 0 USD, which no instance costs")
-    return Decimal(text)
+    return float(text)
 
 
 API_REGION = "us-east-1"
@@ -273,7 +269,7 @@ class _Read:
         """Why the price of a type is not clear; empty where it is, or where there is none."""
         found, reasons = self.products.get(name, ()), [*self.unclear.get(name, ())]
         if len(found) > 1:
-            listed = ", ".join(f"SKU {each.sku} at {each.usd_per_hour.normalize():f} USD" for each in found)
+            listed = ", ".join(f"SKU {each.price.sku} at {each.price.usd_per_hour:.12g} USD" for each in found)
             reasons.append(f"{len(found)} products: {listed}")
         return "; ".join(reasons)
 
@@ -284,19 +280,10 @@ def _region(known: RegionPrices | None, read: _Read, *, wanted: Iterable[str]) -
     for name in wanted:
         found, refused = read.products.get(name, ()), read.refusal(name)
         if found and not refused:
-            rows[name] = _row(found[0])
+            rows[name] = found[0].price
         elif known is not None and name in known.types:
             row = known.types[name]
             rows[name] = row.model_copy(
                 update={"published": row.published or known.published, "listed": row.listed if refused else False}
             )
     return RegionPrices(published=newest.published, version=newest.version, types=rows)
-
-
-def _row(product: HostingProduct) -> ListedPrice:
-    return ListedPrice(
-        usd_per_hour=float(product.usd_per_hour),
-        sku=product.sku,
-        usage_type=product.usage_type,
-        effective=product.effective,
-    )

@@ -17,11 +17,10 @@ from botocore.config import Config
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import LocalPaths
+from tritonstack_local import REGION
 from tritonstack_local.processes import ProcessRecord, log_tail
 from tritonstack_local.record import read_record
 
-ACCOUNT = "123456789012"
-REGION = "us-east-1"
 EMULATOR_PORT = 4566
 RUNTIME_PORT = 4567
 SHOWN_LINES = 5
@@ -190,17 +189,12 @@ def require_local_aws() -> LocalAws:
             "wait for that tritonstack local up; if none is at work, tritonstack local up",
         )
     else:
-        raise _has_ended(ended)
+        lines = [f"{' and '.join(ended)} of the local AWS has ended."]
+        lines.append("  do:      tritonstack local up, then tritonstack local deploy")
+        for part in ended.values():
+            lines += [f"The last lines of {part.log}:", log_tail(Path(part.log), SHOWN_LINES)]
+        raise WorkFailedError("\n".join(lines))
     raise InputError([Problem(found=found, allowed="a running one", advice=advice)])
-
-
-def _has_ended(ended: dict[str, ProcessRecord]) -> WorkFailedError:
-    """First what happened and what to do, then the last words of who ended."""
-    lines = [f"{' and '.join(ended)} of the local AWS has ended."]
-    lines.append("  do:      tritonstack local up, then tritonstack local deploy")
-    for part in ended.values():
-        lines += [f"The last lines of {part.log}:", log_tail(Path(part.log), SHOWN_LINES)]
-    return WorkFailedError("\n".join(lines))
 
 
 def plain_environment() -> dict[str, str]:

@@ -13,7 +13,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import REPOSITORY, LocalPaths, cdk_program, project_folder, setup_command
-from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, plain_environment
+from tritonstack_local import ACCOUNT, REGION
+from tritonstack_local.aws import LocalAws, plain_environment
 
 JSII_CACHE = REPOSITORY / ".envs" / "cache" / "jsii"
 """Where the CDK's Python side unpacks itself once; its own choice is the home folder, which may take nothing."""
@@ -118,15 +119,8 @@ class LocalDeployment:
 def _installed_cdk() -> Path:
     program = cdk_program()
     if not program.exists():
-        raise InputError(
-            [
-                Problem(
-                    found=f"the CDK command line is not installed: {program}",
-                    allowed="the one that package-lock.json pins",
-                    advice=setup_command(),
-                )
-            ]
-        )
+        found = f"the CDK command line is not installed: {program}"
+        raise InputError([Problem(found=found, allowed="the one that package-lock.json pins", advice=setup_command())])
     return program
 
 

@@ -102,13 +102,6 @@ def log_tail(log: Path, lines: int = 20) -> str:
         return "\n".join(whole[-lines:]) or "(empty)"
 
 
-def ended_early(name: str, record: ProcessRecord) -> WorkFailedError:
-    """The error for a process that ended while it was waited for."""
-    return WorkFailedError(
-        f"{name} ended while it was starting. The last lines of {record.log}:\n{log_tail(Path(record.log))}"
-    )
-
-
 def _await_end(processes: Sequence[psutil.Process], seconds: float) -> None:
     """Wait until all have ended. A zombie has, even where nothing ever reaps it, as in a container without an init."""
     deadline = time.monotonic() + seconds

@@ -43,17 +43,14 @@ def read_record(paths: LocalPaths) -> RunningRecord | None:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise InputError(
-            [
-                Problem(
-                    file=str(paths.record),
-                    field=where,
-                    found=f"damaged: {first['msg']}",
-                    allowed="what `tritonstack local up` wrote",
-                    advice="end what `pgrep -af tritonstack_local` shows, remove the file, then tritonstack local up",
-                )
-            ]
-        ) from error
+        problem = Problem(
+            file=str(paths.record),
+            field=where,
+            found=f"damaged: {first['msg']}",
+            allowed="what `tritonstack local up` wrote",
+            advice="end what `pgrep -af tritonstack_local` shows, remove the file, then tritonstack local up",
+        )
+        raise InputError([problem]) from error
 
 
 def write_record(paths: LocalPaths, record: RunningRecord) -> None:
@@ -79,16 +76,9 @@ def exclusive(paths: LocalPaths, *, report: Callable[[str], object], name: str =
         paths.root.mkdir(parents=True, exist_ok=True)
         file = lock.open("a")
     except OSError as error:
-        raise InputError(
-            [
-                Problem(
-                    field=HOME_VARIABLE,
-                    found=f"{error.filename}: {error.strerror}",
-                    allowed="a folder that can be written",
-                    advice=f"export {HOME_VARIABLE}=<folder>",
-                )
-            ]
-        ) from error
+        found, advice = f"{error.filename}: {error.strerror}", f"export {HOME_VARIABLE}=<folder>"
+        problem = Problem(field=HOME_VARIABLE, found=found, allowed="a folder that can be written", advice=advice)
+        raise InputError([problem]) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

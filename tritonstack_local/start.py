@@ -18,8 +18,8 @@ from tritonstack.paths import (
     library_path,
     setup_command,
 )
-from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, find_local_aws, plain_environment, read_url
-from tritonstack_local.processes import ProcessRecord, choose_ports, ended_early, start_process
+from tritonstack_local.aws import LocalAws, find_local_aws, plain_environment, read_url
+from tritonstack_local.processes import ProcessRecord, choose_ports, log_tail, start_process
 from tritonstack_local.record import RunningRecord, exclusive, forget_record, read_record, write_record
 
 START_SECONDS = 60.0
@@ -106,11 +106,7 @@ def _start_emulator(paths: LocalPaths, port: int, runtime_port: int) -> ProcessR
         "PYTHONPATH": str(library_path()),
         "PYTHONUNBUFFERED": "1",
         **child_variables(),
-        "BIND_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),
-        "MINISTACK_ACCOUNT_ID": ACCOUNT,
-        "MINISTACK_REGION": REGION,
-        "IOT_MTLS_ENABLED": "0",
         "STATE_DIR": str(paths.emulator / "state"),
         "TMPDIR": str(temporary),
         "NODE_PATH": str(REPOSITORY / "node_modules"),
@@ -150,15 +146,9 @@ def _new_log(paths: LocalPaths, name: str) -> Path:
 def _check_environments() -> None:
     missing = [name for name in ("main", "emulator", "backends") if not environment_python(name).exists()]
     if missing:
-        raise InputError(
-            [
-                Problem(
-                    found=f"the environments {', '.join(missing)} are not made yet",
-                    allowed="environments under .envs/ as requirements/ pins them",
-                    advice=setup_command(),
-                )
-            ]
-        )
+        found = f"the environments {', '.join(missing)} are not made yet"
+        allowed = "environments under .envs/ as requirements/ pins them"
+        raise InputError([Problem(found=found, allowed=allowed, advice=setup_command())])
 
 
 def _wait(url: str, name: str, process: ProcessRecord) -> None:
@@ -170,7 +160,8 @@ def _wait(url: str, name: str, process: ProcessRecord) -> None:
         except (OSError, http.client.HTTPException):
             answered = False
         if not process.running:  # even where something answers: then it is another one's server
-            raise ended_early(name, process)
+            tail = f"The last lines of {process.log}:\n{log_tail(Path(process.log))}"
+            raise WorkFailedError(f"{name} ended while it was starting. {tail}")
         if answered:
             return
         time.sleep(0.1)

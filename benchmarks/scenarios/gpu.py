@@ -19,8 +19,7 @@ from benchmarks.scenarios.models import TOKENS, Model, built
 from benchmarks.scenarios.served import Way
 from benchmarks.scenarios.table import ONE_TORCH_THREAD, TURNS, Scenario
 from tritonstack.client.body import encode
-from tritonstack.engines.engine_step import StepError
-from tritonstack.engines.gpu_check import find_gpu
+from tritonstack.engines.engine_step import StepError, find_gpus
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.manifest import Places
 from tritonstack.models.recipe import Size
@@ -47,14 +46,7 @@ class FilesOnDevice(TritonFiles):
 def files_on(device: str, *, environments: Path, torch: str) -> FilesOnDevice:
     """The project's environments, with PyTorch of the one that is called ``torch``."""
     usual = TritonFiles.of_repository(environments)
-    return FilesOnDevice(
-        triton=usual.triton,
-        python=usual.python,
-        torch=environments / torch,
-        dali=usual.dali,
-        tensorflow=usual.tensorflow,
-        device=device,
-    )
+    return FilesOnDevice(**{**vars(usual), "torch": environments / torch, "device": device})
 
 
 def cuda_here(environments: Path) -> tuple[str, FilesOnDevice]:
@@ -63,7 +55,7 @@ def cuda_here(environments: Path) -> tuple[str, FilesOnDevice]:
     Raises InputError: no NVIDIA GPU, or no environment with a PyTorch that finds it.
     """
     try:
-        gpu = find_gpu()
+        gpu = find_gpus()[0]
     except StepError as error:
         needed = "a machine with an NVIDIA GPU and its driver"
         raise InputError([Problem(field="--gpu", found=error.reason, allowed=needed)]) from error
@@ -82,7 +74,7 @@ def cuda_here(environments: Path) -> tuple[str, FilesOnDevice]:
             f".envs/{CUDA_ENVIRONMENT}, then pip install the torch and numpy of requirements/torch.in into it",
         )
         raise InputError([problem])
-    return f"{gpu.name}, driver {gpu.driver}", files_on("cuda", environments=environments, torch=CUDA_ENVIRONMENT)
+    return f"{gpu['name']}, driver {gpu['driver']}", files_on("cuda", environments=environments, torch=CUDA_ENVIRONMENT)
 
 
 @cache

@@ -15,6 +15,7 @@ import numpy as np
 from tritonstack.client.body import Body, PayloadFormat, encode
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.build import build_models
+from tritonstack.models.inputs import LIBRARY
 from tritonstack.models.manifest import Places
 from tritonstack.models.packing import pack
 from tritonstack.models.recipe import Size
@@ -122,6 +123,8 @@ def roberta_base_folder(folder: Path) -> Path:
     """
     target = folder / "models" / ROBERTA_BASE
     (folder / "requirements").symlink_to(REPOSITORY / "requirements")  # the lock files are looked for beside models
+    target.parent.mkdir(parents=True)
+    (target.parent / LIBRARY).symlink_to(REPOSITORY / "model_repos" / LIBRARY)
     shutil.copytree(REPOSITORY / "model_repos" / ROBERTA_LARGE, target, ignore=shutil.ignore_patterns("__pycache__"))
     (target / ROBERTA_LARGE).rename(target / ROBERTA_BASE)
     for name, changes in TO_BASE.items():

@@ -18,7 +18,7 @@ from benchmarks.scenarios.models import LIMITS, Maker, Model
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.model_config import ConfigFile, merge_configs
 from tritonstack.unpacking import unpack
-from tritonstack_capacity.bench.container import Counters, entrance, read_counters
+from tritonstack_capacity.bench.container import Counters, LocalContainer, entrance, read_counters
 from tritonstack_capacity.bench.http_caller import HttpCaller, OpenSocket, ReadyRequest, http_caller
 from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
 from tritonstack_local.container.repository import TritonFiles
@@ -81,12 +81,10 @@ class Served:
 
     def counters(self) -> Counters:
         """What Triton counted so far."""
-        connection = http.client.HTTPConnection("127.0.0.1", METRICS_PORT)
-        with contextlib.closing(connection):
-            connection.sock = self._open_socket()
-            connection.sock.connect(("127.0.0.1", METRICS_PORT))
-            connection.request("GET", "/metrics")
-            return read_counters(connection.getresponse().read().decode())
+        container = LocalContainer(
+            open_socket=self._open_socket, port=8080, metrics_port=METRICS_PORT, server_version=None
+        )
+        return read_counters(container.metrics())
 
     def _start_cold(self) -> ColdStart:
         folder = self._container.model_folder(HASH)

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..shared.clients import Aws
+from ..shared.clients import Aws, records_below
 from ..shared.custom_resource import NotDoneError, rolls_back
-from .records import Note, attributes, delete, notes_of, put, records_below, tag_records, values_of
+from .records import Note, attributes, delete, notes_of, put, tag_records, values_of
 from .release_set import Properties, ReleaseSet, archives_of, old_release_set, read_release_set, require_archives
 
 if TYPE_CHECKING:

@@ -15,19 +15,15 @@ go on the records.
 * CloudFormation undoes an update by an Update with the sets exchanged, which only the stack's status shows. Then a
   record gets the value back that it had before, by its note, and not the old set's.
 * Every step may be repeated: CloudFormation and Lambda both deliver an event more than once.
-
-Standard library and boto3 only.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ..shared.clients import Aws
 from ..shared.custom_resource import identity, respond
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def handler(event: dict[str, Any], context: Any) -> None:

@@ -21,12 +21,6 @@ a later writer may leave a description as it is), ``before``, ``platform``, ``co
 ``over``, the tokens of its set and of the set that it replaced."""
 
 
-def records_below(ssm: SSMClient, *, path: str) -> dict[str, str]:
-    """The parameters under a path: model → value."""
-    pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=path)
-    return {entry["Name"].removeprefix(path): entry["Value"] for page in pages for entry in page["Parameters"]}
-
-
 def values_of(ssm: SSMClient, path: str, models: Iterable[str]) -> dict[str, str]:
     """The parameters of these models that exist under a path: model → value."""
     pages = (ssm.get_parameters(Names=[path + model for model in batch]) for batch in batches(models))

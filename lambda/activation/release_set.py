@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import Aws, is_missing_object
+from ..shared.clients import Aws, is_missing_object, keys_below, records_below
 from ..shared.custom_resource import NotDoneError, name_list, read_properties
-from .records import Note, records_below
+from .records import Note
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -104,10 +104,8 @@ def archives_of(models: Mapping[str, str]) -> set[str]:
 def require_archives(s3: S3Client, properties: Properties, archives: Iterable[str]) -> None:
     """Raise NotDoneError unless every one of these archives exists under the prefix."""
     bucket, prefix = properties.archive_bucket, properties.archive_prefix
-    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
-    existing = {entry["Key"] for page in pages for entry in page.get("Contents", [])}
-    wanted = {prefix + archive for archive in archives}
-    missing = sorted(wanted - existing)
+    wanted = set(archives)
+    missing = sorted(prefix + archive for archive in wanted - keys_below(s3, bucket=bucket, prefix=prefix))
     if missing:
         raise NotDoneError(
             f"{len(missing)} of {len(wanted)} archives are not in s3://{bucket}: {name_list(missing)}. "

@@ -11,8 +11,6 @@ retained from then on.
 
 A function ends after 15 minutes. Then CloudFormation reports a failed deletion, and deleting the stack again continues
 where this stopped. Each step may be repeated; a bucket that is gone is no error.
-
-Standard library and boto3 only.
 """
 
 from __future__ import annotations

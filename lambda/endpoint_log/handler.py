@@ -6,8 +6,6 @@ Create and Update make the group that the property ``LogGroupName`` names, or ad
 than once.
 
 Log events that an adopted group already holds keep their encryption; the retention applies to all of them.
-
-Standard library and boto3 only.
 """
 
 from __future__ import annotations

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import Aws, code_of
+from ..shared.clients import Aws, unless_missing
 from .plan import jobs_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from .plan import Plan
 
 FINAL = frozenset({"COMPLETED", "FAILED", "STOPPED", "DELETED"})
 """The statuses that a job ends in (API reference: DescribeInferenceRecommendationsJob, ``Status``)."""
 ENDING = frozenset({"STOPPING", "DELETING"})
-NOT_FOUND = frozenset({"ResourceNotFound", "ResourceNotFoundException"})
-"""SageMaker's error codes for what does not exist; a ValidationException only with a message to that effect."""
 CONFIGURATION = "configuration"
 """The custom metadata of a package that names its configuration."""
 KINDS = (
@@ -61,22 +59,6 @@ def stop(name: str, aws: Aws) -> bool:
         if runs(name, aws):
             raise
     return True
-
-
-def unless_missing(operation: Callable[..., Any], **names: str) -> Mapping[str, Any] | None:
-    """The response of an operation; None where what is named does not exist, as after another clean-up of the test."""
-    try:
-        return cast("Mapping[str, Any]", operation(**names))
-    except ClientError as error:
-        if is_not_found(error):
-            return None
-        raise
-
-
-def is_not_found(error: Any) -> bool:
-    """Whether SageMaker reports that something does not exist."""
-    code, message = code_of(error), str(error).lower()
-    return code in NOT_FOUND or (code == "ValidationException" and ("not find" in message or "not exist" in message))
 
 
 def register(plan: Plan, aws: Aws) -> None:

@@ -30,17 +30,11 @@ class MadeTooLateError(ClosedError):
 
 @dataclass(frozen=True)
 class Place:
-    """Names of the environment's resources.
+    """Names of the environment's resources."""
 
-    Attributes:
-        bucket: of plans, payloads and results.
-        job_role: the role that jobs run with.
-        names: prefix of the names of jobs, of packages and of what jobs make.
-    """
-
-    bucket: str
-    job_role: str
-    names: str
+    bucket: str  # of plans, payloads and results
+    job_role: str  # that jobs run with
+    names: str  # prefix of the names of jobs, of packages and of what jobs make
 
     @classmethod
     def of_environment(cls) -> Place:

@@ -62,37 +62,23 @@ STEPS: dict[str, Callable[[Mapping[str, Any], Aws, Place], dict[str, Any]]] = {
 }
 
 
-def run(
-    event: Mapping[str, Any],
-    aws: Aws,
-    place: Place,
-    *,
-    seconds: float,
-    wait: Callable[[float], None] = time.sleep,
-) -> dict[str, Any]:
+def run(event: Mapping[str, Any], aws: Aws, place: Place, *, seconds: float) -> dict[str, Any]:
     """Run the step that an event of the state machine names. What a step made too late is cleaned up again.
 
-    ``seconds``, ``wait``: as of ``clean_up``.
+    ``seconds``: as of ``clean_up``.
     """
     until = time.monotonic() + seconds
     if event["do"] == "clean_up":
-        return clean_up(event, aws, place, seconds=seconds, wait=wait)
+        return clean_up(event, aws, place, seconds=seconds)
     try:
         return STEPS[event["do"]](event, aws, place)
     except MadeTooLateError as late:
         left = until - time.monotonic()  # throttled requests have used some of it
-        clean_up({"id": event["id"], "why": str(late)}, aws, place, seconds=left, wait=wait)
+        clean_up({"id": event["id"], "why": str(late)}, aws, place, seconds=left)
         raise
 
 
-def clean_up(
-    event: Mapping[str, Any],
-    aws: Aws,
-    place: Place,
-    *,
-    seconds: float,
-    wait: Callable[[float], None] = time.sleep,
-) -> dict[str, Any]:
+def clean_up(event: Mapping[str, Any], aws: Aws, place: Place, *, seconds: float) -> dict[str, Any]:
     """Stop running jobs, write their results, remove what the test made.
 
     What the test made is removed, for it costs, even if the bucket or CloudWatch fails; their error is raised after it.
@@ -102,7 +88,6 @@ def clean_up(
         aws: the clients.
         place: names of the environment's resources.
         seconds: how long to wait for jobs to end.
-        wait: waits so many seconds.
 
     Raises:
         TimeoutError: a job has not ended in time; the caller repeats the step.
@@ -116,7 +101,7 @@ def clean_up(
         close(aws, place, test, why=why)
     finally:
         stopped = [name for name in jobs_of(plan) if jobs.stop(name, aws)]
-        _await_end(jobs_of(plan), aws, until=until, wait=wait)
+        _await_end(jobs_of(plan), aws, until=until)
         try:
             if not exists(aws, place, test, RESULTS):
                 _gather(test, plan, aws, place, complete=False)
@@ -137,11 +122,11 @@ def _gather(test: str, plan: Plan, aws: Aws, place: Place, *, complete: bool) ->
     return failed
 
 
-def _await_end(names: list[str], aws: Aws, *, until: float, wait: Callable[[float], None]) -> None:
+def _await_end(names: list[str], aws: Aws, *, until: float) -> None:
     while running := [name for name in names if jobs.runs(name, aws)]:
         if time.monotonic() >= until:
             raise TimeoutError(f"{', '.join(running)}: stopped, and not ended in the time that this run had")
-        wait(LOOK_SECONDS)
+        time.sleep(LOOK_SECONDS)
 
 
 def _status(event: Mapping[str, Any], status: str) -> dict[str, Any]:

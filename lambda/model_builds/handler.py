@@ -15,19 +15,15 @@ Variables: ``ARTIFACT_BUCKET``, ``PROJECT`` and ``RECORDS`` (prefix of the names
 are engines, also ``ENGINE_PROJECT`` and ``ENGINE_JOBS`` (prefix of the names of processing jobs).
 
 Every step may be repeated: CloudFormation, EventBridge and Lambda all deliver an event more than once.
-
-Standard library and boto3 only.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ..shared.clients import Aws
 from ..shared.custom_resource import identity, respond
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def handler(event: dict[str, Any], context: Any) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import Aws, code_of
+from ..shared.clients import Aws, ignoring, keys_below, records_below
 from ..shared.custom_resource import NotDoneError, name_list, rolls_back
 from .wait import WAIT_VARIABLE, Place, signal
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 DIGEST = re.compile(r"[0-9a-f]{16}")
-CONFLICT_PAUSES = (0.2, 0.4, 0.8, 1.6)
-"""Seconds between the attempts of a write that conflicts with another one."""
 ORDER_VARIABLE = "TRITONSTACK_ORDER"
 
 
@@ -70,16 +67,10 @@ def missing_archives(build_set: Mapping[str, Any], *, aws: Aws, place: Place) ->
     """
     endpoint, platform = build_set["endpoint"], build_set["platform"]
     prefix = f"endpoints/{endpoint}/{platform['release']}-{platform['gpu'].lower()}/"
-    pages = aws.s3.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=prefix)
-    existing = {entry["Key"].removeprefix(prefix) for page in pages for entry in page.get("Contents", [])}
-    path = f"{place.records}{endpoint}/"
-    recorded = aws.ssm.get_paginator("get_parameters_by_path").paginate(Path=path)
-    wanted = {
-        (entry["Name"].removeprefix(path), entry["Value"]): None
-        for page in recorded
-        for entry in page["Parameters"]
-        if DIGEST.fullmatch(entry["Value"])  # another value names no archive
-    }
+    existing = keys_below(aws.s3, bucket=place.bucket, prefix=prefix)
+    recorded = records_below(aws.ssm, path=f"{place.records}{endpoint}/")
+    # A value that is no digest names no archive.
+    wanted = {(model, digest): None for model, digest in recorded.items() if DIGEST.fullmatch(digest)}
     wanted |= {(archive["model"], archive["digest"]): archive["dependency"] for archive in build_set["archives"]}
     return [
         {"model": model, "digest": digest, "dependency": wanted[model, digest]}
@@ -125,22 +116,9 @@ def start_build(order: str, document: Mapping[str, Any], *, handle: str, aws: Aw
 
 
 def put_once(s3: S3Client, *, bucket: str, key: str, body: str) -> None:
-    """Write an object unless it exists.
-
-    While another request for the key is under way S3 responds 409 ConditionalRequestConflict, which is to be retried
-    (user guide, "How to prevent object overwrites with conditional writes"); boto3 does not.
-    """
-    for pause in (*CONFLICT_PAUSES, None):
-        try:
-            s3.put_object(Bucket=bucket, Key=key, Body=body.encode(), IfNoneMatch="*")
-        except ClientError as error:
-            if code_of(error) in ("PreconditionFailed", "412"):
-                return
-            if pause is None or code_of(error) not in ("ConditionalRequestConflict", "409"):
-                raise
-            time.sleep(pause)
-        else:
-            return
+    """Write an object unless it exists."""
+    with ignoring({"PreconditionFailed", "412"}):
+        s3.put_object(Bucket=bucket, Key=key, Body=body.encode(), IfNoneMatch="*")
 
 
 def archive_name(archive: Mapping[str, Any]) -> str:

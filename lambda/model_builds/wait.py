@@ -22,21 +22,13 @@ SIGNAL_REASON_LENGTH = 1000
 
 @dataclass(frozen=True)
 class Place:
-    """Names of the environment's resources.
+    """Names of the environment's resources."""
 
-    Attributes:
-        bucket: of archives, orders and waits.
-        project: the CodeBuild project that builds orders.
-        records: prefix of the names of all release records.
-        engine_project: the CodeBuild project of engines; empty where there is none.
-        engine_jobs: prefix of the names of engines' processing jobs; empty where there are none.
-    """
-
-    bucket: str
-    project: str
-    records: str
-    engine_project: str = ""
-    engine_jobs: str = ""
+    bucket: str  # of archives, orders and waits
+    project: str  # the CodeBuild project that builds orders
+    records: str  # prefix of the names of all release records
+    engine_project: str = ""  # the CodeBuild project of engines; empty where there is none
+    engine_jobs: str = ""  # prefix of the names of engines' processing jobs; empty where there are none
 
     @classmethod
     def of_environment(cls) -> Place:

@@ -50,20 +50,18 @@ failed.
    find when it deletes counts as deleted.
 4. A failure after the endpoint could not be undone: nothing would deregister B before the endpoint moves back to A.
 
-Every step may be repeated. Standard library and boto3 only.
+Every step may be repeated.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ..shared.clients import Aws
 from ..shared.custom_resource import identity, respond
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def handler(event: dict[str, Any], context: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from ..shared.clients import Aws, code_of
+from ..shared.clients import Aws, code_of, unless_missing
 from .target import Wanted
 
 WAIT_SECONDS, LOOK_SECONDS = 600, 5
@@ -56,12 +56,7 @@ def live_variant(aws: Aws, endpoint: str) -> Live | None:
 
 
 def _describe(aws: Aws, endpoint: str) -> Mapping[str, Any]:
-    try:
-        return aws.sagemaker.describe_endpoint(EndpointName=endpoint)
-    except ClientError as error:
-        if "Could not find" not in error.response["Error"]["Message"]:  # SageMaker has no code of its own for it
-            raise
-        return {}
+    return unless_missing(aws.sagemaker.describe_endpoint, EndpointName=endpoint) or {}
 
 
 def remember(aws: Aws, live: Live, *, back_to: str) -> None:

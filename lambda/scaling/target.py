@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,43 +16,31 @@ OURS = "tritonstack-"
 NAMESPACE: Final = "sagemaker"
 DIMENSION: Final = "sagemaker:variant:DesiredInstanceCount"
 GONE = frozenset({"ObjectNotFoundException"})
-CONCURRENT_TRIES, PAUSE_SECONDS = 6, 5
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """An endpoint's scaling as a template describes it.
-
-    Attributes:
-        endpoint: its name.
-        variant: its production variant.
-        minimum: the smallest number of instances; ``maximum``: the largest.
-        initial: the number to start with.
-        policies: name → target tracking configuration.
-        schedules: scheduled actions, as PutScheduledAction takes them.
-        routing: the traffic routing configuration of an update that keeps the variant; empty where there is none.
-    """
+    """An endpoint's scaling as a template describes it."""
 
     endpoint: str
     variant: str
-    minimum: int
+    minimum: int  # numbers of instances; ``initial``: to start with
     maximum: int
     initial: int
-    policies: Mapping[str, Any]
-    schedules: tuple[Mapping[str, Any], ...]
-    routing: Mapping[str, Any]
+    policies: Mapping[str, Any]  # name → target tracking configuration
+    schedules: tuple[Mapping[str, Any], ...]  # scheduled actions, as PutScheduledAction takes them
+    routing: Mapping[str, Any]  # of an update that keeps the variant: traffic routing configuration; empty for none
 
     @classmethod
     def of(cls, text: str) -> Wanted:
-        """Read it from the JSON text of a construct of any version: ``routing`` was once the type alone.
+        """Read it from the JSON text of a construct of any version: 0.1.0 wrote the type alone as ``routing``.
 
         A rollback from a later version passes that version's text to this one: fields that it added are left out.
         """
         given = {name: value for name, value in json.loads(text).items() if name in cls.__dataclass_fields__}
-        routing = given["routing"]
-        if isinstance(routing, str):
-            routing = {"Type": routing} if routing else {}
-        return cls(**{**given, "schedules": tuple(given["schedules"]), "routing": routing})
+        if isinstance(given["routing"], str):
+            given["routing"] = {"Type": given["routing"]} if given["routing"] else {}
+        return cls(**{**given, "schedules": tuple(given["schedules"])})
 
 
 def converge(aws: Aws, wanted: Wanted) -> None:
@@ -67,8 +54,7 @@ def converge(aws: Aws, wanted: Wanted) -> None:
     for name, configuration in wanted.policies.items():
         found = existing.get(name, {}).get("TargetTrackingScalingPolicyConfiguration")
         if not holds(configuration, found):
-            _call(
-                aws.scaling.put_scaling_policy,
+            aws.scaling.put_scaling_policy(
                 **target,
                 PolicyName=name,
                 PolicyType="TargetTrackingScaling",
@@ -78,7 +64,7 @@ def converge(aws: Aws, wanted: Wanted) -> None:
     for name in existing.keys() - wanted.policies.keys():
         if name.startswith(OURS):
             with ignoring(GONE):
-                _call(aws.scaling.delete_scaling_policy, PolicyName=name, **target)
+                aws.scaling.delete_scaling_policy(PolicyName=name, **target)
             print(json.dumps({"deleted": name, "variant": wanted.variant}))
 
 
@@ -105,7 +91,7 @@ def register(aws: Aws, wanted: Wanted) -> None:
         ServiceNamespace=NAMESPACE, ResourceIds=[target["ResourceId"]], ScalableDimension=DIMENSION
     )
     if not found["ScalableTargets"]:
-        _call(aws.scaling.register_scalable_target, **target, MinCapacity=wanted.minimum, MaxCapacity=wanted.maximum)
+        aws.scaling.register_scalable_target(**target, MinCapacity=wanted.minimum, MaxCapacity=wanted.maximum)
         print(json.dumps({"registered": wanted.variant}))
         for schedule in wanted.schedules:
             _schedule(aws, target, schedule)
@@ -113,7 +99,7 @@ def register(aws: Aws, wanted: Wanted) -> None:
 
 def _schedule(aws: Aws, target: Mapping[str, Any], schedule: Mapping[str, Any]) -> None:
     try:
-        _call(aws.scaling.put_scheduled_action, **target, **schedule)
+        aws.scaling.put_scheduled_action(**target, **schedule)
     except ClientError as error:
         if not (schedule["Schedule"].startswith("at(") and code_of(error) == "ValidationException"):
             raise  # a time in the past is no failure
@@ -123,24 +109,10 @@ def _schedule(aws: Aws, target: Mapping[str, Any], schedule: Mapping[str, Any]) 
 def deregister(aws: Aws, endpoint: str, variant: str) -> None:
     """Deregister the variant; its policies and scheduled actions go with it."""
     with ignoring(GONE):
-        _call(aws.scaling.deregister_scalable_target, **_target(endpoint, variant))
+        aws.scaling.deregister_scalable_target(**_target(endpoint, variant))
     print(json.dumps({"deregistered": variant}))
 
 
-def _call(call: Any, **request: Any) -> None:
-    """Send a request, again where another change of the same target is under way."""
-    for _ in range(CONCURRENT_TRIES - 1):
-        try:
-            call(**request)
-        except ClientError as error:
-            if code_of(error) != "ConcurrentUpdateException":
-                raise
-            time.sleep(PAUSE_SECONDS)
-        else:
-            return
-    call(**request)
-
-
-def _target(endpoint: str, variant: str) -> dict[str, Any]:
+def _target(endpoint: str, variant: str) -> Any:
     place = {"ServiceNamespace": NAMESPACE, "ScalableDimension": DIMENSION}
     return {**place, "ResourceId": f"endpoint/{endpoint}/variant/{variant}"}

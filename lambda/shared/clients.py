@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from botocore.config import Config
@@ -31,9 +30,18 @@ ONE_ATTEMPT = Config(retries={"total_max_attempts": 1, "mode": "standard"}, conn
 """An invocation may take 60 s, and AWS advises ten more, so that its own error arrives (SageMaker developer guide)."""
 MISSING_OBJECT = frozenset({"NoSuchKey", "NoSuchBucket", "404", "AccessDenied", "403"})
 """S3's error codes for an object that does not exist: without permission to list, that is AccessDenied."""
-CONCURRENT = frozenset({"TooManyUpdates", "ConcurrentUpdateException", "OperationAborted", "OperationAbortedException"})
+CONCURRENT = frozenset(
+    {
+        "TooManyUpdates", "ConcurrentUpdateException", "OperationAborted", "OperationAbortedException",
+        "ConditionalRequestConflict",
+    }
+)  # fmt: skip
 """Refusals because another change of the same resource is under way: Systems Manager's (PutParameter and tags),
-Application Auto Scaling's, S3's and CloudWatch Logs' (their API references). botocore does not retry these."""
+Application Auto Scaling's, S3's, CloudWatch Logs' and S3's of conditional writes (their API references). botocore does
+not retry these."""
+MISSING = frozenset({"ResourceNotFound", "ResourceNotFoundException"})
+SERVICES = {"lambda_": "lambda", "sagemaker_runtime": "sagemaker-runtime", "scaling": "application-autoscaling"}
+"""Attribute of ``Aws`` → service, where the two differ."""
 THROTTLED = frozenset({"Throttling", "ThrottlingException", "TooManyRequests", "TooManyRequestsException", "SlowDown"})
 
 
@@ -61,49 +69,29 @@ def pause_before_retry(*, response: tuple[Any, Mapping[str, Any]] | None, attemp
 class Aws:
     """Clients of services, each made when it is first used: that takes a second in a function of 256 MiB."""
 
+    cloudformation: CloudFormationClient
+    cloudwatch: CloudWatchClient
+    codebuild: CodeBuildClient
+    lambda_: Any
+    logs: CloudWatchLogsClient
+    s3: S3Client
+    sagemaker: SageMakerClient
+    sagemaker_runtime: SageMakerRuntimeClient
+    scaling: ApplicationAutoScalingClient
+    ssm: SSMClient
+
     def __init__(self, connect_to: Callable[[str], Any] | None = None) -> None:
         """``connect_to``: makes the client of a service. Default: ``connect``."""
         self._connect = connect_to or connect
 
-    @cached_property
-    def cloudformation(self) -> CloudFormationClient:
-        return cast("CloudFormationClient", self._connect("cloudformation"))
+    if not TYPE_CHECKING:  # else every wrong name would pass the type checker
 
-    @cached_property
-    def cloudwatch(self) -> CloudWatchClient:
-        return cast("CloudWatchClient", self._connect("cloudwatch"))
-
-    @cached_property
-    def codebuild(self) -> CodeBuildClient:
-        return cast("CodeBuildClient", self._connect("codebuild"))
-
-    @cached_property
-    def lambda_(self) -> Any:
-        return self._connect("lambda")
-
-    @cached_property
-    def logs(self) -> CloudWatchLogsClient:
-        return cast("CloudWatchLogsClient", self._connect("logs"))
-
-    @cached_property
-    def s3(self) -> S3Client:
-        return cast("S3Client", self._connect("s3"))
-
-    @cached_property
-    def sagemaker(self) -> SageMakerClient:
-        return cast("SageMakerClient", self._connect("sagemaker"))
-
-    @cached_property
-    def sagemaker_runtime(self) -> SageMakerRuntimeClient:
-        return cast("SageMakerRuntimeClient", self._connect("sagemaker-runtime"))
-
-    @cached_property
-    def scaling(self) -> ApplicationAutoScalingClient:
-        return cast("ApplicationAutoScalingClient", self._connect("application-autoscaling"))
-
-    @cached_property
-    def ssm(self) -> SSMClient:
-        return cast("SSMClient", self._connect("ssm"))
+        def __getattr__(self, name: str) -> Any:
+            if name not in Aws.__annotations__:
+                raise AttributeError(name)
+            client = self._connect(SERVICES.get(name, name))
+            setattr(self, name, client)
+            return client
 
 
 def code_of(error: ClientError) -> str:
@@ -125,5 +113,27 @@ def is_missing_object(error: ClientError) -> bool:
     return code_of(error) in MISSING_OBJECT
 
 
-def is_throttled(error: ClientError) -> bool:
-    return code_of(error) in THROTTLED
+def unless_missing(operation: Callable[..., Any], **names: str) -> Mapping[str, Any] | None:
+    """The response of a SageMaker operation; None where what is named does not exist.
+
+    SageMaker has error codes of its own for that, and for some resources a ValidationException with such a message.
+    """
+    try:
+        return cast("Mapping[str, Any]", operation(**names))
+    except ClientError as error:
+        code, message = code_of(error), str(error).lower()
+        if code in MISSING or (code == "ValidationException" and ("not find" in message or "not exist" in message)):
+            return None
+        raise
+
+
+def keys_below(s3: S3Client, *, bucket: str, prefix: str) -> set[str]:
+    """The keys of the objects under a prefix, without it."""
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+    return {entry["Key"].removeprefix(prefix) for page in pages for entry in page.get("Contents", [])}
+
+
+def records_below(ssm: SSMClient, *, path: str) -> dict[str, str]:
+    """The parameters under a path: name below it → value."""
+    pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=path)
+    return {entry["Name"].removeprefix(path): entry["Value"] for page in pages for entry in page["Parameters"]}

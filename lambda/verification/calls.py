@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ..shared.clients import Aws, is_missing_object, is_throttled
+from ..shared.clients import THROTTLED, Aws, is_missing_object
 from . import samples
 from .samples import VerificationError
-from .work import Clock, Properties, Work
+from .work import Properties, Work
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -29,10 +30,10 @@ TRANSIENT_CODES = frozenset({"InternalFailure", "ServiceUnavailable", "InternalD
 MESSAGE_LENGTH = 300
 
 
-def invoke_next(work: Work, aws: Aws, clock: Clock, properties: Properties) -> None:
+def invoke_next(work: Work, aws: Aws, properties: Properties) -> None:
     """Send the next archive its sample request. Raises VerificationError where the response is not as expected."""
     name = work.waiting[0]
-    if name not in work.invoked and work.invoked and has_unloaded(work, aws, clock, properties):
+    if name not in work.invoked and work.invoked and has_unloaded(work, aws, properties):
         stop_warming(work, "models were unloaded meanwhile")
         return
     key = f"{properties.manifest_prefix}{name}.json"
@@ -44,14 +45,15 @@ def invoke_next(work: Work, aws: Aws, clock: Clock, properties: Properties) -> N
     work.waiting.pop(0)
     if name not in work.invoked:
         work.invoked.append(name)
+    body, content_type = request
     target = {"TargetModel": f"{name}.tar.gz"} if properties.multi_model == "true" else {}
     try:
         response = aws.sagemaker_runtime.invoke_endpoint(
-            EndpointName=properties.endpoint_name, Body=request.content, ContentType=request.content_type, **target
+            EndpointName=properties.endpoint_name, Body=body, ContentType=content_type, **target
         )
         content, content_type = response["Body"].read(), response.get("ContentType", "")
     except (ClientError, BotoCoreError) as error:
-        failed(work, name, error, clock, properties)
+        failed(work, name, error, properties)
         return
     try:
         outputs = samples.decode(content, content_type)
@@ -80,7 +82,7 @@ def read(s3: S3Client, *, bucket: str, key: str) -> bytes:
         raise VerificationError(f"s3://{bucket}/{key} is missing: publish the environment again ({error})") from error
 
 
-def failed(work: Work, name: str, error: ClientError | BotoCoreError, clock: Clock, properties: Properties) -> None:
+def failed(work: Work, name: str, error: ClientError | BotoCoreError, properties: Properties) -> None:
     """Pause after a failed request, and queue another. Raises VerificationError where that cannot succeed."""
     response: Mapping[str, Any] = error.response if isinstance(error, ClientError) else {}
     code, status = response.get("Error", {}).get("Code", ""), int(response.get("OriginalStatusCode") or 0)
@@ -88,8 +90,8 @@ def failed(work: Work, name: str, error: ClientError | BotoCoreError, clock: Clo
     work.errors[name] = message[:MESSAGE_LENGTH]
     print(json.dumps({"model": name, "failed": message}))
     work.waiting.append(name)
-    if code == "ModelNotReadyException" or (isinstance(error, ClientError) and is_throttled(error)):
-        clock.sleep(LOADING_SECONDS)
+    if code in {"ModelNotReadyException", *THROTTLED}:
+        time.sleep(LOADING_SECONDS)
         return
     if code == "ModelError" and status == OUT_OF_MEMORY and properties.stops_at_unload == "true":
         stop_warming(work, f"memory was full when {name} was invoked (507), and SageMaker unloads models then")
@@ -100,7 +102,7 @@ def failed(work: Work, name: str, error: ClientError | BotoCoreError, clock: Clo
             f"model {name} does not respond to its sample request ({attempts} of {ATTEMPTS} requests failed): "
             f"{work.errors[name]}{log}"
         )
-    clock.sleep(FIRST_PAUSE_SECONDS * 3.0 ** (attempts - 1))
+    time.sleep(FIRST_PAUSE_SECONDS * 3.0 ** (attempts - 1))
 
 
 def is_transient(error: ClientError | BotoCoreError, *, code: str, status: int) -> bool:
@@ -113,10 +115,10 @@ def is_transient(error: ClientError | BotoCoreError, *, code: str, status: int) 
     return code in TRANSIENT_CODES or http == 429 or http >= 500
 
 
-def has_unloaded(work: Work, aws: Aws, clock: Clock, properties: Properties) -> bool:
+def has_unloaded(work: Work, aws: Aws, properties: Properties) -> bool:
     """Whether CloudWatch has an unload of the variant in a whole minute since the work began."""
     start = 60 * (int(work.began) // 60 + 1)  # the minute that it began in holds what was before, too
-    if properties.stops_at_unload != "true" or clock.now() <= start:
+    if properties.stops_at_unload != "true" or time.time() <= start:
         return False
     found = aws.cloudwatch.get_metric_statistics(
         Namespace="AWS/SageMaker",
@@ -126,7 +128,7 @@ def has_unloaded(work: Work, aws: Aws, clock: Clock, properties: Properties) -> 
             {"Name": "VariantName", "Value": properties.variant_name},
         ],
         StartTime=datetime.fromtimestamp(start, UTC),
-        EndTime=datetime.fromtimestamp(clock.now(), UTC),
+        EndTime=datetime.fromtimestamp(time.time(), UTC),
         Period=60,
         Statistics=["SampleCount"],
     )

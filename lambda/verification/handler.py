@@ -18,18 +18,14 @@ responses CloudFormation takes the first.
 Warming more models than fit evicts those that were just warmed. So no further model is invoked after an unload: a 507,
 with which the container reports full memory to SageMaker, or a data point of ModelUnloadingTime of a minute after the
 start.
-
-Standard library and boto3 only.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from ..shared.custom_resource import identity, respond
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def handler(event: dict[str, Any], context: Any) -> None:

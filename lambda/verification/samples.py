@@ -32,12 +32,8 @@ class VerificationError(NotDoneError):
     """A defect of what was deployed."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """Body and content type of InvokeEndpoint."""
-
-    content: bytes
-    content_type: str
+Request = tuple[bytes, str]
+"""Body and content type of InvokeEndpoint."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +48,13 @@ class Output:
 def request_of(body: Mapping[str, Any]) -> Request:
     """A sample's JSON body, with a binary response requested."""
     request = {**body, "parameters": {**body.get("parameters", {}), "binary_data_output": True}}
-    return Request(content=json.dumps(request).encode(), content_type=JSON_TYPE)
+    return json.dumps(request).encode(), JSON_TYPE
 
 
 def ready_request(content: bytes) -> Request:
     """A stored request: a JSON header, then the tensors. Raises ValueError: it is none."""
     _, length = json.JSONDecoder().raw_decode(content.decode("latin-1"))  # one character a byte: the header is ASCII
-    return Request(content=content, content_type=f"{BINARY_PREFIX}{length}")
+    return content, f"{BINARY_PREFIX}{length}"
 
 
 def decode(content: bytes, content_type: str) -> dict[str, Output]:
@@ -112,8 +108,9 @@ def compare(expected: Iterable[Mapping[str, Any]], found: Mapping[str, Output], 
     absolute difference of a floating-point value; all others must be equal.
     """
     for name, output in found.items():
-        if is_float(output.datatype) and (index := first(map(math.isnan, output.values))) is not None:
-            raise VerificationError(f"output {place(name, output.shape, index)}: a number expected, NaN found")
+        nans = [index for index, value in enumerate(output.values) if is_float(output.datatype) and math.isnan(value)]
+        if nans:
+            raise VerificationError(f"output {place(name, output.shape, nans[0])}: a number expected, NaN found")
     for output_expected in expected:
         name = output_expected["name"]
         if name not in found:
@@ -154,11 +151,6 @@ def as_binary(datatype: str, values: Sequence[Any]) -> Sequence[Any]:
 def flat(data: Any) -> list[Any]:
     """Nested lists as one, in row-major order."""
     return [value for part in data for value in flat(part)] if isinstance(data, list) else [data]
-
-
-def first(flags: Iterable[bool]) -> int | None:
-    """The index of the first that is true."""
-    return next((index for index, flag in enumerate(flags) if flag), None)
 
 
 def place(name: str, shape: Sequence[int], index: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from ..shared.clients import Aws, is_missing_object
 from ..shared.custom_resource import name_list, rolls_back
 from .calls import invoke_next
 from .samples import VerificationError
-from .work import Clock, Properties, Work
+from .work import Properties, Work
 
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
@@ -33,7 +34,7 @@ STATUS_SECONDS = 10.0
 def verify(event: Mapping[str, Any], context: Any) -> dict[str, str] | None:
     """Verify as far as this run can. Returns the resource's attributes; None where another run continues."""
     aws = Aws()
-    work = run(event, aws, Clock(context.get_remaining_time_in_millis() / 1000))
+    work = run(event, aws, until=time.time() + context.get_remaining_time_in_millis() / 1000 - HANDOVER_SECONDS)
     if not work.done:
         rest = json.dumps({**event, WORK: asdict(work)})
         aws.lambda_.invoke(FunctionName=context.function_name, InvocationType="Event", Payload=rest)
@@ -41,24 +42,24 @@ def verify(event: Mapping[str, Any], context: Any) -> dict[str, str] | None:
     return {"Verified": name_list(work.verified), "NotVerified": "; ".join(work.left)}
 
 
-def run(event: Mapping[str, Any], aws: Aws, clock: Clock) -> Work:
-    """Verify until all is done or the run nears its end. Raises VerificationError."""
+def run(event: Mapping[str, Any], aws: Aws, *, until: float) -> Work:
+    """Verify until all is done or the time of this run is over. Raises VerificationError."""
     if rolls_back(event, aws.cloudformation):
-        return Work(began=clock.now(), waiting=[], checked=True)
+        return Work(began=time.time(), waiting=[], checked=True)
     properties = Properties.of(event["ResourceProperties"])
-    work = Work(**event[WORK]) if WORK in event else begin(event, aws.s3, properties, now=clock.now())
+    work = Work(**event[WORK]) if WORK in event else begin(event, aws.s3, properties, now=time.time())
     deadline = work.began + 60 * float(properties.minutes)
     while not work.done:
-        if clock.now() >= deadline:
+        if time.time() >= deadline:
             raise VerificationError(too_late(work, properties))
-        if clock.left() < HANDOVER_SECONDS:
+        if time.time() > until:
             break
         if not work.checked:
             work.checked = runs_as_deployed(aws.sagemaker, properties)
             if not work.checked:
-                clock.sleep(STATUS_SECONDS)
+                time.sleep(STATUS_SECONDS)
         else:
-            invoke_next(work, aws, clock, properties)
+            invoke_next(work, aws, properties)
             if work.done and work.verified:  # meanwhile an alarm may have rolled the update back
                 work.checked = runs_as_deployed(aws.sagemaker, properties)
     print(json.dumps(asdict(work)))

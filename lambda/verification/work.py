@@ -1,8 +1,7 @@
-"""A verification's properties, its progress, which one run of the function passes to the next, and its clock."""
+"""A verification's properties, and its progress, which one run of the function passes to the next."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,27 +38,16 @@ class Properties:
 
 @dataclass
 class Work:
-    """Progress of a verification; JSON's types alone.
+    """Progress of a verification; JSON's types alone. Archives are named without ``.tar.gz``."""
 
-    Attributes:
-        began: time of the first event, seconds since the epoch.
-        waiting: archives without ``.tar.gz`` (``bert.0123456789abcdef``) that are not verified yet, the next one first.
-        checked: whether the endpoint was found to run what the template names.
-        invoked: those that were invoked at least once.
-        failures: of each, how many requests failed.
-        errors: of each, the error of the last failed request.
-        verified: those whose response was as expected.
-        left: why others were not invoked.
-    """
-
-    began: float
-    waiting: list[str]
-    checked: bool = False
-    invoked: list[str] = field(default_factory=list)
-    failures: dict[str, int] = field(default_factory=dict)
-    errors: dict[str, str] = field(default_factory=dict)
-    verified: list[str] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
+    began: float  # time of the first event, seconds since the epoch
+    waiting: list[str]  # archives (``bert.0123456789abcdef``) that are not verified yet, the next one first
+    checked: bool = False  # whether the endpoint was found to run what the template names
+    invoked: list[str] = field(default_factory=list)  # at least once
+    failures: dict[str, int] = field(default_factory=dict)  # archive → how many requests failed
+    errors: dict[str, str] = field(default_factory=dict)  # archive → the error of the last failed request
+    verified: list[str] = field(default_factory=list)  # those whose response was as expected
+    left: list[str] = field(default_factory=list)  # why others were not invoked
 
     @property
     def done(self) -> bool:
@@ -71,22 +59,3 @@ class Work:
         if names:
             self.left.append(f"{name_list(names)}: {why}")
             self.waiting = [name for name in self.waiting if name not in names]
-
-
-class Clock:
-    """The time, and what is left of this run."""
-
-    def __init__(self, seconds: float) -> None:
-        """``seconds``: until Lambda ends the run."""
-        self._end = time.time() + seconds
-
-    def now(self) -> float:
-        """Seconds since the epoch."""
-        return time.time()
-
-    def left(self) -> float:
-        """Seconds until Lambda ends the run."""
-        return self._end - time.time()
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)

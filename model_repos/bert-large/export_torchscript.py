@@ -3,12 +3,10 @@
 import sys
 from pathlib import Path
 
-from tritonstack.exporters import encoders, script
-from tritonstack.exporters.cases import batches
-from tritonstack.exporters.script import Arguments, Graph, Tensor
-from tritonstack.exporters.torch_export import export_torchscript, prove_torchscript
+from _exporters import encoders, script
+from _exporters.script import Arguments, Graph, Tensor
 
-MODEL = Path("bert-large/1/model.pt")
+MODEL = "bert-large/1/model.pt"
 TEXT = Path(__file__).with_name("sample") / "text.txt"
 
 
@@ -25,23 +23,10 @@ def graph_of(*, length: int, width: int) -> Graph:
 
 
 def work(arguments: Arguments) -> None:
-    options, path = arguments.options, arguments.target / MODEL
-    graph = graph_of(length=options.options["length"], width=options.options["config"]["hidden_size"])
+    options = arguments.options.options
+    graph = graph_of(length=options["length"], width=options["config"]["hidden_size"])
     prepared = encoders.prepare(arguments, encoders.BERT, graph, text=TEXT)
-    export_torchscript(encoders.NamedEncoder(prepared.module), graph, path, prepared.example)
-    proved = batches(options)
-    difference = prove_torchscript(
-        path,
-        prepared.reference,
-        graph,
-        batches=proved,
-        tolerance=options.tolerance,
-        sample=prepared.sample,
-        draws=prepared.draws,
-        seed=options.seed,
-    )
-    figures = {"largest_difference": difference, "largest_proved_batch": proved[-1]}
-    script.write_report(arguments, figures, inputs=prepared.loaded.inputs)
+    prepared.export(arguments, MODEL, encoders.NamedEncoder(prepared.module))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from network import probabilities
 from tensors import GRAPH, INPUT, PROBABILITIES
 
-from tritonstack.exporters import cases, graphdef, script
+from _exporters import cases, graphdef, script
 
 MODEL = Path("inception-graphdef/1/model.graphdef")
 TOOLS = ("numpy", "tensorflow-cpu")

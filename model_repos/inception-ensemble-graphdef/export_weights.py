@@ -5,7 +5,7 @@ from functools import partial
 
 from tensors import GRAPH
 
-from tritonstack.exporters import inception, script
+from _exporters import inception, script
 
 if __name__ == "__main__":
     sys.exit(script.run(partial(inception.to_weights, graph=GRAPH)))

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters.graphdef import tf
-from tritonstack.exporters.inception_layout import BLOCKS, EPSILON, STEM, Block, Step
+from _exporters.graphdef import tf
+from _exporters.inception_layout import BLOCKS, EPSILON, STEM, Block, Step
+from _exporters.script import ExportError
 
 Weights = Mapping[str, np.ndarray]
 
@@ -18,7 +18,7 @@ Weights = Mapping[str, np.ndarray]
 def probabilities(images: Any, weights: Weights) -> Any:
     """Images FP32 [n, 299, 299, 3], values -1 to 1 → probabilities FP32 [n, 1001].
 
-    Raises :class:`WorkFailedError` naming a weight that is missing or that no layer takes.
+    Raises :class:`ExportError` naming a weight that is missing or that no layer takes.
     """
     taken = Taken(weights)
     found = images
@@ -82,14 +82,14 @@ class Taken:
         self._names: set[str] = set()
 
     def __call__(self, name: str) -> np.ndarray:
-        """One weight. Raises :class:`WorkFailedError` where it is missing."""
+        """One weight. Raises :class:`ExportError` where it is missing."""
         if name not in self._weights:
-            raise WorkFailedError(f"weight {name} is missing")
+            raise ExportError(f"weight {name} is missing")
         self._names.add(name)
         return self._weights[name]
 
     def check_all(self) -> None:
-        """Raise :class:`WorkFailedError` where a weight was not taken."""
+        """Raise :class:`ExportError` where a weight was not taken."""
         left = sorted(self._weights.keys() - self._names)
         if left:
-            raise WorkFailedError(f"no layer takes the weight {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
+            raise ExportError(f"no layer takes the weight {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")

@@ -1,7 +1,7 @@
 """The GraphDef's input and output, as config.pbtxt names them: TF-Slim's own names."""
 
-from tritonstack.exporters.inception_layout import CLASSES, SIDE
-from tritonstack.exporters.script import Graph, Tensor
+from _exporters.inception_layout import CLASSES, SIDE
+from _exporters.script import Graph, Tensor
 
 INPUT = "input"
 PROBABILITIES = "InceptionV3/Predictions/Softmax"

@@ -3,7 +3,7 @@
 import sys
 from functools import partial
 
-from tritonstack.exporters import inception, script
+from _exporters import inception, script
 
 if __name__ == "__main__":
     sys.exit(script.run(partial(inception.to_onnx, path="inception-v3/1/model.onnx")))

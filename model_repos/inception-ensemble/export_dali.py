@@ -2,7 +2,7 @@
 
 import sys
 
-from tritonstack.exporters import inception_dali, script
+from _exporters import inception_dali, script
 
 if __name__ == "__main__":
     sys.exit(script.run(inception_dali.export))

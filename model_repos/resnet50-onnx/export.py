@@ -3,7 +3,7 @@
 import sys
 from functools import partial
 
-from tritonstack.exporters import resnet, script
+from _exporters import resnet, script
 
 if __name__ == "__main__":
     sys.exit(script.run(partial(resnet.to_onnx, path="resnet50-onnx/1/model.onnx")))

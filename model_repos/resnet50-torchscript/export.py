@@ -3,7 +3,7 @@
 import sys
 from functools import partial
 
-from tritonstack.exporters import resnet, script
+from _exporters import resnet, script
 
 PATH = "resnet50-torchscript/1/model.pt"
 # TorchScript has no names: Triton's pytorch backend takes a tensor's position from the end of its name.

@@ -4,7 +4,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from tritonstack.exporters import encoders, script
+from _exporters import encoders, script
 
 PATH = "roberta-large-onnx/1/model.onnx"
 TEXT = Path(__file__).with_name("sample") / "text.txt"

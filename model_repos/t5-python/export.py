@@ -15,10 +15,9 @@ import torch
 from tokenizers import Tokenizer
 from transformers import GenerationConfig, T5ForConditionalGeneration
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import tokenizer, weights
-from tritonstack.exporters.cases import batches
-from tritonstack.exporters.script import Arguments, run, say, versions, write_answer, write_report, write_request
+from _exporters import tokenizer, weights
+from _exporters.cases import batches
+from _exporters.script import Arguments, ExportError, run, say, versions, write_answer, write_report, write_request
 
 MODEL = Path("t5-python/1/model")
 T5_SMALL = {"decoder_start_token_id": 0}  # all else of T5Config's defaults is T5-small's
@@ -109,7 +108,7 @@ def prove_weights(
 ) -> float:
     """Logits of the archived model against the source's, for every request repeated to every batch size.
 
-    Returns the largest difference. Raises WorkFailedError where it is above ``limit``.
+    Returns the largest difference. Raises ExportError where it is above ``limit``.
     """
     largest = 0.0
     for request in requests:
@@ -122,7 +121,7 @@ def prove_weights(
                 )
             difference = float((wanted - found).abs().max())
             if not difference <= limit:  # NaN is not
-                raise WorkFailedError(f"tensor logits, batch {batch}: differs by {difference:.2e}, allowed {limit:.2e}")
+                raise ExportError(f"tensor logits, batch {batch}: differs by {difference:.2e}, allowed {limit:.2e}")
             largest = max(largest, difference)
     return largest
 
@@ -133,7 +132,7 @@ def prove_padding(
     """Compare each request's output in a padded batch of the archived model with ``alone``, the source's for it alone.
 
     Returns the number of ids compared, and of different ones: a model that repeats itself would prove little. Raises
-    WorkFailedError where an output differs.
+    ExportError where an output differs.
     """
     batching = archive_module("batching")
     questions = [batching.Question(ids=ids, mask=np.ones_like(ids)) for ids in requests]
@@ -141,7 +140,7 @@ def prove_padding(
     together = batching.split(generate(archived, ids, mask), questions, ends=[END])
     for index, (wanted, found) in enumerate(zip(alone, together, strict=True)):
         if not np.array_equal(wanted, found):
-            raise WorkFailedError(f"tensor output: request {index} gives other ids in a padded batch than alone")
+            raise ExportError(f"tensor output: request {index} gives other ids in a padded batch than alone")
     every = np.concatenate([answer.ravel() for answer in together])
     return {"compared_ids": every.size, "distinct_ids": np.unique(every).size}
 

@@ -2,8 +2,32 @@
 
 from __future__ import annotations
 
-from scripts.documentation.pages import MAKERS
+from collections.abc import Callable
+
+from scripts.documentation.architecture_page import architecture_page
+from scripts.documentation.commands_page import commands_page
+from scripts.documentation.constructs_page import constructs_page
+from scripts.documentation.cost_blocks import prices_page, review_page
+from scripts.documentation.engines_page import engines_page
+from scripts.documentation.releases_page import releases_page
+from scripts.documentation.settings_page import recipes_page, settings_page
+from scripts.documentation.terminal_picture import PAGE, PICTURE, getting_started, terminal_picture
 from tritonstack.paths import repository_path, write_text
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "docs/reference/settings.md": settings_page,
+    "docs/reference/recipes.md": recipes_page,
+    "docs/reference/releases.md": releases_page,
+    "docs/reference/commands.md": commands_page,
+    "docs/reference/constructs.md": constructs_page,
+    "docs/prices.md": prices_page,
+    "docs/review.md": review_page,
+    "docs/architecture.md": architecture_page,
+    "docs/engines.md": engines_page,
+    PICTURE: terminal_picture,
+    PAGE: getting_started,
+}
+"""Path in the repository → the function that returns the file's text; the same for the same code."""
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from scripts.documentation.import_graph import SINGLE, direct, import_graph, single_modules
 from scripts.documentation.markdown import code, filled, table
 from scripts.documentation.stack_graph import SHOWN_SERVING, construct_of, shown_environment, stack_graph
+from tritonstack.iam_policies import listed
 from tritonstack.paths import repository_path
 from tritonstack.review.intrinsics import readable
 from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot
@@ -98,10 +99,10 @@ def access(environment: EnvironmentSnapshot) -> Access:
     found: Access = {}
     for stack in environment.stacks.values():
         for who, statement in _statements(stack):
-            actions = [each for each in _listed(statement["Action"]) if str(each).partition(":")[0] in SERVICES]
-            for resource in _listed(statement["Resource"]) if actions else ():
-                listed = found.setdefault(_shown(stack, resource), {}).setdefault(f"{stack.name}/{who}", [])
-                listed += [str(each) for each in actions if each not in listed]
+            actions = [each for each in listed(statement["Action"]) if str(each).partition(":")[0] in SERVICES]
+            for resource in listed(statement["Resource"]) if actions else ():
+                allowed = found.setdefault(_shown(stack, resource), {}).setdefault(f"{stack.name}/{who}", [])
+                allowed += [str(each) for each in actions if each not in allowed]
     return {resource: dict(sorted(who.items())) for resource, who in sorted(found.items()) if resource != "*"}
 
 
@@ -110,13 +111,9 @@ def _statements(stack: StackSnapshot) -> Iterator[tuple[str, dict[str, Any]]]:
         documents = [resource.properties.get("PolicyDocument")]
         documents += [each["PolicyDocument"] for each in resource.properties.get("Policies", [])]
         for document in filter(None, documents):
-            for statement in _listed(document["Statement"]):
+            for statement in listed(document["Statement"]):
                 if statement["Effect"] == "Allow" and "Action" in statement:
                     yield construct_of(stack, resource.path), statement
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _shown(stack: StackSnapshot, resource: Any) -> str:

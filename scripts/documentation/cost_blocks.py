@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from decimal import Decimal
 
 from scripts.documentation.markdown import code, filled, table
 from tritonstack.paths import repository_path
-from tritonstack.review.cost import Amount, prices_of
-from tritonstack.review.cost_table import CostTable, table_of
-from tritonstack.review.document import cost_table_entry
+from tritonstack.review.cost import prices_of
+from tritonstack.review.cost_table import table_of
+from tritonstack.review.document import CostTableEntry
 from tritonstack.review.stored import read_snapshots
-from tritonstack.review.views.wording import COST_COLUMNS, cost_rows
+from tritonstack.review.views.wording import COST_COLUMNS, cost_cells
 
 LOCAL = "local"
 """The environment of the local AWS, which bills nobody."""
 SHOWN = "prod"
 """The environment whose whole table docs/review.md shows."""
-_CENT = Decimal("0.01")
 
 
 def prices_page() -> str:
@@ -31,7 +28,7 @@ def review_page() -> str:
     return filled("docs/review.md", {"costs": _whole})
 
 
-def _tables() -> Mapping[str, CostTable]:
+def _tables() -> Mapping[str, CostTableEntry]:
     project = repository_path(".")
     environments = read_snapshots(repository_path("snapshots")).environments
     return {
@@ -43,15 +40,11 @@ def _tables() -> Mapping[str, CostTable]:
 
 def _environments() -> str:
     rows = [
-        [code(name), _cents(each.idle), _cents(each.most), ", ".join(each.uses)] for name, each in _tables().items()
+        [code(name), each.idle_after.text, each.most_after.text, ", ".join(each.by_use)]
+        for name, each in _tables().items()
     ]
     return table(["environment", "idle", "at most", "billed by use"], rows)
 
 
-def _cents(amount: Amount) -> str:
-    return replace(amount, known=amount.known.quantize(_CENT)).text
-
-
 def _whole() -> str:
-    shown = _tables()[SHOWN]
-    return table(COST_COLUMNS, cost_rows(cost_table_entry(shown, shown), whole=True))
+    return table(COST_COLUMNS, cost_cells(_tables()[SHOWN], whole=True))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -42,14 +42,8 @@ SIMPLE: dict[Any, str] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    """A field, and what its page has so far."""
-
-    path: str  # of the mapping that it is in
-    name: str  # the field's own
-    places: dict[type[BaseModel], str]  # model → the path of its section
-    values: dict[str, list[str]]  # field → its long list of allowed values
+Choice = Callable[[list[str]], str]
+"""What is shown for a list of allowed values."""
 
 
 def settings_page() -> str:
@@ -97,15 +91,14 @@ def _page(model: type[BaseModel], *, title: str, source: str, text: str) -> str:
         if path and section.__doc__:
             parts.append(" ".join(section.__doc__.partition("\n\n")[0].split()) + "\n")
         schema = section.model_json_schema()
-        rows = [
-            _row(
-                Place(path=path, name=field.alias or name, places=places, values=values),
-                field,
-                schema=schema["properties"][field.alias or name],
-                whole=schema,
-            )
-            for name, field in section.model_fields.items()
-        ]
+        rows = []
+        for name, field in section.model_fields.items():
+            key = field.alias or name
+            choice = partial(_choice, values, f"{path}.{key}".lstrip("."))
+            allowed = _allowed(schema["properties"][key], schema, choice)
+            below = [f"fields: {link(places[each], places[each])}" for _, each in _models(field.annotation)]
+            shown = "; ".join([*allowed, *below])
+            rows.append([code(key), _type(field.annotation), _default(field), shown, field.description or ""])
         parts.append(table(["field", "type", "default", "allowed", "meaning"], rows))
     if values:
         parts.append("## Allowed values\n")
@@ -113,13 +106,6 @@ def _page(model: type[BaseModel], *, title: str, source: str, text: str) -> str:
             f"### Values of {name}\n\n{', '.join(code(each) for each in listed)}\n" for name, listed in values.items()
         ]
     return "\n".join(parts)
-
-
-def _row(place: Place, field: FieldInfo, *, schema: dict[str, Any], whole: dict[str, Any]) -> list[str]:
-    below = [link(place.places[model], place.places[model]) for _, model in _models(field.annotation)]
-    allowed = _allowed(place, schema, whole)
-    shown = "; ".join([*allowed, *(f"fields: {each}" for each in below)])
-    return [code(place.name), _type(field.annotation), _default(field), shown, field.description or ""]
 
 
 def _default(field: FieldInfo) -> str:
@@ -169,33 +155,32 @@ def _models(annotation: Any, suffix: str = "") -> Iterator[tuple[str, type[BaseM
             yield from _models(each, suffix)
 
 
-def _allowed(place: Place, schema: dict[str, Any], whole: dict[str, Any]) -> list[str]:
+def _allowed(schema: dict[str, Any], whole: dict[str, Any], choice: Choice) -> list[str]:
     """What a value must be, in words: limits, patterns, choices."""
     if "$ref" in schema:
         target = whole["$defs"][schema["$ref"].rpartition("/")[2]]
-        return [] if target.get("type") == "object" else _allowed(place, target, whole)
+        return [] if target.get("type") == "object" else _allowed(target, whole, choice)
     said: list[str] = []
     if "const" in schema:
         said.append(code(json.dumps(schema["const"])))
     if "enum" in schema:
-        said.append(_choice(place, [str(each) for each in schema["enum"]]))
+        said.append(choice([str(each) for each in schema["enum"]]))
     if "pattern" in schema:
         said.append(PATTERNS.get(schema["pattern"]) or code(schema["pattern"]))
     said += [text.format(schema[key]) for key, text in LIMITS.items() if key in schema]
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), dict):
-            said += [f"each: {each}" for each in _allowed(place, schema[key], whole)]
+            said += [f"each: {each}" for each in _allowed(schema[key], whole, choice)]
     for key in ("anyOf", "oneOf"):
         for each in schema.get(key, []):
-            said += [text for text in _allowed(place, each, whole) if text not in said]
+            said += [text for text in _allowed(each, whole, choice) if text not in said]
     return said
 
 
-def _choice(place: Place, choices: list[str]) -> str:
+def _choice(values: dict[str, list[str]], field: str, choices: list[str]) -> str:
     """Few values as they are; many as a link to where they stand, which fields with the same values share."""
     if len(choices) <= SHOWN_VALUES:
         return ", ".join(code(each) for each in choices)
-    full = f"{place.path}.{place.name}".lstrip(".")
-    name = next((name for name, listed in place.values.items() if listed == choices), full)
-    place.values[name] = choices
+    name = next((name for name, listed in values.items() if listed == choices), field)
+    values[name] = choices
     return link(f"one of {len(choices)}", f"Values of {name}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tritonstack.paths import repository_path
 from tritonstack.review.intrinsics import references
@@ -47,7 +46,11 @@ def stack_graph(environment: EnvironmentSnapshot) -> StackGraph:
     """Read an environment's snapshot."""
     types: dict[str, dict[str, Counter[str]]] = {}
     inner: dict[str, frozenset[tuple[str, str]]] = {}
-    writers = dict(_written_parameters(environment))
+    writers = {
+        str(resource.properties.get("Name")): stack.name
+        for stack in environment.stacks.values()
+        for resource in stack.of_type("AWS::SSM::Parameter")
+    }
     outer: dict[tuple[str, str], frozenset[str]] = {}
     for stack in environment.stacks.values():
         types[stack.name] = {}
@@ -55,7 +58,7 @@ def stack_graph(environment: EnvironmentSnapshot) -> StackGraph:
             counted = types[stack.name].setdefault(construct_of(stack, resource.path), Counter())
             counted[resource.type.removeprefix("AWS::").replace("::", " ")] += 1
         inner[stack.name] = frozenset(_inner(stack))
-        for parameter in _parameters(stack).values():
+        for parameter in stack.template.get("Parameters", {}).values():
             name = str(parameter.get("Default", ""))
             if name in writers:
                 key = (stack.name, writers[name])
@@ -68,18 +71,6 @@ def construct_of(stack: StackSnapshot, path: str) -> str:
     owners = {each.path.partition(HANDLER)[0] for each in stack.resources.values() if HANDLER in each.path}
     within = [owner for owner in owners if f"{path}/".startswith(f"{owner}/")]
     return max(within, key=len) if within else path.partition("/")[0]
-
-
-def _parameters(stack: StackSnapshot) -> dict[str, Any]:
-    found: dict[str, Any] = stack.template.get("Parameters", {})
-    return found
-
-
-def _written_parameters(environment: EnvironmentSnapshot) -> Iterator[tuple[str, str]]:
-    """Name of each SSM parameter → the stack that writes it."""
-    for stack in environment.stacks.values():
-        for resource in stack.of_type("AWS::SSM::Parameter"):
-            yield str(resource.properties.get("Name")), stack.name
 
 
 def _inner(stack: StackSnapshot) -> Iterator[tuple[str, str]]:

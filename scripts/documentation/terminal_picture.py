@@ -21,6 +21,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.highlighter import RegexHighlighter
 from rich.text import Text
@@ -45,26 +46,9 @@ REPLACED = re.compile(r"… |  \S.*  \d+ s  |setup: still ")
 AFTER_TABLE = "\nEndpoint "
 """With this line the demo's text after its table begins, which is left out."""
 
-SVG = """\
-<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
-<!-- Drawn from docs/pictures/demo.txt by `make docs`; do not edit. -->
-<style>
-.{unique_id}-matrix {{ font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
-  font-size: {char_height}px; line-height: {line_height}px; }}
-{styles}
-</style>
-<defs>
-{lines}
-</defs>
-{chrome}
-<g transform="translate({terminal_x}, {terminal_y})">
-{backgrounds}
-<g class="{unique_id}-matrix">
-{matrix}
-</g>
-</g>
-</svg>
-"""
+SVG = re.sub(r"@font-face \{\{.*?\n    \}\}\n", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL).replace(
+    "Generated with Rich https://www.textualize.io", "Drawn from docs/pictures/demo.txt by `make docs`; do not edit."
+)
 """Rich's template without its fonts from the network, which a page's picture may not load."""
 
 
@@ -122,13 +106,6 @@ def _shown(printed: str) -> str:
     return "\n".join(lines).rstrip() + (f"\n{LEFT_OUT}" if cut else "")
 
 
-def record_demo() -> None:
-    """In this folder; the local AWS stays up."""
-    path = f"{repository_path('.envs/main/bin')}{os.pathsep}{os.environ['PATH']}"
-    text = record(COMMANDS, folder=repository_path("."), variables={"PATH": path})
-    write_text(repository_path(RECORDING), text)
-
-
 def record_own_model(packages: Path, model: Path) -> None:
     """In a new folder that is removed; ends with the seconds that it took."""
     with tempfile.TemporaryDirectory() as name:
@@ -149,7 +126,9 @@ def record_own_model(packages: Path, model: Path) -> None:
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["demo"]:
-            record_demo()
+            programs = f"{repository_path('.envs/main/bin')}{os.pathsep}{os.environ['PATH']}"
+            demo = record(COMMANDS, folder=repository_path("."), variables={"PATH": programs})
+            write_text(repository_path(RECORDING), demo)
         case ["own-model", packages, model]:
             record_own_model(Path(packages), Path(model))
         case _:

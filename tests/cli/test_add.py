@@ -127,7 +127,7 @@ def test_a_model_that_the_endpoint_cannot_serve_is_written_with_its_response(pro
     [
         ("model.pkl", b"\x80\x04\x95", "pickled Python object"),
         ("model.plan", b"ftrt", "a TensorRT plan"),
-        ("model.safetensors", b"{}", "weights without their computation"),
+        ("model.safetensors", b"{}", "a .safetensors file"),
         ("none.onnx", None, "no such file or folder"),
         ("model.tar.gz", b"\x1f\x8b\x08 damaged", "damaged"),
         ("model.zip", b"PK\x03\x04", "no TorchScript"),

@@ -65,17 +65,6 @@ def test_unknown_models_are_refused_together_each_with_its_nearest(project: Path
     assert ["doubel" in problem.found or "gone" in problem.found for problem in error.problems] == [True, True]
 
 
-def test_a_size_that_does_not_exist_is_refused(project: Path) -> None:
-    done = CliRunner().invoke(root, ["build", "double", "--size", "huge"])
-    assert done.exit_code == 2
-    assert "'full', 'tiny'" in done.output
-
-
-def test_a_name_that_nothing_is_called_gives_the_near_ones(project: Path) -> None:
-    with pytest.raises(InputError, match="Did you mean double"):
-        command.main(["doubel"], standalone_mode=False)
-
-
 def _environment(project: Path, endpoint: str) -> None:
     write_environment(project / "environments", header="builds: {size: tiny}", endpoint=f"models: [double]\n{endpoint}")
 

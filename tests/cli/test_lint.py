@@ -55,7 +55,7 @@ def _json(*arguments: str) -> dict[str, Any]:
 def test_all_folders_are_checked_without_arguments(project: Path) -> None:
     result = _run()
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "1 folders, 0 errors, 0 warnings\n"
+    assert result.stderr == "folders: 1, errors: 0, warnings: 0\n"
 
 
 def test_an_error_ends_with_exit_code_one_and_a_warning_does_not(project: Path) -> None:
@@ -74,7 +74,7 @@ def test_json_keeps_its_schema_and_says_rule_level_category_and_place(project: P
     assert finding["file"] == "model_repos/double/double/config.pbtxt"
     assert (finding["line"], finding["rule"]) == (3, "config")
     assert (finding["level"], finding["category"]) == ("error", "triton-core")
-    assert finding["advice"] == "did you mean max_batch_size?"
+    assert finding["advice"] == "Did you mean max_batch_size?"
 
 
 def test_annotations_are_workflow_commands_with_file_and_line_and_escape_what_would_end_them(project: Path) -> None:
@@ -155,13 +155,6 @@ def test_without_a_rule_every_one_is_listed_once_below_its_category() -> None:
     listed = [line.split()[0] for line in lines if line.startswith("  ")]
     assert sorted(listed) == list(rule_ids())
     assert [line.split(":")[0] for line in lines if line and not line.startswith(" ")] == list(CATEGORIES)
-
-
-@pytest.mark.parametrize("rule_id", rule_ids())
-def test_a_page_has_explanation_examples_and_source(rule_id: str) -> None:
-    text = page(rule(rule_id))
-    assert text.startswith(f"# {rule_id} (")
-    assert all(part in text for part in (rule(rule_id).title, "## Bad", "## Good", *rule(rule_id).sources))
 
 
 def test_a_rules_page_is_printed_as_it_is_where_there_is_no_terminal() -> None:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from tests.engines.test_plan import environment_file, tensorrt
+from tests.engines.engine_environments import environment_file, write_models
 from tests.models.folders import write_double
 from tritonstack.cli import prepare
 from tritonstack.cli.prepare import ArchiveLines
@@ -34,7 +34,7 @@ def _run(*arguments: str) -> Result:
 
 
 def test_the_table_names_machine_gpu_tensorrt_image_and_quota(project: Path) -> None:
-    tensorrt(project)
+    write_models(project)
     _environment(project, "", "instance_type: ml.g5.xlarge")
     result = _run()
     assert result.exit_code == 0
@@ -61,7 +61,7 @@ def test_the_table_names_machine_gpu_tensorrt_image_and_quota(project: Path) -> 
 def test_what_is_known_of_the_machines_driver_is_said_and_what_is_not(
     project: Path, release: str, cuda: str, driver: str
 ) -> None:
-    tensorrt(project)
+    write_models(project)
     _environment(project, f"release: '{release}'\ninstance_type: ml.g5.xlarge")
     said = _run().stdout
     assert cuda in said
@@ -73,14 +73,14 @@ def test_what_is_known_of_the_machines_driver_is_said_and_what_is_not(
 
 
 def test_a_narrow_terminal_loses_nothing(project: Path) -> None:
-    tensorrt(project)
+    write_models(project)
     _environment(project, "")
     result = CliRunner().invoke(prepare.builders_command, [], env={"COLUMNS": "60"})
-    assert all(word in result.stdout for word in ("24.09-t4", "g4dn", "double"))
+    assert all(word in result.stdout for word in ("24.09-t4", "g4dn", "fast"))
 
 
 def test_programs_get_builds_and_refusals_and_exit_code_two(project: Path) -> None:
-    tensorrt(project)
+    write_models(project)
     _environment(
         project, "instance_type: ml.g6.xlarge\nmode: single-model", "instance_type: ml.p4d.24xlarge\nmode: single-model"
     )
@@ -90,7 +90,7 @@ def test_programs_get_builds_and_refusals_and_exit_code_two(project: Path) -> No
     [build] = document["builds"]
     assert (build["platform"], build["kind"], build["machine"]) == ("24.09-l4", "processing", "ml.g6.xlarge")
     assert (build["gpu"], build["compute_capability"], build["tensorrt"]) == ("L4", "8.9", "10.4.0.26")
-    assert (build["endpoints"], build["archives"]) == (["e0"], ["double"])
+    assert (build["endpoints"], build["archives"]) == (["e0"], ["fast"])
     [refused] = document["refused"]
     assert refused["field"] == "endpoints[1].models[0]"
     assert "A100-40GB" in refused["found"]
@@ -99,13 +99,13 @@ def test_programs_get_builds_and_refusals_and_exit_code_two(project: Path) -> No
 
 def test_an_environment_without_tensorrt_models_says_so(project: Path) -> None:
     write_double(project)
-    _environment(project, "")
+    environment_file(project, "", models="[double]").rename(project / "environments/local.yaml")
     assert _run().stdout == "no archive of local needs a TensorRT engine\n"
     assert json.loads(_run("--json").stdout) == {"environment": "local", "builds": [], "refused": []}
 
 
 def test_in_a_mixed_environment_each_family_has_its_own_machine(project: Path) -> None:
-    tensorrt(project)
+    write_models(project)
     _environment(project, "", "instance_type: ml.g5.xlarge", "instance_type: ml.g6.xlarge\nmode: single-model", "")
     builds = json.loads(_run("--json").stdout)["builds"]
     assert {build["platform"]: (build["kind"], build["machine"], build["endpoints"]) for build in builds} == {

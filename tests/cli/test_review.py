@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from click.testing import CliRunner
 
 from benchmarks.review import changed_project
 from tests.review.pipelines import ACCEPTED, ACCESS, GROUP, OPEN, OWN, asked, make_pipeline_project, write_pipeline
@@ -18,9 +20,11 @@ from tests.review.reports import ALL, READ, policy
 from tests.review.small import resource
 from tests.stacks.app_process import ROOT
 from tritonstack.cli.review import Sides, base_of, sides_of
-from tritonstack.errors import InputError
+from tritonstack.cli.root import root
+from tritonstack.errors import InputError, TritonstackError
+from tritonstack.review.change import Level
 from tritonstack.review.fail_on import matches_of, parse_fail_on
-from tritonstack.review.report import Level, Report, report_of
+from tritonstack.review.report import Report, report_of
 
 
 @pytest.fixture(scope="module")
@@ -28,17 +32,27 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_project(tmp_path_factory.mktemp("review") / "project")
 
 
-def review(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def process(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tritonstack", "review", *arguments]
-    return subprocess.run(
-        command, cwd=project, env=variables(project, COLUMNS="160"), capture_output=True, text=True, check=False
-    )
+    return subprocess.run(command, env=variables(project), capture_output=True, text=True, check=False)
+
+
+def review(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same in this process."""
+    kept = variables(project, COLUMNS="160")
+    env = {name: kept.get(name) for name in (*os.environ, *kept)}
+    ended = CliRunner().invoke(root, ["review", *arguments], env=env, standalone_mode=False)
+    error = ended.exception
+    if error is not None and not isinstance(error, TritonstackError):
+        raise error
+    code, said = (ended.return_value, "") if error is None else (error.exit_code, str(error))
+    return subprocess.CompletedProcess(arguments, code, ended.stdout, ended.stderr + said)
 
 
 def test_a_review_needs_no_credentials_and_no_network_and_writes_every_form(made: Path, tmp_path: Path) -> None:
     files = [tmp_path / f"new/review.{ending}" for ending in ("json", "md", "html")]
     options = [f"--{form}={file}" for form, file in zip(("output", "markdown", "html"), files, strict=True)]
-    first = review(made, *options)
+    first = process(made, *options)
     assert first.returncode == 0, first.stderr
     assert "look closely" in first.stdout
     assert "ml.g5.2xlarge" in first.stdout
@@ -51,7 +65,7 @@ def test_a_review_needs_no_credentials_and_no_network_and_writes_every_form(made
     # The same input, elsewhere: the same bytes, and no word of where it ran.
     elsewhere = tmp_path / "elsewhere"
     shutil.copytree(made, elsewhere)
-    again = review(elsewhere, *options)
+    again = process(elsewhere, *options)
     assert again.returncode == 0, again.stderr
     assert [file.read_bytes() for file in files] == texts
     assert not any(str(made.parent).encode() in text for text in texts)
@@ -133,7 +147,7 @@ def reviewed(project: Path, *, assembly: Path | None = None) -> Report:
 
 
 def verdicts(report: Report) -> dict[str, str]:
-    return {each.name: each.verdict for each in report.environments}
+    return {each.entry.name: each.entry.sentence for each in report.environments}
 
 
 def matched(report: Report, words: str) -> list[str]:
@@ -160,7 +174,7 @@ def test_a_change_of_the_pipelines_own_stack_is_reviewed_as_an_environments_is(p
     }
     write_pipeline(project / ".local" / "pipeline", own, found=True)
     report = reviewed(project)
-    dev, pipeline = report.environments
+    dev, pipeline = (each.entry for each in report.environments)
     assert dev.level is Level.NOTHING
     assert (pipeline.name, pipeline.level) == ("pipeline", Level.CLOSE)
     assert matched(report, "replacement,iam,wildcard,opening,finding") == [

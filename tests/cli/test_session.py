@@ -135,6 +135,7 @@ def test_a_shell_that_points_at_a_local_aws_that_has_ended_is_told_that_none_run
         "AWS_ACCESS_KEY_ID": "x",
         "AWS_SECRET_ACCESS_KEY": "y",
         "AWS_REGION": "us-east-1",
+        "AWS_MAX_ATTEMPTS": "1",
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)

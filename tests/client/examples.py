@@ -16,7 +16,7 @@ from tritonclient.http import InferenceServerClient
 from tests.proxy.world import listening
 from tritonstack.cli.proxy import PORT
 from tritonstack.client import ModelClient
-from tritonstack.proxy.server import Proxy, make_parts
+from tritonstack.proxy.server import Proxy
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
 
@@ -77,11 +77,11 @@ def run_python(client: ModelClient, *, folder: Path, page: Path = PAGE) -> dict[
         assert environment == client.environment, f"the page is about environment {environment}"
         return client
 
-    parts = make_parts(environment=client.environment, session=client._session, concurrency=4)
+    proxy = Proxy(environment=client.environment, session=client._session, concurrency=4)
     with (
         contextlib.chdir(folder),
         mock.patch("tritonstack.client.ModelClient", made),
-        listening(Proxy(parts=parts)) as port,
+        listening(proxy) as port,
         mock.patch("tritonclient.http.InferenceServerClient", functools.partial(tritons_client, port)),
     ):
         for block in blocks(page):

@@ -11,7 +11,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from tests.client.examples import blocks
-from tritonstack.iam_policies import Request, Verdict, evaluate
+from tests.policies.evaluation import Request, Verdict, evaluate
 
 ROLE = "arn:aws:iam::123456789012:role/caller"
 ARN = "arn:aws:{service}:us-east-1:123456789012:{resource}"

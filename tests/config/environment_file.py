@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from tritonstack.config import load_environment
+from tritonstack.errors import InputError, Problem
+
 HEADER = {
     "environment": "local",
     "account": '"123456789012"',
@@ -37,6 +40,16 @@ def _replaced(*, lines: dict[str, str], by: str, without: Iterable[str]) -> dict
         key, _, value = line.partition(":")
         changed[key.strip()] = value.strip()
     return {key: value for key, value in changed.items() if key not in set(without)}
+
+
+def problems_of(folder: Path, *, header: str = "", endpoint: str = "", without: Iterable[str] = ()) -> list[Problem]:
+    """What is wrong with an environment with these lines; none where it loads."""
+    try:
+        load_environment(write_environment(folder, header=header, endpoint=endpoint, without=without))
+    except InputError as error:
+        assert error.exit_code == 2
+        return list(error.problems)
+    return []
 
 
 def write_environment(

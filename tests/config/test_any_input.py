@@ -5,21 +5,21 @@ from __future__ import annotations
 import copy
 import math
 import tempfile
-import types
-import typing
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from annotated_types import Le
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import Field
 
-from tests.config.environment_file import environment_text, write_environment
+from tests.config.environment_file import environment_text, problems_of
+from tests.config.test_settings import models_of
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config import Endpoint, Environment, load_environment
+from tritonstack.config.fields import SettingsModel
 from tritonstack.errors import InputError
 from tritonstack.naming import ArchiveName
 
@@ -133,94 +133,39 @@ def test_any_document_gives_messages(document: Any) -> None:
     load_or_messages(document)
 
 
-def numeric_fields(model: type[BaseModel], inside: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The place of every field below ``model`` that takes a number; ``*`` is an entry of a list or of a mapping."""
-    for name, field in model.model_fields.items():
-        yield from _numeric(field.annotation, (*inside, name))
+class Numbers(SettingsModel):
+    """Every shape of a numeric field."""
+
+    whole: int = 1
+    fraction: float | None = None
+    named: dict[str, float] = Field(default={})
 
 
-def _numeric(annotation: Any, place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
-        if issubclass(annotation, BaseModel):
-            yield from numeric_fields(annotation, place)
-        elif annotation in (int, float):
-            yield place
-        return
-    many = typing.get_origin(annotation) in (tuple, dict)
-    for argument in dict.fromkeys(typing.get_args(annotation)):
-        yield from _numeric(argument, (*place, "*") if many else place)
-
-
-def put(part: dict[str, Any], place: tuple[str, ...], number: float) -> None:
-    """Write ``number`` at ``place`` of ``part``, with what the mappings around it cannot be without."""
-    key, *rest = place
-    if not rest:
-        part[key] = number
-    elif rest == ["*"]:
-        part[key] = {"ml.g4dn.xlarge": number} if key == "prices" else [number]
-    elif rest[0] == "*":
-        inner = part.setdefault(key, [dict(COMPANIONS.get(key, {}))])[0]
-        put(inner, tuple(rest[1:]), number)
-    else:
-        put(part.setdefault(key, dict(COMPANIONS.get(key, {}))), tuple(rest), number)
-
-
-def numbers_in(value: object) -> Iterator[float]:
-    """Every number in a dumped model."""
-    if isinstance(value, dict | list | tuple):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from numbers_in(part)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield value
-
-
-COMPANIONS: dict[str, dict[str, Any]] = {
-    "scaling": {"minimum": 1, "maximum": 4, "gpu_utilization": 50},
-    "schedules": {"name": "night", "when": "cron(0 20 * * ? *)", "maximum": 4},
-    "rollout": {"kind": "canary", "accept_multi_model": True},
-    "phases": {"initial_users": 1, "users_per_minute": 1, "seconds": 300},
-    "data_capture": {"percentage": 10},
-    "created": {"cidr": "10.20.0.0/16", "zones": ["us-east-1a", "us-east-1b"]},
-}
-PLACES = sorted(set(numeric_fields(Environment)))
-NUMBERS = (
-    st.floats()
-    | st.integers()
-    | st.integers(2**31 - 2, 2**70)
-    | st.sampled_from([math.inf, -math.inf, math.nan, 1e26, 1e-300, 10**26, 10**400, -1, 0, 1])
-)
-
-
-def test_every_numeric_field_is_tried() -> None:
-    assert len(PLACES) > 70
-    assert {("endpoints", "*", "scaling", "maximum"), ("prices", "*")} <= set(PLACES)
-
-
-@pytest.mark.parametrize("place", PLACES, ids=".".join)
-def test_no_number_that_aws_does_not_take_gets_through(place: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan, 1e26, 10**26, 10**400, 2**31])
+def test_no_number_that_aws_does_not_take_gets_through(number: float) -> None:
     """Counts, days and seconds are 32-bit integers there, and JSON knows no infinity."""
+    for fields in ({"whole": number}, {"fraction": number}, {"named": {"a": number}}):
+        with pytest.raises(InputError):
+            Numbers(**fields)
+    with pytest.raises(InputError, match="1e-09 or more"):
+        Numbers(fraction=1e-300)
+    assert Numbers(whole=2**31 - 1, fraction=0.0).whole == 2**31 - 1
 
-    @given(NUMBERS)
-    @settings(max_examples=12)
-    def holds(number: float) -> None:
-        document = copy.deepcopy(GOOD)
-        put(document, place, number)
-        try:
-            environment = load(document)
-        except InputError as error:
-            assert all(problem.file and problem.found and problem.allowed for problem in error.problems)
-            return
-        most = 2**33 if place[-1].endswith("_bytes") else 2**31 - 1  # half of the instance's memory
-        assert all(math.isfinite(each) and abs(each) <= most for each in numbers_in(environment.model_dump()))
 
-    holds()
+def test_a_field_with_a_bound_of_its_own_has_one_that_aws_takes() -> None:
+    bounds: dict[str, Any] = {
+        name: each.le
+        for model in models_of(Environment)
+        for name, field in model.model_fields.items()
+        for each in field.metadata
+        if isinstance(each, Le)
+    }
+    assert len(bounds) > 20
+    assert {name for name, bound in bounds.items() if bound > 2**31 - 1} == {"shm_default_bytes", "shm_growth_bytes"}
 
 
 @pytest.mark.parametrize("text", [".inf", "-.inf", ".nan", "1.0e+26", "1" + "0" * 26, "0x" + "f" * 5000])
 def test_a_count_that_is_no_count_is_refused_with_its_field(text: str, tmp_path: Path) -> None:
     scaling = f"scaling: {{minimum: 1, maximum: {text}, concurrency: {text}}}"
-    path = write_environment(tmp_path, endpoint=scaling)
-    with pytest.raises(InputError) as refused:
-        load_environment(path)
-    fields = {problem.field for problem in refused.value.problems}
+    fields = {problem.field for problem in problems_of(tmp_path, endpoint=scaling)}
     assert fields == {"endpoints[0].scaling.maximum", "endpoints[0].scaling.concurrency"}

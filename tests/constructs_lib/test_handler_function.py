@@ -14,7 +14,7 @@ import pytest
 from aws_cdk import aws_logs as logs
 
 from constructs_lib import handler_function
-from constructs_lib.handler_function import HANDLERS, HandlerFunction, entry_point, handler_files, pack
+from constructs_lib.handler_function import HANDLERS, HandlerFunction, entry_point, pack
 from tests.constructs_lib.templates import ACCOUNT, REGION, new_app, only, properties
 
 IMPORT = """
@@ -98,16 +98,14 @@ def test_the_function_has_the_variables_that_it_is_given_and_else_none(handlers:
     assert properties(given, "AWS::Lambda::Function")["Environment"] == {"Variables": {"WHOM": "you"}}
 
 
-def test_files_lie_as_they_do_here_with_the_shared_ones_that_they_use(handlers: Path, tmp_path: Path) -> None:
-    (handlers / "words.py").write_text("from ..shared.language import LANGUAGE\n")
+def test_files_lie_as_they_do_here_with_the_shared_ones(handlers: Path, tmp_path: Path) -> None:
     (handlers.parent / "shared").mkdir()
-    for name in ("language", "unused"):
-        (handlers.parent / "shared" / f"{name}.py").write_text("")
+    (handlers.parent / "shared" / "language.py").write_text("")
     template = synthesised(tmp_path / "out").template
     assert properties(template, "AWS::Lambda::Function")["Handler"] == "lambda.greeting.handler.handler"
     [asset] = (tmp_path / "out").glob("asset.*")
     files = sorted(str(path.relative_to(asset / "lambda")) for path in asset.rglob("*") if path.is_file())
-    assert files == ["greeting/handler.py", "greeting/words.py", "shared/language.py"]
+    assert files == ["greeting/handler.py", "shared/language.py"]
 
 
 FUNCTIONS = sorted(path.parent.name for path in HANDLERS.glob("*/handler.py"))
@@ -129,35 +127,3 @@ def test_a_function_runs_from_its_asset_with_the_standard_library_and_boto3_alon
     assert run.returncode == 0, run.stderr
     imported = [Path(each) for each in json.loads(run.stdout)]
     assert imported == sorted(tmp_path.rglob("*.py"))
-
-
-def test_a_change_of_what_one_function_alone_uses_is_no_change_of_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, text in {
-        "one/handler.py": "from ..shared.told import tell\n",
-        "one/part.py": "def work():\n    from ..shared.late import now\n",
-        "other/handler.py": "from ..shared import told, other_only\n",
-        "shared/told.py": "from .text import cut\n",
-        "shared/text.py": "",
-        "shared/late.py": "from .told import tell\n",
-        "shared/other_only.py": "from . import text\n",
-        "shared/nobodys.py": "",
-    }.items():
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    monkeypatch.setattr(handler_function, "HANDLERS", tmp_path)
-    shared = {
-        function: sorted(name for name in handler_files(function) if name.startswith("shared/"))
-        for function in ("one", "other")
-    }
-    assert shared == {
-        "one": ["shared/late.py", "shared/text.py", "shared/told.py"],
-        "other": ["shared/other_only.py", "shared/text.py", "shared/told.py"],
-    }
-
-
-def test_every_shared_file_is_used() -> None:
-    used = {name for function in FUNCTIONS for name in handler_files(function)}
-    assert {f"shared/{path.name}" for path in (HANDLERS / "shared").glob("*.py")} <= used

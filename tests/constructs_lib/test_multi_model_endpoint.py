@@ -174,8 +174,7 @@ def test_what_is_made_can_be_named(own: Own) -> None:
     config, _ = only(template, "AWS::SageMaker::EndpointConfig")
     role, _ = only(template, "AWS::IAM::Role")
     assert own.stack.resolve(endpoint.endpoint_config_name) == {"Fn::GetAtt": [config, "EndpointConfigName"]}
-    for each in (endpoint, endpoint.endpoint):
-        assert own.stack.resolve(each.role.role_arn) == {"Fn::GetAtt": [role, "Arn"]}
+    assert own.stack.resolve(endpoint.role.role_arn) == {"Fn::GetAtt": [role, "Arn"]}
     assert flat(own.stack.resolve(endpoint.endpoint_arn)).endswith(f":endpoint/{endpoint.endpoint_name}")
 
 

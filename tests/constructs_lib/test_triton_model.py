@@ -8,25 +8,7 @@ from typing import Any
 import pytest
 
 from constructs_lib.triton_model import TritonImage
-from tests.constructs_lib.templates import (
-    IMAGE,
-    built,
-    new_role,
-    only,
-)
-from tritonstack.catalogue import load_catalogue
-
-
-def test_a_release_gives_the_image_of_the_catalogue() -> None:
-    image = TritonImage.from_release(release="24.09", region="eu-west-1")
-    assert image.uri == load_catalogue().image_uri(release="24.09", region="eu-west-1")
-    assert image.region == "eu-west-1"
-    assert image.repository == "sagemaker-tritonserver"
-
-
-def test_a_release_without_an_image_is_refused() -> None:
-    with pytest.raises(LookupError, match=r"24\.02"):
-        TritonImage.from_release(release="24.02", region="eu-west-1")
+from tests.constructs_lib.templates import IMAGE, built, new_role, only
 
 
 @pytest.mark.parametrize(

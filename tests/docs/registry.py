@@ -21,8 +21,8 @@ class Entry(BaseModel):
     """What becomes of the blocks that ``begins``, ``heading`` and ``language`` name; exactly one of the three ways.
 
     ``test``: file::function of the test that runs them. ``run``: they run on the local AWS, in the page's order, with
-    what the blocks before them left: ``quick`` in `make test`, ``long`` in `make test-all`. ``checked``: the reason why
-    they cannot run here; their commands, options and syntax are checked.
+    what the blocks before them left. ``checked``: the reason why they cannot run here; their commands, options and
+    syntax are checked.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -31,7 +31,7 @@ class Entry(BaseModel):
     heading: str | None = None
     language: str | None = None
     test: str | None = None
-    run: Literal["quick", "long"] | None = None
+    run: Literal[True] | None = None
     checked: Annotated[str, Field(min_length=10)] | None = None
     before: str = ""
     """Shell lines before the block: what stands in for something that a reader has."""

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from scripts.documentation.__main__ import MAKERS
 from scripts.documentation.commands_page import command_of, every_command
 from scripts.documentation.markdown import COMMAND, anchor, cell
-from scripts.documentation.pages import MAKERS
 from tests.e2e.project import REPOSITORY
 
 

@@ -11,24 +11,14 @@ from tests.docs.registry import Entry, blocks_that
 from tests.docs.sequence import checkout, run_sequence
 
 RUN = blocks_that(way="run")
-LONG = sorted({block.page for block, entry in RUN if entry.run == "long"})
-QUICK = sorted({block.page for block, entry in RUN if entry.run == "quick"})
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
 
-def of(page: str, *, length: str | None = None) -> list[tuple[CodeBlock, Entry]]:
-    return [(block, entry) for block, entry in RUN if block.page == page and length in (None, entry.run)]
-
-
-@pytest.mark.parametrize("page", QUICK)
-def test_the_quick_blocks_of_a_page_run_in_their_order(page: str, tmp_path: Path) -> None:
-    run_sequence(checkout(tmp_path), of(page, length="quick"), seconds=120)
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("page", LONG)
+@pytest.mark.parametrize("page", sorted({block.page for block, _ in RUN}))
 def test_every_block_of_a_page_runs_in_its_order(page: str, tmp_path: Path) -> None:
-    run_sequence(checkout(tmp_path), of(page), seconds=850)
+    of_page = [(block, entry) for block, entry in RUN if block.page == page]
+    run_sequence(checkout(tmp_path), of_page, seconds=850)
 
 
 def test_a_block_that_fails_is_named_with_what_it_printed(tmp_path: Path) -> None:
@@ -40,7 +30,7 @@ def test_a_block_that_fails_is_named_with_what_it_printed(tmp_path: Path) -> Non
         CodeBlock(**told, line=5, text="$ echo before\n$ ls no-such-file"),
         CodeBlock(**told, line=9, text="$ echo after"),
     ]
-    entry = Entry(run="quick")
+    entry = Entry(run=True)
     with pytest.raises(
         AssertionError, match=r"(?s)a.md:5 «echo before» ended with 2:.*before\n.*no-such-file"
     ) as error:

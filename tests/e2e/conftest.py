@@ -144,9 +144,3 @@ def deployed(project: Project, local_aws: LocalAws) -> LocalAws:
 def dice() -> random.Random:
     """Seeded, so that a failure can be had again."""
     return random.Random(SEED)
-
-
-@pytest.fixture(scope="session")
-def cdk_outputs(project: Project, deployed: LocalAws) -> Path:
-    """The synthesised templates that were deployed."""
-    return project.root / ".local" / "cdk.out" / "local"

@@ -11,7 +11,8 @@ from typing import Any
 from tests.e2e.calls import Callers, digits_by_target
 from tests.e2e.conftest import endpoint
 from tests.e2e.project import Project
-from tritonstack_local.aws import ACCOUNT, REGION, LocalAws
+from tritonstack_local import ACCOUNT, REGION
+from tritonstack_local.aws import LocalAws
 
 ENDPOINT = "digits"
 PREFIX_LIST = "pl-63a5400a"

@@ -17,7 +17,8 @@ from typing import Any
 import yaml
 
 from tests.e2e.project import REPOSITORY, Project, environment_yaml
-from tritonstack_local.aws import ACCOUNT, REGION, LocalAws
+from tritonstack_local import ACCOUNT, REGION
+from tritonstack_local.aws import LocalAws
 
 CONNECTION = f"arn:aws:codeconnections:{REGION}:{ACCOUNT}:connection/11111111-2222-3333-4444-555555555555"
 LINKED = (

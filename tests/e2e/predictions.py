@@ -67,7 +67,7 @@ class Deployed:
 
     def change(self, new: Snapshots) -> EnvironmentChange:
         """What a review says of a deployment of another assembly."""
-        [environment] = compare(self._old, new).environments
+        [environment] = compare(self._old, new)
         return environment
 
     def wrong(self, new: Snapshots) -> list[str]:

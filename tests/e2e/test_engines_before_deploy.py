@@ -32,6 +32,7 @@ def test_what_was_missing_is_built_where_its_gpu_is_and_answers(engines: EngineP
     answer = engines.invoke("on-a10g", "tiny-engine")
     assert answer == pytest.approx(engines.invoke("on-t4", "tiny-engine"), abs=1e-6)
     assert answer != pytest.approx(engines.invoke("on-t4", "second-engine"), abs=1e-3)
+    assert engines.keys("staging/jobs/") == set(), "nothing is left between the phases"
 
 
 def test_what_no_stack_makes_carries_the_environments_tags(engines: EngineProject) -> None:
@@ -56,19 +57,17 @@ def test_the_manifest_tells_of_plan_gpu_and_proof_and_that_a_stand_in_built_it(e
         assert manifest["plan"] is False, "a stand-in's file must never read as a plan"
 
 
-def test_nothing_is_left_between_the_phases(engines: EngineProject) -> None:
-    assert engines.keys("staging/jobs/") == set()
-
-
 def test_a_deployment_without_changes_starts_no_build_and_a_changed_recipe_rebuilds_one_archive(
     engines: EngineProject,
 ) -> None:
-    before = (len(engines.builds()), len(engines.builds("engine-project-name")), len(engines.processing_jobs()))
+    def work() -> tuple[int, int, int]:
+        return len(engines.builds()), len(engines.builds("engine-project-name")), len(engines.processing_jobs())
+
+    before = work()
     engines.deploy()
-    assert (len(engines.builds()), len(engines.builds("engine-project-name")), len(engines.processing_jobs())) == before
+    assert work() == before
     old = engines.record("on-t4", "second-engine")
     engines.add_model("second-engine", seed=9)
     engines.deploy()
-    after = (len(engines.builds()), len(engines.builds("engine-project-name")), len(engines.processing_jobs()))
-    assert after == (before[0] + 1, before[1], before[2] + 1)
+    assert work() == (before[0] + 1, before[1], before[2] + 1)
     assert engines.record("on-t4", "second-engine") != old

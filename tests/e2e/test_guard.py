@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.project import REPOSITORY, Project
 from tests.e2e.running import local_aws_of
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 STARTER = """
 import pathlib, sys, time
 from tests.e2e.project import Project

@@ -16,7 +16,7 @@ from tests.e2e.pipeline_checkout import PHASE_SECONDS, Checkout, Ran, container_
 from tests.e2e.project import Project
 from tritonstack_local.aws import LocalAws
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 
 LOAD_TEST = "load-test"
 """A gate's name."""
@@ -166,7 +166,6 @@ def execution(checkout: Checkout) -> Execution:
     return execution
 
 
-@pytest.mark.long
 def test_the_build_commands_in_the_pipelines_order_bring_both_environments_up_and_the_deployment_builds_nothing(
     checkout: Checkout, execution: Execution
 ) -> None:
@@ -186,7 +185,6 @@ def test_the_build_commands_in_the_pipelines_order_bring_both_environments_up_an
         assert builds_started(checkout, environment) == [], "the wait of the deployment found nothing to build"
 
 
-@pytest.mark.long
 def test_gates_are_run_after_what_they_look_at_and_before_the_approval(
     checkout: Checkout, execution: Execution
 ) -> None:
@@ -206,7 +204,6 @@ def builds_started(checkout: Checkout, environment: str) -> list[str]:
     return found
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("execution")
 def test_a_load_test_above_what_the_environments_file_allows_fails_its_action(checkout: Checkout) -> None:
     checkout.allow(p95_ms=1)
@@ -222,7 +219,6 @@ def test_a_load_test_above_what_the_environments_file_allows_fails_its_action(ch
     assert asked
 
 
-@pytest.mark.long
 def test_a_gate_that_fails_stops_the_line_before_the_approval(checkout: Checkout, tmp_path: Path) -> None:
     checkout.write(["echo the cost is too high", "false"])
     checkout.deploy_pipeline()

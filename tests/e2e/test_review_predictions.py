@@ -1,7 +1,6 @@
 """Changes of the corpus deployed on the local AWS in chains: what a review predicts of each resource happens.
 
-Each change is deployed over the one before it, so that every step also takes the last one back. In ``make test``,
-``test_update_and_destroy.py`` compares its own change with a review's words.
+Each change is deployed over the one before it, so that every step also takes the last one back.
 """
 
 from __future__ import annotations

@@ -256,7 +256,9 @@ def test_what_fails_at_the_endpoint_or_at_verification_leaves_the_alarms_of_what
 ) -> None:
     old = serve(checked, updated, "first", kind="canary")
     write(checked, "mended", container=", additional_args: [--log-format=none]")
-    assert "ping" in let_pass(updated, Deployment(checked.project, NAME, expect=1))
+    said = let_pass(updated, Deployment(checked.project, NAME, expect=1))
+    assert "ping" in said
+    assert "invalid argument for --log-format" in said, "the container's own log"
     at_rest(updated, old)
 
     write(checked, "mended")

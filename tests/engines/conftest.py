@@ -10,8 +10,9 @@ import pytest
 
 from tests.engines.prepare_way import Way
 from tests.engines.tiny_engine import PROVEN
+from tests.models import fake_aws
+from tests.models.fake_aws import FakeAws
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.models.sample import prove_sample
 
 PROVE = "tritonstack.models.staging.prove_sample"
 
@@ -21,6 +22,13 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     running = Emulator(tmp_path_factory.mktemp("aws"), TRITONSTACK_FLEETS="none")
     yield running.wait_ready()
     assert running.stop() == 0, running.log.read_text()
+
+
+@pytest.fixture
+def aws() -> Iterator[FakeAws]:
+    """An S3 and an SSM of their own."""
+    with fake_aws.running() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
@@ -35,12 +43,6 @@ def proof_without_triton() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PROVE, lambda *_, **__: PROVEN)
         yield
-
-
-@pytest.fixture
-def proof_by_triton(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The proof is that of a build: the local Triton answers the sample."""
-    monkeypatch.setattr(PROVE, prove_sample)
 
 
 @pytest.fixture

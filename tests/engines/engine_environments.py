@@ -28,12 +28,18 @@ def write_models(project: Path, *, engine: str = ENGINE) -> Path:
     return folder.parent
 
 
-def served_engines(project: Path, *endpoints: str, header: str = "", models: str = "[fast]") -> Served:
-    """An environment ``local`` whose endpoints ``e0``, ``e1``, … have these fields, matched with its model folders."""
+def environment_file(project: Path, *endpoints: str, header: str = "", models: str = "[fast]") -> Path:
+    """An environment ``local`` whose endpoints ``e0``, ``e1``, … have these fields."""
     file = project / "local.yaml"
     first, *others = [
         environment_text(header=header, endpoint=f"name: e{number}\nmodels: {models}\n{fields}")
         for number, fields in enumerate(endpoints)
     ]
     file.write_text(first + "".join(text.partition("endpoints:\n")[2] for text in others))
+    return file
+
+
+def served_engines(project: Path, *endpoints: str, header: str = "", models: str = "[fast]") -> Served:
+    """That environment, matched with its model folders."""
+    file = environment_file(project, *endpoints, header=header, models=models)
     return served_by(load_environment(file), project / "model_repos", file=file)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,14 @@ from tests.engines.tiny_engine import write_tiny
 from tests.models.folders import write_double
 from tests.tritonstack_local.emulator.building import make_project, make_service_role
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.engines.gpu_step import KEPT_LINES, EngineStoppedError, engine_failure, require_built
+from tritonstack.engines.gpu_step import EngineStoppedError, engine_failure, require_built
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.plan import Builder
 from tritonstack.engines.prepare import Preparation, RunnerFor
 from tritonstack.engines.prepare_plan import PrepareSummary
-from tritonstack.engines.remote_job import set_output
+from tritonstack.engines.runners import runner_for as real_runner_for
 from tritonstack.engines.stored_archives import source_of_digest, stored_manifest
+from tritonstack.engines.trtexec import change_job
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.inputs import model_digest
 from tritonstack.models.manifest import Manifest, Places
@@ -45,59 +45,43 @@ ENGINE_BUILDSPEC = {
 }
 
 
-_LOOK_SECONDS = 0.1
+def order_of(environment: str, endpoint: str, platform: Platform, rows: Sequence[OrderedArchive]) -> Order:
+    return Order(
+        schema=1,
+        environment=environment,
+        endpoint=endpoint,
+        region="us-east-1",
+        platform=platform,
+        image=IMAGE,
+        engine_builder=None,
+        size="full",
+        weights="pretrained",
+        parallel_engines=2,
+        engine_timeout_minutes=5,
+        network=None,
+        archives=tuple(rows),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class HereRunner:
-    """Runs the engine step as a process of this machine.
-
-    Attributes:
-        stop: set to give up a running step.
-        variables: further environment variables of the step (``TRITONSTACK_TRTEXEC`` …).
-        python: the interpreter.
-    """
+    """Runs the engine step as a process of this machine, with further variables, unless ``stop`` is set by then."""
 
     stop: threading.Event
-    variables: Mapping[str, str] = field(default_factory=dict)
-    python: str = sys.executable
+    variables: Mapping[str, str]
 
     def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
-        output.mkdir(parents=True, exist_ok=True)
-        set_output(job, str(output.resolve()))
-        last: deque[str] = deque(maxlen=KEPT_LINES)
-        with subprocess.Popen(
-            [self.python, "engine_step.py", "job.json"],
-            cwd=job,
-            env={**os.environ, **self.variables},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        ) as step:
-            watcher = threading.Thread(target=self._terminate_on_stop, args=(step,), name=f"stop {name}", daemon=True)
-            watcher.start()
-            try:
-                for line in step.stdout or ():
-                    last.append(line.rstrip())
-                    report(last[-1])
-            except BaseException:
-                step.terminate()  # the step ends trtexec itself
-                raise
-        watcher.join()
-        if (self.stop.is_set() and step.returncode < 0) or step.returncode > 128:
+        if self.stop.is_set():
             raise EngineStoppedError
-        if step.returncode:
-            otherwise = f"the engine step ended with exit code {step.returncode}"
-            raise engine_failure(output, otherwise=otherwise, log_tail=last)
-        require_built(output, log_tail=last)
-
-    def _terminate_on_stop(self, step: subprocess.Popen[str]) -> None:
-        while step.poll() is None:
-            if self.stop.wait(_LOOK_SECONDS):
-                step.terminate()
-                return
+        change_job(job, output=str(output.resolve()))
+        report(name)
+        done = subprocess.run(
+            [sys.executable, "engine_step.py", "job.json"],
+            cwd=job, env={**os.environ, **self.variables}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if done.returncode:
+            raise engine_failure(output, otherwise=f"the engine step ended with exit code {done.returncode}")
+        require_built(output)
 
 
 @dataclass(frozen=True)
@@ -210,21 +194,7 @@ class Way:
             )
             for model in models
         ]
-        order = Order(
-            schema=1,
-            environment=self.name,
-            endpoint=endpoint,
-            region="us-east-1",
-            platform=platform,
-            image=IMAGE,
-            engine_builder=None,
-            **dataclasses.asdict(BuildChoice()),
-            parallel_engines=2,
-            engine_timeout_minutes=5,
-            network=None,
-            archives=rows,
-        )
-        return order.model_copy(update=more)
+        return order_of(self.name, endpoint, platform, rows).model_copy(update=more)
 
     def preparation(self, *orders: Order, runner_for: RunnerFor | None = None) -> Preparation:
         places, bucket = self.places, self.bucket
@@ -238,13 +208,13 @@ class Way:
 
         return Preparation(
             orders=orders,
-            session=Clients(self.emulator),
             source_of=source_of,
             bucket=bucket,
             places=places,
             watch=lambda archive, text: self.said.append((archive, text)),
             stop=self.stop,
-            runner_for=runner_for,
+            runner_for=runner_for
+            or partial(real_runner_for, session=Clients(self.emulator), bucket=bucket, stop=self.stop),
         )
 
     def here(self, builder: Builder, _order: Order) -> CountingRunner:

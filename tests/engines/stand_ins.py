@@ -13,48 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from tests.models.lint.onnx_files import node, number, part, tensor
 from tritonstack.engines import engine_step
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 
 OPTIONS = ["--fp16", "--memPoolSize=workspace:64", "--minShapes=x:1x3,k:1x3", "--optShapes=x:4x3,k:4x3",
            "--maxShapes=x:8x3,k:8x3", "--skipInference"]  # fmt: skip
-FP32, INT64 = 1, 7
-
-
-def varint(value: int) -> bytes:
-    """A number of protobuf's wire format."""
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*found, value])
-
-
-def part(field: int, content: bytes | str) -> bytes:
-    """A field with a length."""
-    content = content.encode() if isinstance(content, str) else content
-    return varint(field << 3 | 2) + varint(len(content)) + content
-
-
-def number(field: int, value: int) -> bytes:
-    """A field with a number."""
-    return varint(field << 3) + varint(value)
 
 
 def doubling_graph() -> bytes:
     """x FP32 and k INT64, each [batch, 3] → y = x + x, m = k + k. Field numbers: onnx.proto of onnx/onnx."""
-    axes = part(1, part(2, "batch")) + part(1, number(1, 3))
-
-    def tensor(name: str, kind: int) -> bytes:
-        return part(1, name) + part(2, part(1, number(1, kind) + part(2, axes)))
-
-    nodes = b"".join(
-        part(1, part(1, source) + part(1, source) + part(2, target) + part(4, "Add"))
-        for source, target in (("x", "y"), ("k", "m"))
-    )
-    inputs = part(11, tensor("x", FP32)) + part(11, tensor("k", INT64))
-    outputs = part(12, tensor("y", FP32)) + part(12, tensor("m", INT64))
-    return number(1, 8) + part(8, number(2, 17)) + part(7, nodes + part(2, "double") + inputs + outputs)
+    nodes = [part(1, node("Add", [source, source], [target])) for source, target in (("x", "y"), ("k", "m"))]
+    types = {"x": "FP32", "k": "INT64", "y": "FP32", "m": "INT64"}
+    ends = [part(11 if name in "xk" else 12, tensor(name, kind, ["batch", 3])) for name, kind in types.items()]
+    return number(1, 8) + part(8, number(2, 17)) + part(7, b"".join([*nodes, part(2, b"double"), *ends]))
 
 
 @dataclass(frozen=True)
@@ -92,11 +64,9 @@ class Step:
             "gpu": {"name": "A10G", "compute_capability": "8.6"},
             "cuda": "12.6.1",
             "options": OPTIONS,
-            "onnx": "model.onnx",
-            "plan": "model.plan",
             "inputs": {name: {"file": f"{name}.raw", "shape": [1, 3]} for name in ("x", "k")},
             "outputs": ["y", "m"],
-            "timing_cache": "old.cache",
+            "timing_cache": True,
             "timeout_seconds": 120,
             "output": "output",
         }

@@ -62,17 +62,13 @@ def test_the_result_says_what_built_it_and_the_files_digests(built: tuple[Step, 
     assert result["gpu"]["compute_capability"] == "8.6"
     assert (result["cuda"]["by"], result["cuda"]["driver"]) == ("driver", result["gpu"]["driver"])
     assert "by: driver" in log
+    assert log.count("== nvidia_entrypoint-stand-in ==") == 1, "the step starts itself once through NVIDIA's entrypoint"
+    assert result["cuda"]["entrypoint"] == str(step.programs.entrypoint)
     assert set(result["durations"]) == {"build_seconds", "proof_seconds"}
     assert set(OPTIONS) <= set(result["command"])
-    for one in result["files"].values():
-        content = (step.output / one["name"]).read_bytes()
+    for name, one in result["files"].items():
+        content = (step.output / name).read_bytes()
         assert (one["bytes"], one["sha256"]) == (len(content), hashlib.sha256(content).hexdigest())
-
-
-def test_the_step_starts_itself_once_through_nvidias_entrypoint_where_there_is_one(built: tuple[Step, str]) -> None:
-    step, log = built
-    assert log.count("== nvidia_entrypoint-stand-in ==") == 1
-    assert step.result["cuda"]["entrypoint"] == str(step.programs.entrypoint)
 
 
 @pytest.mark.parametrize(
@@ -103,12 +99,7 @@ OLD = {"driver": "470.256.02", "supports": "11.4"}
 UNAVAILABLE = "CUDA Driver UNAVAILABLE (cuInit(0) returned 803)"
 
 
-def driver_of(step: Step, monkeypatch: pytest.MonkeyPatch, **image: str) -> dict[str, Any]:
-    """What the step finds of the driver, in an image with these variables."""
-    for name, value in {**step.programs.environment(), engine_step.THROUGH: "", **image}.items():
-        monkeypatch.setenv(name, value)
-    job = engine_step.read_job(step.folder / "job.json")
-    return engine_step.check_driver(job, engine_step.check_gpus(job)["driver"])
+ADVICE = ["builds.engine_builder", "release with an older CUDA"]
 
 
 @pytest.mark.parametrize(
@@ -118,12 +109,25 @@ def driver_of(step: Step, monkeypatch: pytest.MonkeyPatch, **image: str) -> dict
         ({"driver": "580.82.07", "supports": "13.0"}, "driver"),
         ({**OLD, "cuda": None}, "not known"),
         ({"driver": "580.82.07", "supports": ""}, "minor version compatibility"),
+        (OLD, ["470.256.02 supports CUDA 11.4", "has CUDA 12.6.1", "driver 525 or newer", *ADVICE]),
+        ({"cuda": "13.0.1"}, ["560.35.03 supports CUDA 12.6", "CUDA 13.0.1", "driver 580", *ADVICE]),
+        ({**OLD, "supports": ""}, ["in a version that it does not tell"]),
     ],
 )
-def test_a_driver_that_runs_the_images_cuda_is_told_with_what_makes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: dict[str, Any], by: str
+def test_a_driver_runs_the_images_cuda_or_is_refused_with_what_is_needed_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: dict[str, Any], by: str | list[str]
 ) -> None:
-    assert driver_of(Step.make(tmp_path, **machine), monkeypatch)["by"] == by
+    step = Step.make(tmp_path, **machine)
+    for name, value in {**step.programs.environment(), engine_step.THROUGH: ""}.items():
+        monkeypatch.setenv(name, value)
+    job, driver = engine_step.read_job(tmp_path / "job.json"), engine_step.find_gpus()[0]["driver"]
+    if isinstance(by, str):
+        assert engine_step.check_driver(job, driver)["by"] == by
+        return
+    with pytest.raises(StepError) as refused:
+        engine_step.check_driver(job, driver)
+    assert refused.value.status == engine_step.MACHINE
+    assert all(words in refused.value.reason for words in by)
 
 
 def test_forward_compatibility_that_the_entrypoint_sets_up_runs_the_images_cuda(tmp_path: Path) -> None:
@@ -131,26 +135,6 @@ def test_forward_compatibility_that_the_entrypoint_sets_up_runs_the_images_cuda(
     status, log = step.run()
     assert status == 0, log
     assert step.result["cuda"]["by"] == "forward compatibility"
-
-
-ADVICE = ["builds.engine_builder", "release with an older CUDA"]
-
-
-@pytest.mark.parametrize(
-    ("machine", "image", "said"),
-    [
-        (OLD, {}, ["470.256.02 supports CUDA 11.4", "has CUDA 12.6.1", "driver 525 or newer"]),
-        ({}, {"CUDA_VERSION": "13.0.1.012"}, ["560.35.03 supports CUDA 12.6", "CUDA 13.0.1.012", "driver 580"]),
-        ({**OLD, "supports": ""}, {}, ["in a version that it does not tell"]),
-    ],
-)
-def test_a_driver_too_old_for_the_images_cuda_is_refused_with_what_is_needed_and_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: dict[str, Any], image: dict[str, str], said: list[str]
-) -> None:
-    with pytest.raises(StepError) as refused:
-        driver_of(Step.make(tmp_path, **machine), monkeypatch, **image)
-    assert refused.value.status == engine_step.MACHINE
-    assert all(words in refused.value.reason for words in [*said, *ADVICE])
 
 
 @pytest.mark.parametrize(
@@ -191,79 +175,59 @@ def test_another_release_of_the_image_is_refused_and_what_an_earlier_run_left_do
     assert left(step) == ["result.json"]
 
 
-def test_a_wrong_job_is_refused_with_every_mistake_at_once(tmp_path: Path) -> None:
-    step = Step.make(tmp_path, options=["fp16"], plan="../model.plan", timeout_seconds=0, inputs={"x": "x.npy"}, more=1)
-    job = json.loads((tmp_path / "job.json").read_text())
-    del job["outputs"]
-    (tmp_path / "job.json").write_text(json.dumps({**job, "gpu": {"name": "T4"}}))
-    status, log = step.run()
-    assert status == 2
-    for name in ("options", "plan", "timeout_seconds", "gpu", "inputs"):
-        assert f"{name} is {json.dumps(json.loads((tmp_path / 'job.json').read_text())[name])}, must be" in log
-    assert "outputs is missing" in log
-    assert "more is not known" in log
-    assert not step.output.exists()
-
-
-@pytest.mark.parametrize("content", ["", "[1]", "3", "{"])
-def test_a_job_that_is_no_object_is_refused(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize("content", ["", "[1]", "{", '{"inputs": 3, "output": "o"}'])
+def test_a_job_that_cannot_be_read_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "job.json").write_text(content)
     with pytest.raises(StepError) as refused:
         engine_step.read_job(tmp_path / "job.json")
     assert refused.value.status == engine_step.JOB
 
 
-def test_a_job_whose_files_are_missing_is_refused_with_their_names(tmp_path: Path) -> None:
+def test_a_job_without_some_members_or_files_is_refused_with_their_names(tmp_path: Path) -> None:
     step = Step.make(tmp_path)
-    (tmp_path / "model.onnx").unlink()
-    (tmp_path / "k.raw").unlink()
+    job = json.loads((tmp_path / "job.json").read_text())
+    del job["options"]
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    for name in ("model.onnx", "k.raw"):
+        (tmp_path / name).unlink()
     status, log = step.run()
     assert status == 2
-    assert "model.onnx" in log
-    assert "k.raw" in log
+    assert all(name in log for name in ("options", "model.onnx", "k.raw"))
+    assert not step.output.exists()
 
 
-def test_an_option_that_this_tensorrt_does_not_know_fails_the_build_with_the_last_lines(tmp_path: Path) -> None:
-    step = Step.make(tmp_path, options=[*OPTIONS, "--workspace=4096"])
-    status, _ = step.run()
-    assert (status, step.result["phase"]) == (4, "build")
-    assert "Unknown option: --workspace 4096" in step.result["reason"]
-    assert any("Unknown option: --workspace" in line for line in step.result["log_tail"])
+PROOF = {"shape": [1, 3]}
+
+
+@pytest.mark.parametrize(
+    ("job", "trtexec", "phase", "said"),
+    [
+        ({"options": [*OPTIONS, "--workspace=4096"]}, None, "build", "Unknown option: --workspace 4096"),
+        ({}, "exit 0", "build", "trtexec ends well and leaves no plan"),
+        ({"outputs": ["y", "z"]}, None, "proof", "gives no z; it gives y, m"),
+        (
+            {"inputs": {name: {**PROOF, "file": "k.raw"} for name in ("x", "k")}},
+            None,
+            "proof",
+            "Input binding size is: 12 bytes but the file size is 24 bytes",
+        ),
+        ({"timeout_seconds": 0.5}, "sleep 600", "time", "not done after 0.5 s"),
+        ({"timeout_seconds": 0.5}, "sleep 600 & exit 1", "time", "not done after 0.5 s"),
+    ],
+    ids=["an unknown option", "no plan", "a missing output", "other inputs", "too slow", "a child that stays"],
+)
+def test_a_failure_has_phase_reason_and_log(
+    tmp_path: Path, job: dict[str, Any], trtexec: str | None, phase: str, said: str
+) -> None:
+    step = Step.make(tmp_path, **job)
+    if trtexec is not None:
+        step.replace_trtexec(trtexec)
+    status = step.run()[0]
+    assert (step.result["phase"], step.result["status"]) == (phase, status)
+    assert status == {"build": 4, "proof": 5, "time": 6}[phase]
+    assert said in step.result["reason"]
+    assert step.result["log_tail"] or trtexec
     assert left(step) == ["result.json", "trtexec.log"]
-
-
-def test_a_plan_that_lacks_an_output_fails_the_proof(tmp_path: Path) -> None:
-    step = Step.make(tmp_path, outputs=["y", "z"])
-    status, _ = step.run()
-    assert (status, step.result["phase"]) == (5, "proof")
-    assert "gives no z; it gives y, m" in step.result["reason"]
-    assert left(step) == ["result.json", "trtexec.log"]
-
-
-def test_inputs_of_another_size_fail_the_proof(tmp_path: Path) -> None:
-    step = Step.make(tmp_path)
-    (tmp_path / "x.raw").write_bytes(bytes(24))
-    assert step.run()[0] == 5
-    assert "Input binding size is: 12 bytes but the file size is 24 bytes" in step.result["reason"]
-
-
-def test_a_trtexec_that_leaves_no_plan_fails_the_build(tmp_path: Path) -> None:
-    step = Step.make(tmp_path).replace_trtexec("exit 0")
-    assert step.run()[0] == 4
-    assert step.result["reason"] == "trtexec ends well and leaves no plan"
-
-
-def test_a_build_past_its_time_is_ended(tmp_path: Path) -> None:
-    step = Step.make(tmp_path, timeout_seconds=0.5).replace_trtexec("sleep 600")
-    assert step.run()[0] == 6
-    assert step.result["phase"] == "time"
-    assert "not done after 0.5 s" in step.result["reason"]
-    assert left(step) == ["result.json", "trtexec.log"]
-
-
-def test_what_trtexec_started_does_not_keep_the_step_waiting(tmp_path: Path) -> None:
-    step = Step.make(tmp_path, timeout_seconds=0.5).replace_trtexec("sleep 600 & exit 1")
-    assert step.run()[0] == 6
 
 
 def test_an_output_folder_that_cannot_be_made_is_said_without_a_traceback(tmp_path: Path) -> None:
@@ -275,15 +239,14 @@ def test_an_output_folder_that_cannot_be_made_is_said_without_a_traceback(tmp_pa
     assert "Traceback" not in log
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_trtexec_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_trtexec_and_leaves_nothing(tmp_path: Path) -> None:
     step = Step.make(tmp_path).replace_trtexec('echo "started as $$"; exec sleep 600')
     with step.start() as child:
         assert child.stdout
         started = next(line for line in child.stdout if line.startswith("started as "))
-        child.send_signal(number)
+        child.send_signal(signal.SIGTERM)
         rest = child.stdout.read()
-    assert child.returncode == 128 + number
+    assert child.returncode == 128 + signal.SIGTERM
     assert "nothing is left" in rest
     assert left(step) == []
     with pytest.raises(ProcessLookupError):
@@ -291,7 +254,7 @@ def test_a_signal_ends_trtexec_and_leaves_nothing(tmp_path: Path, number: signal
 
 
 def test_a_timing_cache_is_taken_and_given_back_grown(tmp_path: Path) -> None:
-    (tmp_path / "old.cache").write_text("timed before\n")
+    (tmp_path / "timing.cache").write_text("timed before\n")
     step = Step.make(tmp_path)
     stand_in = step.programs.trtexec.with_name("stand-in-itself")
     shutil.copy(step.programs.trtexec, stand_in)
@@ -300,7 +263,7 @@ def test_a_timing_cache_is_taken_and_given_back_grown(tmp_path: Path) -> None:
     grown = step.run()
     assert grown[0] == 0, grown[1]
     assert (step.output / "timing.cache").read_text().startswith("timed before\ntimed now\n")
-    assert (tmp_path / "old.cache").read_text() == "timed before\n", "the given cache stays as it is"
+    assert (tmp_path / "timing.cache").read_text() == "timed before\n", "the given cache stays as it is"
 
 
 def old_nvidia_smi(step: Step) -> None:
@@ -367,6 +330,10 @@ def test_the_file_is_python_3_8_of_the_standard_library_alone() -> None:
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name.split(".")[0] for name in imported} <= sys.stdlib_module_names
+    vermin = Path(sys.executable).with_name("vermin")
+    command = [str(vermin), "--no-tips", "--target=3.8-", "--violations", str(SOURCE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def interpreter(version: str) -> str:
@@ -398,28 +365,3 @@ def test_a_failure_is_left_where_sagemaker_looks_for_it_in_no_more_than_a_kiloby
     assert left.decode().startswith("FAILED in phase build: trtexec ends with status 1: €")
     assert len(left) <= 1024
     assert reason in capsys.readouterr().out
-
-
-OLDEST = "3.8"
-
-
-def vermin(*files: Path) -> subprocess.CompletedProcess[str]:
-    """Fails where a file needs a newer Python than the oldest."""
-    program = str(Path(sys.executable).with_name("vermin"))
-    arguments = [program, "--no-tips", f"--target={OLDEST}-", "--violations", *map(str, files)]
-    return subprocess.run(arguments, capture_output=True, text=True, check=False)
-
-
-def test_the_engine_step_needs_python_3_8_or_older() -> None:
-    done = vermin(Path(str(engine_step.__file__)))
-    assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.parametrize(
-    "newer", ["import tomllib\n", 'print("a.b".removesuffix(".b"))\n', "match 1:\n    case _:\n        pass\n"]
-)
-def test_the_check_refuses_what_only_a_newer_python_has(tmp_path: Path, newer: str) -> None:
-    (tmp_path / "newer.py").write_text(newer)
-    done = vermin(tmp_path / "newer.py")
-    assert done.returncode == 1
-    assert "Minimum required versions: 3." in done.stdout

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from tests.engines.stand_ins import doubling_graph
 from tests.models.lint.onnx_files import number, part, write_graph
-from tritonstack.engines.export_step import graph_for_engine, graph_of, parts_of_graph, proof_inputs, read_onnx
+from tritonstack.engines import export_step
+from tritonstack.engines.export_step import (
+    graph_for_engine,
+    graph_of,
+    outputs_of_graph,
+    parts_of_graph,
+    proof_inputs,
+    read_onnx,
+)
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxGraph
-from tritonstack.models.programs import environment_python
+from tritonstack.models.programs import run_script
 from tritonstack.models.runtime_options import Engine
 
 
@@ -57,65 +64,40 @@ def test_the_graph_is_model_onnx_or_the_only_one(tmp_path: Path) -> None:
 
 def test_what_is_no_graph_is_refused_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"\xff")
-    for read in (read_onnx, parts_of_graph):
-        with pytest.raises(WorkFailedError, match=r"model\.onnx: no ONNX graph"):
-            read(tmp_path / "model.onnx")
+    with pytest.raises(WorkFailedError, match=r"model\.onnx: no ONNX graph"):
+        read_onnx(tmp_path / "model.onnx")
     write_graph(tmp_path / "model.onnx", {"inputs": [{"name": "x", "dtype": "FP32", "shape": [1]}], "outputs": []})
     assert [tensor.name for tensor in read_onnx(tmp_path / "model.onnx").inputs] == ["x"]
 
 
-SHAPES = {"x": {"min": [1, 3], "opt": [8, 3], "max": [16, 3]}}
-
-MAKE = """
-import sys, numpy as np, onnx
-from onnx import helper, numpy_helper, TensorProto
-matrix = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
-weights = [numpy_helper.from_array(matrix, "w")] * (sys.argv[2] == "dense")
-node = helper.make_node("MatMul", ["x", "w"], ["y"]) if weights else helper.make_node("Relu", ["x"], ["y"])
-tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", width])
-           for name, width in (("x", 3), ("y", 2 if weights else 3))]
-graph = helper.make_graph([node], "dense", tensors[:1], tensors[1:], weights)
-model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
-onnx.save(model, sys.argv[1])
-"""
-
-READ = """
-import json, sys, numpy as np, onnx, onnxruntime
-model = onnx.load(sys.argv[1])
-session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
-answer = session.run(None, {"x": np.array([[1, 2, 3]], np.float32)})[0]
-print(json.dumps({"weights": [tensor.data_type for tensor in model.graph.initializer],
-                  "types": [one.type for one in [*session.get_inputs(), *session.get_outputs()]],
-                  "answer": answer.tolist()}))
-"""
-
-
-def exporters(program: str, *arguments: str) -> str:
-    """What a program of the exporters' environment prints."""
-    command = [str(environment_python("exporters")), "-c", program, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+CHECK_GRAPH = Path(str(export_step.__file__)).with_name("check_graph.py")
 
 
 def engine(**fields: Any) -> Engine:
-    return Engine.model_validate({"shapes": SHAPES, "precision": "graph", "graph_precision": "fp16", **fields})
+    shapes = {"x": {"min": [1, 3], "opt": [8, 3], "max": [16, 3]}}
+    return Engine.model_validate({"shapes": shapes, "precision": "graph", "graph_precision": "fp16", **fields})
 
 
 def test_weights_become_fp16_and_inputs_and_outputs_keep_their_types(tmp_path: Path) -> None:
-    graph = tmp_path / "model.onnx"
-    exporters(MAKE, str(graph), "dense")
-    said: list[str] = []
+    graph, said = tmp_path / "model.onnx", list[str]()
+    arguments = ["-P", str(CHECK_GRAPH), str(graph)]
+    run_script(environment="exporters", arguments=arguments, folder=tmp_path, what="graph", report=lambda _line: None)
     half = graph_for_engine(engine(), exported=graph, work=tmp_path, report=said.append)
-    read = json.loads(exporters(READ, str(half)))
-    assert read["weights"] == [10]  # TensorProto.FLOAT16
-    assert read["types"] == ["tensor(float)", "tensor(float)"]
-    assert read["answer"][0] == pytest.approx([0.4, 2.8], abs=5e-3)
-    assert said[0] == "model.onnx in FP16: 1 of 1 FP32 weights are FP16 now"
-    assert json.loads(exporters(READ, str(graph)))["weights"] == [1], "the exported graph stays as it is"
+    assert said[0] == "model.onnx in FP16: 2 of 2 FP32 weights are FP16 now"
+    read = read_onnx(half)
+    assert [each.datatype for each in (*read.inputs, *read.outputs)] == ["FP32", "FP32"]
+    given = {"x": np.linspace(-1, 1, 64, dtype=np.float32).reshape(1, 64)}
+    full, made = (
+        outputs_of_graph(path, read, given, work=tmp_path, what="answer", report=said.append)["y"]
+        for path in (graph, half)
+    )
+    assert np.allclose(full, made, atol=2e-2)
+    assert not np.array_equal(full, made), "the exported graph stays as it is"
 
 
 def test_a_graph_that_stays_as_it_is_is_an_error(tmp_path: Path) -> None:
     graph = tmp_path / "model.onnx"
-    exporters(MAKE, str(graph), "none")
+    graph.write_bytes(doubling_graph())
     with pytest.raises(WorkFailedError, match="none of its 0 FP32 weights"):
         graph_for_engine(engine(), exported=graph, work=tmp_path, report=lambda _line: None)
 

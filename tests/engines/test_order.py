@@ -9,19 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.config.environment_file import write_environment
-from tests.engines.engine_environments import A10G, T4, served_engines, write_models
+from tests.engines.engine_environments import T4, served_engines, write_models
 from tests.models.folders import write, write_double
 from tritonstack.config import Environment, load_environment
 from tritonstack.engines.order import (
     ALWAYS,
     OF_BACKEND,
     JobNetwork,
-    Order,
-    OrderedArchive,
     all_served,
     build_environments,
     build_set,
@@ -32,7 +28,6 @@ from tritonstack.engines.order import (
 from tritonstack.errors import InputError
 from tritonstack.models.inputs import model_digest
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
-from tritonstack.naming import Platform
 from tritonstack_local.container.proof import NEEDED_ENVIRONMENTS
 
 
@@ -52,17 +47,6 @@ def test_a_folder_becomes_its_archives_with_their_digests(tmp_path: Path) -> Non
     (digests,) = served.release_sets.values()
     assert digests == {name: model_digest(served.sources[name]) for name in ("double-a", "double-b")}
     assert {source.choice for source in served.sources.values()} == {BuildChoice(size="tiny")}
-
-
-def test_one_archive_serves_a_single_model_endpoint_and_a_folder_of_two_does_not(tmp_path: Path) -> None:
-    settings, repositories = project(tmp_path, "mode: single-model\nmodels: [double-b]")
-    assert served_by(settings, repositories, file=tmp_path / "local.yaml").environment.endpoints[0].models == (
-        "double-b",
-    )
-    (tmp_path / "other").mkdir()
-    settings, repositories = project(tmp_path / "other", "mode: single-model\nmodels: [double]")
-    with pytest.raises(InputError, match="double, which stands for 2 archives, on a single-model endpoint"):
-        served_by(settings, repositories, file=tmp_path / "other/local.yaml")
 
 
 CLOSED = (
@@ -108,37 +92,6 @@ def test_a_model_that_is_not_there_is_reported_with_its_line_and_with_those_of_o
     assert several.file == f"{old}:11"
 
 
-names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,10}[a-z0-9])?", fullmatch=True)
-archives = st.builds(
-    OrderedArchive,
-    model=names,
-    digest=st.from_regex(r"[0-9a-f]{16}", fullmatch=True),
-    dependency=st.sampled_from(["none", "python", "engine", None]),
-)
-orders = st.builds(
-    Order,
-    schema=st.just(1),
-    environment=names,
-    endpoint=names,
-    region=st.just("us-east-1"),
-    platform=st.builds(Platform, release=st.just("24.09"), gpu=st.sampled_from(["T4", "A10G"])),
-    image=st.just("785573368785.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"),
-    engine_builder=st.sampled_from([None, "codebuild", "processing"]),
-    size=st.sampled_from(["full", "tiny"]),
-    weights=st.sampled_from(["random", "pretrained"]),
-    parallel_engines=st.integers(1, 9),
-    engine_timeout_minutes=st.integers(5, 700),
-    network=st.sampled_from([None, JobNetwork(subnet_ids=("subnet-1",), security_group_ids=("sg-1", "sg-2"))]),
-    archives=st.lists(archives, max_size=4, unique_by=lambda row: row.name),
-    tags=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
-)
-
-
-@given(orders)
-def test_what_is_written_is_read_again(order: Order) -> None:
-    assert read_order(order.to_json(), file="order.json") == order
-
-
 def test_the_build_set_of_an_endpoint_names_every_archive_that_it_serves(tmp_path: Path) -> None:
     folder = write_double(tmp_path)
     with (folder / "recipe.yaml").open("a") as recipe:
@@ -159,6 +112,9 @@ def test_the_build_set_of_an_endpoint_names_every_archive_that_it_serves(tmp_pat
     assert (order.parallel_engines, order.engine_timeout_minutes, order.network) == (2, 30, None)
     assert order.choice == BuildChoice(size="tiny")
     assert order.tags == {"team": "platform", "tritonstack:environment": served.environment.environment}
+    network = JobNetwork(subnet_ids=("subnet-1",), security_group_ids=("sg-1", "sg-2"))
+    for each in (order, order.model_copy(update={"network": network, "engine_builder": "processing"})):
+        assert read_order(each.to_json(), file="order.json") == each
 
 
 def document(**changes: Any) -> str:
@@ -196,13 +152,9 @@ def test_what_is_no_json_is_refused() -> None:
         read_order("{", file="order.json")
 
 
-def test_an_order_of_a_version_without_tags_is_read() -> None:
-    assert read_order(document(), file="order.json").tags == {}
-
-
-def test_a_recorded_digest_has_no_dependency() -> None:
-    (row,) = read_order(document(archives=[{"model": "bert", "digest": "0" * 16}]), file="order.json").archives
-    assert row.dependency is None
+def test_an_order_of_a_version_without_tags_or_of_a_recorded_digest_is_read() -> None:
+    order = read_order(document(archives=[{"model": "bert", "digest": "0" * 16}]), file="order.json")
+    assert (order.tags, order.archives[0].dependency) == ({}, None)
 
 
 def test_synthesis_imports_no_boto3_with_it() -> None:
@@ -215,17 +167,6 @@ MODELS = Path(__file__).resolve().parents[2] / "model_repos"
 
 def sources(*folders: str) -> list[ArchiveSource]:
     return [source for folder in folders for source in archives_of(MODELS / folder)]
-
-
-def test_every_endpoint_has_a_build_set_of_all_that_it_serves(tmp_path: Path) -> None:
-    write_models(tmp_path)
-    served = served_engines(tmp_path, T4, A10G, models="[double, fast]")
-    made = deployed_builds(served, tmp_path / "model_repos")
-    sets = {endpoint: json.loads(document) for endpoint, document in made.build_sets.items()}
-    assert {endpoint: each["platform"]["gpu"].lower() for endpoint, each in sets.items()} == {"e0": "t4", "e1": "a10g"}
-    for endpoint, each in sets.items():
-        assert {row["model"]: row["digest"] for row in each["archives"]} == served.release_sets[endpoint]
-    assert sorted(builder.kind for builder in made.builders) == ["codebuild", "processing"]
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.engines.prepare_way import IMAGE
+from tests.engines.prepare_way import order_of
 from tests.engines.tiny_engine import write_tiny
-from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
 from tests.models.folders import make_manifest, source_of, write_double
 from tritonstack.engines.gpu_step import EngineFailedError
@@ -31,7 +28,7 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import ArchiveEntry, Manifest
 from tritonstack.models.recipe import Dependency
-from tritonstack.models.source import ArchiveSource, BuildChoice
+from tritonstack.models.source import ArchiveSource
 from tritonstack.naming import ArchiveName, Platform
 
 NAME = ArchiveName(model="bert", digest="0123456789abcdef")
@@ -39,12 +36,6 @@ T4 = Platform(release="24.09", gpu="t4")
 A10G = Platform(release="24.09", gpu="a10g")
 PYTHON_310 = Platform(release="24.05", gpu="t4")
 PYTHON_312 = Platform(release="25.04", gpu="t4")
-
-
-@pytest.fixture
-def aws() -> Iterator[FakeAws]:
-    with fake_aws.running() as running:
-        yield running
 
 
 def manifest_for(content: bytes, *, dependency: Dependency = "none", **fields: Any) -> Manifest:
@@ -72,20 +63,8 @@ def put(
 def order(
     dependency: Dependency | None, *, endpoint: str = "here", platform: Platform = T4, name: ArchiveName = NAME
 ) -> Order:
-    return Order(
-        schema=1,
-        environment="dev",
-        endpoint=endpoint,
-        region="us-east-1",
-        platform=platform,
-        image=IMAGE,
-        engine_builder=None,
-        **dataclasses.asdict(BuildChoice()),
-        parallel_engines=2,
-        engine_timeout_minutes=60,
-        network=None,
-        archives=(OrderedArchive(model=name.model, digest=name.digest, dependency=dependency),),
-    )
+    row = OrderedArchive(model=name.model, digest=name.digest, dependency=dependency)
+    return order_of("dev", endpoint, platform, [row])
 
 
 @pytest.fixture
@@ -117,35 +96,30 @@ def test_what_lies_at_its_own_place_is_there_whatever_its_manifest_says(aws: Fak
     assert kind(planned(aws, source, order("none", platform=Platform(release="24.09", gpu="T4")))) == "there"
 
 
-@pytest.mark.parametrize("platform", [T4, A10G, PYTHON_312])
-@pytest.mark.parametrize("said", ["none", None])
-def test_what_depends_on_nothing_is_copied_from_anywhere(
-    aws: FakeAws, source: ArchiveSource, platform: Platform, said: Dependency | None
-) -> None:
-    put(aws, other(platform), dependency="none", target=None)
-    plan = planned(aws, source, order(said))
-    (copy,) = plan.copies
-    assert (copy.source, copy.place) == (other(platform), Place(endpoint="here", platform=T4))
-
-
 @pytest.mark.parametrize(
-    ("platform", "outcome"), [(A10G, "copy"), (PYTHON_310, "copy"), (PYTHON_312, "build")], ids=str
+    ("dependency", "platform", "outcome"),
+    [
+        ("none", T4, "copy"),
+        ("none", A10G, "copy"),
+        ("none", PYTHON_312, "copy"),
+        ("python", A10G, "copy"),
+        ("python", PYTHON_310, "copy"),
+        ("python", PYTHON_312, "build"),
+        ("engine", T4, "copy"),
+        ("engine", A10G, "build"),
+        ("engine", PYTHON_310, "build"),
+    ],
 )
-@pytest.mark.parametrize("said", ["python", None])
-def test_what_depends_on_python_is_copied_where_the_releases_have_the_same(
-    aws: FakeAws, source: ArchiveSource, platform: Platform, outcome: str, said: Dependency | None
+def test_an_archive_is_copied_from_where_its_bytes_serve_here_too(
+    aws: FakeAws, source: ArchiveSource, dependency: Dependency, platform: Platform, outcome: str
 ) -> None:
-    put(aws, other(platform), dependency="python", target=target_for("python", platform, local=False))
-    assert kind(planned(aws, source, order(said))) == outcome
-
-
-@pytest.mark.parametrize(("platform", "outcome"), [(T4, "copy"), (A10G, "build"), (PYTHON_310, "build")], ids=str)
-@pytest.mark.parametrize("said", ["engine", None])
-def test_what_has_an_engine_is_copied_on_its_own_platform_alone(
-    aws: FakeAws, source: ArchiveSource, platform: Platform, outcome: str, said: Dependency | None
-) -> None:
-    put(aws, other(platform), dependency="engine", target=str(platform))
-    assert kind(planned(aws, source, order(said))) == outcome
+    put(aws, other(platform), dependency=dependency, target=target_for(dependency, platform, local=False))
+    for said in (dependency, None):
+        plan = planned(aws, source, order(said))
+        assert kind(plan) == outcome
+        assert [(copy.source, copy.place.platform) for copy in plan.copies] == [(other(platform), T4)] * len(
+            plan.copies
+        )
 
 
 def test_what_was_built_for_the_local_triton_is_no_engine_of_the_platform(aws: FakeAws, source: ArchiveSource) -> None:
@@ -184,11 +158,6 @@ def test_equal_archives_of_several_endpoints_are_built_once(aws: FakeAws, source
     assert (build.builder, build.target) == (None, None)
 
 
-def test_an_order_given_twice_is_worked_once(aws: FakeAws, source: ArchiveSource) -> None:
-    (build,) = planned(aws, source, order("none"), order("none")).builds
-    assert len(build.places) == 1
-
-
 def test_engines_of_two_platforms_are_two_builds_each_on_its_own_machine(aws: FakeAws, tmp_path: Path) -> None:
     source = source_of(write_tiny(tmp_path).folder("tiny-engine"))
     plan = planned(aws, source, order("engine"), order("engine", platform=A10G))
@@ -219,9 +188,6 @@ def test_the_summary_counts_outcomes() -> None:
     outcomes: tuple[Outcome, ...] = ("there already", "there already", "copied", "built", "built")
     archives = tuple(Prepared(name=RESNET, place=PLACE, outcome=outcome) for outcome in outcomes)
     assert str(PrepareSummary(bucket="b", archives=archives)) == "2 there already, 1 copied, 2 built"
-
-
-def test_nothing_to_do_says_so() -> None:
     assert str(EMPTY) == "nothing to prepare"
 
 
@@ -238,12 +204,6 @@ def test_the_last_lines_are_one_for_each_failure_in_the_form_that_a_deployment_f
     ]
     assert "  [E] two" in said
     assert f"given up, since another failed: {BERT}" in said
-
-
-def test_a_failure_before_anything_was_done_does_not_say_that_something_stays() -> None:
-    failure = Failure(phase="export", name=BERT, error=WorkFailedError("no space left"))
-    said = str(PrepareFailedError([failure], left=(), summary=EMPTY))
-    assert said == f"FAILED in phase export of {BERT}: no space left"
 
 
 def test_a_long_reason_is_cut_and_keeps_its_link() -> None:

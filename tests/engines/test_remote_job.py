@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import IncompleteReadError
 
-from tests.models import fake_aws
 from tests.models.fake_aws import FakeAws
-from tritonstack.engines.remote_job import StagedJob, set_output, staged_job
+from tritonstack.engines.remote_job import StagedJob, staged_job
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 
 OUTPUT = "staging/jobs/run/output/"
-
-
-@pytest.fixture
-def aws() -> Iterator[FakeAws]:
-    with fake_aws.running() as running:
-        yield running
 
 
 @pytest.fixture
@@ -50,17 +41,6 @@ def test_a_folder_is_sent_with_its_subfolders_and_large_files_in_parts(
     assert said[-1].startswith("job to S3: 100 %")
 
 
-def test_an_upload_that_shall_end_leaves_no_upload_behind(aws: FakeAws, staged: StagedJob, tmp_path: Path) -> None:
-    (tmp_path / "model.onnx").write_bytes(b"w" * (40 << 20))
-
-    def end() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        staged.upload(tmp_path, report=nothing, check=end)
-    assert (aws.objects, aws.uploads) == ({}, {})
-
-
 def test_the_result_comes_last_so_that_a_folder_with_it_is_whole(
     aws: FakeAws, staged: StagedJob, tmp_path: Path
 ) -> None:
@@ -82,7 +62,7 @@ def test_a_key_that_would_be_a_file_elsewhere_is_refused(
 
 
 class BreakingOff:
-    """An S3 client whose first downloads break off after some bytes."""
+    """An S3 client whose first downloads break off."""
 
     def __init__(self, client: Any, *, times: int) -> None:
         self._client, self.times = client, times
@@ -92,16 +72,15 @@ class BreakingOff:
         return getattr(self._client, name)
 
     def get_object(self, **request: Any) -> dict[str, Any]:
-        """The object, or its beginning."""
+        """The object, or an end of the connection."""
         answer = dict(self._client.get_object(**request))
         if self.times:
             self.times -= 1
             answer["Body"] = self
         return answer
 
-    def iter_chunks(self, _size: int) -> Iterator[bytes]:
-        """The beginning, then the end of the connection."""
-        yield b"begin"
+    def read(self, _size: int) -> bytes:
+        """The end of the connection."""
         raise IncompleteReadError(actual_bytes=5, expected_bytes=9)
 
 
@@ -132,10 +111,3 @@ def test_staging_that_cannot_be_removed_is_reported_and_left_to_the_buckets_rule
     with staged_job(staged.bucket, "run", report=said.append):
         staged.bucket.s3 = FakeAws(url="http://127.0.0.1:9").client("s3")
     assert said[-1].endswith("the bucket's rule for staging/ removes it")
-
-
-def test_where_the_output_goes_is_written_into_the_job(tmp_path: Path) -> None:
-    (tmp_path / "job.json").write_text(json.dumps({"output": "output", "plan": "model.plan"}))
-    set_output(tmp_path, "../../output")
-    assert json.loads((tmp_path / "job.json").read_text()) == {"output": "../../output", "plan": "model.plan"}
-    assert [path.name for path in tmp_path.iterdir()] == ["job.json"]

@@ -63,7 +63,7 @@ class TinyProject:
         return prepare_engines(task or task_of(self.places), work, self.places, print, timeout_seconds=120)
 
     def phase_two(self, job: PlannedEngine) -> tuple[int, str]:
-        """Run the step as the image does: exit status and log; its output goes beside the job's folder."""
+        """Run the step as the image does: exit status and log; its output goes into the job's folder."""
         done = subprocess.run(
             [sys.executable, "engine_step.py", "job.json"], cwd=job.folder, text=True, check=False, timeout=120,
             env={"PATH": os.environ["PATH"], **self.programs.environment()}, capture_output=True,
@@ -77,8 +77,8 @@ class TinyProject:
 
 
 def output_of(job: PlannedEngine) -> Path:
-    """Where the step leaves its files: beside the job's folder."""
-    return job.folder.with_name("output")
+    """Where the step leaves its files: in the job's folder."""
+    return job.folder / "output"
 
 
 def write_real_output(job: PlannedEngine, plan: bytes = b"ptrt, as a plan begins", **changes: Any) -> Path:
@@ -89,8 +89,8 @@ def write_real_output(job: PlannedEngine, plan: bytes = b"ptrt, as a plan begins
     output = output_of(job)
     output.mkdir()
     answer = [{"name": n, "shape": list(a.shape), "values": a.ravel().tolist()} for n, a in job.reference.items()]
-    files = {"plan": ("model.plan", plan), "outputs": ("outputs.json", json.dumps(answer).encode())}
-    for name, content in files.values():
+    files = {"model.plan": plan, "outputs.json": json.dumps(answer).encode()}
+    for name, content in files.items():
         (output / name).write_bytes(content)
     result = {
         "outcome": "built",
@@ -100,8 +100,8 @@ def write_real_output(job: PlannedEngine, plan: bytes = b"ptrt, as a plan begins
         "image": {"CUDA_VERSION": "12.6.1.006"},
         "durations": {"build_seconds": 12.5, "proof_seconds": 2},
         "files": {
-            key: {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-            for key, (name, content) in files.items()
+            name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in files.items()
         },
     }
     (output / "result.json").write_text(json.dumps({**result, **changes}))

@@ -73,6 +73,7 @@ def own(home: Project, installed: Installed, local_aws: LocalAws) -> Example:
     return example
 
 
+@pytest.mark.long
 def test_an_app_with_everything_of_its_own_adds_an_endpoint_that_answers(
     own: Example, home: Project, installed: Installed, local_aws: LocalAws
 ) -> None:
@@ -80,6 +81,7 @@ def test_an_app_with_everything_of_its_own_adds_an_endpoint_that_answers(
     assert answer(local_aws, endpoint=own.output("recommender", "EndpointName"), file=FILE) == 6.0
 
 
+@pytest.mark.long
 def test_its_caller_may_call_one_model_and_none_whose_name_begins_alike(own: Example) -> None:
     [pattern] = [
         pattern
@@ -93,6 +95,7 @@ def test_its_caller_may_call_one_model_and_none_whose_name_begins_alike(own: Exa
     assert not fnmatch.fnmatchcase("ranker-large.0123456789abcdef.tar.gz", pattern)
 
 
+@pytest.mark.long
 def test_what_is_ours_in_that_app_is_below_thirty_lines_and_under_one_construct(own: Example) -> None:
     app = (EXAMPLES / "bring-your-own/app.py").read_text()
     assert len(app[app.index("# The endpoint") :].splitlines()) < 30

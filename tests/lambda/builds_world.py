@@ -37,23 +37,18 @@ class FakeBuilds(fakes.FakeAws):
         started: idempotency token → id of the build that it started.
         log: the lines of every build's log.
         stack_status: of every stack.
-        conflicts: conditional writes that another one is still in the way of.
     """
 
     builds: dict[str, dict[str, Any]] = field(default_factory=dict)
     started: dict[str, str] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
     stack_status: str = "UPDATE_IN_PROGRESS"
-    conflicts: int = 0
 
     def end(self, identity: str, status: str, *, phases: list[dict[str, Any]] | None = None) -> None:
         """Let a build end."""
         self.builds[identity] |= {"buildStatus": status, "phases": phases or []}
 
     def _PutObject(self, Bucket: str, Key: str, Body: Any, IfNoneMatch: str = "") -> dict[str, Any]:
-        if IfNoneMatch == "*" and self.conflicts:
-            self.conflicts -= 1
-            raise fakes.AwsError("ConditionalRequestConflict")
         if IfNoneMatch == "*" and (Bucket, Key) in self.objects:
             raise fakes.AwsError("PreconditionFailed")
         self.objects[Bucket, Key] = Body if isinstance(Body, bytes) else Body.read()  # boto3 makes it a stream

@@ -26,30 +26,18 @@ CANARY = {"Type": "CANARY", "WaitIntervalInSeconds": 600, "CanarySize": {"Type":
 
 @dataclass
 class FakeScaling(fakes.FakeAws):
-    """An endpoint with one variant, and what is registered for it.
+    """An endpoint with one variant, and what is registered for it."""
 
-    Attributes:
-        config: (variant, the count that it began with) of the endpoint's config; None: no endpoint.
-        count: instances of the live variant.
-        status: the endpoint's.
-        targets: variant → limits. ``policies`` and ``schedules``: (variant, name) → request.
-        fails_after: changes until Application Auto Scaling answers with an error, once; None: never.
-        concurrent: so many changes are refused because another one is under way.
-        quota: the most instances that the account may have; None: as many as it wants.
-        log: operations that changed something.
-    """
-
-    config: tuple[str, int] | None = None
-    count: int = 0
+    config: tuple[str, int] | None = None  # (variant, the count that it began with); None: no endpoint
+    count: int = 0  # instances of the live variant
     status: str = "InService"
-    targets: dict[str, tuple[int, int]] = field(default_factory=dict)
-    policies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    targets: dict[str, tuple[int, int]] = field(default_factory=dict)  # variant → limits
+    policies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # (variant, name) → request
     schedules: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     endpoint_tags: dict[str, str] = field(default_factory=dict)
-    fails_after: int | None = None
-    concurrent: int = 0
-    quota: int | None = None
-    log: list[str] = field(default_factory=list)
+    fails_after: int | None = None  # changes until Application Auto Scaling answers with an error, once
+    quota: int | None = None  # the most instances that the account may have
+    log: list[str] = field(default_factory=list)  # operations that changed something
     _arns: Iterator[int] = field(default_factory=itertools.count)
     _clients: Any = None
 
@@ -79,9 +67,6 @@ class FakeScaling(fakes.FakeAws):
     def respond(self, operation: str, given: dict[str, Any]) -> tuple[fakes.HttpResponse, dict[str, Any]]:
         """As FakeAws, with the failures of changes that a test asks for."""
         if operation in MUTATIONS:
-            if self.concurrent:
-                self.concurrent -= 1
-                raise AwsError("ConcurrentUpdateException", "pending update")
             if self.fails_after is not None:
                 self.fails_after -= 1
                 if self.fails_after < 0:
@@ -251,19 +236,12 @@ class _FailedError(Exception):
 
 @dataclass(kw_only=True)
 class Stack:
-    """One serving stack.
-
-    Attributes:
-        aws: the account.
-        backwards: whether a rollback goes from the last resource to the first.
-        tells_replaced: whether a custom resource whose physical id changed is sent an Update in a rollback, too.
-        twice: whether every event is delivered twice.
-    """
+    """One serving stack."""
 
     aws: Any = field(default_factory=FakeScaling)
-    backwards: bool = False
-    tells_replaced: bool = False
-    twice: bool = False
+    backwards: bool = False  # whether a rollback goes from the last resource to the first
+    tells_replaced: bool = False  # whether a resource whose physical id changed gets an Update in a rollback, too
+    twice: bool = False  # whether every event is delivered twice
     books: Books | None = None
 
     def deploy(self, template: Template, *, fails: str = "", breaks_after: int = 0) -> bool:

@@ -242,15 +242,6 @@ def test_before_waits_for_an_endpoint_that_is_being_changed(stack: Any, monkeypa
     assert stack.aws.live == "b"
 
 
-def test_a_change_that_is_under_way_is_waited_for(stack: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[float] = []
-    monkeypatch.setattr(live_variant.time, "sleep", waits.append)
-    stack.aws.concurrent = 2
-    assert stack.deploy(B)
-    assert len(waits) == 2
-    check(stack, B)
-
-
 # The answer.
 
 

@@ -34,6 +34,7 @@ SCALABLE = {
 }
 THROTTLED = [("ThrottlingException", 400), ("TooManyRequestsException", 429)]
 SLOWED = [("SlowDown", 503), ("TooManyRequests", 429)]
+CONFLICT = ("ConditionalRequestConflict", 409)
 TAGS = {"ResourceType": "Parameter", "ResourceId": "/a"}
 REQUESTS: dict[tuple[str, str], tuple[dict[str, Any], list[tuple[str, int]]]] = {
     ("application-autoscaling", "deregister_scalable_target"): (
@@ -45,7 +46,10 @@ REQUESTS: dict[tuple[str, str], tuple[dict[str, Any], list[tuple[str, int]]]] = 
     ("lambda", "invoke"): ({"FunctionName": "f"}, THROTTLED),
     ("logs", "delete_log_group"): ({"logGroupName": "g"}, [*THROTTLED, ("OperationAbortedException", 400)]),
     ("s3", "list_objects_v2"): ({"Bucket": "b"}, SLOWED),
-    ("s3", "put_object"): ({"Bucket": "b", "Key": "k", "Body": b"", "IfNoneMatch": "*"}, SLOWED),
+    ("s3", "put_object"): (
+        {"Bucket": "b", "Key": "k", "Body": b"", "IfNoneMatch": "*"},
+        [*SLOWED, CONFLICT],
+    ),
     ("sagemaker", "describe_endpoint"): ({"EndpointName": "e"}, THROTTLED),
     ("ssm", "add_tags_to_resource"): ({**TAGS, "Tags": [{"Key": "k", "Value": "v"}]}, [("TooManyUpdates", 400)]),
     ("ssm", "put_parameter"): ({"Name": "/a", "Value": "v"}, [*THROTTLED, ("TooManyUpdates", 400)]),

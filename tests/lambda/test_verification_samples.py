@@ -145,8 +145,7 @@ def test_an_output_that_the_sample_does_not_name_is_free_but_for_nan() -> None:
 
 def test_a_ready_request_is_what_the_client_would_send() -> None:
     body = encode({"x": np.arange(200, dtype=np.uint8), "t": np.array(["{}"], object)}, payload_format="binary")
-    request = samples.ready_request(body.content)
-    assert (request.content, request.content_type) == (body.content, body.content_type)
+    assert samples.ready_request(body.content) == (body.content, body.content_type)
 
 
 def test_builder_and_function_agree_on_the_requests_name() -> None:

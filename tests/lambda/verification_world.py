@@ -9,6 +9,7 @@ import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from tests import fake_aws as fakes
 handler: Any = importlib.import_module("lambda.verification.handler")
 clients: Any = importlib.import_module("lambda.shared.clients")
 verification: Any = importlib.import_module("lambda.verification.verification")
+calls: Any = importlib.import_module("lambda.verification.calls")
 calling: Any = importlib.import_module("tests.lambda.calling")
 
 A, B = "a" * 16, "b" * 16
@@ -70,24 +72,16 @@ LOADING = refused("ModelNotReadyException", 429)
 
 @dataclass
 class FakeEndpoint(fakes.FakeAws):
-    """S3, SageMaker, CloudWatch, CloudFormation and Lambda.
+    """S3, SageMaker, CloudWatch, CloudFormation and Lambda."""
 
-    Attributes:
-        described: what DescribeEndpoint tells, one after the other; the last again and again.
-        script: TargetModel → what calls of it end with, likewise.
-        seconds: of each call and each look; the world's clock goes on by them.
-        unloads: times of unloads, seconds since the epoch.
-        stack_status: of the one stack.
-        queue: payloads of asynchronous invocations.
-    """
-
+    # what DescribeEndpoint tells, one after the other; the last again and again
     described: list[dict[str, Any]] = field(default_factory=list)
-    script: dict[str, list[Call]] = field(default_factory=dict)
-    seconds: float = 1.0
+    script: dict[str, list[Call]] = field(default_factory=dict)  # TargetModel → what calls of it end with, likewise
+    seconds: float = 1.0  # of each call; the world's clock goes on by them
     now: float = 6000.0
-    unloads: list[float] = field(default_factory=list)
+    unloads: list[float] = field(default_factory=list)  # their times, seconds since the epoch
     stack_status: str = "UPDATE_IN_PROGRESS"
-    queue: list[dict[str, Any]] = field(default_factory=list)
+    queue: list[dict[str, Any]] = field(default_factory=list)  # payloads of asynchronous invocations
 
     def respond(self, operation: str, given: dict[str, Any]) -> tuple[fakes.HttpResponse, dict[str, Any]]:
         """As FakeAws, with the endpoint's script."""
@@ -116,22 +110,6 @@ class FakeEndpoint(fakes.FakeAws):
         return {"StatusCode": 202}
 
 
-class FakeClock:
-    """The world's time; a run ends 15 minutes after it began."""
-
-    def __init__(self, aws: FakeEndpoint, seconds: float) -> None:
-        self._aws, self._end = aws, aws.now + seconds
-
-    def now(self) -> float:
-        return self._aws.now
-
-    def left(self) -> float:
-        return self._end - self._aws.now
-
-    def sleep(self, seconds: float) -> None:
-        self._aws.now += seconds
-
-
 class World:
     """What CloudFormation sees of the function: events in, answers out."""
 
@@ -139,9 +117,14 @@ class World:
         self.aws = FakeEndpoint()
         self.aws.described = [self.endpoint()]
         monkeypatch.setattr(clients, "connect", functools.cache(self.aws.client))
-        monkeypatch.setattr(verification, "Clock", lambda seconds: FakeClock(self.aws, seconds))
+        clock = SimpleNamespace(time=lambda: self.aws.now, sleep=self.pass_by)
+        for module in (verification, calls):
+            monkeypatch.setattr(module, "time", clock)
         self.heard: list[dict[str, Any]] = calling.hear(monkeypatch)
         self.runs = 0
+
+    def pass_by(self, seconds: float) -> None:
+        self.aws.now += seconds
 
     def endpoint(self, **changes: Any) -> dict[str, Any]:
         """What DescribeEndpoint tells of an endpoint that runs what was asked for."""

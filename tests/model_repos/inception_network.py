@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from tritonstack.exporters import inception
-from tritonstack.exporters.inception_layout import CLASSES
+from _exporters import inception
+from _exporters.inception_layout import CLASSES
 
 
 def main(what: str, *rest: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.models.folders import places_in
 from tritonstack.models.build import build_models
 from tritonstack.models.manifest import Manifest
-from tritonstack.models.programs import REPOSITORY
+from tritonstack.paths import REPOSITORY
 from tritonstack.unpacking import unpack
 
 

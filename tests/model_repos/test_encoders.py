@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.environments import needs
 from tritonstack.adapters import TextAdapter
 from tritonstack.client.preprocessing import to_arrays
 from tritonstack.models.exporting import script_options
 from tritonstack.models.model_config import ModelConfig, Node, Tensor, read_config
-from tritonstack.models.programs import REPOSITORY, run_script
+from tritonstack.models.programs import run_script
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
+from tritonstack.paths import REPOSITORY
 
 FOLDERS = {name: REPOSITORY / "model_repos" / name for name in ("bert-large", "bert-tensorrt", "roberta-large-onnx")}
 EXPORTS = ("bert-large-pytorch", "bert-large-tensorrt", "bert-tensorrt-0", "roberta-large-onnx")
@@ -25,16 +27,11 @@ EXPORTS = ("bert-large-pytorch", "bert-large-tensorrt", "bert-tensorrt-0", "robe
 PROVED_BATCH = 2
 """Instead of the models' 16 to 128, which a build proves: it keeps these tests short."""
 
-needs_torch = pytest.mark.skipif(
-    not (REPOSITORY / ".envs/torch/bin/python").exists(),
-    reason="exports run in .envs/torch, and it is not there: python3 scripts/setup.py torch",
-)
-
 MAKE_HUB_FOLDER = """\
 import sys, torch
 from pathlib import Path
 from transformers import BertConfig, BertForPreTraining, RobertaConfig, RobertaForMaskedLM
-from tritonstack.exporters import encoders, tokenizer
+from _exporters import encoders, tokenizer
 
 architecture, family, folder = sys.argv[1], getattr(encoders, sys.argv[2]), Path(sys.argv[3])
 torch.manual_seed(7)
@@ -98,7 +95,7 @@ def _export(source: ArchiveSource, folder: Path) -> Export:
         folder=folder,
         what=f"export of {source.name}",
         report=print,
-        with_library=True,
+        python_path=REPOSITORY / "model_repos",
     )
     return Export(folder=folder, report=json.loads((folder / "report.json").read_text()))
 
@@ -157,10 +154,13 @@ def _check_sample(source: ArchiveSource, made: Export) -> None:
     assert 1 < np.count_nonzero(arrays[str(adapter.mask)]) < int(adapter.length or 0)
 
 
-@needs_torch
+@needs("torch")
 @pytest.mark.parametrize(
     ("name", "architecture", "family"),
-    [("bert-tensorrt-0", "BertForPreTraining", "BERT"), ("roberta-large-onnx", "RobertaForMaskedLM", "ROBERTA")],
+    [
+        pytest.param("bert-tensorrt-0", "BertForPreTraining", "BERT", marks=pytest.mark.long),
+        ("roberta-large-onnx", "RobertaForMaskedLM", "ROBERTA"),
+    ],
 )
 def test_published_weights_are_read_from_a_folder_laid_out_like_the_hub(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, architecture: str, family: str
@@ -175,7 +175,12 @@ def test_published_weights_are_read_from_a_folder_laid_out_like_the_hub(
     target.mkdir()
     script = ["-c", MAKE_HUB_FOLDER, architecture, family, str(folder), width]
     run_script(
-        environment="torch", arguments=script, folder=tmp_path, what="a hub's folder", report=print, with_library=True
+        environment="torch",
+        arguments=script,
+        folder=tmp_path,
+        what="a hub's folder",
+        report=print,
+        python_path=REPOSITORY / "model_repos",
     )
     monkeypatch.setenv("TRITONSTACK_HUB_FOLDER", str(tmp_path / "hub"))
     made = _export(source, target)

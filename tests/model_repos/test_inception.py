@@ -18,25 +18,19 @@ import pytest
 from PIL import Image
 
 from tests.config.environment_file import write_environment
+from tests.environments import needs
 from tests.models.folders import places_in
 from tests.tritonstack_local.container.conftest import QUIET, SageMaker
 from tritonstack.catalogue import model_formats
 from tritonstack.config import check_archives, load_environment, with_default_models
 from tritonstack.models.build import build_models
 from tritonstack.models.manifest import Manifest
-from tritonstack.models.programs import REPOSITORY
 from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of
-from tritonstack.paths import environment_python
+from tritonstack.paths import REPOSITORY
 from tritonstack.unpacking import unpack
 from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
 
-MISSING = [name for name in ("dali", "torch") if not environment_python(name).exists()]
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(
-        bool(MISSING), reason=f"no environment {' and '.join(MISSING)}: python3 scripts/setup.py {' '.join(MISSING)}"
-    ),
-]
+pytestmark = [pytest.mark.long, needs("dali", "torch")]
 NAME = "inception-ensemble"
 FOLDER = REPOSITORY / "model_repos" / NAME
 PICTURE = FOLDER / "sample" / "image.jpg"

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.environments import needs
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.programs import REPOSITORY, run_script
-from tritonstack.paths import environment_python
+from tritonstack.models.programs import run_script
+from tritonstack.paths import REPOSITORY, environment_python
 
 pytestmark = pytest.mark.long  # each starts PyTorch or DALI
 
@@ -27,16 +28,11 @@ GRAPH = {
 CONFIG = {"architecture": "inception_v3", "pretrained_cfg": {"mean": [0.5] * 3, "std": [0.5] * 3}}
 
 
-def needs(environment: str) -> pytest.MarkDecorator:
-    missing = not environment_python(environment).exists()
-    return pytest.mark.skipif(missing, reason=f"no environment {environment}: python3 scripts/setup.py {environment}")
-
-
 def network(*arguments: str) -> str:
     """What ``inception_network.py`` prints."""
     program = Path(__file__).with_name("inception_network.py")
     command = [str(environment_python("torch")), str(program), *arguments]
-    variables = {"PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1"}
+    variables = {"PYTHONPATH": str(FOLDER.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.run(command, check=True, capture_output=True, text=True, env=variables).stdout
 
 
@@ -78,7 +74,7 @@ def run(
         folder=folder,
         what="export",
         report=lines.append,
-        with_library=True,
+        python_path=REPOSITORY / "model_repos",
     )
     return lines
 
@@ -151,18 +147,17 @@ def test_pretrained_weights_of_a_thousand_classes_give_the_background_the_probab
 @pytest.mark.parametrize(
     "case",
     [
-        ("model.safetensors", None, "has no model.safetensors"),
-        ("model.safetensors", b"not weights", "is not readable as safetensors"),
-        ("config.json", b"{}", "is not a configuration of timm"),
-        ("config.json", json.dumps({**CONFIG, "architecture": "inception_v4"}).encode(), "architecture inception_v4"),
+        ("model.safetensors", "not weights", "is not readable as safetensors"),
+        ("config.json", "{}", "is not a configuration of timm"),
+        ("config.json", json.dumps({**CONFIG, "architecture": "inception_v4"}), "architecture inception_v4"),
     ],
 )
 def test_files_of_the_hub_that_do_not_fit_are_refused(
-    tmp_path: Path, hub: Path, picture: bytes, case: tuple[str, bytes | None, str]
+    tmp_path: Path, hub: Path, picture: bytes, case: tuple[str, str, str]
 ) -> None:
     file, content, said = case
-    (hub / "model.safetensors").write_bytes(b"not weights")
-    (hub / file).unlink() if content is None else (hub / file).write_bytes(content)
+    (hub / "model.safetensors").touch()
+    (hub / file).write_text(content)
     write_decoded(tmp_path, decoded_by_pillow())
     with pytest.raises(WorkFailedError, match=said):
         run("torch", "export.py", tmp_path, picture=picture, weights="pretrained")
@@ -196,8 +191,7 @@ def graphdef(folder: Path, picture: bytes) -> list[str]:
     return run("tensorflow", "export.py", folder, picture=picture, scripts=GRAPHDEF)
 
 
-@needs("torch")
-@needs("tensorflow")
+@needs("torch", "tensorflow")
 def test_a_graph_that_is_not_pytorchs_fails_its_proof_and_names_the_tensor(tmp_path: Path, picture: bytes) -> None:
     to_tensorflow(tmp_path, picture)
     path = tmp_path / "target/weights.npz"

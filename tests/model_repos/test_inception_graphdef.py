@@ -6,8 +6,8 @@ import pytest
 
 from tritonstack.models.lint import lint_folder
 from tritonstack.models.lint.view import Target
-from tritonstack.models.programs import REPOSITORY
 from tritonstack.models.source import ArchiveSource
+from tritonstack.paths import REPOSITORY
 
 NAME, ONNX = "inception-ensemble-graphdef", "inception-ensemble"
 FOLDERS = {name: REPOSITORY / "model_repos" / name for name in (NAME, ONNX)}

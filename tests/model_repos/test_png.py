@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tritonstack.models.programs import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 Array = np.ndarray[Any, Any]
 FILE = REPOSITORY / "model_repos/digits-ensemble/digits-decode/1/png.py"

@@ -62,6 +62,9 @@ optimization { cuda { graphs: true graph_spec { batch_size: 1 input { key: "x" v
 input { name: "i" data_type: 11 dims: -1 reshape { } }
 input < name: 'a\\x41\\U000000e4' "b\\n" ; dims: 017, dims: [ 0x10, -2 ] > # comment { [
 sequence_batching { direct { minimum_slot_utilization: -1.5e-3 } }
+sequence_batching { direct { minimum_slot_utilization: .5F } } name: "\\u00e4"   'b'
+default_model_filename: "\\061\\x32" "\\a\\\\" max_batch_size: 0x2
+metric_tags: < key: 'k', value: "\\"" >; version_policy: { latest { num_versions: 02 } }
 """.strip().splitlines()
 PIECES = (
     *"{}[]<>:,;-\n\t#.",

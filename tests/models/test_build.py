@@ -9,7 +9,7 @@ import pytest
 
 from tests.models.folders import EXPORT_HEAD, make_endpoint, make_environment, places_in, tensor, write, write_double
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models import programs, staging
+from tritonstack.models import staging
 from tritonstack.models.build import build_environment, build_models
 from tritonstack.models.manifest import Places, read_manifest
 from tritonstack.models.recipe import Size
@@ -60,7 +60,7 @@ def _left(places: Places) -> list[str]:
     return sorted(path.name for path in places.archives.iterdir()) if places.archives.is_dir() else []
 
 
-def test_a_build_gives_the_archive_and_its_manifest(places: Places, tmp_path: Path) -> None:
+def test_a_build_gives_the_archive_its_manifest_and_what_its_steps_took(places: Places, tmp_path: Path) -> None:
     _with_export(places)
     (built,) = build_models(["double"], places=places).built
     assert _left(places) == [f"double.{built.name.digest}.json", f"double.{built.name.digest}.tar.gz"]
@@ -76,6 +76,10 @@ def test_a_build_gives_the_archive_and_its_manifest(places: Places, tmp_path: Pa
     assert manifest.figures == {"accuracy": 1.0, "sample_difference": 0.0}
     assert manifest.tools["exporter"] == "1"
     assert manifest.backends == ("python",)
+    assert "proof_skipped" not in manifest.to_json()
+    assert [step.step for step in built.spent] == ["export of double (exporters)", "proof of double (exporters)"]
+    assert all(step.peak_bytes > 10 << 20 for step in built.spent)
+    assert "spent" not in places.manifest(built.name).read_text()
 
 
 def test_the_same_inputs_give_the_same_archive_and_manifest_anywhere(places: Places, tmp_path: Path) -> None:
@@ -104,16 +108,6 @@ def test_tiny_models_are_built_side_by_side_and_models_of_real_size_one_after_th
     assert [item.manifest.figures["began"] for item in made.built] == begun
 
 
-def test_what_steps_took_is_of_the_build_that_ran_them_and_in_no_manifest(places: Places) -> None:
-    _with_export(places)
-    (built,) = build_models(["double"], places=places).built
-    assert [step.step for step in built.spent] == ["export of double (exporters)", "proof of double (exporters)"]
-    assert all(step.peak_bytes > 10 << 20 for step in built.spent)
-    assert "spent" not in places.manifest(built.name).read_text()
-    (again,) = build_models(["double"], places=places).built
-    assert again.spent == ()
-
-
 def test_unchanged_inputs_build_nothing(places: Places) -> None:
     _with_export(places)
     steps: list[str] = []
@@ -121,6 +115,7 @@ def test_unchanged_inputs_build_nothing(places: Places) -> None:
     second = build_models(["double"], places=places, report=steps.append)
     assert str(second) == "1 unchanged"
     assert steps == []
+    assert second.built[0].spent == ()
     archive = places.archive(second.built[0].name)
     whole = archive.read_bytes()
     archive.write_bytes(whole[:-1])  # it was cut off
@@ -242,7 +237,7 @@ def test_environments_that_are_not_made_are_refused_before_anything_is_built(
 ) -> None:
     write_double(tmp_path, name="first")
     _with_export(places)
-    monkeypatch.setattr(programs, "REPOSITORY", tmp_path)
+    monkeypatch.setattr("tritonstack.paths.REPOSITORY", tmp_path)
     steps: list[str] = []
     with pytest.raises(InputError) as caught:
         build_models(["first", "double"], places=places, report=steps.append)

@@ -27,10 +27,9 @@ HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @pytest.fixture(autouse=True)
-def _no_network_and_no_conda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_FIND_LINKS", str(tmp_path / "wheels"))
-    monkeypatch.setenv(execution_environment.CHANNEL_VARIABLE, "none")
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def make(folder: Path, target: Path, *, python: str = "3.10") -> PackedEnvironment:
-    return make_execution_environment(folder, PART, python, target, lambda _text: None)
+    return make_execution_environment(folder / "requirements.txt", python=python, target=target)
 
 
 def unpacked(packed: PackedEnvironment, place: Path) -> Path:
@@ -66,9 +65,8 @@ def test_the_wheels_are_those_of_the_python_that_is_asked_for(folder: Path, tmp_
     site = unpacked(packed, tmp_path / "unpacked") / "lib" / f"python{python}" / "site-packages"
     assert f"cp{python.replace('.', '')}-" in (site / "native" / "__init__.py").read_text()
     assert packed.packages == {"native": "1.0", "numpy": "1.26.999", "speaking": "2.0"}
-    assert (packed.python, packed.way) == (python, "wheels")
-    mark = json.loads((tmp_path / "unpacked/environment.json").read_text())
-    assert mark == {"python": python, "way": "wheels", "packages": dict(packed.packages)}
+    described = json.loads((tmp_path / "unpacked/environment.json").read_text())
+    assert described == {"python": packed.python, "packages": packed.packages}
 
 
 def test_the_same_lock_file_gives_the_same_bytes_that_name_no_place(folder: Path, tmp_path: Path) -> None:
@@ -145,70 +143,15 @@ def test_an_environment_without_numpy_is_refused(tmp_path: Path) -> None:
         make(model, tmp_path / "env.tar.gz")
 
 
-# conda ---------------------------------------------------------------------------------------------------------------
-
-FAKE = """#!{python}
-import pathlib, shutil, sys
-with open({log!r}, "a") as log:
-    print({name!r}, *sys.argv[1:], file=log)
-given = dict(zip(sys.argv, sys.argv[1:]))
-if sys.argv[1] == "create":
-    prefix = pathlib.Path(given["--prefix"])
-    (prefix / "bin").mkdir(parents=True)
-    (prefix / "bin" / "activate").write_text("conda's own")
-if sys.argv[1] == "pip":
-    info = pathlib.Path(given["--python"]).parents[1] / "lib/python3.10/site-packages/numpy-1.26.999.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\\nName: numpy\\nVersion: 1.26.999\\n")
-if sys.argv[1] == "tool":
-    shutil.copytree(given["--prefix"], given["--output"])
-"""
-
-
-def fake_program(path: Path, log: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(FAKE.format(python=sys.executable, log=str(log), name=path.name))
-    path.chmod(0o755)
-    return path
-
-
-@pytest.fixture
-def channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A channel that answers, and a conda on PATH."""
-    (tmp_path / "channel" / "linux-64").mkdir(parents=True)
-    (tmp_path / "channel" / "linux-64" / "repodata.json.zst").write_bytes(b"packages")
-    monkeypatch.setenv(execution_environment.CHANNEL_VARIABLE, (tmp_path / "channel").as_uri())
-    fake_program(tmp_path / "programs" / "micromamba", tmp_path / "log")
-    monkeypatch.setenv("PATH", str(tmp_path / "programs"))
-    return tmp_path / "channel"
-
-
-def test_where_a_channel_answers_the_environment_has_a_python_of_its_own(
-    folder: Path, channel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(execution_environment, "installer", lambda: fake_program(tmp_path / "uv", tmp_path / "log"))
-    packed = make(folder, tmp_path / "out" / "env.tar.gz")
-    assert (packed.way, packed.packages) == ("conda-pack", {"numpy": "1.26.999"})
-    (channel / "linux-64" / "repodata.json.zst").unlink()
-    assert execution_environment.find_conda() is None, "without a channel wheels are used"
-    assert (unpacked(packed, tmp_path / "unpacked") / "bin" / "activate").read_text() == "conda's own"
-    created, installed, moved = (tmp_path / "log").read_text().splitlines()
-    assert created.startswith("micromamba create")
-    assert f"--channel {channel.as_uri()} python=3.10" in created
-    assert "--require-hashes" in installed
-    assert "conda-pack --quiet" in moved
-
-
-# kept ----------------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The Pythons for which an environment was really made; each is a small file."""
     pythons: list[str] = []
 
-    def make(_folder: Path, _part: object, python: str, target: Path, _report: object) -> PackedEnvironment:
+    def make(_requirements: Path, *, python: str, target: Path, report: object) -> PackedEnvironment:
+        del report
         pythons.append(python)
+        target.parent.mkdir(exist_ok=True)
         return make_environment_file(target, python)
 
     monkeypatch.setattr(execution_environment, "make_execution_environment", make)
@@ -231,11 +174,3 @@ def test_it_is_made_once_for_each_python_and_requirements_file(tmp_path: Path, m
     (tmp_path / "t5/requirements.txt").write_text("numpy==1.26.3\n")
     assert kept(tmp_path).path != first.path
     assert made == ["3.10", "3.12", "3.10"]
-
-
-def test_one_that_was_cut_off_is_made_again(tmp_path: Path, made: list[str]) -> None:
-    (tmp_path / "t5").mkdir()
-    (tmp_path / "t5/requirements.txt").write_text("numpy==1.26.4\n")
-    kept(tmp_path).path.write_bytes(b"pack")
-    assert kept(tmp_path).path.read_bytes() == b"\x1f\x8b packed"
-    assert made == ["3.10", "3.10"]

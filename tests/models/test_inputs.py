@@ -14,8 +14,14 @@ from hypothesis import strategies as st
 
 from tests.models.folders import RECIPE, make_endpoint, make_environment, source_of, write, write_double
 from tritonstack.errors import InputError
-from tritonstack.models import inputs as inputs_module
-from tritonstack.models.inputs import check_model_folders, model_digest, release_set, unzip_inputs, zip_inputs
+from tritonstack.models.inputs import (
+    archive_names,
+    check_model_folders,
+    model_digest,
+    release_set,
+    unzip_inputs,
+    zip_inputs,
+)
 from tritonstack.models.source import ArchiveSource, archives_of, contents_of
 from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError
 
@@ -151,9 +157,9 @@ def _written(root: Path) -> Path:
     """A folder with an export in the environment torch, and with files that no digest covers."""
     folder = write_double(root)
     with (folder / "recipe.yaml").open("a") as recipe:
-        recipe.write("exports: [{environment: torch, produces: [double/1/made.bin]}]\n")
+        recipe.write("exports: [{produces: [double/1/made.bin]}]\n")
     write(folder, {"export.py": "", "double/1/made.bin": "by an earlier export", "double/1/model.py~": "an editor's"})
-    write(root, {"requirements/torch.txt": "torch==1\n"})
+    write(folder.parent, {"_exporters/layers.py": ""})
     return folder
 
 
@@ -163,19 +169,14 @@ def _unpacked(source: ArchiveSource, root: Path) -> Path:
     return root / "unpacked"
 
 
-def test_the_digest_of_what_is_unpacked_is_that_of_what_was_packed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_digest_of_what_is_unpacked_is_that_of_what_was_packed(tmp_path: Path) -> None:
     source = source_of(_written(tmp_path))
-    kept = _unpacked(source, tmp_path)
-    wanted = model_digest(source)
-    library = kept / "tritonstack/exporters"
-    monkeypatch.setattr(inputs_module, "EXPORTERS", tmp_path / "gone")  # what is kept does not need this checkout's
-    (again,) = archives_of(kept / "model_repos/double")
-    assert model_digest(again) != wanted
-    again = ArchiveSource(name="double", folder=kept / "model_repos/double", library=library)
-    assert model_digest(again) == wanted
-    assert not (kept / "model_repos/double/double/1/made.bin").exists()
+    models = _unpacked(source, tmp_path) / "model_repos"
+    assert model_digest(source_of(models / "double")) == model_digest(source)
+    assert not (models / "double/double/1/made.bin").exists()
+    write(models, {"_exporters/layers.py": "DEPTH = 2"})
+    assert model_digest(source_of(models / "double")) != model_digest(source)
+    assert archive_names(models) == ["double"]
 
 
 def test_used_folders_and_every_overlays_fragments_are_kept(tmp_path: Path) -> None:

@@ -146,7 +146,10 @@ def test_a_manifest_that_nothing_can_mend_is_told(aws: FakeAws, places: Places) 
         publish_environment(ENVIRONMENT, session=aws, places=places)
 
 
-def test_two_writers_at_once_are_told_to_try_again_and_do(aws: FakeAws, places: Places) -> None:
+def test_two_writers_at_once_are_told_to_try_again_and_do(
+    aws: FakeAws, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bucket_module, "_CONFLICT_PAUSES", (0, 0))
     aws.conflicts = 99
     with pytest.raises(WorkFailedError, match="s3://artifacts/inputs/"):
         publish_environment(ENVIRONMENT, session=aws, places=places)

@@ -18,13 +18,14 @@ from tritonstack.models.build import build_models
 from tritonstack.models.exporting import export_digest, fetch_source
 from tritonstack.models.manifest import Places
 from tritonstack.models.source import ArchiveSource, BuildChoice
+from tritonstack.paths import REPOSITORY
 
 WEIGHTS = bytes(range(256)) * 100_000  # more than one chunk
 DIGEST = hashlib.sha256(WEIGHTS).hexdigest()
 URL = f"s3://{BUCKET}/weights/model.pt"
 SCRIPT = f"""\
 {EXPORT_HEAD}
-from tritonstack.exporters import hub
+from _exporters import hub
 size = 0
 if told["weights"] == "pretrained":
     size = (hub.fetch(told["source"], ["model.pt"]) / "model.pt").stat().st_size
@@ -44,6 +45,7 @@ def places(tmp_path: Path) -> Places:
     """A project with the folder ``double``, whose export reads weights from S3."""
     folder = write_double(tmp_path)
     write(folder, {"export.py": SCRIPT})
+    (folder.parent / "_exporters").symlink_to(REPOSITORY / "model_repos/_exporters")
     fields = {"exports": [{"script": "export.py", "produces": ["double/1/size.txt"]}]}
     with (folder / "recipe.yaml").open("a") as file:
         file.writelines(f"{name}: {json.dumps(value)}\n" for name, value in fields.items())

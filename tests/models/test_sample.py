@@ -126,11 +126,6 @@ def test_a_classifiers_labels_are_proven_in_the_shapes_that_requests_see(tmp_pat
     assert result["outputs"] == [{"name": "label", "datatype": "INT64", "shape": [2, 1], "data": [1, 3]}]
 
 
-@pytest.mark.parametrize("gone", ["reshape { shape: [ ] }", "reshape { shape: [ 4 ] }"])
-def test_without_the_reshape_the_proof_names_the_tensor(tmp_path: Path, gone: str) -> None:
-    assert "in the ONNX graph" in _prove(tmp_path, LABELS.replace(gone, ""))["failure"]
-
-
 def test_texts_and_scalars_reach_a_graph_as_such(tmp_path: Path) -> None:
     """Triton gives a graph the characters, not Python's notation of bytes, and a scalar for dims [ 1 ]."""
     graph = {

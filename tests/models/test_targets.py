@@ -63,12 +63,6 @@ def test_an_archive_of_a_backend_that_nothing_here_runs_is_built_and_its_proof_s
     assert "proof skipped: the local Triton has no backend fil; in an account" in built_lines(built)
 
 
-def test_the_manifest_of_a_proven_archive_has_no_field_for_a_skipped_proof(tmp_path: Path) -> None:
-    source(tmp_path)
-    (built,) = build_models(["double"], places=places_in(tmp_path)).built
-    assert "proof_skipped" not in built.manifest.to_json()
-
-
 @pytest.mark.parametrize(
     ("kind", "backend", "allowed"),
     [
@@ -100,7 +94,7 @@ def test_archives_that_depend_on_python_are_kept_apart_for_each_target(tmp_path:
     assert not places.archive(here.name).exists()
 
 
-@pytest.mark.parametrize(("on_deploy", "local"), [(None, False), (True, False), (True, True)])
+@pytest.mark.parametrize(("on_deploy", "local"), [(None, False), (True, True)])
 def test_what_needs_an_engine_is_left_to_the_deployment_that_builds_it(
     tmp_path: Path, on_deploy: bool | None, local: bool
 ) -> None:

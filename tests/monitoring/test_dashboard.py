@@ -12,7 +12,7 @@ from tests.monitoring.settings_of import DIGITS, ENDPOINTS, PROJECTS, SINGLE, en
 from tritonstack import aws_names
 from tritonstack.monitoring.dashboard import BUILDS, COLUMNS, dashboard_body, dashboard_of
 from tritonstack.monitoring.graphs import Graph
-from tritonstack.monitoring.metric import ID_PATTERN, Metric, Series, queries, unit_of
+from tritonstack.monitoring.metric import Metric, Series, queries, unit_of
 
 FUNCTIONS = {"PERIOD", "IF", "AND"}
 
@@ -44,8 +44,18 @@ def test_every_expression_reads_metrics_of_its_own_and_nothing_else(endpoint: di
         for line in graph.series:
             names = set(re.findall(r"\b[A-Za-z][A-Za-z0-9_]*\b", line.expression or ""))
             assert names - FUNCTIONS == (set(line.metrics) if line.expression else set())
-        returned = [query for query in queries(graph.series, period=60) if query["ReturnData"]]
-        assert {each["Id"] for each in returned} == {line.key for line in graph.series}
+        asked = queries(graph.series, period=60)
+        assert {each["Id"] for each in asked if each["ReturnData"]} == {line.key for line in graph.series}
+        # CloudWatch API reference, MetricDataQuery: the form of an Id, and that none stands for two.
+        assert all(re.fullmatch(r"[a-z][a-zA-Z0-9_]*", each["Id"]) for each in asked)
+        assert len({each["Id"] for each in asked}) == len(asked)
+        for line in graph.series:
+            assert (line.key in line.metrics) is (line.expression is None)
+            assert all(
+                each.metrics.get(name, metric) == metric
+                for each in graph.series
+                for name, metric in line.metrics.items()
+            )
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=ENDPOINTS.keys())
@@ -210,42 +220,6 @@ def test_a_widget_shows_its_lines_and_hides_what_they_are_made_of() -> None:
 def test_limits_are_lines_of_the_widget() -> None:
     [widget] = [each for each in body(ENDPOINTS["scaled"]) if is_instances(each)]
     assert [each["value"] for each in widget["properties"]["annotations"]["horizontal"]] == [1, 4]
-
-
-# Lines and queries.
-
-
-def metric(name: str = "Invocations") -> Metric:
-    return Metric(namespace="AWS/SageMaker", name=name, dimensions=(("EndpointName", "e"),), statistic="Sum")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"key": "Upper", "metrics": {"Upper": metric()}},
-        {"key": "a", "metrics": {"b": metric()}},
-        {"key": "a", "metrics": {"a": metric()}, "expression": "a / 1"},
-        {"key": "a", "metrics": {}, "expression": "1"},
-    ],
-    ids=["Id", "another name", "its own name", "no metrics"],
-)
-def test_what_cloudwatch_would_refuse_is_no_line(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"Id|line|expression"):
-        Series(label="x", **wrong)
-
-
-def test_one_id_for_two_metrics_is_refused() -> None:
-    lines = [
-        Series(key="a", label="a", metrics={"m": metric()}, expression="m"),
-        Series(key="b", label="b", metrics={"m": metric("ModelCacheHit")}, expression="m"),
-    ]
-    with pytest.raises(ValueError, match="two metrics"):
-        queries(lines, period=60)
-
-
-def test_an_id_matches_cloudwatchs_pattern() -> None:
-    for _, graph in dashboard_of(environment(DIGITS, SINGLE), projects=PROJECTS).graphs():
-        assert all(re.fullmatch(ID_PATTERN, each["Id"]) for each in queries(graph.series, period=60))
 
 
 @pytest.mark.parametrize(

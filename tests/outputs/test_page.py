@@ -13,7 +13,7 @@ import pytest
 from tests.outputs.page import PAGE, blocks
 from tests.outputs.test_contract import COMMITTED
 from tests.outputs.world import ACCOUNT, REGION, SystemsManager, settings, whole
-from tritonstack.iam_policies import Request, Verdict, evaluate
+from tests.policies.evaluation import Request, Verdict, evaluate
 from tritonstack.outputs.reading import read_outputs
 
 

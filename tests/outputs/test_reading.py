@@ -25,8 +25,7 @@ from tests.outputs.world import (
 )
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.outputs.contract import OutputsDocument
-from tritonstack.outputs.reading import document_of, nulls, read_outputs
-from tritonstack.outputs.views import table
+from tritonstack.outputs.reading import document_of, fields, read_outputs, table
 
 NETWORK = {
     "imported": {
@@ -205,7 +204,7 @@ def test_what_is_not_there_is_null_with_a_reason_and_never_left_out(
     text = document(parameters).text()
     read = json.loads(text)
     jsonschema.Draft202012Validator(SCHEMA).validate(read)
-    assert set(read["absent"]) == absent == set(nulls(read))
+    assert set(read["absent"]) == absent == {pointer for pointer, value in fields(read) if value is None}
     assert all(read["absent"].values())
 
 

@@ -5,8 +5,8 @@ A row is (actions, resource, context). Actions are separated by blanks.
 
 from __future__ import annotations
 
+from tests.policies.evaluation import Request
 from tests.policies.world import ACCOUNT, KEY, REGION, ROLE_PREFIX, arn
-from tritonstack.iam_policies import Request
 
 Row = tuple[str, str, dict[str, str]]
 

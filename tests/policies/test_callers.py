@@ -8,8 +8,8 @@ import pytest
 from aws_cdk import aws_iam as iam
 
 from tests.constructs_lib.templates import of_type, template_of
+from tests.policies.evaluation import Request, Verdict, evaluate
 from tests.stacks.environments import DIGITS, environment, new_stage
-from tritonstack.iam_policies import Request, Verdict, evaluate
 
 ENDPOINT = "arn:aws:sagemaker:us-east-1:123456789012:endpoint/dev-digits"
 BERT = "bert.0123456789abcdef.tar.gz"

@@ -21,11 +21,12 @@ from policy_sentry.querying.actions import get_action_data, get_dependent_action
 from policy_sentry.querying.all import get_all_service_prefixes
 
 from tests.constructs_lib.templates import template_of
+from tests.policies.evaluation import Request, Verdict, evaluate
 from tests.stacks.app_process import ROOT
 from tests.stacks.everything import everything, everything_served, stacks_of
 from tritonstack.config.loader import load_environment
 from tritonstack.config.pipeline import load_pipeline
-from tritonstack.iam_policies import Request, Verdict, evaluate, listed
+from tritonstack.iam_policies import listed
 from tritonstack.pipeline.bootstrap import SCALING_ROLE, SCALING_SERVICE, environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
 from tritonstack.review.assembly import normal

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.policies.evaluation import Request, Statement, Verdict, applies, evaluate
 from tests.policies.tables import BUCKET, BY_ANOTHER_WAY, MAY, NONE_MAY, TRITON, Row, of_others, requests
 from tests.policies.world import ACCOUNT, KEY, Role, World, arn, world_of
 from tests.stacks.everything import everything
-from tritonstack.iam_policies import Request, Statement, Verdict, applies, evaluate
 
 OF_ONE_ROLE = {"s3:DeleteBucket"}
 """What no role may, but for the one whose table names it."""

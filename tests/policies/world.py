@@ -9,8 +9,8 @@ from typing import Any
 
 from stacks.stage import EnvironmentStage
 from tests.constructs_lib.templates import of_type, template_of
+from tests.policies.evaluation import Request, Statement, Verdict, evaluate
 from tests.stacks.everything import stacks_of
-from tritonstack.iam_policies import Request, Statement, Verdict, evaluate
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/of-archives"
@@ -39,21 +39,13 @@ def arn(service: str, resource: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """A role with its statements.
+    """A role with its statements."""
 
-    Attributes:
-        stack: the stack's name without the environment's.
-        name: its logical id without the hash at its end.
-        statements: of all its policies.
-        trust: who may assume it.
-        bounded: whether it has a permissions boundary.
-    """
-
-    stack: str
-    name: str
-    statements: tuple[Statement, ...]
+    stack: str  # without the environment's name
+    name: str  # its logical id without the hash at its end
+    statements: tuple[Statement, ...]  # of all its policies
     trust: tuple[Statement, ...]
-    bounded: bool
+    bounded: bool  # whether it has a permissions boundary
 
     @property
     def key(self) -> str:
@@ -68,23 +60,14 @@ class Role:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What is asked.
-
-    Attributes:
-        roles: by their keys.
-        bucket_policy: of the archives' bucket.
-        key_policy: of its key.
-        endpoints: service → the policy of its VPC endpoint.
-        source: the ARN of the object that builds start from, as their project names it.
-        test_source: likewise of load tests.
-    """
+    """What is asked."""
 
     roles: Mapping[str, Role]
-    bucket_policy: tuple[Statement, ...]
+    bucket_policy: tuple[Statement, ...]  # of the archives' bucket
     key_policy: tuple[Statement, ...]
-    endpoints: Mapping[str, tuple[Statement, ...]]
-    source: str
-    test_source: str
+    endpoints: Mapping[str, tuple[Statement, ...]]  # service → the policy of its VPC endpoint
+    source: str  # the ARN of the object that builds start from, as their project names it
+    test_source: str  # likewise of load tests
 
     def verdict(self, role: Role, request: Request) -> Verdict:
         """What comes of a request by a role, whose statements may be others than those of the world."""

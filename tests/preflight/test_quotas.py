@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.engines.test_plan import ENGINE
+from tests.engines.engine_environments import ENGINE
 from tests.preflight.fakes import DENIED, SILENCE, Answer, RefusalError, pages
 from tests.preflight.subjects import REGION, results_of, served
 from tritonstack.engines.order import Served
@@ -151,35 +151,22 @@ def test_one_endpoint_is_updated_at_a_time(tmp_path: Path) -> None:
     assert (need.highest, need.second_fleet, instance_need((), others=7).total) == (8, 5, 7)
 
 
-def account_of_types(*, quotas: bool, prices: bool) -> dict[str, Answer]:
-    """An account whose services know the type, or not."""
-    rows = [quota(f"{T4} for endpoint usage", 0)] if quotas else []
-    return {
-        "service-quotas.ListServiceQuotas": pages("Quotas", rows),
-        "service-quotas.ListAWSDefaultServiceQuotas": pages("Quotas", []),
-        "pricing.GetProducts": {"PriceList": ["{}"] if prices else []},
-    }
-
-
 @pytest.mark.parametrize(
-    ("witnesses", "denied", "outcome", "words"),
+    ("quotas", "outcome", "words"),
     [
-        ((True, False), None, "passes", "the catalogue has us-east-1"),
-        ((False, True), None, "passes", "the catalogue has us-east-1"),
-        ((True, True), "service-quotas.ListServiceQuotas", "passes", "the Price List"),
-        ((False, False), None, "fails", "no quota of it and the Price List has no price"),
-        ((False, False), "pricing.GetProducts", "unknown", "denies"),
+        (pages("Quotas", [quota(f"{T4} for endpoint usage", 0)]), "passes", "the catalogue has us-east-1"),
+        (pages("Quotas", []), "fails", "has no quota of it"),
+        (DENIED, "unknown", "denies"),
     ],
-    ids=["a quota, though of zero", "a price", "one is denied, the other knows", "none knows", "denied and nothing"],
+    ids=["a quota, though of zero", "none", "denied"],
 )
-def test_one_of_two_witnesses_of_an_instance_type_is_enough(
-    tmp_path: Path, witnesses: tuple[bool, bool], denied: str | None, outcome: str, words: str
+def test_an_instance_type_is_offered_where_it_has_a_quota(
+    tmp_path: Path, quotas: Answer, outcome: str, words: str
 ) -> None:
-    quotas, prices = witnesses
-    answers = account_of_types(quotas=quotas, prices=prices) | ({denied: DENIED} if denied else {})
+    none = pages("Quotas", [])
+    answers = {"service-quotas.ListServiceQuotas": quotas, "service-quotas.ListAWSDefaultServiceQuotas": none}
     found = results_of(check_instance_type, served(tmp_path), answers)[T4]
     assert (found.outcome, words in found.found) == (outcome, True), found.found
-    assert found.permission == ("pricing:GetProducts" if outcome == "unknown" else None)
 
 
 A10G = "BUILD_GENERAL1_SMALL LINUX_GPU_CONTAINER"
@@ -192,7 +179,7 @@ def with_engine(folder: Path, *endpoints: dict[str, Any], **environment: Any) ->
     config = folder / "model_repos/double/double/config.pbtxt"
     recipe = folder / "model_repos/double/recipe.yaml"
     tensorrt = config.read_text().replace('backend: "python"', 'platform: "tensorrt_plan"')
-    text = recipe.read_text().replace("kind: python\n", "") + ENGINE
+    text = recipe.read_text().replace("kind: python\n", "kind: tensorrt\n") + ENGINE
     return served(folder, *endpoints, files={config: tensorrt, recipe: text}, **environment)
 
 

@@ -18,11 +18,7 @@ from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE
 from tritonstack.client.errors import MalformedAnswerError
 from tritonstack.client.invocation import RawAnswer
 from tritonstack.proxy.errors import HttpError
-from tritonstack.proxy.inference import (
-    http_answer,
-    kserve_answer,
-    request_body,
-)
+from tritonstack.proxy.inference import kserve_answer, request_body
 
 NAMES = st.text(st.characters(min_codepoint=32, exclude_categories=["Cs"]), min_size=1, max_size=8)
 ARRAYS = npst.arrays(
@@ -85,9 +81,8 @@ def test_tritonclient_reads_every_answer_under_the_name_that_it_asked(
         size = int(content_type.removeprefix(BINARY_PREFIX)) + len(header) - 1 if binary else None
         content = header + content[1:]
         content_type = f"{BINARY_PREFIX}{size}" if binary else content_type
-    answer = kserve_answer(raw_answer(content, content_type), model=model)
-    assert answer.model_version == "1"
-    http = http_answer(answer)
+    http, version = kserve_answer(raw_answer(content, content_type), model=model)
+    assert version == "1"
     result = InferResult.from_response_body(
         http.body,
         header_length=http.headers.get(b"inference-header-content-length", b"").decode() or None,

@@ -25,13 +25,13 @@ from tritonstack.proxy.server import Route, read_route
         ("GET", "/v2", Route(what="server")),
         ("GET", "/v2/health/live", Route(what="live")),
         ("GET", "/v2/health/ready", Route(what="ready")),
-        ("GET", "/v2/models/stats", Route(what="statistics")),
+        ("GET", "/v2/models/stats", Route(what="stats")),
         ("GET", "/v2/models/m", Route(what="model", model="m")),
         ("GET", "/v2/models/m/ready", Route(what="model-ready", model="m")),
-        ("GET", "/v2/models/m/versions/2/config", Route(what="config", model="m", version="2")),
-        ("GET", "/v2/models/m/versions/2/stats", Route(what="statistics", model="m", version="2")),
-        ("POST", "/v2/models/e%2Fm/infer", Route(what="infer", model="e/m")),
-        ("POST", "/v2/models/e/m/versions/1/infer", Route(what="infer", model="e/m", version="1")),
+        ("GET", "/v2/models/m/versions/2/config", Route(what="model-config", model="m", version="2")),
+        ("GET", "/v2/models/m/versions/2/stats", Route(what="model-stats", model="m", version="2")),
+        ("POST", "/v2/models/e%2Fm/infer", Route(what="model-infer", model="e/m")),
+        ("POST", "/v2/models/e/m/versions/1/infer", Route(what="model-infer", model="e/m", version="1")),
     ],
 )
 def test_a_path_leads_to_what_it_asks_for(method: str, path: str, route: Route) -> None:
@@ -230,7 +230,7 @@ def test_a_program_on_this_machine_is_answered(world: World, host: str) -> None:
 
 
 def test_a_fault_of_ours_is_said_to_be_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tritonstack.proxy.server.http_answer", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("tritonstack.proxy.server.kserve_answer", lambda *_, **__: 1 / 0)
     status, answer, _ = request(world, "POST", "/v2/models/digits-onnx/infer", b'{"inputs": []}')
     assert status == 500
     assert answer["error"].startswith("The proxy failed: ZeroDivisionError")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeTime, serving_outputs
-from tritonstack.proxy.server import MAX_PAYLOAD_BYTES, Proxy, make_parts, make_server
+from tritonstack.proxy.server import MAX_PAYLOAD_BYTES, Proxy, make_server
 
 DIGEST = "0123456789abcdef"
 RECORDS = ("digits/digits-onnx", "digits/pixels", "digits/both", "other/both", "lone/alone")
@@ -112,13 +112,7 @@ class World:
 
     def proxy(self, *, concurrency: int = 4) -> Proxy:
         session = FakeSession(self.endpoint.url, ssm=self.ssm, s3=self.s3, sagemaker=self.sagemaker)
-        parts = make_parts(
-            environment="dev",
-            session=session,
-            concurrency=concurrency,
-            clock=self.time.clock(),
-        )
-        return Proxy(parts=parts, concurrency=concurrency)
+        return Proxy(environment="dev", session=session, concurrency=concurrency, clock=self.time.clock())
 
     @contextmanager
     def serving(self, *, concurrency: int = 4, limit: int = 1_000_000) -> Iterator[None]:

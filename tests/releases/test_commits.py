@@ -97,6 +97,10 @@ def test_lock_files_and_used_folders_are_inputs_and_what_exports_make_is_none(re
     write(repository.root, {"requirements/exporters.txt": "numpy==2.0\n"})
     locked = repository.commit("another lock file")
     assert repository.told() == {"double": locked, "other": locked}
+    write(repository.double.parent, {"_exporters/layers.py": ""})
+    assert repository.told() == {"double": UNCOMMITTED, "other": UNCOMMITTED}
+    shared = repository.commit("what export scripts share")
+    assert repository.told() == {"double": shared, "other": shared}
 
 
 def test_a_merged_change_is_the_merges(repository: Repository) -> None:

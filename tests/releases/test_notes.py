@@ -7,8 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tritonstack.naming import Platform
 from tritonstack.releases.records import DeployedSet, Record, read_record, write_record
@@ -76,8 +74,8 @@ def test_what_local_dev_moved_is_reported_with_the_deployment_that_follows() -> 
     write_record(Session(world), _record(world), B, environment="local", platform="24.09-t4", writer="dev")
     found = difference("local", _record(world), deployed=deployed_with({"bert": A}))
     assert found is not None
-    assert found.differs.startswith("moved by tritonstack local dev")
-    assert found.mend.startswith("tritonstack local deploy -e local, or go back: ")
+    assert found[0].startswith("moved by tritonstack local dev")
+    assert found[1].startswith("tritonstack local deploy -e local, or go back: ")
 
 
 def test_a_value_written_without_a_note_has_an_unknown_writer() -> None:
@@ -87,10 +85,10 @@ def test_a_value_written_without_a_note_has_an_unknown_writer() -> None:
     assert [version.writer for version in _record(world).versions] == ["unknown", "deployment"]
 
 
-@given(text=st.one_of(st.text(), st.recursive(st.none() | st.text() | st.integers(), st.lists).map(json.dumps)))
+@pytest.mark.parametrize("text", ["", "by hand", "{", "null", "[1]", '{"digest": "another"}'])
 def test_any_description_is_read_as_a_note_or_as_none(text: str) -> None:
     world = worlds.World()
-    world.aws._PutParameter(Name=f"{worlds.RECORDS}bert", Value=A, Type="String", Description=text[:1024])
+    world.aws._PutParameter(Name=f"{worlds.RECORDS}bert", Value=A, Type="String", Description=text)
     assert _record(world).versions[0].writer == "unknown"
     assert list(records.notes_of(world.clients.ssm, f"{worlds.RECORDS}bert")) == [{}]
 
@@ -125,4 +123,4 @@ def test_a_difference_is_told_by_what_is_deployed(models: dict[str, str] | None,
     if models is not None:
         deployed = deployed_with(models, status=status)
     found = difference("local", _record(world), deployed=deployed)
-    assert (found is None) if said is None else (found is not None and said in found.differs and found.mend)
+    assert (found is None) if said is None else (found is not None and said in found[0] and found[1])

@@ -8,12 +8,12 @@ from typing import Any
 
 from tests.review.small import Template, of, resource, serving, stack
 from tritonstack.review.cost import PriceBook, Prices
-from tritonstack.review.document import ReviewDocument, document_of
+from tritonstack.review.document import BaseEntry, ReviewDocument
 from tritonstack.review.fail_on import matches_of, parse_fail_on
-from tritonstack.review.report import Base, Known, Report, report_of
+from tritonstack.review.report import Known, Report, document_of, report_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, Finding, Findings, Snapshots
 
-BASE = Base(ref="origin/main", commit="0123456789abcdef0123456789abcdef01234567", chosen=False)
+BASE = BaseEntry(ref="origin/main", commit="0123456789abcdef0123456789abcdef01234567", chosen=False)
 ROLE = resource(
     "AWS::IAM::Role",
     {

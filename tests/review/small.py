@@ -84,7 +84,7 @@ def code(path: str, **files: str) -> dict[str, Asset]:
 
 def stack_change(before: StackSnapshot, after: StackSnapshot) -> StackChange:
     """The one stack that changes."""
-    [environment] = compare(of(before), of(after)).environments
+    [environment] = compare(of(before), of(after))
     [change] = environment.stacks
     return change
 
@@ -92,7 +92,7 @@ def stack_change(before: StackSnapshot, after: StackSnapshot) -> StackChange:
 def changed(before: Template, after: Template, **sections: Any) -> dict[str, ResourceChange]:
     """Logical id → change, of two sets of resources in the same stack."""
     old, new = stack(before, sections=sections), stack(after, sections=sections)
-    [environment] = compare(of(old), of(new)).environments
+    [environment] = compare(of(old), of(new))
     return {each.logical_id: each for one in environment.stacks for each in one.resources}
 
 

@@ -9,8 +9,9 @@ import pytest
 from tests.review.projects import git, make_project
 from tests.review.reports import PRICES, after, before
 from tests.review.small import code, of, stack
-from tritonstack.review.document import ReviewDocument, document_of
-from tritonstack.review.report import Base, Level, report_of
+from tritonstack.review.change import Level
+from tritonstack.review.document import BaseEntry, ReviewDocument
+from tritonstack.review.report import document_of, report_of
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import changed_lines
 from tritonstack.review.views.annotations import MOST, Annotation, annotations_of, commands_of
@@ -28,7 +29,7 @@ def new_file(project: Path, name: str) -> None:
 
 
 def changed(project: Path, old: Snapshots, new: Snapshots) -> ReviewDocument:
-    base = Base(ref="main", commit=git(project, "rev-parse", "main").strip(), chosen=True)
+    base = BaseEntry(ref="main", commit=git(project, "rev-parse", "main").strip(), chosen=True)
     return document_of(report_of(old, new, base=base, known=PRICES))
 
 
@@ -39,7 +40,7 @@ def rich(project: Path) -> ReviewDocument:
 def test_a_line_of_the_settings_is_told_the_verdict(project: Path) -> None:
     [told] = annotations_of(rich(project), project=project)
     assert (told.file, told.line, told.end_line, told.title) == ("environments/dev.yaml", 7, 7, "review: dev")
-    assert told.message.startswith("2 replaced; 1 removed; ")
+    assert told.message.startswith("dev: 2 replaced; 1 removed; ")
     assert "0.75 → 1.50 USD/hour" in told.message
 
 
@@ -47,7 +48,7 @@ def test_an_environment_whose_file_is_gone_is_told_without_a_line(project: Path)
     (project / "environments" / "dev.yaml").unlink()
     lost = changed(project, of(stack(before(), name="serving-digits")), Snapshots(environments={}))
     [told] = annotations_of(lost, project=project)
-    assert told.command.startswith("::warning title=review%3A dev::the app no longer has it: ")
+    assert told.command.startswith("::warning title=review%3A dev::dev: the app no longer has it: ")
 
 
 def test_a_change_that_no_known_file_causes_is_told_all_the_same(project: Path) -> None:
@@ -55,15 +56,14 @@ def test_a_change_that_no_known_file_causes_is_told_all_the_same(project: Path) 
     new_file(project, "elsewhere.txt")
     [told] = annotations_of(rich(project), project=project)
     assert (told.file, told.title) == ("", "review: dev")
-    assert told.message.startswith("2 replaced; 1 removed; ")
+    assert told.message.startswith("dev: 2 replaced; 1 removed; ")
 
 
 @pytest.mark.parametrize("name", ["stacks/one.py", "tritonstack/catalogue/releases.json"])
 def test_a_changed_construct_or_catalogue_is_told_the_verdict_of_every_environment(project: Path, name: str) -> None:
     new_file(project, name)
     [told] = [each for each in annotations_of(rich(project), project=project) if each.file == name]
-    first, second = told.message.splitlines()
-    assert (first, second.startswith("dev: 2 replaced; ")) == ("This change as a whole:", True)
+    assert (told.title, told.message.startswith("dev: 2 replaced; ")) == ("review: templates change", True)
 
 
 def test_a_changed_file_of_a_function_is_told_which_functions_run_it(project: Path) -> None:

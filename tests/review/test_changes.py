@@ -30,12 +30,11 @@ def test_environments_come_and_go_and_those_that_stay_are_told_too() -> None:
     dev, old, new = (of(stack(TOPIC), environment=name).environments for name in ("dev", "old", "new"))
     changes = compare(Snapshots(environments={**dev, **old}), Snapshots(environments={**dev, **new}))
     effects = {"dev": None, "new": Effect.NEW, "old": Effect.REMOVED}
-    assert {each.name: each.effect for each in changes.environments} == effects
-    assert not changes.empty
+    assert {each.name: each.effect for each in changes} == effects
 
 
 def test_no_deployment_removes_a_stack_that_the_app_lost() -> None:
-    [environment] = compare(of(stack(TOPIC), stack(TOPIC, name="b")), of(stack(TOPIC))).environments
+    [environment] = compare(of(stack(TOPIC), stack(TOPIC, name="b")), of(stack(TOPIC)))
     [change] = environment.stacks
     assert (change.name, change.effect) == ("b", Effect.REMOVED)
     assert "dev-b stays until it is deleted" in change.reasons[0]
@@ -58,7 +57,8 @@ def test_outputs_and_the_stacks_own_tags_are_told() -> None:
 
 def test_the_source_of_builds_is_no_change_and_what_an_asset_is_is_one() -> None:
     source = {"Source": Asset(path="Source", kind=AssetKind.SOURCE, files={})}
-    assert compare(of(stack(TOPIC, assets=source)), of(stack(TOPIC, assets=source))).empty
+    [same] = compare(of(stack(TOPIC, assets=source)), of(stack(TOPIC, assets=source)))
+    assert same.effect is None
     image = {"Source": replace(source["Source"], kind=AssetKind.IMAGE, files={"Dockerfile": "1"})}
     [change] = stack_change(stack(TOPIC, assets=source), stack(TOPIC, assets=image)).assets
     assert (change.kind, change.new) == ("image", ("Dockerfile",))
@@ -71,19 +71,22 @@ def finding(rule: str, accepted: str | None = None) -> Finding:
 def test_findings_come_go_and_are_accepted() -> None:
     old = Findings(open=(finding("A"), finding("B")), accepted=(finding("C", "because"), finding("E", "once")))
     new = Findings(open=(finding("B"), finding("D")), accepted=(finding("A", "because"), finding("E", "now")))
-    [change] = compare(of(findings=old), of(findings=new)).environments
-    told = change.findings
-    assert (change.effect, told.known) == (Effect.CHANGED, True)
-    kinds = (told.new, told.gone, told.accepted, told.no_longer_accepted)
-    assert [[each.rule for each in kind] for kind in kinds] == [["D"], ["A"], ["A"], ["C"]]
-    assert [(each.rule, each.accepted) for each in told.reworded] == [("E", "now")]
+    [change] = compare(of(findings=old), of(findings=new))
+    assert (change.effect, change.findings_known) == (Effect.CHANGED, True)
+    assert [(each.change, each.rule, each.reason) for each in change.findings] == [
+        ("new", "D", None),
+        ("gone", "A", None),
+        ("accepted", "A", "because"),
+        ("no longer accepted", "C", "because"),
+        ("accepted for another reason", "E", "now"),
+    ]
 
 
 def test_without_validation_on_both_sides_nothing_is_said_of_findings() -> None:
     known = Findings(open=(finding("A"),), accepted=())
     for old, new in ((known, None), (None, known), (None, None)):
-        [change] = compare(of(findings=old), of(findings=new)).environments
-        assert (change.effect, change.findings.known, change.findings.new) == (None, False, ())
+        [change] = compare(of(findings=old), of(findings=new))
+        assert (change.effect, change.findings_known, change.findings) == (None, False, ())
 
 
 def test_a_value_that_crosses_by_an_ssm_parameter_moves_what_reads_it() -> None:
@@ -105,7 +108,7 @@ def test_a_value_that_crosses_by_an_ssm_parameter_moves_what_reads_it() -> None:
             stack(TOPIC, name="observability"),
         )
 
-    [change] = compare(environment("a"), environment("b")).environments
+    [change] = compare(environment("a"), environment("b"))
     assert {each.name: {one.path: one.effect for one in each.resources} for each in change.stacks} == {
         "artifacts": {"Bucket": Effect.REPLACED, "Name": Effect.CHANGED},
         "serving": {"Model": Effect.REPLACED},
@@ -139,7 +142,7 @@ def network_changes(before: Template, after: Template, *, reads: str = "Subnet")
     """Logical id → change, of the network's stack."""
     fleet = stack(joined(reads), name="serving", sections=PARAMETERS)
     old, new = (of(stack(each, name="network"), fleet) for each in (before, after))
-    [environment] = compare(old, new).environments
+    [environment] = compare(old, new)
     return {each.logical_id: each for one in environment.stacks if one.name == "network" for each in one.resources}
 
 
@@ -161,14 +164,14 @@ def test_a_subnet_that_goes_under_a_fleet_of_another_stack_is_said_to_be_left_be
 def test_every_difference_is_told_once_and_the_same_way_twice(one: StackSnapshot, other: StackSnapshot) -> None:
     changes = compare(of(one), of(other))
     assert compare(of(one), of(other)) == changes
-    [environment] = changes.environments
+    [environment] = changes
     told = {each.logical_id for change in environment.stacks for each in change.resources}
     renamed = {each.renamed_from for change in environment.stacks for each in change.resources}
     for name in one.resources.keys() | other.resources.keys():
         if json_of(one.resources.get(name)) != json_of(other.resources.get(name)):
             assert name in told | renamed
     assert len(told) == sum(len(change.resources) for change in environment.stacks)
-    assert changes.empty == (stack_text(one) == stack_text(other))
+    assert (environment.effect is None) == (stack_text(one) == stack_text(other))
 
 
 def json_of(resource: Resource | None) -> str:

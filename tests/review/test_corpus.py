@@ -13,9 +13,9 @@ from tests.review.corpus.case import Case, Settled, case, cases, settled_by_hand
 from tests.review.corpus.made import Made, facts_of
 from tritonstack.cloudformation.resource_schemas import replacement_rules
 from tritonstack.review.assembly import read_assembly, synthesise
-from tritonstack.review.change import Effect, Replaces
-from tritonstack.review.document import document_of
-from tritonstack.review.report import Base, report_of
+from tritonstack.review.change import Effect
+from tritonstack.review.document import BaseEntry
+from tritonstack.review.report import document_of, report_of
 from tritonstack.review.views.markdown import markdown
 from tritonstack.review.views.pages import page
 
@@ -74,7 +74,7 @@ def test_a_review_says_of_a_case_what_aws_documents(made: Made, settled: Settled
     ]
     [(resource, properties)] = changes
     assert resource.type == settled.type
-    wanted = (Replaces.YES, Effect.REPLACED) if settled.replaces else (Replaces.NO, Effect.CHANGED)
+    wanted = ("yes", Effect.REPLACED) if settled.replaces else ("no", Effect.CHANGED)
     assert {each.replaces for each in properties if each.certain} == {wanted[0]}
     if settled.replaces or len(properties) == len(resource.properties):
         assert resource.effect is wanted[1]
@@ -103,10 +103,10 @@ def test_a_policy_finding_that_a_change_brings_is_told(tmp_path: Path) -> None:
         context = {"case": "containers may do everything in S3", "side": side, "folder": str(tmp_path / side)}
         synthesise(project, tmp_path / f"{side}.out", context=context)
         sides.append(read_assembly(tmp_path / f"{side}.out"))
-    [environment] = report_of(*sides, base=Base(ref="main", commit="0" * 40, chosen=False)).environments
-    told = environment.changes.findings
-    assert told.known
-    assert {(each.stack, each.path, each.rule) for each in told.new} == {
+    [environment] = report_of(*sides, base=BaseEntry(ref="main", commit="0" * 40, chosen=False)).environments
+    entry = environment.entry
+    assert entry.findings_known
+    assert {(each.stack, each.path, each.rule) for each in entry.findings if each.change == "new"} == {
         ("serving-digits", "ExecutionRole/Access3a26eb68", "AwsSolutions-IAM5[Action::s3:*]"),
     }
-    assert "1 new policy finding" in environment.verdict
+    assert "1 new policy finding" in entry.sentence

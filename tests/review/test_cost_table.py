@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.constructs_lib.templates import ROOT, new_app
-from tests.review.reports import report
+from tests.constructs_lib.templates import ROOT
+from tests.review.reports import document, report
 from tests.review.small import Template, of, resource, serving, stack
 from tests.review.test_cost import target
-from tests.stacks.everything import everything
 from tritonstack.catalogue.prices import service_price
-from tritonstack.review.assembly import read_assembly
-from tritonstack.review.cost import HOURS_A_MONTH, PriceBook, price_book
-from tritonstack.review.cost_table import CostLine, CostTable, table_of
-from tritonstack.review.document import cost_table_entry
-from tritonstack.review.report import Level
+from tritonstack.review.change import Level
+from tritonstack.review.cost import HOURS_A_MONTH, PriceBook, Prices, price_book
+from tritonstack.review.cost_table import cost_rows, table_entry, table_of
+from tritonstack.review.document import CostRowEntry, CostTableEntry
 from tritonstack.review.snapshot import EnvironmentSnapshot
 from tritonstack.review.stored import read_snapshots
-from tritonstack.review.views.wording import COST_COLUMNS, cost_rows, unchanged_cost_rows, unknown_prices
+from tritonstack.review.views.wording import COST_COLUMNS, cost_cells, unknown_prices
 
 REGION = "us-east-1"
 NOWHERE = "xx-nowhere-1"
@@ -36,15 +33,20 @@ def environment(resources: Template, *, region: str | None = REGION) -> Environm
     return of(stack(resources, region=region)).environments["dev"]
 
 
-def table(resources: Template, *, region: str | None = REGION, book: PriceBook | None = None) -> CostTable:
+def table(resources: Template, *, region: str | None = REGION, book: PriceBook | None = None) -> CostTableEntry:
     return table_of(environment(resources, region=region), book=book or PriceBook())
 
 
-def line(resources: Template, **options: Any) -> CostLine:
+def line(resources: Template, **options: Any) -> CostRowEntry:
     """The only row, or that of the only endpoint."""
-    found = table(resources, **options)
-    [row] = found.endpoints or found.beside
+    rows = table(resources, **options).rows
+    [row] = [each for each in rows if each.name.startswith("endpoint ")] or rows
     return row
+
+
+def compared(before: Template, after: Template) -> CostTableEntry:
+    sides = environment(before), environment(after)
+    return table_entry(cost_rows(*sides, prices=Prices()))
 
 
 def policy(action: str) -> dict[str, Any]:
@@ -52,10 +54,10 @@ def policy(action: str) -> dict[str, Any]:
     return resource("AWS::IAM::Policy", {"PolicyDocument": document})
 
 
-def price(name: str, region: str = REGION) -> Decimal:
+def price(name: str, region: str = REGION) -> float:
     found = service_price(name=name, region=region)
     assert found is not None
-    return Decimal(str(found.usd)) / (HOURS_A_MONTH if found.unit == "month" else 1)
+    return found.usd / (HOURS_A_MONTH if found.unit == "month" else 1)
 
 
 ALARM, ENDPOINT, POLICY = (
@@ -98,9 +100,9 @@ def test_what_is_billed_by_time(
     kind: str, properties: dict[str, Any], name: str, quantity: str, billed: tuple[str, int]
 ) -> None:
     found = line({"R": resource(kind, properties)})
-    assert (found.name, found.quantity, found.idle) == (name, quantity, found.most)
-    assert found.idle is not None
-    assert found.idle.usd_per_hour == billed[1] * price(billed[0])
+    assert (found.name, found.quantity_after, found.idle_after) == (name, quantity, found.most_after)
+    assert found.idle_after is not None
+    assert found.idle_after.usd_per_hour == pytest.approx(billed[1] * price(billed[0]))
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ def test_what_is_billed_by_time(
 )
 def test_what_is_billed_by_use_has_no_amount(resources: list[dict[str, Any]], name: str, grows: list[str]) -> None:
     found = line({f"R{number}": each for number, each in enumerate(resources)})
-    assert (found.name, found.idle, found.most, found.grows) == (name, None, None, tuple(grows))
+    assert (found.name, found.idle_after, found.most_after, found.by_use) == (name, None, None, tuple(grows))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_what_is_billed_by_use_has_no_amount(resources: list[dict[str, Any]], na
     ],
 )
 def test_what_is_free_has_no_row(kind: str, properties: dict[str, Any]) -> None:
-    assert table({"R": resource(kind, properties)}).lines == ()
+    assert table({"R": resource(kind, properties)}).rows == ()
 
 
 @pytest.mark.parametrize(
@@ -172,7 +174,7 @@ def test_what_has_no_price_is_unknown_and_makes_the_sums_unknown(
     kind: str, properties: dict[str, Any], unknown: str
 ) -> None:
     found = table({"R": resource(kind, properties), "Nat": resource("AWS::EC2::NatGateway")})
-    assert (found.idle.usd_per_hour, found.idle.known) == (None, price("nat-gateway"))
+    assert (found.idle_after.usd_per_hour, found.idle_after.at_least) == (None, price("nat-gateway"))
     [name] = found.unknown
     assert unknown in name
 
@@ -181,9 +183,9 @@ def test_a_region_has_its_own_prices_and_without_them_unknown_rows_but_for_what_
     resources = {"Nat": resource("AWS::EC2::NatGateway"), "Key": resource("AWS::KMS::Key")}
     found = table(resources, region=NOWHERE)
     assert found.unknown == (f"nat-gateway in {NOWHERE}",)
-    assert found.idle.known == price("kms-key")
-    assert table(resources, region=None).idle.known == 0
-    elsewhere = table({"Nat": resources["Nat"]}, region="eu-central-1").idle
+    assert found.idle_after.at_least == pytest.approx(price("kms-key"))
+    assert table(resources, region=None).idle_after.at_least == 0
+    elsewhere = table({"Nat": resources["Nat"]}, region="eu-central-1").idle_after
     assert elsewhere.usd_per_hour == price("nat-gateway", "eu-central-1") != price("nat-gateway")
 
 
@@ -191,47 +193,44 @@ def test_the_environments_own_price_goes_first_in_the_unit_of_the_list() -> None
     book = price_book("prices: {nat-gateway: 0.5, kms-key: 73}", file="dev.yaml")
     resources = {"Nat": resource("AWS::EC2::NatGateway"), "Key": resource("AWS::KMS::Key")}
     for region in (REGION, NOWHERE):
-        assert table(resources, region=region, book=book).idle.usd_per_hour == Decimal("0.6")
+        assert table(resources, region=region, book=book).idle_after.usd_per_hour == pytest.approx(0.6)
     unreadable = price_book("prices: [", file="dev.yaml")
-    assert table(resources, book=unreadable).idle.usd_per_hour is None
+    assert table(resources, book=unreadable).idle_after.usd_per_hour is None
 
 
 def test_an_endpoint_is_a_row_with_its_fewest_and_its_most_instances() -> None:
     book = PriceBook(overrides={"ml.g4dn.xlarge": Decimal("0.75")})
     found = line({**serving(), **target(2, 8, {"MinCapacity": 1})}, book=book)
-    assert (found.name, found.quantity) == ("endpoint dev-digits", "1 to 8 of ml.g4dn.xlarge")
-    assert [each.usd_per_hour for each in (found.idle, found.most) if each] == [Decimal("0.75"), Decimal(6)]
+    assert (found.name, found.quantity_after) == ("endpoint dev-digits", "1 to 8 of ml.g4dn.xlarge")
+    assert [each.usd_per_hour for each in (found.idle_after, found.most_after) if each] == [0.75, 6]
 
 
 def test_two_endpoints_of_one_generated_name_are_two_rows() -> None:
     unnamed = serving()
     del unnamed["Endpoint"]["Properties"]["EndpointName"]
     two = of(*(stack(unnamed, name=name) for name in ("a", "b"))).environments["dev"]
-    found = table_of(two, book=PriceBook())
-    assert [each.name for each in cost_table_entry(found, found).rows][:2] == ["endpoint Endpoint"] * 2
+    assert [each.name for each in table_of(two, book=PriceBook()).rows][:2] == ["endpoint Endpoint"] * 2
 
 
 def test_a_row_that_comes_and_one_that_costs_more_stand_before_and_after() -> None:
-    old = table({"Key": resource("AWS::KMS::Key"), "Old": resource("AWS::EC2::EIP")})
+    old = {"Key": resource("AWS::KMS::Key"), "Old": resource("AWS::EC2::EIP")}
     kinds = {"Key": "AWS::KMS::Key", "Nat": "AWS::EC2::NatGateway", "B": "AWS::S3::Bucket"}
-    entry = cost_table_entry(old, table({name: resource(kind) for name, kind in kinds.items()}))
+    entry = compared(old, {name: resource(kind) for name, kind in kinds.items()})
     assert entry.changed
-    rows = {cells[0]: cells[1:] for cells in cost_rows(entry)}
+    rows = {cells[0]: cells[1:] for cells in cost_cells(entry)}
     assert rows["NAT gateways"][:3] == ("none → 1", "nothing → 0.045", "nothing → 0.045")
     assert rows["public IPv4 addresses"][:3] == ("1 → none", "0.005 → nothing", "0.005 → nothing")
-    assert [cells[:3] for cells in unchanged_cost_rows(entry)] == [("KMS keys", "1", "0.0014")]
+    assert "KMS keys" not in rows
     assert rows["S3 buckets"][:2] == ("none → 1", "nothing → by use")
     assert rows["all"][1] == "0.0064 → 0.0464"
     assert rows["USD/month"][1] == "5 → 34"
 
 
-def test_a_table_that_does_not_change_is_told_by_its_sums() -> None:
+def test_all_rows_stand_above_their_sums() -> None:
     same = table({"Key": resource("AWS::KMS::Key"), "B": resource("AWS::S3::Bucket")})
-    entry = cost_table_entry(same, same)
-    assert [cells[0] for cells in cost_rows(entry)] == ["all", "USD/month"]
-    assert next(iter(cost_rows(entry)))[-1] == "KMS requests, S3"
-    assert [cells[0] for cells in cost_rows(entry, whole=True)] == ["KMS keys", "S3 buckets", "all", "USD/month"]
-    assert {len(cells) for cells in cost_rows(entry, whole=True)} == {len(COST_COLUMNS)}
+    assert same.by_use == ("KMS requests", "S3")
+    assert [cells[0] for cells in cost_cells(same, whole=True)] == ["KMS keys", "S3 buckets", "all", "USD/month"]
+    assert {len(cells) for cells in cost_cells(same, whole=True)} == {len(COST_COLUMNS)}
 
 
 @pytest.mark.parametrize(
@@ -245,38 +244,32 @@ def test_a_table_that_does_not_change_is_told_by_its_sums() -> None:
 )
 def test_a_verdict_tells_what_comes_beside_endpoints_from_a_cent_an_hour_on(more: Template, told: list[str]) -> None:
     base = {"Key": resource("AWS::KMS::Key")}
-    [there] = report(base, {**base, **more}).environments
-    phrases = [each for each in there.phrases if each.text.startswith("cost")]
+    [there] = document(report(base, {**base, **more})).environments
+    phrases = [each for each in there.verdict if each.text.startswith("cost")]
     assert [each.text[: len(word)] for each, word in zip(phrases, told, strict=True)] == told
     assert {each.level for each in phrases} <= {Level.LOOK}
-    [back] = report({**base, **more}, base).environments
-    assert {each.level for each in back.phrases if each.text.startswith("cost")} <= {Level.PLAIN}
+    [back] = document(report({**base, **more}, base)).environments
+    assert {each.level for each in back.verdict if each.text.startswith("cost")} <= {Level.PLAIN}
 
 
 def test_unknown_prices_are_named_beside_the_table() -> None:
-    found = table({"Nat": resource("AWS::EC2::NatGateway"), "Key": resource("AWS::KMS::Key")}, region=NOWHERE)
-    entry = cost_table_entry(found, found)
+    entry = table({"Nat": resource("AWS::EC2::NatGateway"), "Key": resource("AWS::KMS::Key")}, region=NOWHERE)
     [unknown] = unknown_prices(entry)
     assert f"nat-gateway in {NOWHERE}" in unknown
-    assert next(iter(cost_rows(entry)))[2] == "at least 0.0014, plus 1 unknown"
-    assert list(unknown_prices(cost_table_entry(CostTable(), CostTable()))) == []
+    assert next(iter(cost_cells(entry)))[2] == "at least 0.0014, plus 1 unknown"
+    assert list(unknown_prices(table({}))) == []
 
 
-def test_an_environment_with_everything_has_its_rows(tmp_path: Path) -> None:
-    """Synthesised: NAT gateways, a GPU in CodeBuild and one that Processing builds for, load tests, scaling."""
-    app = new_app()
-    everything(tmp_path, scope=app)
-    [environment_] = read_assembly(Path(app.synth().directory)).environments.values()
-    lines = {each.name: each for each in table_of(environment_, book=PriceBook()).lines}
-    assert lines["NAT gateways"].quantity == lines["public IPv4 addresses"].quantity == "2"
-    assert [each for each in lines["CodeBuild projects"].grows if "(GPU)" in each]
-    assert any("engine builds on ml.g4dn.xlarge" in each for each in lines["SageMaker Processing jobs"].grows)
-    assert {INTERFACES, "KMS keys", "Inference Recommender jobs", "log groups"} <= lines.keys()
-    assert "other resources" not in lines
+def test_an_environment_with_builds_on_gpus_engines_and_load_tests_has_their_rows() -> None:
+    staging = read_snapshots(ROOT / "snapshots").environments["staging"]
+    rows = {each.name: each for each in table_of(staging, book=PriceBook()).rows}
+    assert [each for each in rows["CodeBuild projects"].by_use if "(GPU)" in each]
+    assert any("engine builds on ml.g4dn.xlarge" in each for each in rows["SageMaker Processing jobs"].by_use)
+    assert {INTERFACES, "KMS keys", "Inference Recommender jobs", "log groups"} <= rows.keys()
 
 
 @pytest.mark.parametrize("folder", ["snapshots", "snapshots-pipeline"])
 def test_every_type_of_the_committed_templates_is_priced_or_known_to_be_free(folder: str) -> None:
-    for name, each in read_snapshots(ROOT / folder).environments.items():
-        found = table_of(each, book=PriceBook())
-        assert "other resources" not in {line_.name for line_ in found.lines}, name
+    for name, committed in read_snapshots(ROOT / folder).environments.items():
+        found = table_of(committed, book=PriceBook())
+        assert "other resources" not in {each.name for each in found.rows}, name

@@ -13,8 +13,10 @@ from tests.engines.engine_environments import served_engines, write_models
 from tests.review.releases import A10G, T4, A, B, C, dev, release_stack, write_manifest
 from tests.review.small import resource, stack
 from tritonstack.engines.order import build_set
-from tritonstack.models.manifest import BuiltHere
-from tritonstack.review.engines import EngineBuild, dependencies_of, engine_builds
+from tritonstack.models.manifest import ManifestFolder
+from tritonstack.review.document import EngineEntry
+from tritonstack.review.engines import engine_builds
+from tritonstack.review.models import ModelFolders
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 ENGINE = {"fast": "engine", "slow": "engine", "plain": "none"}
@@ -27,8 +29,8 @@ def served(models: dict[str, str], *, platform: str = T4, endpoint: str = "digit
 def test_a_new_digest_needs_an_engine_and_what_stays_or_needs_none_does_not() -> None:
     before, after = served({"fast": A, "slow": A, "plain": A}), served({"fast": B, "slow": A, "plain": B})
     [notice] = engine_builds(before, after)
-    assert (notice.model, notice.digest, notice.endpoints, notice.certain) == ("fast", B, ("digits",), True)
-    assert notice.on_deploy
+    assert (notice.model, notice.digest, notice.certain) == ("fast", B, True)
+    assert f"fast ({B}) for {T4}, which digits serves, needs an engine: the deployment builds it, " in notice.sentence
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def test_an_engine_is_built_on_a_machine_with_its_gpu(platform: str, order: dict
     after = dev(release_stack({"fast": A}, platform=platform, dependencies=ENGINE, order=order))
     other = A10G if platform == T4 else T4
     [notice] = engine_builds(served({"fast": A, "plain": A}, platform=other), after)
-    assert (notice.model, str(notice.platform), notice.site.text) == ("fast", platform, site)
+    assert (notice.model, notice.platform, notice.where) == ("fast", platform, site)
     assert f"the deployment builds it, {site}, unless the bucket has it." in notice.sentence
 
 
@@ -57,12 +59,11 @@ def test_the_machine_is_that_of_the_templates_project() -> None:
     after = served({"fast": A}, platform=A10G)
     builds = stack(projects, name="builds")
     [notice] = engine_builds(None, dev(*after.stacks.values(), builds))
-    assert (notice.site.machine, notice.site.gpu) == ("BUILD_GENERAL1_LARGE", None)
+    assert notice.where == "CodeBuild on BUILD_GENERAL1_LARGE"
 
 
 def test_a_gpu_or_region_without_a_machine_is_said() -> None:
     [nobodys] = engine_builds(None, served({"fast": A}, platform="24.09-nobodys"))
-    assert nobodys.site.kind is None
     assert "nothing builds it: GPU NOBODYS" in nobodys.sentence
     open_region = dev(release_stack({"fast": A}, region=None))
     [notice] = engine_builds(None, open_region, dependencies={"fast": "engine"})
@@ -72,14 +73,14 @@ def test_a_gpu_or_region_without_a_machine_is_said() -> None:
 def test_two_endpoints_of_one_platform_need_one_build() -> None:
     stacks = [release_stack({"fast": A}, endpoint=name, dependencies=ENGINE) for name in ("one", "two")]
     [notice] = engine_builds(None, dev(*stacks))
-    assert notice.endpoints == ("one", "two")
+    assert "which one, two serve, needs" in notice.sentence
     assert engine_builds(dev(stacks[0]), dev(*stacks)) == ()
 
 
 def test_without_a_build_set_the_folders_tell_and_a_build_beforehand_makes_it() -> None:
     after = dev(release_stack({"fast": A, "plain": A}))
     [notice] = engine_builds(None, after, dependencies=ENGINE)
-    assert (notice.model, notice.certain, notice.on_deploy) == ("fast", True, False)
+    assert (notice.model, notice.certain) == ("fast", True)
     assert "fails where the archive is missing" in notice.sentence
 
 
@@ -87,22 +88,22 @@ def test_without_a_build_set_and_folders_the_manifest_tells(tmp_path: Path) -> N
     write_manifest(tmp_path, "plain", A)
     write_manifest(tmp_path, "fast", A, target=T4, dependency="engine")
     found = engine_builds(
-        None, dev(release_stack({"fast": A, "plain": A, "other": A})), stores=[BuiltHere(folder=tmp_path)]
+        None, dev(release_stack({"fast": A, "plain": A, "other": A})), stores=[ManifestFolder(folder=tmp_path)]
     )
     assert [(each.model, each.certain) for each in found] == [("fast", True), ("other", False)]
     assert found[1].sentence.startswith(f"Whether other ({A}) for {T4}, which digits serves, needs an engine is unk")
 
 
-def last(folder: Path, *, before: str | None = A) -> EngineBuild:
+def last(folder: Path, *, before: str | None = A) -> EngineEntry:
     old = None if before is None else served({"fast": before})
-    [notice] = engine_builds(old, served({"fast": C}), stores=[BuiltHere(folder=folder)])
+    [notice] = engine_builds(old, served({"fast": C}), stores=[ManifestFolder(folder=folder)])
     return notice
 
 
 def test_the_last_one_is_that_of_the_digest_that_is_replaced(tmp_path: Path) -> None:
     write_manifest(tmp_path, "fast", A, target=T4, seconds={"build_seconds": 100.0, "proof_seconds": 25.0})
     write_manifest(tmp_path, "fast", B, target=T4, seconds={"build_seconds": 900.0})
-    assert last(tmp_path).seconds == 125
+    assert last(tmp_path).last_seconds == 125
     assert f"The last took 2 min 5 s (fast {A} on {T4}, in .local/archives)" in last(tmp_path).sentence
 
 
@@ -118,7 +119,7 @@ def test_another_gpu_or_a_stand_in_says_nothing_of_how_long(
 ) -> None:
     write_manifest(tmp_path, "fast", A, target=target, seconds={"build_seconds": 1.0}, stand_in=stand_in)
     notice = last(tmp_path)
-    assert (notice.seconds, notice.source) == (None, reason)
+    assert notice.last_seconds is None
     assert f"How long that takes is unknown: {reason}." in notice.sentence
 
 
@@ -133,13 +134,12 @@ def test_the_build_set_that_the_app_writes_is_read(tmp_path: Path) -> None:
     documents = {**plain.documents, "Builds/BuildSet": json.loads(build_set(found, endpoint).to_json())}
     notices = engine_builds(None, dev(replace(plain, documents=documents)))
     assert {each.model for each in notices} == set(found.engines.builds[0].archives)
-    assert {each.site.machine for each in notices} == {found.engines.builds[0].builder.machine.name}
-    assert all(each.on_deploy for each in notices)
+    machine = found.engines.builds[0].builder.machine.name
+    assert all(f"the deployment builds it, SageMaker Processing on {machine} (" in each.sentence for each in notices)
 
 
 def test_folders_of_a_project_tell_what_depends_on_what(tmp_path: Path) -> None:
-    assert dependencies_of("nobody", project=tmp_path) == {}
-    project = Path(__file__).parents[2]
-    found = dependencies_of("dev", project=project)
+    assert ModelFolders.of("nobody", project=tmp_path) == ModelFolders()
+    found = ModelFolders.of("dev", project=Path(__file__).parents[2]).dependencies
     assert {found["digits-onnx"], found["resnet50-onnx"], found["resnet50-tensorrt"]} == {"none", "engine"}
     assert [name for name, kind in found.items() if kind == "engine"] == ["resnet50-tensorrt"]

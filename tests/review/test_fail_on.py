@@ -9,7 +9,8 @@ from tests.review.reports import ALL, BASE, READ, ROLE, before, policy, report, 
 from tests.review.small import Template, of, resource, serving, stack
 from tritonstack.errors import InputError
 from tritonstack.review.fail_on import WORDS, matches_of, parse_fail_on
-from tritonstack.review.report import Known, Report, report_of, vulnerable_releases
+from tritonstack.review.models import vulnerable_releases
+from tritonstack.review.report import Known, Report, report_of
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 
@@ -137,4 +138,4 @@ def test_a_stack_under_another_name_is_told_by_the_one_that_is_deployed() -> Non
     given = report_of(old, new, base=BASE)
     assert matched(given, "replacement") == ["dev: the stack old-serving is replaced by another stack"]
     [environment] = given.environments
-    assert environment.phrases[0].text == "another stack takes the place of old-serving"
+    assert environment.entry.verdict[0].text == "another stack takes the place of old-serving"

@@ -14,9 +14,8 @@ from tests.cli.test_review import review
 from tests.review.corpus.case import Case, Edit, Side
 from tests.review.corpus.made import Made
 from tests.review.projects import git
-from tritonstack.review.change import Effect
+from tritonstack.review.change import Effect, Level
 from tritonstack.review.document import ReviewDocument
-from tritonstack.review.report import Level
 from tritonstack.review.views.markdown import markdown
 
 ONE_SCREEN = 50

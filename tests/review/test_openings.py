@@ -11,7 +11,7 @@ from tests.review.small import MODEL, Template, resource
 from tritonstack.review.access.openings import OpeningKind, opening_changes
 
 OPENED, CLOSED, OTHER = OpeningKind.OPENED, OpeningKind.CLOSED, OpeningKind.OTHER
-Told = list[tuple[OpeningKind, str, str]]
+Told = list[tuple[str, str, str]]
 HTTPS = {"IpProtocol": "tcp", "FromPort": 443, "ToPort": 443}
 WORLD, TEN, TEN_ONE = {"CidrIp": "0.0.0.0/0"}, {"CidrIp": "10.0.0.0/8"}, {"CidrIp": "10.1.0.0/16"}
 NOTHING = {"IpProtocol": "icmp", "FromPort": 252, "ToPort": 86, "CidrIp": "255.255.255.255/32"}
@@ -89,9 +89,9 @@ def test_a_new_group_without_a_rule_outwards_lets_out_everything() -> None:
 
 BUCKET, LOGS, SUBNET = "AWS::S3::Bucket", "AWS::Logs::LogGroup", "AWS::EC2::Subnet"
 INSIDE = "runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-1)"
-OUTSIDE = "runs in no VPC and without network isolation: its containers have outbound internet access"
+OUTSIDE = "has outbound internet access from its containers: no VPC, no network isolation"
 MOVED = f"runs in a VPC (SecurityGroupIds: sg-1; Subnets: subnet-2) — before: {INSIDE}"
-FREE = "is no longer isolated: its containers may make requests (EnableNetworkIsolation)"
+FREE = "no longer isolated from every network (EnableNetworkIsolation)"
 ADDRESS = "gives instances in it a public address (MapPublicIpOnLaunch)"
 OWN_KEY = "encrypts its data by BucketEncryption with AWS's own key of the service in KMS"
 KMS = {"SSEAlgorithm": "aws:kms"}
@@ -113,7 +113,7 @@ def encrypted(**by_default: str) -> Template:
         (
             one(MODEL, VpcConfig=VPC),
             one(MODEL),
-            [(OPENED, f"no longer {INSIDE}: its traffic leaves the network")],
+            [(OPENED, f"no longer {INSIDE}")],
         ),
         (one(MODEL), one(MODEL, VpcConfig=VPC), [(CLOSED, INSIDE)]),
         (one(MODEL, VpcConfig=VPC), one(MODEL, VpcConfig=VPC | {"Subnets": ["subnet-2"]}), [(OTHER, MOVED)]),
@@ -128,7 +128,7 @@ def encrypted(**by_default: str) -> Template:
             [(OPENED, f"no longer blocks public access ({flag})") for flag in sorted(BLOCK)],
         ),
         ({}, one(BUCKET), []),
-        ({}, blocked(BlockPublicAcls=False), [(OPENED, "does not block public access (BlockPublicAcls)")]),
+        ({}, blocked(BlockPublicAcls=False), [(OPENED, "leaves public access open (BlockPublicAcls)")]),
         (one(LOGS, KmsKeyId="arn:a"), one(LOGS), [(OPENED, "no longer encrypts its data by KmsKeyId arn:a")]),
         (
             one(LOGS, KmsKeyId="arn:a"),
@@ -142,11 +142,11 @@ def encrypted(**by_default: str) -> Template:
         ),
         (one(BUCKET), encrypted(**KMS), [(CLOSED, OWN_KEY)]),
         (one(SUBNET, MapPublicIpOnLaunch=False), one(SUBNET, MapPublicIpOnLaunch=True), [(OPENED, ADDRESS)]),
-        ({}, one("AWS::EC2::InternetGateway"), [(OPENED, "an internet gateway comes")]),
+        ({}, one("AWS::EC2::InternetGateway"), [(OPENED, "is an internet gateway")]),
         (
             {},
             one("AWS::Lambda::Url", AuthType="NONE"),
-            [(OPENED, "can be invoked by anybody, without a signature (AuthType NONE)")],
+            [(OPENED, "open to everybody: requests need no signature (AuthType NONE)")],
         ),
     ],
 )
@@ -166,7 +166,7 @@ def test_a_subnet_becomes_public_by_the_route_of_its_table() -> None:
     route = {"RouteTableId": {"Ref": "Table"}, "DestinationCidrBlock": "0.0.0.0/0", "GatewayId": {"Ref": "Gateway"}}
     after = {**before, "Route": resource("AWS::EC2::Route", route)}
     assert told(before, after) == [
-        (OPENED, "Subnet", "is a public subnet: it has a route to an internet gateway"),
+        (OPENED, "Subnet", "is a public subnet, by a route to an internet gateway"),
         (OPENED, "Table", "routes to 0.0.0.0/0 (every IPv4 address) through ${Gateway} (an internet gateway)"),
     ]
 

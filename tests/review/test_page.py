@@ -85,25 +85,15 @@ def test_in_a_browser_everything_has_its_place_and_properties_are_folded(html: s
 
 
 @needs_chromium
-@pytest.mark.parametrize(
-    ("scheme", "colours"),
-    [
-        ("1", [(0xF4, 0xF6, 0xF8), (0xE3, 0xEF, 0xFB), (0xFD, 0xEA, 0xDB)]),
-        ("0", [(0x12, 0x16, 0x1B), (0x14, 0x30, 0x4A), (0x43, 0x29, 0x0F)]),
-    ],
-)
-def test_it_is_light_or_dark_as_the_system_is_with_blue_and_orange_differences(
-    html: str, tmp_path: Path, scheme: str, colours: list[tuple[int, ...]]
-) -> None:
+def test_where_the_system_is_dark_so_is_the_page_with_blue_and_orange_differences(html: str, tmp_path: Path) -> None:
     target = tmp_path / "page.png"
-    look = f"--blink-settings=preferredColorScheme={scheme}"
+    look = "--blink-settings=preferredColorScheme=0"
     _open(
         html.replace("<details", "<details open"), tmp_path, look, "--window-size=1280,3000", f"--screenshot={target}"
     )
     with Image.open(target) as picture:
-        assert picture.convert("RGB").getpixel((3, 3)) == colours[0]
         seen = {colour for _, colour in picture.convert("RGB").getcolors(maxcolors=1 << 24) or []}
-    assert set(colours) <= seen
+    assert {(0x12, 0x16, 0x1B), (0x14, 0x30, 0x4A), (0x43, 0x29, 0x0F)} <= seen
 
 
 def _open(html: str, folder: Path, *arguments: str) -> str:

@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.policies.evaluation import Request, Verdict, evaluate
 from tests.review.policies import NARROWER, OTHER, WIDER, changes, environment, policy, role
 from tests.review.small import Template, resource
-from tritonstack.iam_policies import Request, Verdict, evaluate
 from tritonstack.review.access.openings import OpeningKind, opening_changes
-from tritonstack.review.access.permissions import permission_changes
+from tritonstack.review.access.permissions import Direction, permission_changes
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 ACTIONS = ("s3:GetObject", "s3:GetAcl", "s3:PutObject", "sns:Publish")
@@ -95,11 +95,11 @@ def everything(statements: list[dict[str, Any]], rules: list[dict[str, Any]]) ->
 def test_the_other_way_round_wider_is_narrower(a: list[Any], b: list[Any], rules: list[Any], others: list[Any]) -> None:
     before, after = everything(a, rules), everything(b, others)
     there, back = permission_changes(before, after), permission_changes(after, before)
-    assert sorted((SWAPPED[each.kind], each.allows, each.actions, each.resources) for each in there) == sorted(
-        (each.kind, each.allows, each.actions, each.resources) for each in back
-    )
+    assert sorted(
+        (SWAPPED[Direction(each.kind)], each.allows, each.actions, each.resources) for each in there
+    ) == sorted((each.kind, each.allows, each.actions, each.resources) for each in back)
     opened, closed = opening_changes(before, after), opening_changes(after, before)
-    assert sorted(OPPOSITE[each.kind] for each in opened) == sorted(each.kind for each in closed)
+    assert sorted(OPPOSITE[OpeningKind(each.kind)] for each in opened) == sorted(each.kind for each in closed)
 
 
 @given(STATEMENTS, st.randoms(use_true_random=False))

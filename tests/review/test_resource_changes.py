@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tests.review.reports import report
+from tests.review.reports import document, report
 from tests.review.small import (
     Template,
     changed,
@@ -21,9 +21,8 @@ from tests.review.small import (
     stack_change,
 )
 from tests.review.values import json_values
-from tritonstack.review.change import ABSENT, Effect, Replaces, ResourceChange
+from tritonstack.review.change import ABSENT, Effect, Level, ResourceChange
 from tritonstack.review.compare import compare
-from tritonstack.review.report import Level
 from tritonstack.review.resource_changes import differences, repeats
 from tritonstack.review.snapshot import StackSnapshot
 
@@ -35,7 +34,7 @@ def effects(changes: dict[str, ResourceChange]) -> dict[str, Effect]:
     return {name: each.effect for name, each in changes.items()}
 
 
-def properties(change: ResourceChange) -> dict[str, tuple[Replaces, str | None]]:
+def properties(change: ResourceChange) -> dict[str, tuple[str, str | None]]:
     return {each.name: (each.replaces, each.follows) for each in change.properties}
 
 
@@ -151,7 +150,7 @@ def test_other_code_changes_the_functions_that_run_it_and_not_what_they_answer()
     change = stack_change(old, new)
     [function] = change.resources
     assert (function.logical_id, function.effect) == ("Function", Effect.CHANGED)
-    assert properties(function) == {"Code.S3Key": (Replaces.NO, "Handler/Code")}
+    assert properties(function) == {"Code.S3Key": ("no", "Handler/Code")}
     [asset] = change.assets
     assert (asset.changed, asset.new, asset.removed) == (("handler.py",), ("more.py",), ("shared.py",))
     assert asset.users == ("Function",)
@@ -175,9 +174,9 @@ def test_less_kept_than_before_is_reported(
     sides = one(TOPIC, {"TopicName": "a"}, **before), one(TOPIC, {"TopicName": "a"}, **after)
     [change] = changed(*sides).values()
     assert (change.no_longer_kept, len(change.reasons)) == (when, len(when))
-    [found] = report(*sides).environments
+    [found] = document(report(*sides)).environments
     assert found.level is (Level.LOOK if when else Level.PLAIN)
-    assert all(f"1 resource no longer kept when {each}" in found.verdict for each in when[:1])
+    assert all(f"1 resource no longer kept when {each}" in found.sentence for each in when[:1])
 
 
 def test_another_order_makes_nothing_certain_that_is_only_possible() -> None:
@@ -243,8 +242,8 @@ def test_an_inline_policy_under_another_name_is_renamed_whatever_it_says_now() -
         Effect.RENAMED,
         ["PolicyDocument.Statement[PutObject]"],
     )
-    [found] = report(inline("Old", "s3:Get"), inline("New", "s3:Get")).environments
-    assert (found.level, found.verdict) == (Level.PLAIN, "1 renamed")
+    [found] = document(report(inline("Old", "s3:Get"), inline("New", "s3:Get"))).environments
+    assert (found.level, found.sentence) == (Level.PLAIN, "1 renamed")
 
 
 def test_an_inline_policy_of_another_role_or_with_its_old_name_is_another_one() -> None:
@@ -361,12 +360,12 @@ def scaling(maximum: int, policy: str, *, copied: int | None = None) -> Template
     ],
 )
 def test_what_only_repeats_or_follows_another_change_is_known(after: Template, found: set[str]) -> None:
-    change = compare(of(stack(scaling(4, "old"))), of(stack(after))).environments[0]
+    [change] = compare(of(stack(scaling(4, "old"))), of(stack(after)))
     assert {name for _, name in repeats(change.stacks)} == found
 
 
 def test_an_endpoint_repeats_nothing_though_it_only_follows_its_configuration() -> None:
     old, new = serving(), serving(variant={"InstanceType": "ml.g5.2xlarge"})
-    [environment] = compare(of(stack(old)), of(stack(new))).environments
+    [environment] = compare(of(stack(old)), of(stack(new)))
     assert changed(old, new)["Endpoint"].effect is Effect.CHANGED
     assert repeats(environment.stacks) == frozenset()

@@ -13,8 +13,9 @@ import yaml
 from tests.review.projects import commit, git
 from tritonstack.paths import REPOSITORY
 from tritonstack.review.assembly import read_assembly, synthesise
-from tritonstack.review.change import ABSENT
-from tritonstack.review.report import Known, Level, SettingEffect
+from tritonstack.review.change import ABSENT, Level
+from tritonstack.review.document import SettingEntry
+from tritonstack.review.report import Known
 from tritonstack.review.settings import changed_settings, parsed, undone
 from tritonstack.review.trials import MOST, effects_of
 
@@ -68,13 +69,13 @@ def changed(**values: Any) -> dict[str, Any]:
     return made
 
 
-def effects(project: Path) -> dict[str, SettingEffect]:
+def effects(project: Path) -> dict[str, SettingEntry]:
     """Path of a setting → what it does."""
     out = project / "cdk.out"
     synthesise(project, out, validation=False)
     now = read_assembly(out).environments["dev"]
     settings = changed_settings("dev", base="HEAD", project=project)
-    return {each.setting.path: each for each in effects_of(settings, now=now, project=project, known=Known())}
+    return {each.path: each for each in effects_of(settings, now=now, project=project, known=Known())}
 
 
 ENDPOINT = {"name": "signs", "least": 1, "most": 1}
@@ -112,15 +113,14 @@ def test_files_that_came_or_cannot_be_read_have_no_changed_settings(tmp_path: Pa
     assert parsed("a: [") is None
 
 
-@pytest.mark.parametrize("app", [IN_CONTEXT, BESIDE])
-def test_what_each_setting_does_is_what_a_synthesis_without_it_changes(tmp_path: Path, app: str) -> None:
-    found = effects(project_of(tmp_path / "project", changed(least=2, most=5, wait=4), app=app))
+def test_what_each_setting_does_is_what_a_synthesis_without_it_changes(tmp_path: Path) -> None:
+    found = effects(project_of(tmp_path / "project", changed(least=2, most=5, wait=4)))
     assert {path: each.level for path, each in found.items()} == {
         "endpoints.digits.least": Level.LOOK,
         "endpoints.digits.most": Level.PLAIN,
         "endpoints.digits.wait": Level.NOTHING,
     }
-    texts = {path: " ".join(one.text for one in each.phrases or ()) for path, each in found.items()}
+    texts = {path: " ".join(one.text for one in each.effect or ()) for path, each in found.items()}
     assert "traffic of digits shifts" in texts["endpoints.digits.least"]
     assert "1 replaced (EndpointConfig)" in texts["endpoints.digits.least"]
     assert texts["endpoints.digits.most"] == "1 changed in place (Queue)"
@@ -128,10 +128,11 @@ def test_what_each_setting_does_is_what_a_synthesis_without_it_changes(tmp_path:
 
 
 def test_a_setting_that_is_valid_only_with_another_is_tried_with_it(tmp_path: Path) -> None:
-    found = effects(project_of(tmp_path / "project", changed(least=3, most=3)))
+    """By an app that reads its settings beside ``app.py``."""
+    found = effects(project_of(tmp_path / "project", changed(least=3, most=3), app=BESIDE))
     least, most = found["endpoints.digits.least"], found["endpoints.digits.most"]
     assert (least.together, most.together) == ((), ("endpoints.digits.least",))
-    texts = [" ".join(one.text for one in each.phrases or ()) for each in (least, most)]
+    texts = [" ".join(one.text for one in each.effect or ()) for each in (least, most)]
     assert "Queue" not in texts[0]
     assert "traffic of digits shifts" in texts[1]
     assert "2 changed in place (Endpoint, Queue)" in texts[1]
@@ -141,4 +142,4 @@ def test_of_an_app_that_reads_other_settings_and_of_many_settings_the_effect_is_
     found = effects(project_of(tmp_path / "elsewhere", changed(least=2), app=ELSEWHERE))
     assert [each.level for each in found.values()] == [None]
     many = changed(tags={f"tag{number}": "x" for number in range(MOST + 1)})
-    assert {each.phrases for each in effects(project_of(tmp_path / "many", many)).values()} == {None}
+    assert {each.effect for each in effects(project_of(tmp_path / "many", many)).values()} == {None}

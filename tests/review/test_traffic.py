@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.review.small import Template, resource, serving, stack, stack_change
-from tritonstack.review.change import TrafficChange, Update
+from tritonstack.review.change import Update
+from tritonstack.review.document import TrafficEntry
 
 SCALED: dict[str, Any] = {"RetainAllVariantProperties": True}
 G5: dict[str, Any] = {"InstanceType": "ml.g5.xlarge", "VariantName": "g5-xlarge"}
@@ -26,7 +27,7 @@ BATCHES = {"MaximumBatchSize": {"Type": "CAPACITY_PERCENT", "Value": 50}, "WaitI
 ROLLING: dict[str, Any] = {"DeploymentConfig": {"RollingUpdatePolicy": BATCHES}}
 
 
-def traffic(before: Template, after: Template) -> TrafficChange:
+def traffic(before: Template, after: Template) -> TrafficEntry:
     [change] = stack_change(stack(before), stack(after)).traffic
     return change
 
@@ -86,7 +87,7 @@ def test_another_instance_type_goes_all_at_once_whatever_the_canary_but_for_a_va
     rolling = traffic(serving(**ROLLING), serving(variant=G5, **ROLLING))
     assert any("SageMaker rejects a rolling update" in each for each in rolling.sentences)
     kept = traffic(serving(**CANARY), serving(variant={"InstanceType": "ml.g5.xlarge"}, **CANARY))
-    assert kept.update is Update.CANARY
+    assert kept.update == Update.CANARY
 
 
 def test_a_count_alone_stays_where_the_endpoint_retains_its_variants_properties() -> None:
@@ -122,9 +123,9 @@ def test_routing_that_is_told_at_deployment_is_read_from_what_scaling_was_given(
 
     change = traffic(scaled(), scaled(image="b"))
     given_outright = traffic(serving(**given), serving(image="b", **given))
-    assert change.update is update
+    assert change.update == update
     assert change.sentences == given_outright.sentences
-    assert traffic(scaled(), scaled(variant=G5)).update is Update.ALL_AT_ONCE
+    assert traffic(scaled(), scaled(variant=G5)).update == Update.ALL_AT_ONCE
 
 
 def test_an_alarm_of_the_stack_is_named() -> None:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.project import REPOSITORY
 
 FILE = """
@@ -23,6 +25,7 @@ def test_one(number, record_property):
 """
 
 
+@pytest.mark.long
 def test_files_and_folders_that_share_a_deployment_run_in_one_process_and_in_their_order(tmp_path: Path) -> None:
     """pytest-xdist's own groups (``--dist loadgroup``) come to nothing, silently, with this pytest: its issue 1386."""
     [options] = re.findall(r"^PARALLEL := (.*)$", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)

@@ -64,7 +64,7 @@ def synthesised(folder: Path, *, pipeline: Template | None = None) -> None:
         (folder / "pipeline.yaml").write_text(yaml.safe_dump(pipeline))
         write_environments(folder / "environments")
         context = context_of(folder)
-    ran = run_app(folder / "out", context=context)
+    ran = run_app(folder / "out", context=context, variables={"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo"})
     assert ran.returncode == 0, ran.stderr
 
 

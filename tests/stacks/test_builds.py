@@ -83,11 +83,9 @@ CPU, GPU = "LINUX_CONTAINER", "LINUX_GPU_CONTAINER"
     [
         ((A10G,), "", [CPU, GPU], 0, ALWAYS | OF_CODEBUILD),
         ((T4,), "", [CPU], 1, ALWAYS | OF_PROCESSING),
-        ((L4,), "", [CPU], 1, ALWAYS | OF_PROCESSING),
-        ((T4, A10G, L4), "", [CPU, GPU], 1, ALWAYS | OF_CODEBUILD | OF_PROCESSING),
         ((A10G,), "builds: {engine_builder: processing}", [CPU], 1, ALWAYS | OF_PROCESSING),
     ],
-    ids=["g5", "g4dn", "g6", "mixed", "g5 by processing"],
+    ids=["g5", "g4dn", "g5 by processing"],
 )
 def test_codebuild_builds_for_g5_and_processing_for_other_families(  # noqa: PLR0917 - one parameter a column
     tmp_path: Path, endpoints: tuple[str, ...], header: str, types: list[str], roles: int, names: set[str]
@@ -96,6 +94,11 @@ def test_codebuild_builds_for_g5_and_processing_for_other_families(  # noqa: PLR
     assert project_types(made) == types
     assert len(processing_roles(made)) == roles
     assert parameters(made) == names
+
+
+def test_an_environment_of_several_families_has_both(template: dict[str, Any]) -> None:
+    assert (project_types(template), len(processing_roles(template))) == ([CPU, GPU], 1)
+    assert parameters(template) == ALWAYS | OF_CODEBUILD | OF_PROCESSING
 
 
 def test_without_an_engine_there_is_no_stack_of_builds_and_nothing_waits() -> None:
@@ -125,17 +128,26 @@ def test_artifacts_come_before_builds_and_builds_before_what_serves(mixed: Envir
     assert all({mixed.artifacts, mixed.builds} <= set(each.dependencies) for each in mixed.serving.values())
 
 
-def test_limits_retention_image_and_machine_are_those_of_the_settings(tmp_path: Path) -> None:
-    image = "210987654321.dkr.ecr.us-east-1.amazonaws.com/team/cpu:1"
-    header = (
-        f"builds: {{timeout_minutes: 300, engine_timeout_minutes: 100, log_days: 30, image: '{image}', "
-        "compute_type: BUILD_GENERAL1_XLARGE}"
-    )
-    made = builds_template(engine_stage(tmp_path, A10G, header=header))
+IMAGE = "210987654321.dkr.ecr.us-east-1.amazonaws.com/team/cpu:1"
+HUB = "{token_parameter: /team/hub-token, endpoint: 'https://hub.example.com', folder: /opt/hub}"
+NETWORK = "{vpc_id: vpc-1a, subnet_ids: [subnet-1, subnet-2], security_group_ids: [sg-1]}"
+SETTINGS = (
+    f"builds: {{timeout_minutes: 300, engine_timeout_minutes: 100, log_days: 30, image: '{IMAGE}', "
+    f"compute_type: BUILD_GENERAL1_XLARGE, hub: {HUB}, network: {NETWORK}}}"
+)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """With every setting of builds."""
+    return builds_template(engine_stage(tmp_path_factory.mktemp("set"), A10G, T4, header=SETTINGS))
+
+
+def test_limits_retention_image_and_machine_are_those_of_the_settings(made: dict[str, Any]) -> None:
     cpu, gpu = project(made, CPU), project(made, GPU)
     assert (cpu["TimeoutInMinutes"], cpu["QueuedTimeoutInMinutes"]) == (300, 60)
     assert (gpu["TimeoutInMinutes"], gpu["QueuedTimeoutInMinutes"]) == (100, 60)
-    assert (cpu["Environment"]["Image"], cpu["Environment"]["ComputeType"]) == (image, "BUILD_GENERAL1_XLARGE")
+    assert (cpu["Environment"]["Image"], cpu["Environment"]["ComputeType"]) == (IMAGE, "BUILD_GENERAL1_XLARGE")
     assert cpu["Environment"]["ImagePullCredentialsType"] == "SERVICE_ROLE"
     assert "arn:aws:ecr:us-east-1:210987654321:repository/team/cpu" in str(made)
     groups = {
@@ -147,10 +159,8 @@ def test_limits_retention_image_and_machine_are_those_of_the_settings(tmp_path: 
 
 
 def test_builds_are_told_how_to_reach_the_hub_and_may_read_its_token_alone(
-    tmp_path: Path, template: dict[str, Any]
+    made: dict[str, Any], template: dict[str, Any]
 ) -> None:
-    hub = "{token_parameter: /team/hub-token, endpoint: 'https://hub.example.com', folder: /opt/hub}"
-    made = builds_template(engine_stage(tmp_path, A10G, header=f"builds: {{hub: {hub}}}"))
     variables = {each["Name"]: each for each in project(made, CPU)["Environment"]["EnvironmentVariables"]}
     assert {name: (each["Type"], each["Value"]) for name, each in variables.items()} == {
         "HF_ENDPOINT": ("PLAINTEXT", "https://hub.example.com"),
@@ -174,9 +184,7 @@ def test_logs_and_builds_are_encrypted_with_the_artifacts_key(template: dict[str
     assert [each["Properties"]["EncryptionKey"] for each in projects] == [reference, reference]
 
 
-def test_a_network_is_every_builder_s(tmp_path: Path) -> None:
-    network = "{vpc_id: vpc-1a, subnet_ids: [subnet-1, subnet-2], security_group_ids: [sg-1]}"
-    made = builds_template(engine_stage(tmp_path, A10G, T4, header=f"builds: {{network: {network}}}"))
+def test_a_network_is_every_builder_s(made: dict[str, Any]) -> None:
     wanted = {"VpcId": "vpc-1a", "Subnets": ["subnet-1", "subnet-2"], "SecurityGroupIds": ["sg-1"]}
     assert project(made, CPU)["VpcConfig"] == project(made, GPU)["VpcConfig"] == wanted
     lending = [

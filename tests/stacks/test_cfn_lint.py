@@ -91,10 +91,12 @@ def passed_over() -> dict[str, str]:
     return {check: " ".join(line.strip(" #") for line in comment.splitlines()) for comment, check in read}
 
 
+@pytest.mark.long
 def test_cfn_lint_finds_nothing_that_is_not_passed_over_with_a_reason(found: Found) -> None:
     assert {check: where for check, where in found.items() if check not in passed_over()} == {}
 
 
+@pytest.mark.long
 def test_what_is_passed_over_is_a_warning_that_is_there_and_has_a_reason(found: Found) -> None:
     reasons = passed_over()
     assert sorted(reasons) == sorted(yaml.safe_load(CONFIG.read_text())["ignore_checks"])

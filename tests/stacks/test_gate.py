@@ -29,6 +29,7 @@ def test_the_committed_environments_pass_cdks_validator_and_nag(tmp_path_factory
     assert violations(committed_assembly(tmp_path_factory)) == []
 
 
+@pytest.mark.long
 def test_an_environment_with_everything_on_passes_them_too(tmp_path: Path) -> None:
     served = everything_served(tmp_path)
     ran = run_app(

@@ -41,14 +41,6 @@ def test_multi_model_endpoints_alone_need_no_state_machine_and_single_models_no_
         assert not of_type(template_of(made), absent)
 
 
-def test_the_log_is_kept_as_long_as_the_settings_say_and_the_state_machine_is_traced(template: dict[str, Any]) -> None:
-    logs = of_type(template, "AWS::Logs::LogGroup").values()
-    assert {each["Properties"]["RetentionInDays"] for each in logs} == {30, 90}
-    machine = properties(template, "AWS::StepFunctions::StateMachine")
-    assert machine["TracingConfiguration"] == {"Enabled": True}
-    assert machine["LoggingConfiguration"]["Level"] == "ALL"
-
-
 def test_an_execution_that_was_cancelled_has_the_function_called(template: dict[str, Any]) -> None:
     rule = properties(template, "AWS::Events::Rule")
     machine, _ = only(template, "AWS::StepFunctions::StateMachine")

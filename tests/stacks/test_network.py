@@ -138,12 +138,6 @@ def endpoints(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_an_environment_without_builds_has_the_endpoints_of_callers(template: dict[str, Any]) -> None:
-    assert set(endpoints(template)) == {"s3", "sagemaker.runtime", "ssm"}
-    assert endpoints(template)["s3"]["VpcEndpointType"] == "Gateway"
-    assert len(endpoints(template)["s3"]["RouteTableIds"]) == 2
-
-
 def test_every_flow_is_logged_under_the_key_and_for_a_set_time(
     created: EnvironmentStage, template: dict[str, Any]
 ) -> None:
@@ -293,10 +287,3 @@ def test_builds_stay_outside_where_the_settings_say_so(tmp_path: Path) -> None:
     assert made.builds is not None
     assert "VpcConfig" not in json.dumps(template_of(made.builds))
     assert set(endpoints(network_template(made))) == {"s3", "sagemaker.runtime", "ssm"}
-
-
-def test_functions_stay_outside_the_network(created: EnvironmentStage) -> None:
-    for stack in created.serving.values():
-        functions = of_type(template_of(stack), "AWS::Lambda::Function").values()
-        assert functions
-        assert not any("VpcConfig" in each["Properties"] for each in functions)

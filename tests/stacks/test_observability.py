@@ -76,18 +76,6 @@ def test_every_alarm_says_what_missing_data_means_and_links_its_runbook(template
         assert "AlarmActions" not in each
 
 
-def test_an_alarm_by_metric_math_returns_its_expression_alone(template: dict[str, Any]) -> None:
-    metrics = alarms(template)["dev-digits-server-errors"]["Metrics"]
-    returned = [each for each in metrics if each["ReturnData"]]
-    assert [each["Expression"] for each in returned] == ["IF(errors >= 3, 100 * errors / invocations, 0)"]
-    stats = {each["Id"]: each["MetricStat"] for each in metrics if not each["ReturnData"]}
-    assert stats["errors"]["Metric"]["MetricName"] == "Invocation5XXErrors"
-    assert stats["errors"]["Metric"]["Dimensions"] == [
-        {"Name": "EndpointName", "Value": "dev-digits"},
-        {"Name": "VariantName", "Value": "g4dn-xlarge"},
-    ]
-
-
 def test_each_severity_has_one_composite_alarm_of_all_its_alarms_and_only_they_tell(template: dict[str, Any]) -> None:
     topic, _ = only(template, "AWS::SNS::Topic")
     composites = {
@@ -135,12 +123,6 @@ def test_only_this_environment_s_alarms_write_into_the_topic_and_only_encrypted(
     assert source == "arn:aws:cloudwatch:us-east-1:123456789012:alarm:dev-*"
     [denied] = [each for each in statements if each["Effect"] == "Deny"]
     assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
-
-
-def test_addresses_are_subscribed(template: dict[str, Any]) -> None:
-    subscribed = properties(template, "AWS::SNS::Subscription")
-    assert (subscribed["Protocol"], subscribed["Endpoint"]) == ("email", "night@example.com")
-    assert not of_type(observability(alarms={}), "AWS::SNS::Subscription")
 
 
 EVENT = {

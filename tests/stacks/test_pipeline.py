@@ -16,10 +16,8 @@ from tests.review.small import out_of_date
 from tests.stacks.app_process import ROOT, run_app
 from tests.stacks.pipeline_templates import (
     Synthesised,
-    committed_pipeline,
     context_of,
     of_type,
-    other_pipeline,
     settings,
     statements,
 )
@@ -28,17 +26,7 @@ from tritonstack.errors import InputError
 from tritonstack.pipeline.snapshot import FOLDER, added_by_pipeline
 from tritonstack.review.assembly import read_assembly
 
-
-@pytest.fixture(scope="module")
-def committed(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    """The repository's own pipeline."""
-    return committed_pipeline(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    """A pipeline with everything else on."""
-    return other_pipeline(tmp_path_factory)
+MODELS = ROOT / "model_repos"
 
 
 def test_the_stages_go_from_the_source_to_production_which_is_approved_after_the_gates(committed: Synthesised) -> None:
@@ -224,26 +212,17 @@ def test_cfn_lint_finds_nothing_that_is_not_passed_over_with_a_reason(
     assert set(PASSED_OVER) <= set(found), "what finds nothing any more is passed over no more"
 
 
-def test_environments_alone_import_nothing_of_the_pipeline(tmp_path: Path) -> None:
-    ran = run_app(tmp_path / "out", context={"environments": "local"}, variables={"PYTHONPROFILEIMPORTTIME": "1"})
-    assert ran.returncode == 0, ran.stderr
-    imported = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines() if line.startswith("import time:")}
-    assert "stacks.stage" in imported
-    wanted = ("aws_cdk.pipelines", "aws_cdk.aws_codepipeline", "stacks.pipeline", "tritonstack.config.pipeline")
-    assert not [name for name in imported if name.startswith(wanted)]
-
-
-def test_wrong_settings_end_the_app_with_every_problem_and_no_template(tmp_path: Path) -> None:
+def test_wrong_settings_are_refused_with_every_problem(tmp_path: Path) -> None:
     file = tmp_path / "pipeline.yaml"
     file.write_text(yaml.safe_dump(settings(region="mars", stages=[{"environment": "porduction"}])))
-    ran = run_app(tmp_path / "out", context={"pipeline": str(file)})
-    assert ran.returncode == InputError.exit_code
-    assert "region" in ran.stderr
-    assert "porduction" in ran.stderr
-    assert "Traceback" not in ran.stderr
-    both = run_app(tmp_path / "both", context={"pipeline": "true", "environments": "dev"})
-    assert both.returncode == InputError.exit_code
-    assert "A pipeline's file names its environments." in both.stderr
+    with pytest.raises(InputError, match=r"region(?s:.*)porduction"):
+        add_pipeline(cdk.App(), asked=str(file), root=ROOT, models=MODELS, folder=ROOT / "environments")
+
+
+def test_environments_are_not_chosen_beside_a_pipeline() -> None:
+    app = cdk.App(context={"environments": "dev"})
+    with pytest.raises(InputError, match="A pipeline's file names its environments"):
+        add_pipeline(app, asked="true", root=ROOT, models=MODELS, folder=ROOT / "environments")
 
 
 def test_a_project_without_the_scripts_that_its_builds_would_run_is_refused(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.policies.evaluation import Request, Verdict, evaluate
 from tests.stacks.app_process import ROOT
-from tests.stacks.pipeline_templates import Synthesised, committed_pipeline, listed, of_type, other_pipeline, statements
+from tests.stacks.pipeline_templates import Synthesised, listed, of_type, statements
 from tritonstack.config.pipeline import load_pipeline
-from tritonstack.iam_policies import Request, Verdict, evaluate
 from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
 from tritonstack.review.assembly import normal
@@ -114,18 +114,6 @@ NEITHER: list[tuple[str, str, dict[str, str]]] = [
     ("cloudformation:GetTemplate", f"arn:aws:cloudformation:{HERE}:stack/prod-serving-engines-2/1", {}),
     ("iam:PassRole", "arn:aws:iam::333333333333:role/prod-serving-engines-Role", {}),
 ]
-
-
-@pytest.fixture(scope="module")
-def committed(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    """The repository's own pipeline."""
-    return committed_pipeline(tmp_path_factory)
-
-
-@pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
-    """A pipeline with everything else on."""
-    return other_pipeline(tmp_path_factory)
 
 
 def test_no_statement_of_the_pipeline_has_a_wildcard_for_a_resource_but_two_reading_ones(

@@ -22,19 +22,6 @@ def container(template: dict[str, Any]) -> dict[str, Any]:
     return dict(properties(template, "AWS::SageMaker::Model")["PrimaryContainer"])
 
 
-def test_the_image_is_that_of_the_release_and_the_role_may_pull_it(digits: dict[str, Any]) -> None:
-    uri = container(digits)["Image"]
-    assert uri.endswith(":24.09-py3")
-    pulled = [
-        statement["Resource"]
-        for policy in of_type(digits, "AWS::IAM::Policy").values()
-        for statement in policy["Properties"]["PolicyDocument"]["Statement"]
-        if statement["Sid"] == "PullImage"
-    ]
-    [arn] = pulled
-    assert arn.split(":")[4] == uri.split(".")[0]
-
-
 @pytest.mark.parametrize(
     ("fields", "said"),
     [

@@ -72,7 +72,7 @@ def ask(
 
 
 def test_no_folder_and_no_endpoint_has_an_error(systems: Project) -> None:
-    assert ", 0 errors" in systems.run("lint", "--environment", "local").stderr
+    assert ", errors: 0," in systems.run("lint", "--environment", "local").stderr
 
 
 def test_each_engine_is_built_once_on_the_gpu_that_serves_it(builds: EngineBuilds) -> None:

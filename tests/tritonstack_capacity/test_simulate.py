@@ -98,6 +98,7 @@ def test_a_pipe_or_a_device_is_written_and_never_replaced(tmp_path: Path) -> Non
     assert pipe.is_fifo()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")
 def test_the_page_is_drawn(tmp_path: Path) -> None:
     result = run(tmp_path, "--png", str(tmp_path / "a.png"))

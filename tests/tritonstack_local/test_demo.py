@@ -28,14 +28,13 @@ from tritonstack_local.commands import demo
 from tritonstack_local.commands.demo import (
     Request,
     Row,
+    call,
     call_models,
     fleet_of,
     held_by,
     how_to_go_on,
     in_words,
-    loaded_models,
     table_of,
-    timed_call,
 )
 
 TARGET = "digits-ensemble.1cd029da80bd35f6.tar.gz"
@@ -84,66 +83,18 @@ def settings() -> Environment:
 @pytest.mark.parametrize("answer", ["label 3; probabilities [1, 10]", "label 3; probabilities [1, 10]; " * 20])
 @pytest.mark.parametrize("width", [80, 200])
 def test_the_table_holds_every_figure_and_no_line_is_cut(width: int, answer: str) -> None:
-    shown = printed([row(answer=answer)], width=width)
-    for words in (TARGET, "label 3", "1449", "2.8", "digits-onnx", "1301"):
+    none = row(cold_ms=None, evicted_by=None, again_ms=None, endpoint="local-many")
+    shown = printed([row(answer=answer), none], width=width)
+    for words in (TARGET, "local-digits: label 3", "local-many: label 3"):
         assert words in shown
-    assert max(len(line) for line in shown.splitlines()) <= width
-
-
-def test_a_call_that_was_none_is_shown_as_none() -> None:
-    """A model that was loaded before has no cold time, one that stayed none again."""
-    shown = printed([row(cold_ms=None, evicted_by=None, again_ms=None), row()], width=80)
     figures = [line.split()[1:] for line in shown.splitlines() if line.startswith("digits-ensemble ")]
-    assert figures == [["-", "2.8", "-", "-"], ["1449", "2.8", "digits-onnx", "1301"]]
-
-
-def test_the_same_model_on_two_endpoints_is_kept_apart() -> None:
-    shown = printed([row(), row(endpoint="local-many")], width=120)
-    assert "local-digits: label 3" in shown
-    assert "local-many: label 3" in shown
+    assert figures == [["1449", "2.8", "digits-onnx", "1301"], ["-", "2.8", "-", "-"]]
+    assert max(len(line) for line in shown.splitlines()) <= width
 
 
 def test_short_outputs_are_shown_in_full_and_long_ones_by_their_shape() -> None:
     outputs = {"label": np.array([[3]]), "probabilities": np.zeros((1, 10)), "empty": np.zeros((0,))}
     assert in_words(outputs) == "label 3; probabilities [1, 10]; empty "
-
-
-class Client:
-    """boto3's client: an answer or an error."""
-
-    def __init__(self, outcome: bytes | Exception) -> None:
-        """What a call comes to."""
-        self.outcome = outcome
-        self.calls: list[dict[str, Any]] = []
-
-    def invoke_endpoint(self, **call: Any) -> dict[str, Any]:
-        """See boto3."""
-        self.calls.append(call)
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        return {"Body": io.BytesIO(self.outcome), "ContentType": "application/json"}
-
-
-def test_a_call_is_timed_until_the_whole_answer_was_read() -> None:
-    client = Client(b"answer")
-    milliseconds, content, content_type = timed_call(client, endpoint="local-digits", target=TARGET, body=BODY)
-    assert milliseconds > 0
-    assert (content, content_type) == (b"answer", "application/json")
-    assert client.calls == [
-        {"EndpointName": "local-digits", "TargetModel": TARGET, "ContentType": "application/json", "Body": b"{}"}
-    ]
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ClientError({"Error": {"Code": "ModelError", "Message": "no"}}, "InvokeEndpoint"),
-        EndpointConnectionError(endpoint_url="http://127.0.0.1:4567"),
-    ],
-)
-def test_a_call_without_an_answer_is_a_message_with_the_endpoint_and_the_model(error: Exception) -> None:
-    with pytest.raises(WorkFailedError, match=f"local-digits does not answer for {TARGET}"):
-        timed_call(Client(error), endpoint="local-digits", target=TARGET, body=BODY)
 
 
 def aws_with(*endpoints: dict[str, Any]) -> Any:
@@ -153,27 +104,22 @@ def aws_with(*endpoints: dict[str, Any]) -> Any:
 
 def test_the_serving_fleet_is_the_one_that_is_shown() -> None:
     old = {"serving": False, "models": []}
-    new = {"serving": True, "models": [{"target_model": TARGET, "state": "loaded"}]}
-    found = fleet_of(aws_with({"name": "other", "fleets": []}, {"name": "one", "fleets": [old, new]}), "one")
-    assert found is new
-    assert loaded_models(found) == {TARGET}
-
-
-@pytest.mark.parametrize("state", ["loading", "unloading", "failed"])
-def test_a_model_that_is_not_yet_or_no_longer_loaded_is_cold(state: str) -> None:
-    assert loaded_models({"models": [{"target_model": TARGET, "state": state}]}) == set()
+    new = {"serving": True, "models": []}
+    assert fleet_of(aws_with({"name": "other", "fleets": []}, {"name": "one", "fleets": [old, new]}), "one") is new
 
 
 class Evicting:
-    """A local AWS whose one endpoint holds the models called last; it answers with what called it."""
+    """A local AWS whose one endpoint holds the models called last, or raises ``error``."""
 
-    def __init__(self, *, holds: int, loaded: tuple[str, ...] = ()) -> None:
+    def __init__(self, *, holds: int, loaded: tuple[str, ...] = (), error: Exception | None = None) -> None:
         """``loaded``: what it holds from before, the one called last at the end."""
         self.loaded = deque(loaded, maxlen=holds)
+        self.error = error
 
     def runtime_status(self) -> dict[str, Any]:
         """See LocalAws."""
         models = [{"target_model": target, "state": "loaded"} for target in self.loaded]
+        models.append({"target_model": "a", "state": "unloading"})
         return {"endpoints": [{"name": "local-digits", "fleets": [{"serving": True, "models": models}]}]}
 
     def client(self, _service: str) -> Any:
@@ -182,18 +128,13 @@ class Evicting:
 
     def invoke_endpoint(self, *, TargetModel: str, **_call: Any) -> dict[str, Any]:  # noqa: N803
         """See boto3."""
+        if self.error is not None:
+            raise self.error
         if TargetModel in self.loaded:
             self.loaded.remove(TargetModel)
         self.loaded.append(TargetModel)
         answer = {"outputs": [{"name": "label", "datatype": "INT64", "shape": [1], "data": [3]}]}
         return {"Body": io.BytesIO(json.dumps(answer).encode()), "ContentType": "application/json"}
-
-
-def called(names: str, **state: Any) -> list[Row]:
-    """Rows of models with names of one letter, called at such an endpoint."""
-    requests = [request(model=name, target_model=name) for name in names]
-    aws: Any = Evicting(**state)
-    return call_models(aws, requests, Steps(Console(file=io.StringIO())))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +151,9 @@ def called(names: str, **state: Any) -> list[Row]:
 def test_each_model_is_called_cold_warm_and_the_first_evicted_one_again(
     names: str, state: dict[str, Any], *, evicted_by: Any, cold: Any, warm: Any, again: Any
 ) -> None:
-    rows = called(names, **state)
+    requests = [request(model=name, target_model=name) for name in names]
+    aws: Any = Evicting(**state)
+    rows = call_models(aws, requests, Steps(Console(file=io.StringIO())))
     found: dict[str, Any] = {
         "evicted_by": [row.evicted_by for row in rows],
         "cold": [row.cold_ms is not None for row in rows],
@@ -224,6 +167,19 @@ def test_each_model_is_called_cold_warm_and_the_first_evicted_one_again(
     assert rows[0].answer == "label 3"
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClientError({"Error": {"Code": "ModelError", "Message": "no"}}, "InvokeEndpoint"),
+        EndpointConnectionError(endpoint_url="http://127.0.0.1:4567"),
+    ],
+)
+def test_a_call_without_an_answer_is_a_message_with_the_endpoint_and_the_model(error: Exception) -> None:
+    aws: Any = Evicting(holds=1, error=error)
+    with pytest.raises(WorkFailedError, match=f"local-digits does not answer for {TARGET}"):
+        call(aws, request())
+
+
 def test_what_an_endpoint_holds_is_reported_with_the_release_that_answers(settings: Environment) -> None:
     fleet = {"max_loaded_models": 1, "server_version": "2.51.0", "loads": 3, "unloads": 2}
     said = held_by(settings.endpoints[0], fleet)
@@ -232,11 +188,10 @@ def test_what_an_endpoint_holds_is_reported_with_the_release_that_answers(settin
     assert "no limit is set" in held_by(settings.endpoints[0], {**fleet, "max_loaded_models": None})
 
 
-@pytest.mark.parametrize("fleets", [None, [], [{"serving": False}]])
-def test_an_endpoint_that_serves_nothing_is_refused_with_what_to_do(fleets: list[dict[str, Any]] | None) -> None:
-    endpoints = [] if fleets is None else [{"name": "one", "fleets": fleets}]
-    with pytest.raises(InputError, match=r"(?s)endpoint one serves nothing.*tritonstack local deploy"):
-        fleet_of(aws_with(*endpoints), "one")
+def test_an_endpoint_that_serves_nothing_is_refused_with_what_to_do() -> None:
+    for endpoints in ([], [{"name": "one", "fleets": [{"serving": False}]}]):
+        with pytest.raises(InputError, match=r"(?s)endpoint one serves nothing.*tritonstack local deploy"):
+            fleet_of(aws_with(*endpoints), "one")
 
 
 def test_the_proposal_calls_a_model_whose_sample_is_json(

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import fcntl
-import io
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
-from rich.console import Console
 
 from tests.models.folders import write_double
-from tests.tritonstack_local.fake_parts import AWS, wait_for
+from tests.tritonstack_local.fake_parts import AWS
 from tritonstack.cli.progress import Steps
 from tritonstack.config import AlarmSettings, Environment, load_environment
 from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.paths import REPOSITORY, LocalPaths, project_folder
 from tritonstack_local.commands import deploy
-from tritonstack_local.commands.deploy import LOCK, WAITING, one_deployment
+from tritonstack_local.commands.deploy import LOCK
 from tritonstack_local.deployment import LocalDeployment
 
 FILE = REPOSITORY / "environments" / "local.yaml"
@@ -178,18 +175,6 @@ def test_models_without_a_folder_are_named_with_every_place_in_the_file(settings
     ]
 
 
-def test_an_archive_that_does_not_fit_its_endpoint_is_refused(settings: Environment) -> None:
-    digits = settings.endpoints[0]
-    container = digits.container.model_copy(update={"default_model_name": "gone"})
-    single = {"mode": "single-model", "models": ("digits-ensemble",), "container": container}
-    with pytest.raises(InputError, match="digits-decode, digits-ensemble, digits-onnx"):
-        served_by(
-            settings.model_copy(update={"endpoints": (digits.model_copy(update=single),)}),
-            project_folder() / "model_repos",
-            file=FILE,
-        )
-
-
 def test_a_model_that_the_local_triton_cannot_load_is_refused_before_anything_is_deployed(
     account: Account, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,23 +207,6 @@ def test_what_was_deployed_is_removed_and_nothing_that_was_only_half_synthesised
     (assembly / "manifest.json").write_text("{}")
     assert CliRunner().invoke(deploy.destroy_command, []).exit_code == 0
     assert account.removed
-
-
-def test_of_two_deployments_at_once_the_second_waits_and_reports_it(home: Path) -> None:
-    said = io.StringIO()
-    taken: list[str] = []
-
-    def second() -> None:
-        with one_deployment(Steps(Console(file=said))):
-            taken.append("second")
-
-    with ThreadPoolExecutor(1) as pool:
-        with one_deployment(Steps()):
-            waiting = pool.submit(second)
-            wait_for(lambda: WAITING in said.getvalue())
-            assert taken == []
-        waiting.result(timeout=20)
-    assert taken == ["second"]
 
 
 @pytest.mark.parametrize("command", [deploy.deploy_command, deploy.destroy_command])

@@ -65,10 +65,7 @@ SAY_ARGUMENTS = "print(*sys.argv[1:], sep='\\n')"
 
 def test_synthesis_gets_one_environment_and_the_project_s_folders(cdk: Cdk, home: Path) -> None:
     cdk(SAY_ARGUMENTS)
-    one = local()
-    lines: list[str] = []
-    one.on_line = lines.append
-    one.synthesise()
+    lines = said_by(LocalDeployment.synthesise)
     assert lines[:4] == ["synth", "--quiet", "--output", str(home / "cdk.out" / "local")]
     for value in ("environments=local", f"model-repositories={home.parent}/project/model_repos"):
         assert lines[lines.index(value) - 1] == "--context"
@@ -125,21 +122,12 @@ def test_a_failure_shows_the_last_lines_and_the_whole_log_s_place(cdk: Cdk, home
     assert "line 5\n" in (home / "logs" / "cdk.log").read_text()
 
 
-def test_why_a_build_failed_is_shown_though_the_cdk_wraps_the_lines_that_follow(cdk: Cdk) -> None:
-    cdk(
-        """
-        print("  WaitCondition received failed message: 'FAILED in phase export of bert: no")
-        for number in range(20): print("|  a line of the log\\n  wrapped")
-        for number in range(5): print("what the CDK says of it")
-        sys.exit(1)
-        """
-    )
-    with pytest.raises(WorkFailedError, match="FAILED in phase export of bert"):
-        local().deploy("local/serving-*")
-
-
-def interrupted_destroy() -> int:
-    """Interrupt a destroy at the CDK's first line, which is its process id; returns that id."""
+@pytest.mark.parametrize("before", ["", "import signal; signal.signal(15, signal.SIG_IGN); "], ids=["heeds", "ignores"])
+def test_an_interrupted_deployment_ends_the_cdk_also_one_that_ignores_sigterm(
+    cdk: Cdk, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    monkeypatch.setattr(deployment, "END_SECONDS", 0.5)
+    cdk(f"{before}print(os.getpid(), flush=True); time.sleep(600)")
     pids: list[int] = []
 
     def interrupt(line: str) -> None:
@@ -150,17 +138,7 @@ def interrupted_destroy() -> int:
     one.on_line = interrupt
     with pytest.raises(KeyboardInterrupt):
         one.destroy()
-    return pids[0]
-
-
-@pytest.mark.parametrize("before", ["", "import signal; signal.signal(15, signal.SIG_IGN); "], ids=["heeds", "ignores"])
-def test_an_interrupted_deployment_ends_the_cdk_also_one_that_ignores_sigterm(
-    cdk: Cdk, monkeypatch: pytest.MonkeyPatch, before: str
-) -> None:
-    monkeypatch.setattr(deployment, "END_SECONDS", 0.5)
-    cdk(f"{before}print(os.getpid(), flush=True); time.sleep(600)")
-    pid = interrupted_destroy()
-    wait_for(lambda: not psutil.pid_exists(pid))
+    wait_for(lambda: not psutil.pid_exists(pids[0]))
 
 
 def test_a_cdk_that_is_not_installed_is_reported_with_what_to_do(

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.tritonstack_local.fake_parts import record_of, wait_for
 from tritonstack.errors import InputError, WorkFailedError
@@ -44,6 +42,7 @@ def run(code: str, folder: Path) -> ProcessRecord:
 def test_a_started_process_runs_until_it_is_stopped_or_killed(before: str, tmp_path: Path) -> None:
     record = run(f"{before}import time; print('ready', flush=True); time.sleep(600)", tmp_path)
     assert record.running
+    assert os.getsid(record.pid) == record.pid
     for _ in range(2):
         record.stop(seconds=0.2 if before else 10)
         assert not record.running
@@ -51,34 +50,9 @@ def test_a_started_process_runs_until_it_is_stopped_or_killed(before: str, tmp_p
     assert not ProcessRecord(pid=2**22 + 1, started=0.0, log="").running
 
 
-def test_a_started_process_has_a_session_of_its_own_and_only_the_given_variables(tmp_path: Path) -> None:
-    record = run("import os, time; print(sorted(os.environ), 'ready', flush=True); time.sleep(600)", tmp_path)
-    try:
-        assert os.getsid(record.pid) == record.pid
-        said = Path(record.log).read_text()
-        assert "PATH" in said
-        assert "HOME" not in said
-    finally:
-        record.stop()
-
-
-def test_output_and_errors_are_appended_to_the_log(tmp_path: Path) -> None:
-    log = tmp_path / "logs" / "process.log"
-    log.parent.mkdir()
-    log.write_text("before\n")
-    record = run("import sys; print('out'); sys.stdout.flush(); print('ready', file=sys.stderr)", tmp_path)
-    wait_for(lambda: not record.running)
-    assert log.read_text().splitlines() == ["before", "out", "ready"]
-
-
 def test_descendants_that_a_process_leaves_behind_are_ended(tmp_path: Path) -> None:
-    code = (
-        "import subprocess, time\n"
-        "child = subprocess.Popen(['sleep', '600'])\n"
-        "print(child.pid, 'ready', flush=True)\n"
-        "time.sleep(600)\n"
-    )
-    record = run(code, tmp_path)
+    child_of = "import subprocess, time; child = subprocess.Popen(['sleep', '600'])"
+    record = run(f"{child_of}; print(child.pid, 'ready', flush=True); time.sleep(600)", tmp_path)
     child = psutil.Process(int(Path(record.log).read_text().split()[0]))
     assert child.is_running()
     record.stop()
@@ -92,15 +66,6 @@ def test_a_later_process_with_the_same_id_is_neither_ours_nor_touched(sleeper: s
     assert not stale.running
     stale.stop(seconds=0.1)
     assert sleeper.poll() is None
-
-
-def test_an_unreaped_process_counts_as_ended() -> None:
-    child = subprocess.Popen(["sleep", "600"])
-    record = record_of(child.pid)
-    os.kill(child.pid, 9)
-    wait_for(lambda: psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE)
-    assert not record.running
-    child.wait()
 
 
 def test_a_stop_does_not_wait_for_someone_to_reap_what_has_ended(tmp_path: Path) -> None:
@@ -135,15 +100,6 @@ def test_the_tail_of_a_log_is_its_last_lines_and_a_missing_or_empty_one_is_repor
     assert log_tail(tmp_path / "log", 2) == "line 998\nline 999"
 
 
-@given(content=st.binary(max_size=3000), lines=st.integers(1, 5))
-def test_the_tail_of_any_bytes_has_at_most_so_many_lines(
-    content: bytes, lines: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    log = tmp_path_factory.mktemp("tail") / "log"
-    log.write_bytes(content)
-    assert len(log_tail(log, lines).splitlines()) <= lines
-
-
 def test_zero_takes_two_free_ports_that_differ_and_one_for_both_is_refused() -> None:
     first, second = choose_ports(emulator=0, runtime=0)
     assert 0 < first != second > 0
@@ -162,20 +118,8 @@ def test_every_taken_port_is_named_with_its_option() -> None:
             choose_ports(emulator=first, runtime=second)
         assert [problem.field for problem in raised.value.problems] == [f"--port {first}", f"--runtime-port {second}"]
         for problem in raised.value.problems:
-            assert "TRITONSTACK_PORT=0" in problem.advice
-            assert "TRITONSTACK_RUNTIME_PORT=0" in problem.advice
-        assert all("in use" in problem.found for problem in raised.value.problems)
-        with pytest.raises(InputError) as raised:
-            choose_ports(emulator=0, runtime=second)
-        assert [problem.field for problem in raised.value.problems] == [f"--runtime-port {second}"]
-
-
-def test_a_port_that_listens_on_every_address_is_taken_too() -> None:
-    with socket.socket() as taken:
-        taken.bind(("0.0.0.0", 0))  # noqa: S104  (what another program does)
-        taken.listen()
-        with pytest.raises(InputError):
-            choose_ports(emulator=taken.getsockname()[1], runtime=0)
+            assert "TRITONSTACK_PORT=0 and TRITONSTACK_RUNTIME_PORT=0" in problem.advice
+            assert "in use" in problem.found
 
 
 EMULATOR = ProcessRecord(pid=10, started=1.5, log="/logs/emulator.log")
@@ -183,31 +127,17 @@ RUNTIME = ProcessRecord(pid=11, started=2.5, log="/logs/runtime.log")
 WHOLE = RunningRecord(emulator_port=4566, runtime_port=4567, emulator=EMULATOR, runtime=RUNTIME)
 
 
-def ignore(_step: str) -> None:
-    """A report that is discarded."""
-
-
 def test_a_record_is_read_as_it_was_written_until_it_is_forgotten(tmp_path: Path) -> None:
     paths = LocalPaths(tmp_path)
     for record in (WHOLE, RunningRecord(emulator_port=1, runtime_port=2, emulator=EMULATOR)):
         write_record(paths, record)
         assert read_record(paths) == record
+        assert [*record.parts.values()][-1] == EMULATOR  # the runtime and its Tritons are stopped first
     assert [path.name for path in tmp_path.iterdir()] == ["running.json"]
     paths.record.with_suffix(".new").write_text('{"emulator_p')  # a half-written successor
     assert read_record(paths) == record
     forget_record(paths)
     assert read_record(paths) is None
-
-
-def test_the_runtime_comes_first_since_it_is_stopped_first() -> None:
-    assert list(WHOLE.parts.values()) == [RUNTIME, EMULATOR]
-    assert list(RunningRecord(emulator_port=1, runtime_port=2, emulator=EMULATOR).parts.values()) == [EMULATOR]
-
-
-def test_without_a_record_nothing_runs(tmp_path: Path) -> None:
-    assert read_record(LocalPaths(tmp_path)) is None
-    assert read_record(LocalPaths(tmp_path / "no" / "such" / "folder")) is None
-    forget_record(LocalPaths(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -226,19 +156,9 @@ def test_a_damaged_record_is_named_with_what_to_do(tmp_path: Path, content: str)
     assert "tritonstack local up" in str(raised.value)
 
 
-@given(content=st.binary(max_size=80))
-def test_any_bytes_in_the_record_s_place_are_refused_with_a_message(
-    content: bytes, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    paths = LocalPaths(tmp_path_factory.mktemp("record"))
-    paths.record.write_bytes(content)
-    with pytest.raises(InputError):
-        read_record(paths)
-
-
 def test_the_lock_is_free_again_after_an_error(tmp_path: Path) -> None:
     paths = LocalPaths(tmp_path)
-    with pytest.raises(ZeroDivisionError), exclusive(paths, report=ignore):
+    with pytest.raises(ZeroDivisionError), exclusive(paths, report=print):
         raise ZeroDivisionError
     said: list[str] = []
     with exclusive(paths, report=said.append):

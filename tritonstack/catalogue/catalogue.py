@@ -15,7 +15,6 @@ from tritonstack.catalogue.releases import (
     HostAmi,
     ImageTable,
     ReleaseTable,
-    TritonImage,
     TritonRelease,
     Vulnerability,
     nearest_releases,
@@ -83,16 +82,12 @@ class Catalogue:
         """The backend that a config.pbtxt's ``backend`` or ``platform`` means (``tensorrt_plan`` → ``tensorrt``)."""
         return self.release_table.platforms.get(backend_or_platform, backend_or_platform)
 
-    def image(self, *, release: str, region: str) -> TritonImage:
-        """AWS's image of a release in a region.
+    def image_uri(self, *, release: str, region: str) -> str:
+        """The URI of AWS's image of a release in a region.
 
         Raises ImageNotFoundError (a LookupError) where there is none; it names the nearest releases that exist there.
         """
-        return self.image_table.find(release=release, region=region)
-
-    def image_uri(self, *, release: str, region: str) -> str:
-        """The URI of that image; raises as ``image`` does."""
-        return self.image(release=release, region=region).uri
+        return self.image_table.uri(release=release, region=region)
 
     def releases_in(self, region: str) -> tuple[str, ...]:
         """The releases whose image lies in ``region``, oldest first."""

@@ -131,21 +131,6 @@ def read_releases() -> ReleaseTable:
 NEAREST_SHOWN = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class TritonImage:
-    """One image in AWS's registry."""
-
-    account: str
-    region: str
-    repository: str
-    tag: str
-
-    @property
-    def uri(self) -> str:
-        """What a container definition's ``Image`` takes."""
-        return f"{self.account}.dkr.ecr.{self.region}.{dns_suffix(self.region)}/{self.repository}:{self.tag}"
-
-
 class ImageNotFoundError(LookupError):
     """AWS keeps no image of that release in that region.
 
@@ -179,17 +164,13 @@ class ImageTable:
     regions: Mapping[str, frozenset[str]]
     without_region_list: Mapping[str, str]
 
-    def find(self, *, release: str, region: str) -> TritonImage:
-        """The image of a release in a region. Raises ImageNotFoundError where there is none."""
+    def uri(self, *, release: str, region: str) -> str:
+        """The URI of a release's image in a region. Raises ImageNotFoundError where there is none."""
         if region not in self.regions.get(release, ()):
             nearest = nearest_releases(release, self.releases_in(region))
             raise ImageNotFoundError(release=release, region=region, nearest=nearest)
-        return TritonImage(
-            account=self.accounts[self.generations[release]][region],
-            region=region,
-            repository=self.repository,
-            tag=self.tags["gpu"].format(version=release),
-        )
+        account, tag = self.accounts[self.generations[release]][region], self.tags["gpu"].format(version=release)
+        return f"{account}.dkr.ecr.{region}.{dns_suffix(region)}/{self.repository}:{tag}"
 
     def releases_in(self, region: str) -> tuple[str, ...]:
         """The releases whose image lies in ``region``, oldest first."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -12,10 +11,10 @@ from click.core import ParameterSource
 from tritonstack.cli.conventions import LOCAL, environment_option
 from tritonstack.cli.progress import Steps
 from tritonstack.config.model_entries import endpoint_for_models, model_entries
-from tritonstack.errors import InputError, Problem, TritonstackError
-from tritonstack.models.adding.adapter_request import AdapterOptions, with_adapter
-from tritonstack.models.adding.additions import AddOptions
-from tritonstack.models.adding.new_folder import ANSWER, Added, refuse_existing, write_folder
+from tritonstack.errors import InputError, TritonstackError
+from tritonstack.models.adding.adapter_request import with_adapter
+from tritonstack.models.adding.additions import ANSWER, AddOptions
+from tritonstack.models.adding.new_folder import Added, refuse_existing, write_folder
 from tritonstack.models.adding.sources import read_source
 from tritonstack.models.adding.tensors import TENSOR_FORM, parse_tensors
 from tritonstack.models.lint import Target
@@ -32,10 +31,6 @@ from tritonstack.paths import environment_file
 @click.option("--name", help="Name of the model folder. [default: made of the file's name]")
 @environment_option("Name of the environment that shall serve it.")
 @click.option("--endpoint", help="Endpoint that shall serve it. [default: the only multi-model endpoint]")
-@click.option("--no-endpoint", is_flag=True, help="Write the model folder alone, and leave the environment as it is.")
-@click.option(
-    "--max-batch-size", type=click.IntRange(min=0), help="Largest batch; 0: requests have no batch dimension."
-)
 @click.option(
     "--input", "inputs", multiple=True, metavar="TENSOR", help=f"Input that the file does not state: {TENSOR_FORM}."
 )
@@ -55,8 +50,6 @@ def command(
     name: str | None,
     environment: str,
     endpoint: str | None,
-    no_endpoint: bool,
-    max_batch_size: int | None,
     inputs: Sequence[str],
     outputs: Sequence[str],
     image: str | None,
@@ -70,75 +63,63 @@ def command(
     """
     options = AddOptions(
         name=name,
-        max_batch_size=max_batch_size,
         inputs=parse_tensors("--input", inputs),
         outputs=parse_tensors("--output", outputs),
+        image=image,
+        text=text,
+        tokenizer=tokenizer,
     )
-    if endpoint is not None and no_endpoint:
-        raise InputError([Problem(field="--no-endpoint", found=f"--endpoint {endpoint} too", allowed="one of the two")])
     context = click.get_current_context()
     explicit = endpoint is not None or context.get_parameter_source("environment") is ParameterSource.COMMANDLINE
     places, file = Places.of_project(), environment_file(environment)
-    serving = None if no_endpoint else _serving(file, endpoint, explicit=explicit)
-    added: list[Added] = []
+    serving = _serving(file, endpoint, explicit=explicit)
+    name_of_endpoint, target = serving if isinstance(serving, tuple) else (None, None)
     with Steps().step(f"add {source}") as step, read_source(source, options, places=places, report=step.say) as found:
         refuse_existing(found, places.repositories)
-        adapters = AdapterOptions(image=image, text=text, tokenizer=tokenizer)
-        adapted = [with_adapter(each, adapters) for each in found]
-        target = serving.target if serving else None
-        added += [write_folder(each, places=places, target=target, report=step.say) for each in adapted]
+        adapted = [with_adapter(each, options) for each in found]
+        added = [write_folder(each, places=places, target=target, report=step.say) for each in adapted]
         step.end_with(
-            ", ".join(
-                f"{each.addition.name}{', without a response' if each.recorded is None else ''}" for each in added
-            )
+            ", ".join(f"{each.addition.name}{'' if each.recorded else ', without a response'}" for each in added)
         )
-    for each in added:
-        click.echo("\n".join(_written(each)))
     ready = [each for each in added if each.failure is None]
-    if serving is not None and ready:
-        click.echo("\n".join(serving.serve([each.addition.name for each in ready])))
+    lines = [line for each in added for line in _written(each)]
+    if ready and name_of_endpoint is not None:
+        lines += _serve(file, name_of_endpoint, [each.addition.name for each in ready])
+    elif ready:
+        lines.append(f"Not put onto an endpoint:\n{serving}")
+    click.echo("\n".join(lines))
     for each in added:
         if each.failure is not None:
             click.echo("\n".join(_unfinished(each, each.failure)), err=True)
     if ready:
-        is_served = serving is not None and serving.endpoint is not None
-        click.echo("\n".join(_next(ready, environment, is_served=is_served)))
+        click.echo("\n".join(_next(ready, environment, is_served=name_of_endpoint is not None)))
     return max((each.failure.exit_code for each in added if each.failure), default=0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Serving:
-    """The endpoint that shall serve what is added; None where the environment has none, and why."""
+def _serving(file: Path, endpoint: str | None, *, explicit: bool) -> tuple[str, Target] | InputError:
+    """The endpoint that shall serve what is added, or why the environment has none.
 
-    file: Path
-    endpoint: str | None = None
-    target: Target | None = None
-    why_not: InputError | None = None
-
-    def serve(self, models: Sequence[str]) -> Iterator[str]:
-        """Put models onto the endpoint; what was changed, or what is to be changed by hand."""
-        if self.endpoint is None:
-            yield f"Not put onto an endpoint:\n{self.why_not}"
-            return
-        entries = model_entries(self.file, endpoint=self.endpoint, models=models)
-        try:
-            entries.write()
-        except InputError as error:
-            yield f"Not put onto an endpoint; write into {shown(self.file)}: {entries.by_hand}\n{error}"
-        else:
-            change = f"models + {', '.join(entries.added)}" if entries.added else "models has it already"
-            yield f"{shown(self.file)}\n  endpoint {self.endpoint} serves it: {change}"
-
-
-def _serving(file: Path, endpoint: str | None, *, explicit: bool) -> _Serving:
-    """Raises InputError where the user named an environment or an endpoint that cannot serve it."""
+    Raises InputError where the user named an environment or an endpoint that cannot serve it.
+    """
     try:
         settings, found = endpoint_for_models(file, name=endpoint)
     except InputError as error:
         if explicit:
             raise
-        return _Serving(file=file, why_not=error)
-    return _Serving(file=file, endpoint=found.name, target=Target.of_endpoint(found, settings.environment))
+        return error
+    return found.name, Target.of_endpoint(found, settings.environment)
+
+
+def _serve(file: Path, endpoint: str, models: Sequence[str]) -> Iterator[str]:
+    """Put models onto an endpoint; what was changed, or what is to be changed by hand."""
+    entries = model_entries(file, endpoint=endpoint, models=models)
+    try:
+        entries.write()
+    except InputError as error:
+        yield f"Not put onto an endpoint; write into {shown(file)}: {entries.by_hand}\n{error}"
+    else:
+        change = f"models + {', '.join(entries.added)}" if entries.added else "models has it already"
+        yield f"{shown(file)}\n  endpoint {endpoint} serves it: {change}"
 
 
 def _written(added: Added) -> Iterator[str]:

@@ -25,7 +25,7 @@ from tritonstack.models.build import (
 from tritonstack.models.inputs import check_model_folders, choice_of
 from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Places
-from tritonstack.models.packing import pack
+from tritonstack.models.packing import pack_reporting
 from tritonstack.models.prune import DEFAULT_GRACE_HOURS, DEFAULT_HISTORY, Pruning
 from tritonstack.models.publish import publish_environment
 from tritonstack.models.recipe import Size, Weights
@@ -146,15 +146,8 @@ def _build(models: tuple[str, ...], environment: str | None, changes: dict[str, 
 def pack_command(*, folder: Path, target: Path, as_json: bool) -> None:
     """Pack the model repository FOLDER into TARGET (.tar.gz), the same bytes every time."""
     with Steps().step(f"pack {folder}") as step:
-        done = 0
-
-        def progress(read: int) -> None:
-            nonlocal done
-            done += read
-            step.detail = f"{done / 1e6:,.0f} MB"
-
-        result = pack(folder, target, progress=progress)
-        step.detail = f"{result.tar_bytes:,} → {result.bytes:,} bytes"
+        result = pack_reporting(folder, target, name=folder.name, report=step.say)
+        step.end_with(f"{result.tar_bytes:,} → {result.bytes:,} bytes")
     if as_json:
         print_json(dataclasses.asdict(result) | {"archive": str(result.archive)})
     else:

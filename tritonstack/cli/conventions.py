@@ -6,7 +6,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 import click
@@ -16,6 +16,8 @@ from tritonstack.paths import project_folder
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 LOCAL = "local"
@@ -79,6 +81,23 @@ def result_console(*, stderr: bool = False) -> Console:
     if file.isatty():
         return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     return Console(file=cast("TextIO", _Unpadded(file)), width=FILE_WIDTH, highlight=False, markup=False, emoji=False)
+
+
+def plain_table(
+    columns: Sequence[str], rows: Iterable[Iterable[str | Text]], *, title: str = "", numbers: int = 0
+) -> Table:
+    """A table whose cells fold where the terminal is narrow. ``numbers``: how many of the last columns hold numbers."""
+    from rich import box  # noqa: PLC0415  (as above)
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    named = Text(title) if title else None
+    table = Table(title=named, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for index, column in enumerate(columns):
+        table.add_column(column, overflow="fold", justify="right" if index >= len(columns) - numbers else "left")
+    for cells in rows:
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
+    return table
 
 
 class _Unpadded(io.TextIOBase):

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session, code_of
+from tritonstack.aws_session import Session, read_parameter
 from tritonstack.cli.conventions import environment_option
 from tritonstack.cli.session import session_of
 from tritonstack.config import load_environment
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graphs import BuildProjects, Dashboard
@@ -82,20 +81,11 @@ def deployed_projects(session: Session, environment: str) -> BuildProjects | Non
     Raises:
         WorkFailedError: Systems Manager refuses.
     """
-    build = _value(session, environment, "project-name")
-    if build is None:
-        return None
-    return BuildProjects(build=build, engines=_value(session, environment, "engine-project-name"))
-
-
-def _value(session: Session, environment: str, value: str) -> str | None:
-    name = builds_parameter(environment=environment, value=value)
-    try:
-        return str(session.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
-    except (BotoCoreError, ClientError) as error:
-        if code_of(error) == "ParameterNotFound":
-            return None
-        raise WorkFailedError(f"could not read the parameter {name}: {error}") from error
+    build, engines = (
+        read_parameter(session, builds_parameter(environment=environment, value=value))
+        for value in ("project-name", "engine-project-name")
+    )
+    return None if build is None else BuildProjects(build=build, engines=engines)
 
 
 def _serve(draw: Any, *, port: int) -> None:

@@ -81,7 +81,7 @@ def lint_command(
     for finding in () if as_json else findings:
         click.echo(annotation(finding) if annotations else str(finding))
     errors = sum(finding.level == "error" for finding in findings)
-    click.echo(f"{len(chosen)} folders, {errors} errors, {len(findings) - errors} warnings", err=True)
+    click.echo(f"folders: {len(chosen)}, errors: {errors}, warnings: {len(findings) - errors}", err=True)
     if errors:
         sys.exit(1)
 

@@ -12,8 +12,7 @@ from tritonstack.cli.root import SuggestingGroup
 from tritonstack.cli.session import session_of
 from tritonstack.config import load_environment
 from tritonstack.config.pipeline import LoadedPipeline, load_pipeline
-from tritonstack.outputs.reading import document_of, read_outputs
-from tritonstack.outputs.views import table
+from tritonstack.outputs.reading import document_of, read_outputs, table
 from tritonstack.paths import environment_file, project_folder, write_text
 from tritonstack.pipeline.bootstrap import accounts_of
 from tritonstack.pipeline.builds import PipelineNames

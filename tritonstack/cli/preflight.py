@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import click
 from botocore.exceptions import NoCredentialsError, PartialCredentialsError
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from tritonstack.cli.conventions import environment_option, json_option, local_option, result_console
+from tritonstack.cli.conventions import environment_option, json_option, local_option, plain_table, result_console
 from tritonstack.cli.progress import Steps
 from tritonstack.cli.session import session_of
 from tritonstack.config import load_environment
@@ -50,13 +48,7 @@ def command(*, environment: str, strict: bool, as_json: bool, local: bool) -> in
     _require_credentials(calls)
     with Steps().step(f"preflight {environment}") as step:
         results = run_checks(subject, say=step.say)
-        report = report_of(
-            results,
-            environment=environment,
-            account=settings.account,
-            region=settings.region,
-            constructed=constructed,
-        )
+        report = report_of(results, settings, constructed=constructed)
         step.end_with(summary(report))
     if as_json:
         click.echo(report.model_dump_json(indent=2))
@@ -73,15 +65,11 @@ def summary(report: PreflightReport) -> str:
 def show(report: PreflightReport, console: Console | None = None) -> None:
     """Print a table of everything, then what to do about what fails or is not known."""
     console = console or result_console()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("", no_wrap=True)
-    for column in ("check", "of", "found", "needed"):
-        table.add_column(column, overflow="fold")
-    for result in report.results:
-        word, colour = SHOWN[result.outcome]
-        rest = (result.check, result.subject, result.found, result.needed)
-        table.add_row(Text(word, style=colour), *(Text(text) for text in rest))
-    console.print(table)
+    rows = (
+        (Text.styled(*SHOWN[each.outcome]), each.check, each.subject, each.found, each.needed)
+        for each in report.results
+    )
+    console.print(plain_table(("", "check", "of", "found", "needed"), rows))
     for advice, results in _by_advice(report).items():
         for result in results:
             click.echo(f"{result.check} {result.subject}: {result.found}\n  needed:  {result.needed}")
@@ -102,7 +90,7 @@ def _by_advice(report: PreflightReport) -> dict[str, list[PreflightResult]]:
 
 
 def _require_credentials(calls: ReadOnlyCalls) -> None:
-    """Without credentials nothing can be known: wrong input, as in every command that talks to AWS."""
+    """Raise InputError without credentials: nothing can be known then."""
     try:
         calls.must("sts", "get_caller_identity")
     except NotKnownError as error:

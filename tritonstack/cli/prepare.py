@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import click
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -24,6 +23,7 @@ from tritonstack.cli.conventions import (
     environment_option,
     json_option,
     local_option,
+    plain_table,
     print_json,
     result_console,
 )
@@ -36,7 +36,6 @@ from tritonstack.engines.prepare import Preparation, preparation_of_project
 from tritonstack.engines.prepare_plan import (
     Failure,
     PreparationPlan,
-    Prepared,
     PrepareFailedError,
     PrepareSummary,
     one_line,
@@ -46,6 +45,7 @@ from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailed
 from tritonstack.models.bucket import Place
 from tritonstack.models.build import refuse_errors_of_environment
 from tritonstack.models.inputs import resolved_models
+from tritonstack.naming import ArchiveName
 from tritonstack.paths import environment_file, project_folder
 
 LOG_SECONDS = 15.0
@@ -87,39 +87,32 @@ def planned_lines(plan: PreparationPlan) -> list[str]:
 
 def planned_document(plan: PreparationPlan) -> dict[str, Any]:
     """The plan as JSON."""
-    rows = [_row(item.name.model, item.name.digest, item.place) | {"outcome": item.outcome} for item in plan.there]
-    for copy in plan.copies:
-        source = copy.source.archive(copy.name)
-        rows.append(_row(copy.name.model, copy.name.digest, copy.place) | {"outcome": "copy", "from": source})
+    rows = [_row(item.name, item.place, item.outcome) for item in plan.there]
+    rows += [_row(each.name, each.place, "copy") | {"from": each.source.archive(each.name)} for each in plan.copies]
     for build in plan.builds:
         machine = build.builder.machine.name if build.builder else None
-        rows += [
-            _row(build.name.model, build.name.digest, place) | {"outcome": "build", "machine": machine}
-            for place in build.places
-        ]
+        rows += [_row(build.name, place, "build") | {"machine": machine} for place in build.places]
     return {"archives": rows, "failed": _failed(plan.refused)}
 
 
 def prepared_document(summary: PrepareSummary, failures: Sequence[Failure] = ()) -> dict[str, Any]:
     """The result as JSON."""
+    rows = [
+        _row(item.name, item.place, item.outcome)
+        | {"seconds": round(item.seconds, 1), "from": item.source.archive(item.name) if item.source else None}
+        for item in summary.archives
+    ]
+    return {"bucket": summary.bucket, "archives": rows, "failed": _failed(failures)}
+
+
+def _row(name: ArchiveName, place: Place, outcome: str) -> dict[str, Any]:
     return {
-        "bucket": summary.bucket,
-        "archives": [_prepared(item) for item in summary.archives],
-        "failed": _failed(failures),
+        "endpoint": place.endpoint,
+        "platform": str(place.platform),
+        "model": name.model,
+        "digest": name.digest,
+        "outcome": outcome,
     }
-
-
-def _prepared(item: Prepared) -> dict[str, Any]:
-    return {
-        **_row(item.name.model, item.name.digest, item.place),
-        "outcome": item.outcome,
-        "seconds": round(item.seconds, 1),
-        "from": item.source.archive(item.name) if item.source else None,
-    }
-
-
-def _row(model: str, digest: str, place: Place) -> dict[str, Any]:
-    return {"endpoint": place.endpoint, "platform": str(place.platform), "model": model, "digest": digest}
 
 
 def _failed(failures: Sequence[Failure]) -> list[dict[str, str]]:
@@ -263,7 +256,6 @@ def _show(summary: PrepareSummary, *, as_json: bool) -> None:
 
 
 KINDS = {"codebuild": "CodeBuild", "processing": "SageMaker Processing"}
-NAMED = 3
 
 
 @click.command("builders")
@@ -293,16 +285,17 @@ def builders_command(*, environment: str, as_json: bool) -> None:
 
 
 def _builders_table(plan: EnginePlan) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("platform", "built on", "TensorRT", "endpoints", "engines"):
-        table.add_column(column, overflow="fold")
-    for build in plan.builds:
-        builder = build.builder
-        machine = f"{KINDS[builder.kind]} {builder.machine.name} ({builder.machine.gpu})"
-        tensorrt = builder.tensorrt or "read in the image"
-        endpoints = ", ".join(build.endpoints)
-        table.add_row(str(builder.platform), machine, tensorrt, endpoints, _engines(build))
-    return table
+    rows = (
+        (
+            str(build.builder.platform),
+            f"{KINDS[build.builder.kind]} {build.builder.machine.name} ({build.builder.machine.gpu})",
+            build.builder.tensorrt or "read in the image",
+            ", ".join(build.endpoints),
+            listing(build.archives),
+        )
+        for build in plan.builds
+    )
+    return plain_table(("platform", "built on", "TensorRT", "endpoints", "engines"), rows)
 
 
 def _driver(builder: Builder) -> str:
@@ -312,11 +305,6 @@ def _driver(builder: Builder) -> str:
     of = f"the driver of {KINDS[builder.kind]}'s machines"
     there = f"{of} is {builder.machine.driver}" if builder.machine.driver else f"{of} is UNVERIFIED: AWS names none"
     return f"{cuda} needs {needs}, or NVIDIA's forward compatibility; {there}, and a build compares before it begins"
-
-
-def _engines(build: PlannedBuild) -> str:
-    more = len(build.archives) - NAMED
-    return ", ".join(build.archives[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _builders_document(environment: str, plan: EnginePlan) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -167,15 +168,26 @@ def make_environments(names: Sequence[str], *, root: Path) -> int:
 
 
 @click.command("snapshots")
-def snapshots_command() -> int:
+def snapshots_command() -> None:
     """Write snapshots/: the synthesised templates of every environment, which `tritonstack review` compares.
 
     Commit them with the change. A project with a pipeline.yaml gets snapshots-pipeline/, too.
     """
-    from tritonstack.pipeline import snapshot as pipeline  # noqa: PLC0415 - as below
-    from tritonstack.review import write as environments  # noqa: PLC0415 - `init` needs neither
+    from tritonstack.pipeline import snapshot as pipeline  # noqa: PLC0415 - `init` needs none of these
+    from tritonstack.review.assembly import read_assembly, synthesise  # noqa: PLC0415
+    from tritonstack.review.stored import FOLDER, write_snapshots  # noqa: PLC0415
 
-    code = environments.main()
-    if code == 0 and (machine_folder() / pipeline.SETTINGS).is_file():
-        code = pipeline.main([])
-    return code
+    root = machine_folder()
+    made = {}
+    with tempfile.TemporaryDirectory(prefix="snapshots-") as name:
+        synthesise(root, Path(name) / FOLDER)
+        made[FOLDER] = read_assembly(Path(name) / FOLDER)
+        if (root / pipeline.SETTINGS).is_file():
+            synthesise(root, Path(name) / pipeline.FOLDER, context=pipeline.CONTEXT)
+            made[pipeline.FOLDER] = pipeline.added_by_pipeline(read_assembly(Path(name) / pipeline.FOLDER))
+    for folder, snapshots in made.items():
+        touched = write_snapshots(snapshots, root / folder)
+        for path in touched:
+            click.echo(f"{folder}/{path}{'' if (root / folder / path).is_file() else ' (removed)'}")
+        stacks = sum(len(each.stacks) for each in snapshots.environments.values())
+        click.echo(f"{folder}/: {stacks} stacks, {len(touched)} files written or removed")

@@ -47,13 +47,12 @@ def command(*, environment: str, port: int, concurrency: int, local: bool) -> No
     """
     import uvloop  # noqa: PLC0415
 
-    from tritonstack.proxy.server import Proxy, make_parts, serve  # noqa: PLC0415
+    from tritonstack.proxy.server import Proxy, serve  # noqa: PLC0415
 
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
     session = calling_session(environment, local=local)
-    parts = make_parts(environment=environment, session=session, concurrency=concurrency)
-    releases = _releases(parts.client, environment, session)
-    proxy = Proxy(parts=parts, concurrency=concurrency)
+    proxy = Proxy(environment=environment, session=session, concurrency=concurrency)
+    releases = _releases(proxy.client, environment, session)
     try:
         uvloop.run(serve(proxy, port=port, listening=lambda port: _announce(environment, port, releases)))
     except OSError as error:

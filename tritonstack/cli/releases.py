@@ -10,12 +10,18 @@ from dataclasses import asdict
 
 import click
 from botocore.config import Config
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from tritonstack.aws_session import ConfiguredSession, Session
-from tritonstack.cli.conventions import environment_option, json_option, local_option, print_json, result_console
+from tritonstack.cli.conventions import (
+    environment_option,
+    json_option,
+    local_option,
+    plain_table,
+    print_json,
+    result_console,
+)
 from tritonstack.cli.progress import Steps, ended_by_signals
 from tritonstack.cli.session import require_account, session_of
 from tritonstack.client.model_client import ModelClient
@@ -119,29 +125,25 @@ def show_releases(report: ReleasesReport, *, whole: bool) -> None:
 
 def _releases_table(endpoint: EndpointReleases, *, whole: bool) -> Table:
     place = f"on {endpoint.platform}, {endpoint.stack}" if endpoint.platform else "not deployed"
-    title = Text(f"{endpoint.endpoint} {place}")
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for column in ("model, its releases", "since", "by", "commit", "platform", "archive"):
-        table.add_column(column, overflow="fold")  # six columns that 80 characters hold
-    for model in endpoint.models:
-        _add_rows(table, model, whole=whole)
-    return table
+    columns = ("model, its releases", "since", "by", "commit", "platform", "archive")  # which 80 characters hold
+    rows = (row for model in endpoint.models for row in _rows(model, whole=whole))
+    return plain_table(columns, rows, title=f"{endpoint.endpoint} {place}")
 
 
-def _add_rows(table: Table, model: ModelReleases, *, whole: bool) -> None:
+def _rows(model: ModelReleases, *, whole: bool) -> Iterator[Sequence[str | Text]]:
     shown = model.releases if whole else model.releases[:SHOWN]
-    table.add_row(Text(model.model, style="bold"), "" if shown else "no record")
+    yield Text(model.model, style="bold"), "" if shown else "no record"
     for entry in shown:
-        table.add_row(
-            Text(f"{CURRENT if entry.current else ' '} {entry.digest}"),
+        yield (
+            f"{CURRENT if entry.current else ' '} {entry.digest}",
             entry.time.astimezone().strftime("%Y-%m-%d %H:%M"),
             entry.writer,
-            Text(entry.commit if entry.commit.isalpha() else entry.commit[:COMMIT_LENGTH]),
-            Text(entry.platform or "unknown"),
+            entry.commit if entry.commit.isalpha() else entry.commit[:COMMIT_LENGTH],
+            entry.platform or "unknown",
             "there" if entry.archive else "missing",
         )
     if len(model.releases) > len(shown):
-        table.add_row(f"  … {len(model.releases) - len(shown)} earlier", "name the model")
+        yield f"  … {len(model.releases) - len(shown)} earlier", "name the model"
 
 
 @click.command("rollback")
@@ -174,17 +176,16 @@ def rollback_command(*, environment: str, model: str, to: str | None, yes: bool,
         if name.model == record.model
     }
     digest = chosen_digest(record, to=to, stored=sorted(digest for digest, found in places.items() if found))
-    name, place = (
-        ArchiveName(model=record.model, digest=digest),
-        Place(endpoint=record.endpoint, platform=deployed.platform),
-    )
+    name = ArchiveName(model=record.model, digest=digest)
+    place = Place(endpoint=record.endpoint, platform=deployed.platform)
     there = place in places.get(digest, ())
     document: dict[str, object] = {
         "endpoint": record.endpoint,
         "model": record.model,
-        "platform": str(deployed.platform),
+        "from": record.digest,
+        "to": digest,
     }
-    document |= {"from": record.digest, "to": digest, "archive": there, "moved": yes}
+    document |= {"platform": str(deployed.platform), "archive": there, "moved": yes}
     if not as_json:
         change = f"{record.digest or 'no record'} → {digest} on {deployed.platform}"
         click.echo(f"{record.endpoint}/{record.model}: {change}")
@@ -326,10 +327,8 @@ def show_verified(verified: Sequence[VerifiedEndpoint], settings: Environment) -
         for model in endpoint.models:
             if model.problem:
                 click.echo(f"{endpoint.endpoint}/{model.model}: {model.problem}")
-    for endpoint in verified:
         if endpoint.instances > 1:
             click.echo(f"{endpoint.endpoint} has {endpoint.instances} instances, and each call went to one of them.")
-    for endpoint in verified:
         for line in loads(endpoint, settings):
             click.echo(line)
     if any(endpoint.models for endpoint in verified):
@@ -360,19 +359,15 @@ def loads(endpoint: VerifiedEndpoint, settings: Environment) -> Iterator[str]:
 
 
 def _table(endpoint: VerifiedEndpoint) -> Table:
-    title = Text(f"{endpoint.endpoint} runs {endpoint.config or 'nothing that is known'}")
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("model", overflow="fold")
-    table.add_column("digest", no_wrap=True)
-    table.add_column("answer", no_wrap=True)
-    for name in ("differs by", "ms"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for model in endpoint.models:
-        table.add_row(
-            Text(model.model),
+    rows = (
+        (
+            model.model,
             model.digest,
             Text("wrong or none", style="red") if model.problem else Text("as expected", style="green"),
             "" if model.difference is None else f"{model.difference:.2g}",
             "" if model.milliseconds is None else f"{model.milliseconds:.0f}",
         )
-    return table
+        for model in endpoint.models
+    )
+    title = f"{endpoint.endpoint} runs {endpoint.config or 'nothing that is known'}"
+    return plain_table(("model", "digest", "answer", "differs by", "ms"), rows, title=title, numbers=2)

@@ -12,25 +12,24 @@ import click
 
 from tritonstack.cli.conventions import environment_option, json_option, print_json, result_console
 from tritonstack.cli.progress import Step, Steps
-from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem, listing, nearest
-from tritonstack.models.inputs import resolved_models
-from tritonstack.models.manifest import BuiltHere, CopyOfBucket, ManifestStore
+from tritonstack.models.manifest import ManifestFolder
 from tritonstack.paths import LocalPaths, project_folder, write_text
 from tritonstack.pipeline.snapshot import CONTEXT, FOLDER, SETTINGS, added_by_pipeline
 from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.cost import prices_of
 from tritonstack.review.cost_table import table_of
-from tritonstack.review.document import ReviewDocument, cost_table_entry, document_of
+from tritonstack.review.document import BaseEntry, SettingEntry
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
-from tritonstack.review.report import Base, Known, SettingEffect, report_of
-from tritonstack.review.settings import changed_settings, settings_file
+from tritonstack.review.models import ModelFolders
+from tritonstack.review.report import Known, document_of, report_of
+from tritonstack.review.settings import changed_settings, entry_of
 from tritonstack.review.snapshot import NOTHING, Snapshots, joined, without
 from tritonstack.review.stored import read_snapshots_at, snapshots_at
 from tritonstack.review.trials import effects_of
 from tritonstack.review.views.annotations import annotations_of, commands_of
 from tritonstack.review.views.markdown import WHOLE, markdown
-from tritonstack.review.views.pages import show, show_costs
+from tritonstack.review.views.pages import page, show, show_costs
 from tritonstack.review.views.wording import match_groups
 
 
@@ -43,11 +42,10 @@ class Sides:
     notes: tuple[str, ...] = ()  # what of them cannot be compared
 
 
-def base_of(named: str | Sequence[str], project: Path) -> tuple[Base, Snapshots]:
+def base_of(named: str | Sequence[str], project: Path) -> tuple[BaseEntry, Snapshots]:
     """What to compare with, and its environments: what was named, or the first of some defaults that the clone has.
 
-    Raises:
-        InputError: none of them can be compared with.
+    Raises InputError where none of them can be compared with.
     """
     problems: list[Problem] = []
     for ref in [named] if isinstance(named, str) else named:
@@ -56,22 +54,15 @@ def base_of(named: str | Sequence[str], project: Path) -> tuple[Base, Snapshots]
         except InputError as error:
             problems += error.problems
         else:
-            return Base(ref=ref, commit=commit, chosen=isinstance(named, str)), snapshots
+            return BaseEntry(ref=ref, commit=commit, chosen=isinstance(named, str)), snapshots
     raise InputError(list(dict.fromkeys(problems)))
 
 
-def sides_of(base: Base, environments: Snapshots, *, project: Path, assembly: Path | None) -> Sides:
+def sides_of(base: BaseEntry, environments: Snapshots, *, project: Path, assembly: Path | None) -> Sides:
     """Both sides, with what the project's pipeline adds to the environments.
 
-    Args:
-        base: what to compare with.
-        environments: its snapshots, without the pipeline's.
-        project: the project's folder.
-        assembly: a cloud assembly to take in place of synthesising.
-
-    Raises:
-        InputError: the base's snapshots or the app's input are wrong.
-        WorkFailedError: the app failed.
+    ``environments``: the base's snapshots, without the pipeline's. ``assembly``: a cloud assembly to take in place of
+    synthesising. Raises InputError where the snapshots or the app's input are wrong, WorkFailedError where it failed.
     """
     added = snapshots_at(base.commit, repository=project, folder=FOLDER) or NOTHING
     has_pipeline = (project / SETTINGS).is_file()
@@ -90,12 +81,9 @@ def sides_of(base: Base, environments: Snapshots, *, project: Path, assembly: Pa
 
 
 def synthesised(project: Path, *, validation: bool = True, pipeline: bool = False) -> Snapshots:
-    """The project's environments as they are now.
+    """The project's environments as they are now; with ``pipeline`` those that it deploys, with what it adds to them.
 
-    Args:
-        project: the project's folder.
-        validation: whether policy findings are looked for; if not, accepted ones are read all the same.
-        pipeline: whether those that the pipeline deploys, with what it adds to them.
+    ``validation``: whether policy findings are looked for; if not, accepted ones are read all the same.
     """
     with tempfile.TemporaryDirectory(prefix="review-") as name:
         synthesise(project, Path(name), validation=validation, context=CONTEXT if pipeline else None)
@@ -122,16 +110,12 @@ def _pipeline(project: Path, before: Snapshots) -> Snapshots:
 
 
 def settings_of(
-    sides: Sides, known: Known, *, base: Base, project: Path, step: Step | None = None
-) -> dict[str, tuple[SettingEffect, ...]]:
+    sides: Sides, known: Known, *, base: BaseEntry, project: Path, step: Step | None = None
+) -> dict[str, tuple[SettingEntry, ...]]:
     """The settings that change, by environment, and what each of them does.
 
-    Args:
-        sides: what is compared.
-        known: what is known besides the templates.
-        base: what the settings are compared with.
-        project: the project's folder.
-        step: what is shown; None where each setting is not tried, because nothing is to be synthesised.
+    ``known``: what is known besides the templates. ``step``: what is shown; None where nothing is to be synthesised, so
+    that no setting is tried.
     """
     # A pipeline's stacks are the same whatever an environment's settings are.
     own = without(sides.after, added_by_pipeline(sides.after)).environments
@@ -142,7 +126,7 @@ def settings_of(
             step.say(f"{name}: what each of {len(settings)} changed settings does")
             found[name] = effects_of(settings, now=own[name], project=project, known=known)
         elif settings:
-            found[name] = tuple(SettingEffect(setting=each) for each in settings)
+            found[name] = tuple(map(entry_of, settings))
     return found
 
 
@@ -215,8 +199,8 @@ def command(
         compared, committed = base_of(base or DEFAULT_BASES, project)
         step.say("synthesising" if assembly is None else f"reading {assembly}")
         sides = sides_of(compared, committed, project=project, assembly=assembly)
-        copies = [CopyOfBucket(folder=each, name=each.name) for each in manifests]
-        stores: tuple[ManifestStore, ...] = (*copies, BuiltHere(folder=LocalPaths.from_environment().archives))
+        copies = [ManifestFolder(folder=each, name=each.name, of_bucket=True) for each in manifests]
+        stores = (*copies, ManifestFolder(folder=LocalPaths.from_environment().archives))
         known = Known.of_project(project, base=compared.commit, stores=stores)
         tried = step if assembly is None else None
         known = replace(known, settings=settings_of(sides, known, base=compared, project=project, step=tried))
@@ -229,13 +213,13 @@ def command(
     if as_markdown is not None:
         write_text(as_markdown, markdown(document, whole=whole))
     if as_html is not None:
-        from tritonstack.review.views.pages import page  # noqa: PLC0415 - Jinja is loaded for a page alone
-
         write_text(as_html, page(document))
     if as_json:
         click.echo(document.text(), nl=False)
     elif annotations:
-        for line in commands_of(annotations_of(document, project=project, folders=_folders(document, project))):
+        changed = [each.name for each in document.environments if each.models]
+        folders = {name: of for each in changed for name, of in ModelFolders.of(each, project=project).names.items()}
+        for line in commands_of(annotations_of(document, project=project, folders=folders)):
             click.echo(line)
     else:
         show(document, result_console(), verbose=verbose)
@@ -274,22 +258,12 @@ def _show_costs(name: str | None, project: Path, assembly: Path | None, *, as_js
             raise InputError([problem])
         step.end_with(f"{len(environments)} environments" if name is None else name)
     chosen = environments.values() if name is None else (environments[name],)
-    tables = {each.name: table_of(each, book=prices_of(each.name, base=None, project=project).after) for each in chosen}
-    entries = {each: cost_table_entry(table, table) for each, table in tables.items()}
+    entries = {
+        each.name: table_of(each, book=prices_of(each.name, base=None, project=project).after) for each in chosen
+    }
     if as_json:
         print_json({each: entry.model_dump(mode="json") for each, entry in entries.items()})
         return
     console = result_console()
     for each, entry in entries.items():
         show_costs(each, entry, console)
-
-
-def _folders(document: ReviewDocument, project: Path) -> dict[str, str]:
-    """Model → its folder, of the models that change."""
-    found: dict[str, str] = {}
-    for environment in document.environments:
-        file = project / settings_file(environment.name)
-        if environment.models and file.is_file():
-            for sources in resolved_models(load_environment(file), project / "model_repos", file=file).values():
-                found |= {each.name: each.folder.name for each in sources}
-    return found

@@ -27,93 +27,69 @@ GROUPS = "tritonstack.commands"
 """Entry points: name of a group → its ``click.Group``."""
 
 Commands = Mapping[str, tuple[str, str]]
-"""Command → (``module:name``, help line); a module is imported when its command runs, so that `--help` stays quick."""
+"""Command → (``module:name``, help line); a module is imported when its command runs, so that `--help` stays quick.
+
+A module that begins with a dot is of this package.
+"""
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Start": {
-        "init": ("tritonstack.cli.project:init_command", "Make a project of your own over the installed package."),
-        "setup": (
-            "tritonstack.cli.project:setup_command",
-            "Make the pinned environments that builds and the local AWS run in.",
-        ),
+        "init": (".project:init_command", "Make a project of your own over the installed package."),
+        "setup": (".project:setup_command", "Make the pinned environments that builds and the local AWS run in."),
     },
     "Models": {
         "add": (
-            "tritonstack.cli.add",
+            ".add",
             "Make a model folder of an ONNX or TorchScript file, a Triton model repository, or a model.tar.gz.",
         ),
-        "lint": ("tritonstack.cli.lint:lint_command", "Check model folders for what Triton or SageMaker would refuse."),
-        "explain": ("tritonstack.cli.lint:explain_command", "Explain a rule of lint, with a bad and a good example."),
-        "build": (
-            "tritonstack.cli.archives:build_command",
-            "Export, verify and pack an environment's models into .local/archives.",
-        ),
-        "pack": (
-            "tritonstack.cli.archives:pack_command",
-            "Pack one model folder into a .tar.gz, the same bytes every time.",
-        ),
-        "schema": ("tritonstack.cli.schema", "Write the JSON Schemas that editors complete YAML files with."),
+        "lint": (".lint:lint_command", "Check model folders for what Triton or SageMaker would refuse."),
+        "explain": (".lint:explain_command", "Explain a rule of lint, with a bad and a good example."),
+        "build": (".archives:build_command", "Export, verify and pack an environment's models into .local/archives."),
+        "pack": (".archives:pack_command", "Pack one model folder into a .tar.gz, the same bytes every time."),
+        "schema": (".schema", "Write the JSON Schemas that editors complete YAML files with."),
     },
     "Deploy": {
-        "preflight": (
-            "tritonstack.cli.preflight",
-            "Check an account for what a deployment of an environment would fail at.",
-        ),
+        "preflight": (".preflight", "Check an account for what a deployment of an environment would fail at."),
         "builders": (
-            "tritonstack.cli.prepare:builders_command",
+            ".prepare:builders_command",
             "Show the machine, GPU and image that build an environment's TensorRT engines.",
         ),
-        "publish": (
-            "tritonstack.cli.archives:publish_command",
-            "Upload an environment's built archives to its bucket.",
-        ),
+        "publish": (".archives:publish_command", "Upload an environment's built archives to its bucket."),
         "prepare": (
-            "tritonstack.cli.prepare:prepare_command",
+            ".prepare:prepare_command",
             "Build, copy and upload every archive that an environment's endpoints need, TensorRT engines included.",
         ),
         "outputs": (
-            "tritonstack.cli.pipeline:outputs_command",
+            ".pipeline:outputs_command",
             "Print an environment's endpoints, bucket, key, roles, releases and alarms for other pipelines.",
         ),
         "pipeline": (
-            "tritonstack.cli.pipeline:pipeline_group",
+            ".pipeline:pipeline_group",
             "Print the bootstrap commands of each account that a pipeline deploys to.",
         ),
     },
     "Operate": {
-        "invoke": ("tritonstack.cli.invoke", "Send a request to a model by its name."),
-        "proxy": (
-            "tritonstack.cli.proxy",
-            "Serve KServe v2 on loopback, for Triton's own HTTP clients and perf_analyzer.",
-        ),
+        "invoke": (".invoke", "Send a request to a model by its name."),
+        "proxy": (".proxy", "Serve KServe v2 on loopback, for Triton's own HTTP clients and perf_analyzer."),
         "verify": (
-            "tritonstack.cli.releases:verify_command",
+            ".releases:verify_command",
             "Send every released model its sample request, and compare the responses.",
         ),
         "releases": (
-            "tritonstack.cli.releases:releases_command",
+            ".releases:releases_command",
             "Show each model's current and earlier releases, and records that differ from the deployment.",
         ),
-        "rollback": (
-            "tritonstack.cli.releases:rollback_command",
-            "Roll a model back to an earlier release, without a deployment.",
-        ),
+        "rollback": (".releases:rollback_command", "Roll a model back to an earlier release, without a deployment."),
         "prune": (
-            "tritonstack.cli.archives:prune_command",
+            ".archives:prune_command",
             "Delete archives that neither a release record nor its kept history refers to.",
         ),
-        "dashboard": (
-            "tritonstack.cli.dashboard",
-            "Draw an environment's dashboard from its metrics, as an HTML page.",
-        ),
+        "dashboard": (".dashboard", "Draw an environment's dashboard from its metrics, as an HTML page."),
     },
     "Review": {
-        "review": (
-            "tritonstack.cli.review",
-            "Report what a change does to every environment, compared with its base.",
-        ),
+        "review": (".review", "Report what a change does to every environment, compared with its base."),
         "snapshots": (
-            "tritonstack.cli.project:snapshots_command",
+            ".project:snapshots_command",
             "Write the synthesised templates of every environment, which review compares.",
         ),
     },
@@ -172,7 +148,7 @@ class LazyGroup(SuggestingGroup):
         if cmd_name not in self.lazy:
             return None
         module, _, name = self.lazy[cmd_name][0].partition(":")
-        command = getattr(importlib.import_module(module), name or "command")
+        command = getattr(importlib.import_module(module, __package__), name or "command")
         if not isinstance(command, click.Command):
             raise TypeError(f"{self.lazy[cmd_name][0]} is no click command")
         return command

@@ -65,9 +65,16 @@ def encode(
         InputError: arrays that have no Triton datatype, or that JSON cannot carry; every one of them.
     """
     arrays = _prepared(inputs)
-    binary = payload_format == "binary" or (payload_format == "auto" and _wants_binary(arrays))
+    is_large = sum(array.nbytes for array in arrays.values()) > JSON_LIMIT_BYTES
+    has_bytes = any(array.dtype == object for array in arrays.values())
+    binary = payload_format == "binary" or (payload_format == "auto" and (is_large or has_bytes))
     if not binary:
-        _refuse_in_json(arrays)
+        reasons = {name: reason for name, array in arrays.items() if (reason := _not_for_json(array))}
+        binary = bool(reasons)
+        if reasons and payload_format == "json":
+            allowed, advice = "what JSON can carry", "use format binary"
+            found = [(f"inputs.{name}", reason) for name, reason in reasons.items()]
+            raise InputError([Problem(field=name, found=one, allowed=allowed, advice=advice) for name, one in found])
     json_answer = payload_format == "json"
     request: dict[str, Any] = {"inputs": [_described(name, array, binary=binary) for name, array in arrays.items()]}
     if outputs:
@@ -87,12 +94,12 @@ def decode(content: bytes, content_type: str) -> DecodedAnswer:
 
     Raises MalformedAnswerError where the body is no inference response, or is cut off.
     """
-    header_size = _header_size(content_type, len(content))
+    json_size = header_size(content_type, len(content))
     try:
-        result = InferenceServerClient.parse_response_body(bytearray(content), header_length=header_size)
+        result = InferenceServerClient.parse_response_body(bytearray(content), header_length=json_size)
         response = result.get_response()
         described = response["outputs"]
-        _check_lengths(described, binary_bytes=len(content) - (len(content) if header_size is None else header_size))
+        _check_lengths(described, binary_bytes=len(content) - (len(content) if json_size is None else json_size))
         outputs = {output["name"]: _bytes_only(result.as_numpy(output["name"])) for output in described}
         return DecodedAnswer(
             model_name=str(response.get("model_name", "")),
@@ -139,45 +146,19 @@ def _triton_array(array: Array) -> Array | None:
     return array if np_to_triton_dtype(array.dtype) is not None else None
 
 
-def _is_half(array: Array) -> bool:
-    return np_to_triton_dtype(array.dtype) in {"FP16", "BF16"}
-
-
-def _has_non_finite(array: Array) -> bool:
-    return array.dtype.kind == "f" and not bool(np.isfinite(array).all())
-
-
-def _wants_binary(arrays: Mapping[str, Array]) -> bool:
-    if sum(array.nbytes for array in arrays.values()) > JSON_LIMIT_BYTES:
-        return True
-    return any(array.dtype == object or _is_half(array) or _has_non_finite(array) for array in arrays.values())
-
-
-def _refuse_in_json(arrays: Mapping[str, Array]) -> None:
-    problems = []
-    for name, array in arrays.items():
-        reason = ""
-        if _is_half(array):
-            reason = f"{np_to_triton_dtype(array.dtype)}, which Triton refuses in JSON"
-        elif _has_non_finite(array):
-            reason = "numbers that are not finite, which JSON does not have"
-        elif array.dtype == object and not _is_text(array):
-            reason = "bytes that are no UTF-8 text"
-        if reason:
-            problems.append(
-                Problem(field=f"inputs.{name}", found=reason, allowed="what JSON can carry", advice="use format binary")
-            )
-    if problems:
-        raise InputError(problems)
-
-
-def _is_text(array: Array) -> bool:
+def _not_for_json(array: Array) -> str:
+    """Why JSON cannot carry an array; empty where it can."""
+    datatype = np_to_triton_dtype(array.dtype)
+    if datatype in {"FP16", "BF16"}:
+        return f"{datatype}, which Triton refuses in JSON"
+    if array.dtype.kind == "f" and not bool(np.isfinite(array).all()):
+        return "numbers that are not finite, which JSON does not have"
     try:
-        for item in array.ravel():
+        for item in array.ravel() if array.dtype == object else ():
             item.decode()
     except UnicodeDecodeError:
-        return False
-    return True
+        return "bytes that are no UTF-8 text"
+    return ""
 
 
 def _described(name: str, array: Array, *, binary: bool) -> dict[str, Any]:
@@ -208,8 +189,8 @@ def _raw(array: Array) -> bytes | memoryview:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
-def _header_size(content_type: str, body_size: int) -> int | None:
-    """N of the binary type, None for JSON."""
+def header_size(content_type: str, body_size: int) -> int | None:
+    """N of the binary type, None for JSON. Raises MalformedAnswerError where it does not fit the body."""
     if not content_type.startswith(BINARY_PREFIX):
         return None
     text = content_type.removeprefix(BINARY_PREFIX)

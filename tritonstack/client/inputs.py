@@ -20,7 +20,7 @@ from tritonstack.adapters import Kind
 from tritonstack.client.body import Array
 from tritonstack.client.manifest import TensorTable, shape_text
 from tritonstack.client.preprocessing import to_arrays
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
 KINDS = ".json, .npy, .npz, or an image or text file where the model's recipe names an adapter for it"
@@ -30,14 +30,6 @@ NO_MANIFEST = "give the inputs as .json with datatype and shape, .npy or .npz, o
 
 Fetch = Callable[[TensorTable, Sequence[str]], Mapping[str, Path]]
 """Fetches client files: tensor table and names of files → name and path of each."""
-
-
-def no_client_files(table: TensorTable, names: Sequence[str]) -> Mapping[str, Path]:
-    """The Fetch of callers without client files. Raises WorkFailedError where a file is needed."""
-    del table
-    if names:
-        raise WorkFailedError(f"the model's adapter needs the client file {', '.join(names)}")
-    return {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +48,7 @@ class InputFile:
         return cls(path=Path(text))
 
 
-def read_inputs(
-    files: Sequence[InputFile], table: TensorTable | None, *, fetch: Fetch = no_client_files
-) -> dict[str, Array]:
+def read_inputs(files: Sequence[InputFile], table: TensorTable | None, *, fetch: Fetch) -> dict[str, Array]:
     """Inputs of all files, not yet checked against the table.
 
     ``fetch`` gives the client files that the model's adapters name (``ModelClient.client_files``).
@@ -150,7 +140,9 @@ def _refused(file: InputFile, *, found: str, allowed: str, advice: str = "") -> 
     return InputError([Problem(file=str(file.path), found=found, allowed=allowed, advice=advice)])
 
 
-_KINDS = {"f": "numbers with fractions", "b": "truth values", "U": "texts"}
+_KINDS = {float: "numbers with fractions", bool: "truth values", str: "texts"}
+_TAKEN = {"b": (bool,), "i": (int,), "u": (int,), "f": (int, float), "V": (int, float), "O": (str,)}
+"""Kind of NumPy's type (V: BF16) → the types of JSON's values that it takes."""
 
 
 def inputs_from_json(content: bytes, *, file: str) -> dict[str, Array]:
@@ -229,47 +221,26 @@ def _kserve(tensor: dict[str, Any]) -> Array:
 
 def _typed(nested: Any, datatype: str) -> Array:
     """A nested list as an array of a datatype; what would lose its value on the way is refused with a ValueError."""
-    if datatype == "BYTES":
-        return _texts(nested)
     dtype = triton_to_np_dtype(datatype)
     if dtype is None:
         raise ValueError(f"datatype {datatype!r}")
     wanted = np.dtype(dtype)
-    if wanted.kind in "iu":
-        return _integers(nested, wanted, datatype)
-    array = np.asarray(nested)
-    if array.size == 0:
-        return array.astype(wanted)
-    if array.dtype.kind not in ("b" if wanted.kind == "b" else "iuf"):
-        raise ValueError(f"{_KINDS.get(array.dtype.kind, 'values')} for datatype {datatype}")
-    with np.errstate(over="ignore"):
-        cast = array.astype(wanted)
-    if wanted.kind != "b" and bool((np.isinf(cast.astype(float)) & np.isfinite(array.astype(float))).any()):
-        raise ValueError(f"numbers too large for datatype {datatype}")
+    # Python's own numbers until they are checked: NumPy would make floats of some lists of large integers.
+    array = np.asarray(nested, dtype=object)
+    wrong = [each for each in array.ravel() if type(each) not in _TAKEN[wanted.kind]]
+    if wrong:
+        raise ValueError(f"{_KINDS.get(type(wrong[0]), 'values')} for datatype {datatype}")
+    if datatype == "BYTES":
+        return np.array([each.encode() for each in array.ravel()], dtype=object).reshape(array.shape)
+    try:
+        with np.errstate(over="ignore"):
+            cast = array.astype(wanted)
+        lost = bool((np.isinf(cast.astype(float)) & np.isfinite(array.astype(float))).any())
+    except OverflowError:
+        lost = True
+    if lost:
+        raise ValueError(f"numbers out of the range of datatype {datatype}")
     return cast
-
-
-def _integers(nested: Any, wanted: np.dtype[Any], datatype: str) -> Array:
-    """Python's own integers until the range is checked: NumPy would make floats of some lists of large ones."""
-    array = np.asarray(nested, dtype=object)
-    wrong = next((item for item in array.ravel() if type(item) is not int), None)
-    if wrong is not None:
-        raise ValueError(f"{_KINDS.get(np.asarray(wrong).dtype.kind, 'values')} for datatype {datatype}")
-    limits = np.iinfo(wanted)
-    least, most = min(array.ravel(), default=0), max(array.ravel(), default=0)
-    if least < limits.min or most > limits.max:
-        raise ValueError(f"numbers from {least} to {most} for datatype {datatype}")
-    return array.astype(wanted)
-
-
-def _texts(nested: Any) -> Array:
-    array = np.asarray(nested, dtype=object)
-    flat = array.ravel()
-    if not all(isinstance(item, str) for item in flat):
-        raise ValueError("what is no text for datatype BYTES")
-    texts = np.empty(array.shape, dtype=object)
-    texts.ravel()[:] = [item.encode() for item in flat]
-    return texts
 
 
 Image = Path | str | bytes

@@ -9,7 +9,7 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,8 @@ from tritonstack.client.errors import ClientFileError
 from tritonstack.client.releases import Release
 from tritonstack.errors import Problem
 from tritonstack.naming import artifact_parameter
+from tritonstack.paths import HOME_VARIABLE
 
-HOME_VARIABLE = "TRITONSTACK_HOME"
 _CHUNK = 1 << 20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -46,13 +46,11 @@ class ClientFile:
             raise ValueError(f"client file {self.name}: {self.sha256!r} is no SHA-256")
 
 
-def cache_folder(environment: Mapping[str, str] | None = None) -> Path:
+def cache_folder() -> Path:
     """Folder of client files: below TRITONSTACK_HOME, else in the user's cache folder (XDG base directories)."""
-    variables = os.environ if environment is None else environment
-    if home := variables.get(HOME_VARIABLE):
+    if home := os.environ.get(HOME_VARIABLE):
         return Path(home).resolve() / "client-files"
-    caches = Path(variables.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return caches / "tritonstack" / "client-files"
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tritonstack" / "client-files"
 
 
 class ClientFiles:
@@ -83,8 +81,7 @@ class ClientFiles:
 
     def path(self, file: ClientFile) -> Path:
         """Path of a file. Raises ClientFileError as :meth:`paths`."""
-        folder = self._folder or cache_folder()
-        path = folder / file.sha256
+        path = (self._folder or cache_folder()) / file.sha256
         if path in self._checked:  # without the lock, so that one download does not block other files
             return path
         with self._lock:
@@ -170,43 +167,36 @@ class TensorTable:
         self, inputs: Mapping[str, Array], outputs: Sequence[str] | None = None, *, file: str | None = None
     ) -> list[Problem]:
         """Everything in a request that the model would refuse."""
-        problems = []
+        found: list[tuple[str, str, str, str]] = []  # field, what was found, what is allowed, advice
         for name, array in inputs.items():
             spec = self.input(name)
             if spec is None:
-                allowed = _listed(self.inputs)
-                problems.append(Problem(file=file, field=f"inputs.{name}", found="no such input", allowed=allowed))
+                found.append((f"inputs.{name}", "no such input", _listed(self.inputs), ""))
             else:
-                problems += self._input_problems(spec, array, file=file)
+                found += [(f"inputs.{name}", *each) for each in self._misfits(spec, array)]
         for spec in self.inputs:
             if spec.name not in inputs and spec.name not in self.optional_inputs:
-                field = f"inputs.{spec.name}"
-                problems.append(Problem(file=file, field=field, found="nothing", allowed=str(spec)))
-        names = {spec.name for spec in self.outputs}
-        for name in outputs or ():
-            if name not in names:
-                allowed = _listed(self.outputs)
-                problems.append(Problem(field=f"outputs.{name}", found="no such output", allowed=allowed))
-        return problems
+                found.append((f"inputs.{spec.name}", "nothing", str(spec), ""))
+        problems = [
+            Problem(file=file, field=field, found=text, allowed=allowed, advice=advice)
+            for field, text, allowed, advice in found
+        ]
+        unknown = [name for name in outputs or () if name not in {spec.name for spec in self.outputs}]
+        allowed = _listed(self.outputs)
+        return problems + [
+            Problem(field=f"outputs.{each}", found="no such output", allowed=allowed) for each in unknown
+        ]
 
-    def _input_problems(self, spec: TensorSpec, array: Array, *, file: str | None) -> list[Problem]:
-        problems = []
-        field = f"inputs.{spec.name}"
+    def _misfits(self, spec: TensorSpec, array: Array) -> Iterator[tuple[str, str, str]]:
         datatype = datatype_of(array)
         if datatype != spec.datatype:
-            found = f"datatype {datatype} (NumPy's {array.dtype})"
-            problems.append(Problem(file=file, field=field, found=found, allowed=f"datatype {spec.datatype}"))
+            yield f"datatype {datatype} (NumPy's {array.dtype})", f"datatype {spec.datatype}", ""
         if not _fits(array.shape, spec.shape):
-            advice = ""
-            if self.max_batch_size and _fits(array.shape, spec.shape[1:]):
-                advice = "put the batch dimension in front: array[None]"
-            found, allowed = f"shape {shape_text(array.shape)}", f"shape {shape_text(spec.shape)}"
-            problems.append(Problem(file=file, field=field, found=found, allowed=allowed, advice=advice))
+            lacks_batch = self.max_batch_size and _fits(array.shape, spec.shape[1:])
+            advice = "put the batch dimension in front: array[None]" if lacks_batch else ""
+            yield f"shape {shape_text(array.shape)}", f"shape {shape_text(spec.shape)}", advice
         elif self.max_batch_size and array.shape[0] > self.max_batch_size:
-            found, allowed = f"a batch of {array.shape[0]}", f"at most {self.max_batch_size}"
-            advice = "send it in several requests"
-            problems.append(Problem(file=file, field=field, found=found, allowed=allowed, advice=advice))
-        return problems
+            yield f"a batch of {array.shape[0]}", f"at most {self.max_batch_size}", "send it in several requests"
 
 
 def datatype_of(array: Array) -> str:

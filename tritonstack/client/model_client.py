@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,7 @@ from tritonstack.client.inputs import NO_MANIFEST, Image, Text, adapted_inputs, 
 from tritonstack.client.invocation import Clock, EndpointCaller, RawAnswer, RetryPolicy, Target, Wait
 from tritonstack.client.manifest import ClientFiles, ManifestReader, TensorTable
 from tritonstack.client.postprocessing import Meaning, meanings
-from tritonstack.client.releases import (
-    RECORD_SECONDS,
-    EndpointModes,
-    ModelReference,
-    Release,
-    ReleaseRecords,
-)
+from tritonstack.client.releases import EndpointModes, ModelReference, Release, ReleaseRecords
 from tritonstack.errors import InputError, Problem
 from tritonstack.naming import endpoint_name
 
@@ -88,7 +83,6 @@ class ModelClient:
         environment: str,
         session: Session | None = None,
         retries: RetryPolicy | None = None,
-        record_seconds: float = RECORD_SECONDS,
         max_connections: int = 32,
         clock: Clock | None = None,
         on_wait: Callable[[Wait], None] | None = None,
@@ -100,7 +94,6 @@ class ModelClient:
             environment: the environment's name (``prod``).
             session: makes the AWS clients. Default: a new ``boto3.Session``.
             retries: how long and how often a request is retried.
-            record_seconds: how long a release record is cached.
             max_connections: concurrent requests at most.
             clock: time and randomness, for tests.
             on_wait: called at each pause before a retry, in the calling thread.
@@ -117,14 +110,11 @@ class ModelClient:
         self._clock = clock or Clock()
         self._policy = retries or RetryPolicy()
         self._on_wait = on_wait
-        self._records = ReleaseRecords(
-            environment=environment, ssm=lambda: self._client("ssm"), now=self._clock.now, seconds=record_seconds
-        )
-        self._modes = EndpointModes(environment=environment, ssm=lambda: self._client("ssm"), now=self._clock.now)
-        self._manifests = ManifestReader(
-            environment=environment, ssm=lambda: self._client("ssm"), s3=lambda: self._client("s3")
-        )
-        self._files = ClientFiles(s3=lambda: self._client("s3"), folder=cache_folder)
+        ssm, s3 = partial(self._client, "ssm"), partial(self._client, "s3")
+        self._records = ReleaseRecords(environment=environment, ssm=ssm, now=self._clock.now)
+        self._modes = EndpointModes(environment=environment, ssm=ssm, now=self._clock.now)
+        self._manifests = ManifestReader(environment=environment, ssm=ssm, s3=s3)
+        self._files = ClientFiles(s3=s3, folder=cache_folder)
 
     def invoke(
         self,
@@ -251,8 +241,7 @@ class ModelClient:
     def target(self, name: str) -> Target:
         """How InvokeEndpoint names a model. Raises what :meth:`invoke` raises for its name."""
         reference = ModelReference.parse(name)
-        release = self._records.resolve(reference)
-        return self._target(reference, release)
+        return self._target(reference, self._records.resolve(reference))
 
     def releases(self) -> tuple[Release, ...]:
         """Every current release of the environment. Raises ReleaseLookupError."""

@@ -31,19 +31,14 @@ _PNG_MODES = frozenset({"1", "L", "LA", "P", "I", "RGB", "RGBA"})
 
 
 class Input(Protocol):
-    """An input of a model: a manifest's tensor entry, or a tensor table's."""
+    """An input of a model, with its batch dimension: a manifest's tensor entry, or a tensor table's."""
 
     @property
-    def name(self) -> str:
-        """As in ``config.pbtxt``."""
-
+    def name(self) -> str: ...
     @property
-    def datatype(self) -> str:
-        """KServe's name of the type."""
-
+    def datatype(self) -> str: ...
     @property
-    def shape(self) -> tuple[int, ...]:
-        """With the batch dimension where the model has one."""
+    def shape(self) -> tuple[int, ...]: ...
 
 
 def to_arrays(

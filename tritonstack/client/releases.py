@@ -21,6 +21,7 @@ Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 log = logging.getLogger(__name__)
+STALE_SECONDS = 5.0
 
 
 @dataclass
@@ -43,20 +44,18 @@ class TimedCache(Generic[Key, Value]):
         seconds: float,
         now: Callable[[], float],
         stale_errors: tuple[type[Exception], ...] = (),
-        stale_seconds: float = 5.0,
     ) -> None:
         """Set the times.
 
         Args:
             seconds: how long a loaded value is used.
             now: a monotonic clock, in seconds.
-            stale_errors: where loading raises one of these and an older value is known, that value is used.
-            stale_seconds: for how long, before loading is tried again.
+            stale_errors: where loading raises one of these and an older value is known, that value is used for another
+                ``STALE_SECONDS``.
         """
         self._seconds = seconds
         self._now = now
         self._stale_errors = stale_errors
-        self._stale_seconds = stale_seconds
         self._entries: dict[Key, _Entry[Value]] = {}
         self._lock = threading.Lock()
 
@@ -78,7 +77,7 @@ class TimedCache(Generic[Key, Value]):
                 if not entry.values:
                     raise
                 log.warning("using an older value of %s: %s", key, error)
-                entry.expires_at = self._now() + self._stale_seconds
+                entry.expires_at = self._now() + STALE_SECONDS
             else:
                 entry.loaded_at = now
                 entry.expires_at = now + self._seconds
@@ -132,22 +131,14 @@ class ReleaseRecords:
     Where SSM cannot be reached, a record that was read before is used a little longer.
     """
 
-    def __init__(
-        self,
-        *,
-        environment: str,
-        ssm: Callable[[], Any],
-        now: Callable[[], float],
-        seconds: float = RECORD_SECONDS,
-    ) -> None:
-        """``ssm`` gives the boto3 client; ``now`` is a monotonic clock; records are cached for ``seconds``."""
+    def __init__(self, *, environment: str, ssm: Callable[[], Any], now: Callable[[], float]) -> None:
+        """``ssm`` gives the boto3 client; ``now`` is a monotonic clock."""
         self._environment = environment
         self._ssm = ssm
-        self._one: TimedCache[tuple[str, str], str] = TimedCache(
-            seconds=seconds, now=now, stale_errors=(ReleaseLookupError,)
-        )
+        stale = (ReleaseLookupError,)
+        self._one: TimedCache[tuple[str, str], str] = TimedCache(seconds=RECORD_SECONDS, now=now, stale_errors=stale)
         self._all: TimedCache[str, Mapping[tuple[str, str], str]] = TimedCache(
-            seconds=seconds, now=now, stale_errors=(ReleaseLookupError,)
+            seconds=RECORD_SECONDS, now=now, stale_errors=stale
         )
 
     def resolve(self, reference: ModelReference, *, loaded_since: float = float("-inf")) -> Release:
@@ -272,24 +263,17 @@ class EndpointModes:
                 **dict.fromkeys(ACCESS_DENIED, "\n  do: allow this caller ssm:GetParameter on it (docs/clients.md)"),
             }.get(code_of(error), "")
             raise ReleaseLookupError(f"the endpoint's mode cannot be read from {name}: {error}{todo}") from error
-        return _multi_model(value, name=name, deploy=deploy)
-
-
-def _multi_model(value: str, *, name: str, deploy: str) -> bool:
-    """The mode in a parameter's value. Raises ReleaseLookupError for another contract or a damaged value."""
-    try:
-        outputs = json.loads(value)
-        contract, mode = outputs["contract"], outputs.get("mode")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        contract = mode = None
-    if isinstance(contract, int) and contract > CONTRACT:
-        raise ReleaseLookupError(
-            f"{name} is of contract {contract}, and this version of tritonstack reads contract {CONTRACT}\n"
-            "  do: use the tritonstack that deployed the endpoint"
-        )
-    if contract != CONTRACT or mode not in ("multi-model", "single-model"):
+        try:
+            outputs = json.loads(value)
+            contract, mode = outputs["contract"], outputs.get("mode")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            contract = mode = None
+        if contract == CONTRACT and mode in ("multi-model", "single-model"):
+            return bool(mode == "multi-model")
+        if isinstance(contract, int) and contract > CONTRACT:
+            found = f"is of contract {contract}, and this version of tritonstack reads contract {CONTRACT}"
+            raise ReleaseLookupError(f"{name} {found}\n  do: use the tritonstack that deployed the endpoint")
         raise ReleaseLookupError(
             f"{name} holds {value[:60]!r}; allowed: what the stack wrote, with mode multi-model or single-model\n"
             f"  do: {deploy} after a change, or put the stack's own value back"
         )
-    return bool(mode == "multi-model")

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 # The local AWS and reviews read the same file: what one of them replaces, the other expects to be replaced.
-
-
 _LONGEST_ENUM = 40
 _FILE = Path(__file__).resolve().parent / "data/resource_schemas.json"
 
@@ -89,17 +87,6 @@ def resource_schemas() -> dict[str, ResourceSchema]:
     }
 
 
-def replacement_lists(type_name: str) -> dict[str, list[str]] | None:
-    """Properties of a type whose change replaces the resource; None for a type that CloudFormation does not have.
-
-    Members, each a list of properties or of parts of them (``EncryptionConfiguration/KmsKey``): ``create_only`` and
-    ``conditionally_create_only``. An empty one may be absent.
-    """
-    data = _data()
-    kept: dict[str, list[str]] | None = data["types"].get(type_name, data["others"].get(type_name))
-    return kept
-
-
 def _whole(names: list[str]) -> tuple[str, ...]:
     return tuple(name for name in names if "/" not in name)
 
@@ -143,7 +130,9 @@ def replacement_rules(type_name: str) -> ReplacementRules | None:
 
     Custom resources share one: whether a function's response replaces them is in no schema.
     """
-    lists = replacement_lists(CUSTOM if type_name.startswith("Custom::") else type_name)
+    data, name = _data(), CUSTOM if type_name.startswith("Custom::") else type_name
+    # Of types that the local AWS lacks, the lists are all that is kept; an empty one may be absent.
+    lists = data["types"].get(name, data["others"].get(name))
     if lists is None:
         return None
     last = type_name.rpartition("::")[2]

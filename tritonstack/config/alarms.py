@@ -22,11 +22,8 @@ MINUTES_IN_A_DAY = 24 * 60
 """An alarm looks at a day at most where its periods are shorter than an hour (API reference: PutMetricAlarm)."""
 
 
-class Thresholds(SettingsModel):
-    """Thresholds of an endpoint's alarms.
-
-    The defaults are ours, for an endpoint without measurements: set them from a load test.
-    """
+class ErrorThresholds(SettingsModel):
+    """Thresholds of errors. The defaults are ours: set them from what the endpoint's errors are on a good day."""
 
     server_error_percent: float = Field(
         default=1.0, gt=0, le=100, description="Share of a minute's requests that end with 5XX, percent."
@@ -41,6 +38,14 @@ class Thresholds(SettingsModel):
         description="Share of a minute's requests that the container answers with an error, clients' own included.",
     )
     model_errors: int = Field(default=10, ge=1, description="And so many at least.")
+
+
+class Thresholds(ErrorThresholds):
+    """Thresholds of an endpoint's alarms.
+
+    The defaults are ours, for an endpoint without measurements: set them from a load test.
+    """
+
     p99_latency_ms: float = Field(
         default=1000, gt=0, description="What one request in a hundred may take in the model, milliseconds."
     )
@@ -93,10 +98,6 @@ class AlarmSettings(SettingsModel):
     )
 
 
-OF_MULTI_MODEL = ("cache_hit_percent", "loading_wait_ms")
-OF_SINGLE_MODEL = ("disk_percent", "gpu_memory_percent")
-
-
 def check_prices(*, prices: Mapping[str, float], catalogue: Catalogue) -> Iterator[Problem]:
     """Instance types and other priced things that there are none of."""
     for name in prices:
@@ -118,44 +119,33 @@ def check_thresholds(
 
     ``project``: the folder whose ``prices.json`` may know a price. Raises InputError where that file is wrong.
     """
-    own = endpoint.alarms
-    if own is not None:
-        yield from _unread(own=own, endpoint=endpoint, location=(*location, "alarms"), alarms=alarms)
-    if own is not None and "budget_usd_per_hour" in own.model_fields_set:
-        thresholds, place = own, (*location, "alarms")
-    else:
-        thresholds = own or (alarms.thresholds if alarms else Thresholds())
-        place = ("alarms", "thresholds")
-    if thresholds.budget_usd_per_hour is not None and region is not None and alarms is not None:
-        name = endpoint.instance_type
-        if name not in prices and hosting_price(instance_type=name, region=region, project=project) is None:
-            yield Problem(
-                location=(*place, "budget_usd_per_hour"),
-                found=f"{thresholds.budget_usd_per_hour} for endpoint {endpoint.name}, and no source gives the price "
-                f"of {name} in {region}",
-                allowed="a budget where the price is known",
-                advice=f"`tritonstack capacity prices update`, or set its price: prices: {{{name}: <USD an hour>}}",
-            )
-
-
-def _unread(
-    *, own: Thresholds, endpoint: Endpoint, location: Location, alarms: AlarmSettings | None
-) -> Iterator[Problem]:
-    if alarms is None:
+    own, name = endpoint.alarms, endpoint.instance_type
+    place: Location = (*location, "alarms")
+    if own is not None and alarms is None:
         yield Problem(
-            location=location,
+            location=place,
             found="thresholds, and the environment has no alarms",
             allowed="thresholds where `alarms` is set",
             advice="Set alarms: {} for the environment.",
         )
-    other = OF_SINGLE_MODEL if endpoint.multi_model else OF_MULTI_MODEL
-    for name in other:
-        if name in own.model_fields_set:
-            yield Problem(
-                location=(*location, name),
-                found=f"{getattr(own, name)} with mode: {endpoint.mode}",
-                allowed=f"a threshold of {'single' if endpoint.multi_model else 'multi'}-model endpoints",
-                advice="Memory and disk of a multi-model endpoint fill by design."
-                if endpoint.multi_model
-                else "A single model is loaded once and has no cache.",
-            )
+    if endpoint.multi_model:
+        unread, reason = ("disk_percent", "gpu_memory_percent"), "fill by design on a multi-model endpoint"
+    else:
+        unread, reason = ("cache_hit_percent", "loading_wait_ms"), "are of a cache, which a single model has not"
+    for field in unread:
+        if own is not None and field in own.model_fields_set:
+            found = f"{getattr(own, field)} with mode: {endpoint.mode}"
+            yield Problem(location=(*place, field), found=found, allowed=f"nothing: {' and '.join(unread)} {reason}")
+    thresholds = own or (alarms.thresholds if alarms else Thresholds())
+    if own is None or "budget_usd_per_hour" not in own.model_fields_set:
+        place = ("alarms", "thresholds")
+    if thresholds.budget_usd_per_hour is None or region is None or alarms is None or name in prices:
+        return
+    if hosting_price(instance_type=name, region=region, project=project) is None:
+        yield Problem(
+            location=(*place, "budget_usd_per_hour"),
+            found=f"{thresholds.budget_usd_per_hour} for endpoint {endpoint.name}, and no source gives the price "
+            f"of {name} in {region}",
+            allowed="a budget where the price is known",
+            advice=f"`tritonstack capacity prices update`, or set its price: prices: {{{name}: <USD an hour>}}",
+        )

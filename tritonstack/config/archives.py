@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -26,7 +26,14 @@ def check_model(
         name = catalogue.backend_name(named)
         if name in available:
             continue
-        reason, advice = _why_not(name=name, release=release.version, available=available, region=region)
+        backend = catalogue.backends.get(name)
+        if backend is None:
+            bring = "If the image or the archive brings it, name it in additional_backends."
+            reason, advice = "which no release has", f"{nearest(name, available)} {bring}".strip()
+        else:
+            early = backend.since and release.order < release_order(backend.since)
+            reason = f"which came with release {backend.since}" if early else f"which went after release {backend.last}"
+            advice = catalogue.without_backend(backend, release=release.version, region=region)
         yield Problem(
             location=location,
             found=f"{model} needs the backend {name}{'' if named == name else f' ({named})'}, {reason}",
@@ -35,49 +42,23 @@ def check_model(
         )
 
 
-def _why_not(*, name: str, release: str, available: Iterable[str], region: str) -> tuple[str, str]:
-    """Why ``release`` does not have the backend, and what to do."""
-    catalogue = load_catalogue()
-    backend = catalogue.backends.get(name)
-    if backend is None:
-        bring = "If the image or the archive brings it, name it in additional_backends."
-        return "which no release has", f"{nearest(name, available)} {bring}".strip()
-    early = backend.since and release_order(release) < release_order(backend.since)
-    reason = f"which came with release {backend.since}" if early else f"which went after release {backend.last}"
-    return reason, catalogue.without_backend(backend, release=release, region=region)
-
-
 DALI_RELEASES_MEMORY = "--backend-config=dali,release_after_unload=true"
 """Without it DALI keeps its GPU memory when a model is unloaded (triton-inference-server/dali_backend, docs)."""
 
 
 class Contents(Protocol):
-    """What one archive contains; `tritonstack.models`, which imports this package, has the record."""
+    """``tritonstack.models.source.ArchiveContents``, which says more of each; that package imports this one."""
 
     @property
-    def models(self) -> Sequence[str]:
-        """The names of its model folders."""
-        ...
-
+    def models(self) -> tuple[str, ...]: ...
     @property
-    def ensembles(self) -> Sequence[str]:
-        """Those of them that are ensembles."""
-        ...
-
+    def ensembles(self) -> tuple[str, ...]: ...
     @property
-    def backends(self) -> Set[str]:
-        """The values of ``backend:`` or ``platform:`` in their config.pbtxt files."""
-        ...
-
+    def backends(self) -> frozenset[str]: ...
     @property
-    def addressed(self) -> str:
-        """The model folder that requests reach by the recipe."""
-        ...
-
+    def addressed(self) -> str: ...
     @property
-    def called(self) -> Sequence[str]:
-        """Model folders that no ensemble uses and that a Python model of the archive may call (BLS)."""
-        ...
+    def called(self) -> tuple[str, ...]: ...
 
 
 def check_archives(
@@ -94,9 +75,6 @@ def check_archives(
         contents: archive → what it contains. Archives that the mapping does not name are not checked.
         archives: entry of ``models`` → the archives that it means; without it, each means the archive of that name.
         file: the environment's file, as the problems should name it; by default ``environments/<environment>.yaml``.
-
-    Returns:
-        The problems; empty where all is well. The caller raises ``InputError``.
     """
     findings: list[Problem] = []
     for index, endpoint in enumerate(environment.endpoints):
@@ -105,15 +83,16 @@ def check_archives(
         for number, entry in enumerate(endpoint.models):
             location = (*place, "models", number)
             meant = (archives or {}).get(entry, (entry,))
-            findings += _check_single(endpoint=endpoint, entry=entry, meant=meant, location=location)
-            for model in meant:
-                if model in contents:
-                    known[model] = contents[model]
-                    backends = sorted(known[model].backends)
-                    findings += check_model(
-                        endpoint=endpoint, backends=backends, model=model, location=location, region=environment.region
-                    )
-                    findings += _check_called(endpoint=endpoint, found=known[model], model=model, location=location)
+            if not endpoint.multi_model and len(meant) > 1:
+                found = f"{entry}, which stands for {len(meant)} archives, on a single-model endpoint"
+                findings.append(Problem(location=location, found=found, allowed=f"one of them: {', '.join(meant)}"))
+            for model in (each for each in meant if each in contents):
+                known[model] = contents[model]
+                backends, region = sorted(known[model].backends), environment.region
+                findings += check_model(
+                    endpoint=endpoint, backends=backends, model=model, location=location, region=region
+                )
+                findings += _check_called(endpoint=endpoint, found=known[model], model=model, location=location)
         findings += _check_dali(endpoint=endpoint, contents=known, location=(*place, "container", "additional_args"))
         findings += _check_default_model(
             endpoint=endpoint, contents=known, location=(*place, "container", "default_model_name")
@@ -151,16 +130,6 @@ def with_default_models(environment: Environment, contents: Mapping[str, Content
     return environment.model_copy(update={"endpoints": tuple(endpoints)})
 
 
-def _check_single(*, endpoint: Endpoint, entry: str, meant: Sequence[str], location: Location) -> Iterator[Problem]:
-    """A single-model endpoint serves one archive, and a folder may stand for several."""
-    if not endpoint.multi_model and len(meant) > 1:
-        yield Problem(
-            location=location,
-            found=f"{entry}, which stands for {len(meant)} archives, on a single-model endpoint",
-            allowed=f"one of them: {', '.join(meant)}",
-        )
-
-
 def _check_called(*, endpoint: Endpoint, found: Contents, model: str, location: Location) -> Iterator[Problem]:
     """Models that others of the archive call by BLS: what loads them, and which model requests reach."""
     if not found.called:
@@ -174,7 +143,7 @@ def _check_called(*, endpoint: Endpoint, found: Contents, model: str, location: 
             allowed="a single-model endpoint; or, in the archive, an ensemble of all steps",
             advice="tritonstack explain bls-multi-model",
         )
-    elif not endpoint.multi_model and not variable.known_to(endpoint.release):
+    elif not variable.known_to(endpoint.release):
         yield Problem(
             location=location,
             found=f"{model}, whose program calls {', '.join(found.called)}, with release {endpoint.release}: nothing "

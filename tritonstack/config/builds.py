@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tritonstack.config.fields import ACCOUNT_PATTERN, BUILD_IMAGE_PATTERN, SettingsModel
+from tritonstack.config.fields import BUILD_IMAGE_PATTERN, OwnerAccount, SecurityGroupId, SettingsModel, SubnetId, VpcId
 from tritonstack.errors import Problem
 from tritonstack.naming import PARAMETERS
 
@@ -33,21 +33,14 @@ SHORTEST_MINUTES = 5
 class BuildNetwork(SettingsModel):
     """The VPC that builds run in. They read the package index, ECR, S3, KMS, SSM, SageMaker and CloudWatch Logs."""
 
-    vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]+$", description="The VPC that builds join.")
-    subnet_ids: Annotated[
-        tuple[Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")], ...],
-        Field(strict=False, min_length=1, max_length=16),
-    ] = Field(description="Its private subnets, with a NAT gateway or endpoints to all that builds read.")
-    security_group_ids: Annotated[
-        tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]+$")], ...],
-        Field(strict=False, min_length=1, max_length=5),
-    ] = Field(description="Its security groups; builds need egress to port 443 and no ingress.")
-    owner_account: str | None = Field(
-        default=None,
-        pattern=ACCOUNT_PATTERN,
-        description="The account that owns these subnets, in quotes, where it shares them (AWS RAM): the roles' "
-        "policies name it in the subnets' ARNs. null: the environment's own.",
+    vpc_id: VpcId = Field(description="The VPC that builds join.")
+    subnet_ids: Annotated[tuple[SubnetId, ...], Field(strict=False, min_length=1, max_length=16)] = Field(
+        description="Its private subnets, with a NAT gateway or endpoints to all that builds read."
     )
+    security_group_ids: Annotated[tuple[SecurityGroupId, ...], Field(strict=False, min_length=1, max_length=5)] = Field(
+        description="Its security groups; builds need egress to port 443 and no ingress."
+    )
+    owner_account: OwnerAccount = None
 
 
 class HubSettings(SettingsModel):
@@ -145,7 +138,6 @@ QUEUE_MINUTES = 60
 """How long a build may stand in CodeBuild's queue before it is given up; ours, of 5 to 480 minutes."""
 START_MINUTES = 15
 """For what lies around a build: its start, and the event that ends the wait."""
-LONGEST_BUILD = WAIT_MINUTES - QUEUE_MINUTES - START_MINUTES
 
 
 def check_builds(builds: BuildSettings) -> Iterator[Problem]:
@@ -157,22 +149,20 @@ def check_builds(builds: BuildSettings) -> Iterator[Problem]:
             found=token,
             allowed=f"a name outside {PARAMETERS}: whatever reads release records may read every parameter below it",
         )
-    if builds.timeout_minutes > LONGEST_BUILD:
+    whole, engine = builds.timeout_minutes, builds.engine_timeout_minutes
+    around = QUEUE_MINUTES + START_MINUTES
+    if whole + around > WAIT_MINUTES:
         yield Problem(
             location=("builds", "timeout_minutes"),
-            found=f"{builds.timeout_minutes}: with {QUEUE_MINUTES} minutes in the queue and {START_MINUTES} around it "
-            f"{builds.timeout_minutes + QUEUE_MINUTES + START_MINUTES} minutes, and a deployment waits for "
-            f"{WAIT_MINUTES} at most",
-            allowed=f"{LONGEST_BUILD} or less",
+            found=f"{whole}: with {QUEUE_MINUTES} minutes in the queue and {START_MINUTES} around it {whole + around} "
+            f"minutes, and a deployment waits for {WAIT_MINUTES} at most",
+            allowed=f"{WAIT_MINUTES - around} or less",
         )
-    longest = builds.timeout_minutes - QUEUE_MINUTES
-    if builds.engine_timeout_minutes > longest:
+    if engine + QUEUE_MINUTES > whole:
         yield Problem(
             location=("builds", "engine_timeout_minutes"),
-            found=f"{builds.engine_timeout_minutes}: with {QUEUE_MINUTES} minutes in the queue "
-            f"{builds.engine_timeout_minutes + QUEUE_MINUTES} minutes, and the build that waits for the engine may "
-            f"take {builds.timeout_minutes} (builds.timeout_minutes)",
-            allowed=f"{longest} or less"
-            if longest >= SHORTEST_MINUTES
-            else f"{SHORTEST_MINUTES} or more, and {QUEUE_MINUTES} minutes more than that for builds.timeout_minutes",
+            found=f"{engine}: with {QUEUE_MINUTES} minutes in the queue {engine + QUEUE_MINUTES} minutes, and the "
+            f"build that waits for the engine may take {whole} (builds.timeout_minutes)",
+            allowed=f"{SHORTEST_MINUTES} or more, and {QUEUE_MINUTES} minutes less than builds.timeout_minutes: "
+            f"{whole - QUEUE_MINUTES} or less",
         )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 # variable is read stands in ``catalogue/data/serve_variables.json``.
 
 
-PREFIX = "SAGEMAKER_TRITON_"
 MINIMUM_SHM_BYTES = 4 * 1024 * 1024
 """Triton's Python backend refuses a smaller start size («can't be smaller than 4 MiBs», libtriton_python.so 2.51.0)."""
 MOST_BYTES = 2**53
@@ -74,25 +73,19 @@ class ContainerSettings(SettingsModel):
         default=None,
         gt=0,
         le=1,
-        description=(
-            "Fraction of a GPU's memory above which loading a model is refused. Single-model endpoints only: in "
-            "multi-model mode Triton answers 400 instead of 507, and SageMaker never unloads another model."
-        ),
+        description="Fraction of a GPU's memory above which loading a model is refused. Single-model endpoints only: "
+        "in multi-model mode Triton answers 400 instead of 507, and SageMaker never unloads another model.",
     )
     model_namespacing: bool = Field(
         default=True,
-        description=(
-            "Whether archives may repeat the names of inner models. false renders "
-            "SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING=false, which is what switches it off."
-        ),
+        description="Whether archives may repeat the names of inner models. false renders "
+        "SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING=false, which is what switches it off.",
     )
     ping_mode: PingMode | None = Field(
         default=None,
-        description=(
-            "What /ping reports: live (the server runs) or ready (no model is failing or being loaded). "
-            "Unset: live in multi-model mode, the image's default (ready) in single-model mode. Images before release "
-            "23.07 read no ping mode: for them live cannot be rendered, in multi-model mode neither."
-        ),
+        description="What /ping reports: live (the server runs) or ready (no model is failing or being loaded). "
+        "Unset: live in multi-model mode, the image's default (ready) in single-model mode. Images before release "
+        "23.07 read no ping mode: for them live cannot be rendered, in multi-model mode neither.",
     )
     default_model_name: str | None = Field(
         default=None,
@@ -101,24 +94,20 @@ class ContainerSettings(SettingsModel):
     )
     inference_type: Literal["infer"] | None = Field(
         default=None,
-        description=(
-            "Single-model endpoints from release 25.03: what /invocations does (Triton: infer). generate and "
-            "generate_stream are not offered: their requests are no inference requests, which verification, clients "
-            "and load tests send, and lint refuses the decoupled models that need them. Streamed answers are out of "
-            "scope."
-        ),
+        description="Single-model endpoints from release 25.03: what /invocations does (Triton: infer). generate and "
+        "generate_stream are not offered: their requests are no inference requests, which verification, clients "
+        "and load tests send, and lint refuses the decoupled models that need them. Streamed answers are out of "
+        "scope.",
     )
     tensorflow_version: Literal[1, 2] | None = Field(
         default=None, description="TensorFlow's major version, for releases that still have that backend (to 25.02)."
     )
     allow_metrics: bool | None = Field(
         default=None,
-        description=(
-            "Whether Triton serves Prometheus metrics on metrics_port, in the container (serve: false, in either "
-            "mode). SageMaker passes no request to that port. Its detailed observability (metrics.detailed) scrapes "
-            "containers: of AWS's own it finds the place, of an image of yours it takes /metrics on port 8080, where "
-            "Triton's front end answers 400."
-        ),
+        description="Whether Triton serves Prometheus metrics on metrics_port, in the container (serve: false, in "
+        "either mode). SageMaker passes no request to that port. Its detailed observability (metrics.detailed) scrapes "
+        "containers: of AWS's own it finds the place, of an image of yours it takes /metrics on port 8080, where "
+        "Triton's front end answers 400.",
     )
     metrics_port: Port | None = Field(default=None, description="Port of those metrics (Triton: 8002).")
     allow_grpc: bool | None = Field(
@@ -127,10 +116,8 @@ class ContainerSettings(SettingsModel):
     grpc_port: Port | None = Field(default=None, description="Port of gRPC (Triton: 8001).")
     additional_args: Annotated[tuple[str, ...], Field(strict=False)] = Field(
         default=(),
-        description=(
-            "Further tritonserver flags, each as one --flag=value. serve splits them at blanks and keeps quotes as "
-            "they are, so an element has neither."
-        ),
+        description="Further tritonserver flags, each as one --flag=value. serve splits them at blanks and keeps "
+        "quotes as they are, so an element has neither.",
     )
     environment: dict[VariableName, VariableValue] = Field(
         default={}, description="Further variables, for models to read. None may begin with SAGEMAKER_."
@@ -141,45 +128,19 @@ class ContainerSettings(SettingsModel):
 
         Variables that no one set are rendered only where the image of ``release`` (``YY.MM``) reads them.
         """
-        ping_mode = self.ping_mode or ("live" if multi_model else None)
-        known = load_catalogue().serve_variables
-        values = {
-            "LOG_VERBOSE": _text(self.log_verbose),
-            "LOG_INFO": _text(self.log_info),
-            "LOG_WARNING": _text(self.log_warning),
-            "LOG_ERROR": _text(self.log_error),
-            "SHM_DEFAULT_BYTE_SIZE": _text(self.shm_default_bytes),
-            "SHM_GROWTH_BYTE_SIZE": _text(self.shm_growth_bytes),
-            "THREAD_COUNT": _text(self.thread_count),
-            "BUFFER_MANAGER_THREAD_COUNT": _text(self.buffer_manager_thread_count),
-            "MODEL_LOAD_GPU_LIMIT": _text(self.model_load_gpu_limit),
-            # Despite its name the variable is handed to --model-namespacing as it is: "false" is what disables.
-            "DISABLE_MODEL_NAMESPACING": None if self.model_namespacing else "false",
-            # serve computes the ping mode but exports it only where the variable exists already.
-            "OVERRIDE_PING_MODE": ping_mode,
-            "PING_MODE": ping_mode,
-            "DEFAULT_MODEL_NAME": self.default_model_name,
-            "INFERENCE_TYPE": self.inference_type,
-            "TENSORFLOW_VERSION": _text(self.tensorflow_version),
-            "ALLOW_METRICS": _text(self.allow_metrics),
-            "METRICS_PORT": _text(self.metrics_port),
-            "ALLOW_GRPC": _text(self.allow_grpc),
-            "GRPC_PORT": _text(self.grpc_port),
-            "ADDITIONAL_ARGS": " ".join(self.additional_args) or None,
-        }
-        rendered = {
-            PREFIX + name: value
-            for name, value in values.items()
-            if value is not None and known[PREFIX + name].known_to(release)
-        }
-        return dict(sorted((rendered | self.environment).items()))
-
-
-def _text(value: bool | float | None) -> str | None:
-    """A value as serve reads it: ``true``, ``false`` or the number."""
-    if value is None:
-        return None
-    return str(value).lower() if isinstance(value, bool) else f"{value}"
+        rendered = dict(self.environment)
+        for variable in load_catalogue().serve_variables.values():
+            value: Any = getattr(self, variable.field) if variable.field else None
+            if variable.field == "ping_mode" and multi_model:
+                value = value or "live"
+            elif variable.field == "model_namespacing":
+                # Despite its name the variable is handed to --model-namespacing as it is: "false" is what disables.
+                value = None if value else False
+            elif variable.field == "additional_args":
+                value = " ".join(value) or None
+            if value is not None and variable.known_to(release):
+                rendered[variable.name] = str(value).lower() if isinstance(value, bool) else str(value)
+        return dict(sorted(rendered.items()))
 
 
 _FLAG = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(?P<value>=.+)?")
@@ -217,22 +178,18 @@ def _wrong(argument: str, *, release: str) -> tuple[str, str] | None:
             "one --flag or --flag=value with no blank, quote, backslash, *, ?, [ or ] in it",
             "serve hands flags over unquoted: a blank would split one, a quote would stay in the value.",
         )
-    return _taken(argument, flag["name"]) or _not_read(flag, release=release)
-
-
-def _taken(argument: str, name: str) -> tuple[str, str] | None:
-    """The same of a flag that serve gives itself, and of one that does not suit SageMaker."""
-    for owned, field in flag_owners().items():
+    for owned, field in _flag_owners().items():
         if argument == owned or argument.startswith(f"{owned}="):
             advice = f"Set container.{field} instead." if field else "Remove it: SageMaker depends on this flag."
             return "a flag that serve does not give itself", advice
-    reason = load_catalogue().serve_table.options.refused.get(name)
-    return None if reason is None else (f"an option that suits SageMaker: {reason}", "Remove it.")
+    return _not_read(flag, release=release)
 
 
 def _not_read(flag: re.Match[str], *, release: str) -> tuple[str, str] | None:
-    """The same of an option that ``release`` lacks or does not heed, and of one without its value."""
+    """The same of an option that does not suit SageMaker or ``release``, and of one without its value."""
     options, name = load_catalogue().serve_table.options, flag["name"]
+    if name in options.refused:
+        return f"an option that suits SageMaker: {options.refused[name]}", "Remove it."
     if options.lacks(name, release=release):
         advice = nearest(f"--{name}", [f"--{each}" for each in sorted(options.names)])
         newer = f"; it came after release {options.absent_in[name]}" if name in options.absent_in else ""
@@ -247,7 +204,7 @@ def _not_read(flag: re.Match[str], *, release: str) -> tuple[str, str] | None:
     return None
 
 
-def flag_owners() -> dict[str, str | None]:
+def _flag_owners() -> dict[str, str | None]:
     """Flags that serve gives itself → the setting under ``container`` that decides them, or None where nothing does."""
     catalogue = load_catalogue()
     owners: dict[str, str | None] = {flag.split("=")[0]: None for flag in catalogue.serve_table.fixed_flags}
@@ -259,92 +216,55 @@ def flag_owners() -> dict[str, str | None]:
     return owners
 
 
-RESERVED_PREFIX = "SAGEMAKER_"
-
-
 def check_container(*, endpoint: Endpoint, instance: InstanceType | None, location: Location) -> Iterator[Problem]:
     """What is wrong with the container's settings; ``location`` is the endpoint's."""
     place = (*location, "container")
     yield from _check_variables(endpoint=endpoint, location=place)
-    yield from _check_gpu_limit(endpoint=endpoint, location=place)
-    yield from _check_tensorflow(endpoint=endpoint, location=place)
     yield from _check_further_variables(endpoint=endpoint, location=place)
     yield from check_arguments(endpoint=endpoint, location=place)
     if instance is not None:
         yield from _check_shared_memory(container=endpoint.container, instance=instance, location=place)
 
 
-def set_by_hand(container: ContainerSettings) -> list[str]:
-    """The fields whose value is not their default."""
-    return [name for name, field in ContainerSettings.model_fields.items() if getattr(container, name) != field.default]
-
-
 def _check_variables(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
     """Each field that was set must be read by the release's image, in the endpoint's mode."""
-    chosen = set_by_hand(endpoint.container)
-    seen: set[str] = set()
-    for variable in load_catalogue().serve_variables.values():
-        field = variable.field
-        if field is None or field not in chosen or field in seen:
+    tensorflow = load_catalogue().backends["tensorflow"]
+    # of a field with two variables one
+    variables = {each.field: each for each in load_catalogue().serve_variables.values() if each.field is not None}
+    for field, variable in variables.items():
+        value = getattr(endpoint.container, field)
+        if value == ContainerSettings.model_fields[field].default:
             continue
-        value = shown(getattr(endpoint.container, field))
+        of_release, of_mode = f"{shown(value)} with release {endpoint.release}", f"{shown(value)} in multi-model mode"
+        place = (*location, field)
         if not variable.known_to(endpoint.release):
-            seen.add(field)
-            yield Problem(
-                location=(*location, field),
-                found=f"{value} with release {endpoint.release}",
-                allowed=f"release {variable.since} or newer: older images do not read {variable.name}",
-                advice="Take a newer release or remove the field.",
-            )
-        if variable.scope == "single-model" and endpoint.multi_model:
-            yield Problem(
-                location=(*location, field),
-                found=f"{value} in multi-model mode",
-                allowed="null: it acts on /invocations only, which multi-model mode does not use",
-                advice="Remove the field.",
-            )
-
-
-def _check_gpu_limit(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
-    limit = endpoint.container.model_load_gpu_limit
-    if endpoint.multi_model and limit is not None:
-        yield Problem(
-            location=(*location, "model_load_gpu_limit"),
-            found=f"{limit} in multi-model mode",
-            allowed="null: Triton then answers 400 instead of 507, so SageMaker never evicts another model",
-            advice="Remove the field; real shortage of GPU memory gives 507 and an eviction.",
-        )
-
-
-def _check_tensorflow(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
-    version = endpoint.container.tensorflow_version
-    backend = load_catalogue().backends["tensorflow"]
-    place = (*location, "tensorflow_version")
-    if version is None:
-        return
-    if not backend.in_release(endpoint.release):
-        yield Problem(
-            location=place,
-            found=f"{version} with release {endpoint.release}",
-            allowed=f"null: the last release with the TensorFlow backend is {backend.last}",
-            advice="Remove the field, or take an older release.",
-        )
+            allowed = f"release {variable.since} or newer: older images do not read {variable.name}"
+            yield Problem(location=place, found=of_release, allowed=allowed, advice="Or remove the field.")
+        if field == "tensorflow_version" and not tensorflow.in_release(endpoint.release):
+            allowed = f"null: the last release with the TensorFlow backend is {tensorflow.last}"
+            yield Problem(location=place, found=of_release, allowed=allowed, advice="Or take an older release.")
+        if endpoint.multi_model and field == "model_load_gpu_limit":
+            allowed = "null: Triton then answers 400 instead of 507, so SageMaker never evicts another model"
+            yield Problem(location=place, found=of_mode, allowed=allowed)
+        elif endpoint.multi_model and variable.scope == "single-model":
+            allowed = "null: it acts on /invocations only, which multi-model mode does not use"
+            yield Problem(location=place, found=of_mode, allowed=allowed)
 
 
 def _check_further_variables(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
-    known = load_catalogue().serve_variables
     for name in endpoint.container.environment:
-        if not name.upper().startswith(RESERVED_PREFIX):
+        if not name.upper().startswith("SAGEMAKER_"):
             continue
-        variable = known.get(name.upper())
-        if variable is None:
-            allowed, advice = "a name without that prefix: no release's serve script reads this one", "Remove it."
-        elif variable.field is None:
-            allowed, advice = "a name without that prefix: SageMaker sets this one itself", "Remove it."
-        else:
-            allowed, advice = "a name without that prefix", f"Set container.{variable.field} instead."
+        variable = load_catalogue().serve_variables.get(name.upper())
+        advice = f"Set container.{variable.field} instead." if variable and variable.field else "Remove it."
+        reason = ": no release's serve script reads this one" if variable is None else ""
+        if variable is not None and variable.field is None:
+            reason = ": SageMaker sets this one itself"
         yield Problem(
-            location=(*location, "environment", name), found=f"the variable {name}", allowed=allowed, advice=advice
+            location=(*location, "environment", name),
+            found=f"the variable {name}",
+            allowed=f"a name without the prefix SAGEMAKER_{reason}",
+            advice=advice,
         )
 
 
@@ -353,16 +273,13 @@ def _check_shared_memory(
 ) -> Iterator[Problem]:
     """SageMaker offers up to half of the instance's memory as shared memory (developer guide, Triton)."""
     half = int(instance.memory_gib * 1024**3 / 2)
-    allowed = (
-        f"at most {half} bytes: SageMaker gives {instance.name} half of its {instance.memory_gib:g} GiB as /dev/shm"
-    )
-    if container.shm_default_bytes > half:
-        yield Problem(
-            location=(*location, "shm_default_bytes"), found=f"{container.shm_default_bytes}", allowed=allowed
-        )
-    elif container.shm_default_bytes + container.shm_growth_bytes > half:
+    start, growth = container.shm_default_bytes, container.shm_growth_bytes
+    allowed = f"{half} bytes: SageMaker gives {instance.name} half of its {instance.memory_gib:g} GiB as /dev/shm"
+    if start > half:
+        yield Problem(location=(*location, "shm_default_bytes"), found=str(start), allowed=f"at most {allowed}")
+    elif start + growth > half:
         yield Problem(
             location=(*location, "shm_growth_bytes"),
-            found=f"{container.shm_growth_bytes} on top of shm_default_bytes {container.shm_default_bytes}",
-            allowed=f"{allowed}, so that one step of growth fits",
+            found=f"{growth} on top of shm_default_bytes {start}",
+            allowed=f"with one step of growth at most {allowed}",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -21,8 +20,8 @@ from tritonstack.config.fields import (
     SettingsModel,
     Site,
     choices,
+    repeated,
 )
-from tritonstack.config.network import check_isolation
 from tritonstack.config.release import SAGEMAKER_DEFAULT_AMI, check_release
 from tritonstack.config.rollout import Rollout, check_rollout
 from tritonstack.config.scaling import PRODUCTION_INSTANCES, Scaling, check_scaling
@@ -137,10 +136,8 @@ class Endpoint(SettingsModel):
     )
     model_cache: Literal["enabled", "disabled"] | None = Field(
         default=None,
-        description=(
-            "Multi-model mode: enabled (the default there) keeps models loaded between requests; disabled unloads and "
-            "deletes a model after each request."
-        ),
+        description="Multi-model mode: enabled (the default there) keeps models loaded between requests; disabled "
+        "unloads and deletes a model after each request.",
     )
     container: ContainerSettings = Field(
         default_factory=ContainerSettings, description="Settings of the Triton container."
@@ -148,13 +145,11 @@ class Endpoint(SettingsModel):
     timeouts: Timeouts = Field(default_factory=Timeouts, description="Time limits while an instance starts.")
     host_ami: str | None = Field(
         default=None,
-        description=(
-            "Host AMI (InferenceAmiVersion), which decides the NVIDIA driver. null: the one that suits the release's "
-            "CUDA; sagemaker-default: whatever SageMaker takes for the instance type."
-        ),
+        description="Host AMI (InferenceAmiVersion), which decides the NVIDIA driver. null: the one that suits the "
+        "release's CUDA; sagemaker-default: whatever SageMaker takes for the instance type.",
         json_schema_extra={
             "anyOf": [
-                {"enum": [*(ami.name for ami in load_catalogue().host_amis), SAGEMAKER_DEFAULT_AMI]},
+                choices([*(ami.name for ami in load_catalogue().host_amis), SAGEMAKER_DEFAULT_AMI]),
                 {"type": "null"},
             ]
         },
@@ -170,10 +165,8 @@ class Endpoint(SettingsModel):
     )
     accept_unlisted_instance_type: bool = Field(
         default=False,
-        description=(
-            "Multi-model mode: take a single-GPU type that AWS does not list for it (g6, g6e). Whether SageMaker "
-            "accepts it is not verified."
-        ),
+        description="Multi-model mode: take a single-GPU type that AWS does not list for it (g6, g6e). Whether "
+        "SageMaker accepts it is not verified.",
     )
     routing: Literal["LEAST_OUTSTANDING_REQUESTS", "RANDOM"] | None = Field(
         default=None,
@@ -217,11 +210,7 @@ class Endpoint(SettingsModel):
 
     @property
     def instance(self) -> InstanceType:
-        """The catalogue's row of the instance type.
-
-        Raises:
-            LookupError: the catalogue has none (never for settings that ``load_environment`` returned).
-        """
+        """The catalogue's row of the instance type; LookupError for settings that ``load_environment`` would refuse."""
         row = load_catalogue().instance(self.instance_type)
         if row is None:
             raise LookupError(f"no such GPU instance type in the catalogue: {self.instance_type}")
@@ -257,11 +246,7 @@ class Endpoint(SettingsModel):
         return self.container.rendered(multi_model=self.multi_model, release=self.release)
 
     def image_uri(self, region: str) -> str:
-        """The image's URI: the override, else AWS's image of the release in ``region``.
-
-        Raises:
-            ImageNotFoundError: (a LookupError) AWS has none there.
-        """
+        """The image's URI: the override, else AWS's image in ``region``, or ImageNotFoundError (a LookupError)."""
         return self.image or load_catalogue().image_uri(release=self.release, region=region)
 
     def sagemaker_name(self, environment: str) -> str:
@@ -269,67 +254,34 @@ class Endpoint(SettingsModel):
         return naming.endpoint_name(environment=environment, endpoint=self.name)
 
 
-def check_data_capture(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
-    """What is wrong with an endpoint's data capture; ``location`` is the endpoint's."""
-    if endpoint.data_capture is not None and endpoint.multi_model:
-        yield Problem(
-            location=(*location, "data_capture"),
-            found="data capture on a multi-model endpoint",
-            allowed="null: SageMaker captures no data there (developer guide: Model Deployment Feature Matrix)",
-            advice="Serve the model from a single-model endpoint, or have the caller keep what it sends.",
-        )
-
-
 def check_endpoint(
     *, endpoint: Endpoint, location: Location, site: Site, unusable: frozenset[str] = frozenset()
 ) -> Iterator[Problem]:
     """Everything that is wrong with one endpoint whose fields have the right types.
 
-    Args:
-        endpoint: the endpoint.
-        location: its place in the file.
-        site: the environment's own fields.
-        unusable: required fields that hold a stand-in; what depends on them is not checked.
+    ``unusable``: required fields that hold a stand-in; what depends on them is not checked.
     """
     instance = None if "instance_type" in unusable else site.catalogue.instance(endpoint.instance_type)
-    if "name" not in unusable:
-        yield from _check_name(endpoint=endpoint, location=location, site=site)
-    yield from _check_models(endpoint=endpoint, location=location)
+    if "name" not in unusable and site.environment is not None:
+        name = endpoint.sagemaker_name(site.environment)
+        if len(name) > MAXIMUM_NAME:
+            yield Problem(
+                location=(*location, "name"),
+                found=f"{name} ({len(name)} characters)",
+                allowed=f"at most {MAXIMUM_NAME} characters for <environment>-<name>, the endpoint's name at SageMaker",
+            )
+    yield from repeated(endpoint.models, location=(*location, "models"))
     if "mode" not in unusable:
         yield from _check_mode(endpoint=endpoint, location=location, site=site)
-        yield from check_data_capture(endpoint=endpoint, location=location)
         yield from check_rollout(endpoint=endpoint, location=location)
         yield from check_scaling(endpoint=endpoint, location=location, site=site)
-    if instance is not None:
-        yield from _check_instance(instance=instance, location=location, site=site)
-        if endpoint.multi_model and "mode" not in unusable:
-            yield from _check_multi_model_type(endpoint=endpoint, instance=instance, location=location, site=site)
-    elif "instance_type" not in unusable:
-        yield _unknown_type(endpoint=endpoint, location=location, site=site)
-    yield from check_isolation(endpoint=endpoint, location=location)
+    if "instance_type" not in unusable:
+        multi_model = endpoint.multi_model and "mode" not in unusable
+        yield from _check_instance_type(endpoint=endpoint, multi_model=multi_model, location=location, site=site)
     if "release" not in unusable:
         yield from check_release(endpoint=endpoint, location=location, site=site)
     if not unusable & {"release", "mode"}:
         yield from check_container(endpoint=endpoint, instance=instance, location=location)
-
-
-def _check_name(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
-    if site.environment is None:
-        return
-    name = endpoint.sagemaker_name(site.environment)
-    if len(name) > MAXIMUM_NAME:
-        yield Problem(
-            location=(*location, "name"),
-            found=f"{name} ({len(name)} characters)",
-            allowed=f"at most {MAXIMUM_NAME} characters for <environment>-<name>, the endpoint's name at SageMaker",
-            advice="Shorten the endpoint's name or the environment's.",
-        )
-
-
-def _check_models(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
-    for name, count in Counter(endpoint.models).items():
-        if count > 1:
-            yield Problem(location=(*location, "models"), found=f"{name} {count} times", allowed="each model once")
 
 
 def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
@@ -342,6 +294,13 @@ def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterat
                 found=str(endpoint.initial_instance_count),
                 allowed=f"{PRODUCTION_INSTANCES} or more on a production multi-model endpoint",
                 advice="With one instance, every model is gone while that instance is replaced.",
+            )
+        if endpoint.data_capture is not None:
+            yield Problem(
+                location=(*location, "data_capture"),
+                found="data capture on a multi-model endpoint",
+                allowed="null: SageMaker captures no data there (developer guide: Model Deployment Feature Matrix)",
+                advice="Serve the model from a single-model endpoint, or have the caller keep what it sends.",
             )
         return
     if len(endpoint.models) > 1:
@@ -362,44 +321,35 @@ def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterat
             yield Problem(location=(*location, *place), found=found, allowed=allowed, advice="Remove the field.")
 
 
-def _unknown_type(*, endpoint: Endpoint, location: Location, site: Site) -> Problem:
-    catalogue = site.catalogue
-    reason = catalogue.instance_table.omitted.get(endpoint.instance_type)
-    return Problem(
-        location=(*location, "instance_type"),
-        found=endpoint.instance_type + (f" ({reason})" if reason else ""),
-        allowed=f"a GPU type of the catalogue: {listing(catalogue.instances)}",
-        advice=nearest(endpoint.instance_type, catalogue.instances),
-    )
-
-
-def _check_instance(*, instance: InstanceType, location: Location, site: Site) -> Iterator[Problem]:
-    if site.region in site.catalogue.regions and site.region not in instance.regions:
-        there = site.catalogue.types_in(site.region)
+def _check_instance_type(*, endpoint: Endpoint, multi_model: bool, location: Location, site: Site) -> Iterator[Problem]:
+    name, catalogue, place = endpoint.instance_type, site.catalogue, (*location, "instance_type")
+    instance = catalogue.instance(name)
+    if instance is None:
+        reason = catalogue.instance_table.omitted.get(name)
         yield Problem(
-            location=(*location, "instance_type"),
-            found=f"{instance.name}, which SageMaker does not host in {site.region}",
-            allowed=f"a type that is hosted there: {listing(there)}",
+            location=place,
+            found=name + (f" ({reason})" if reason else ""),
+            allowed=f"a GPU type of the catalogue: {listing(catalogue.instances)}",
+            advice=nearest(name, catalogue.instances),
+        )
+        return
+    if site.region in catalogue.regions and site.region not in instance.regions:
+        yield Problem(
+            location=place,
+            found=f"{name}, which SageMaker does not host in {site.region}",
+            allowed=f"a type that is hosted there: {listing(catalogue.types_in(site.region))}",
             advice=f"The type is hosted in {', '.join(instance.regions)}.",
         )
-
-
-def _check_multi_model_type(
-    *, endpoint: Endpoint, instance: InstanceType, location: Location, site: Site
-) -> Iterator[Problem]:
-    listed = [row.name for row in site.catalogue.instances.values() if row.multi_model]
-    allowed = f"a type with one GPU that AWS lists for multi-model mode: {listing(listed)}"
-    if instance.multi_model_support == "refused":
+    support = instance.multi_model_support
+    if multi_model and (support == "refused" or (support == "unlisted" and not endpoint.accept_unlisted_instance_type)):
+        gpus = f"{name} with {instance.gpu_count} GPUs in multi-model mode"
+        found = gpus if support == "refused" else f"{name}, which AWS does not list for multi-model mode"
+        listed = [row.name for row in catalogue.instances.values() if row.multi_model]
         yield Problem(
-            location=(*location, "instance_type"),
-            found=f"{instance.name} with {instance.gpu_count} GPUs in multi-model mode",
-            allowed=allowed,
-            advice="Take a single-GPU type, or set mode: single-model.",
-        )
-    elif instance.multi_model_support == "unlisted" and not endpoint.accept_unlisted_instance_type:
-        yield Problem(
-            location=(*location, "instance_type"),
-            found=f"{instance.name}, which AWS does not list for multi-model mode",
-            allowed=allowed,
-            advice="If you know that SageMaker takes it, set accept_unlisted_instance_type: true on this endpoint.",
+            location=place,
+            found=found,
+            allowed=f"a type with one GPU that AWS lists for multi-model mode: {listing(listed)}",
+            advice="Take a single-GPU type, or set mode: single-model."
+            if support == "refused"
+            else "If you know that SageMaker takes it, set accept_unlisted_instance_type: true on this endpoint.",
         )

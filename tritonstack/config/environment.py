@@ -17,7 +17,9 @@ from tritonstack.config.fields import (
     ACCOUNT_PATTERN,
     GREATEST_NUMBER,
     LEAST_NUMBER,
+    Boundary,
     EnvironmentName,
+    RolePath,
     SettingsModel,
     Site,
     TagKey,
@@ -27,8 +29,8 @@ from tritonstack.config.fields import (
 from tritonstack.config.load_test import LoadTestSettings
 from tritonstack.config.network import NetworkSettings
 from tritonstack.config.scaling import PRODUCTION_INSTANCES
-from tritonstack.config.yaml_loader import shown, with_lines
-from tritonstack.errors import Problem, listing, nearest
+from tritonstack.config.yaml_loader import shown, unknown
+from tritonstack.errors import Problem
 
 
 class LogSettings(SettingsModel):
@@ -44,10 +46,8 @@ class LogSettings(SettingsModel):
     )
 
 
-ROLE_PATH_PATTERN = r"^/([A-Za-z0-9_.,+=@-]+/)+$"
 OWN_PRICE = "the environment's file"
 """Source of the prices in ``prices``."""
-KEY_PATTERN = r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$"
 
 
 class ArtifactSettings(SettingsModel):
@@ -63,7 +63,7 @@ class ArtifactSettings(SettingsModel):
     incomplete_upload_days: int = Field(default=7, ge=1, description="Days until an unfinished upload is removed.")
     key_arn: str | None = Field(
         default=None,
-        pattern=KEY_PATTERN,
+        pattern=r"^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]+$",
         description="A KMS key of your own for archives, logs and alarms, whose policy you keep "
         "(docs/decisions/0014-network-and-keys.md); null: one is made.",
     )
@@ -82,17 +82,8 @@ class Environment(SettingsModel):
     production: bool = Field(
         description="Whether people depend on it: multi-model endpoints then start with two instances or more."
     )
-    permissions_boundary: str | None = Field(
-        default=None,
-        pattern=r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/\S+$",
-        description="ARN of the policy that bounds every role made here, or null.",
-    )
-    role_path: str | None = Field(
-        default=None,
-        max_length=512,
-        pattern=ROLE_PATH_PATTERN,
-        description="Path of every role made here (/team/), where the account demands one; null: /.",
-    )
+    permissions_boundary: Boundary = None
+    role_path: RolePath = None
     tags: dict[TagKey, TagValue] = Field(
         default={}, max_length=40, description="Tags for every resource (AWS takes 50; some are ours)."
     )
@@ -132,8 +123,7 @@ class Environment(SettingsModel):
     def price(self, instance_type: str) -> HostingPrice | None:
         """The price of an instance: of ``prices``, the project's ``prices.json``, or the catalogue; None: unknown.
 
-        Raises:
-            InputError: ``prices.json`` is wrong.
+        Raises InputError where ``prices.json`` is wrong.
         """
         own = self.prices.get(instance_type)
         if own is None:
@@ -146,11 +136,16 @@ class Environment(SettingsModel):
         """The default of ``initial_instance_count``, which an endpoint alone cannot know."""
         if not (isinstance(value, dict) and isinstance(value.get("endpoints"), list)):
             return value
-        production = value.get("production") is True
-        endpoints = [
-            {**_initial_instances(raw, production=production), **raw} if isinstance(raw, dict) else raw
-            for raw in value["endpoints"]
-        ]
+        endpoints = []
+        for raw in value["endpoints"]:
+            scaling = raw.get("scaling") if isinstance(raw, dict) else None
+            minimum = scaling.get("minimum") if isinstance(scaling, dict) else getattr(scaling, "minimum", None)
+            first = None
+            if isinstance(minimum, int) and minimum >= 1:
+                first = minimum
+            elif isinstance(raw, dict) and raw.get("mode") == "multi-model" and value.get("production") is True:
+                first = PRODUCTION_INSTANCES
+            endpoints.append(raw if first is None else {"initial_instance_count": first, **raw})
         return {**value, "endpoints": endpoints}
 
     @property
@@ -182,17 +177,6 @@ class Environment(SettingsModel):
         return next((endpoint for endpoint in self.endpoints if endpoint.name == name), None)
 
 
-def _initial_instances(endpoint: dict[str, Any], *, production: bool) -> dict[str, int]:
-    """The default of one endpoint's ``initial_instance_count``; empty where it is the field's own."""
-    scaling = endpoint.get("scaling")
-    minimum = scaling.get("minimum") if isinstance(scaling, dict) else getattr(scaling, "minimum", None)
-    if isinstance(minimum, int) and minimum >= 1:
-        return {"initial_instance_count": minimum}
-    if production and endpoint.get("mode") == "multi-model":
-        return {"initial_instance_count": PRODUCTION_INSTANCES}
-    return {}
-
-
 def engines_built_on_deploy(environment: Environment, needs_engine: bool) -> bool:
     """Whether a deployment of the environment builds its missing archives and waits for them.
 
@@ -203,16 +187,7 @@ def engines_built_on_deploy(environment: Environment, needs_engine: bool) -> boo
     return needs_engine if environment.builds.on_deploy is None else environment.builds.on_deploy
 
 
-RESERVED_TAG_PREFIXES = ("aws:", "tritonstack:")
-
-
-def check_site(
-    *,
-    site: Site,
-    stem: str,
-    tags: Mapping[str, str],
-    artifact_key: str | None = None,
-) -> Iterator[Problem]:
+def check_site(*, site: Site, stem: str, tags: Mapping[str, str], artifact_key: str | None) -> Iterator[Problem]:
     """What is wrong with an environment's own fields; ``stem`` is its file's name without the suffix."""
     if site.environment is not None and site.environment != stem:
         yield Problem(
@@ -221,57 +196,14 @@ def check_site(
             allowed=f"{stem}, as the file is called",
             advice=f"Rename the file to {site.environment}.yaml or the environment to {stem}.",
         )
-    if site.region is not None and site.region not in site.catalogue.regions:
-        yield Problem(
-            location=("region",),
-            found=shown(site.region),
-            allowed=f"a region where SageMaker hosts endpoints: {listing(site.catalogue.regions)}",
-            advice=nearest(site.region, site.catalogue.regions),
-        )
+    if site.region is not None:
+        kind = "a region where SageMaker hosts endpoints"
+        yield from unknown(site.region, site.catalogue.regions, location=("region",), kind=kind)
     for key in tags:
-        reserved = next((prefix for prefix in RESERVED_TAG_PREFIXES if key.lower().startswith(prefix)), None)
-        if reserved:
-            yield Problem(
-                location=("tags", key), found=f"the key {key}", allowed=f"a key that does not begin with {reserved}"
-            )
-    if artifact_key is not None and site.region is not None and artifact_key.split(":")[3] != site.region:
-        yield Problem(
-            location=("artifacts", "key_arn"),
-            found=f"a key in {artifact_key.split(':')[3]}",
-            allowed=f"a key in the environment's region, {site.region}",
-        )
-
-
-def check_repeated_names(names: Mapping[int, str]) -> Iterator[Problem]:
-    """Endpoints whose name another one of the environment has; ``names`` maps an index in the list to a name."""
-    first: dict[str, int] = {}
-    for index, name in names.items():
-        if name in first:
-            yield Problem(
-                location=("endpoints", index, "name"),
-                found=f"{name}, as endpoints[{first[name]}] is called already",
-                allowed="a name that no other endpoint of the environment has",
-            )
-        first.setdefault(name, index)
-
-
-def check_names_across(environments: Mapping[str, Environment]) -> list[Problem]:
-    """Endpoints of different environments that would have one name in one account and region.
-
-    ``environments`` maps a file to its environment. Such a pair are endpoint ``b-c`` of environment ``a1`` and endpoint
-    ``c`` of environment ``a1-b``.
-    """
-    problems: list[Problem] = []
-    owners: dict[tuple[str, str, str], str] = {}
-    for file, environment in environments.items():
-        for index, endpoint in enumerate(environment.endpoints):
-            name = endpoint.sagemaker_name(environment.environment)
-            owner = owners.setdefault((environment.account, environment.region, name), file)
-            if owner != file:
-                problem = Problem(
-                    location=("endpoints", index, "name"),
-                    found=f"{name} at SageMaker, as in {owner}",
-                    allowed="a name that no other environment of the same account and region gives",
-                )
-                problems += with_lines([problem], Path(file))
-    return problems
+        if key.lower().startswith(("aws:", "tritonstack:")):
+            allowed = f"a key that does not begin with {key.lower().partition(':')[0]}:"
+            yield Problem(location=("tags", key), found=f"the key {key}", allowed=allowed)
+    key_region = artifact_key.split(":")[3] if artifact_key else site.region
+    if site.region is not None and key_region != site.region:
+        allowed = f"a key in the environment's region, {site.region}"
+        yield Problem(location=("artifacts", "key_arn"), found=f"a key in {key_region}", allowed=allowed)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -14,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from tritonstack.catalogue import Catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
-from tritonstack.errors import InputError
+from tritonstack.errors import InputError, Location, Problem
 from tritonstack.naming import NAME_PATTERN
 
 MAXIMUM_NAME = 63
@@ -90,6 +91,32 @@ def _check_number(number: object) -> None:
 
 
 ACCOUNT_PATTERN = r"^[0-9]{12}$"
+VpcId = Annotated[str, Field(pattern=r"^vpc-[0-9a-f]+$")]
+SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]
+SecurityGroupId = Annotated[str, Field(pattern=r"^sg-[0-9a-f]+$")]
+OwnerAccount = Annotated[
+    str | None,
+    Field(
+        pattern=ACCOUNT_PATTERN,
+        description="The account that owns these subnets, in quotes, where it shares them (AWS RAM): the roles' "
+        "policies name it in the subnets' ARNs. null: the environment's own.",
+    ),
+]
+Boundary = Annotated[
+    str | None,
+    Field(
+        pattern=r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/\S+$",
+        description="ARN of the policy that bounds every role made here, or null.",
+    ),
+]
+RolePath = Annotated[
+    str | None,
+    Field(
+        max_length=512,
+        pattern=r"^/([A-Za-z0-9_.,+=@-]+/)+$",
+        description="Path of every role made here (/team/), where the account demands one; null: /.",
+    ),
+]
 ENVIRONMENT_PATTERN = r"^[a-z][a-z0-9-]*[a-z0-9]$"
 ECR_PATTERN = (
     r"^[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[a-z0-9._/-]+(:[A-Za-z0-9_.-]+|@sha256:[0-9a-f]{64})$"
@@ -133,6 +160,13 @@ VariableValue = Annotated[str, Field(max_length=1024)]
 def choices(values: Iterable[str]) -> dict[str, Any]:
     """JSON Schema's ``enum`` for a text field whose values stand in the catalogue, so that editors complete them."""
     return {"enum": list(values)}
+
+
+def repeated(names: Iterable[str], *, location: Location) -> Iterator[Problem]:
+    """The names of a list, which is at ``location``, that stand in it more than once."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            yield Problem(location=location, found=f"{name} {count} times", allowed="each once")
 
 
 @dataclass(frozen=True, kw_only=True)

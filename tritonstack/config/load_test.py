@@ -13,42 +13,28 @@ from tritonstack.config.builds import SHORTEST_MINUTES, BuildSettings, ComputeTy
 from tritonstack.config.endpoint import Endpoint
 from tritonstack.config.fields import BUILD_IMAGE_PATTERN, Name, SettingsModel
 from tritonstack.config.network import NetworkSettings
-from tritonstack.config.yaml_loader import shown
-from tritonstack.errors import Problem, listing, nearest
+from tritonstack.config.yaml_loader import shown, unknown
+from tritonstack.errors import Problem
 
-LEAST_USERS, MOST_USERS = 1, 3
-"""Users that a phase starts with (developer guide: "Run a custom load test", ``InitialNumberOfUsers``)."""
-MOST_SPAWNED = 3
-"""Users a minute that join (same page, ``SpawnRate`` 0 to 3)."""
-SHORTEST_PHASE, LONGEST_PHASE = 120, 3600
-"""Seconds of a phase (same page, and API reference: Phase, ``DurationInSeconds``)."""
-MOST_INSTANCE_TYPES = 10
-"""Of a load test (same page: "real-time instances (up to 10)"; API: ``EndpointConfigurations``)."""
-LONGEST_JOB = 7200
-"""Seconds of an advanced job (same page, ``JobDurationInSeconds``)."""
+# Limits of Inference Recommender: developer guide, "Run a custom load test", and API reference, Phase.
 MOST_JOBS = 99
 """Of one test: two digits in their names, which stay short."""
 LONGEST_TEST = 172_800
 """Seconds of one test with Inference Recommender: its state machine's ``TimeoutSeconds``, ours."""
-LONGEST_BUILD_MINUTES = 2160
-"""CodeBuild's longest time-out (API reference: CreateProject)."""
-
-JobKind = Literal["default", "advanced", "both"]
-Percentile = Literal["P95", "P99"]
 
 
 class TrafficPhase(SettingsModel):
     """Users that call one after the other, and how their number grows."""
 
-    initial_users: int = Field(ge=LEAST_USERS, le=MOST_USERS, description="Users that it starts with.")
-    users_per_minute: int = Field(ge=0, le=MOST_SPAWNED, description="Users that join each minute.")
-    seconds: int = Field(ge=SHORTEST_PHASE, le=LONGEST_PHASE, description="How long it takes.")
+    initial_users: int = Field(ge=1, le=3, description="Users that it starts with.")
+    users_per_minute: int = Field(ge=0, le=3, description="Users that join each minute.")
+    seconds: int = Field(ge=120, le=3600, description="How long it takes.")
 
 
 class LatencyLimit(SettingsModel):
     """The model latency that ends a load test."""
 
-    percentile: Percentile = Field(default="P95", description="Which requests are looked at.")
+    percentile: Literal["P95", "P99"] = Field(default="P95", description="Which requests are looked at.")
     milliseconds: int = Field(default=500, ge=1, description="What they may take in the model.")
 
 
@@ -59,11 +45,11 @@ PUBLISHED_PHASES = (TrafficPhase(initial_users=2, users_per_minute=2, seconds=15
 class RecommenderSettings(SettingsModel):
     """Single-model endpoints: what SageMaker Inference Recommender does."""
 
-    job: JobKind = Field(
+    job: Literal["default", "advanced", "both"] = Field(
         default="advanced",
         description="default: it recommends instance types; advanced: a load test on those named; both.",
     )
-    instance_types: Annotated[tuple[str, ...], Field(strict=False, max_length=MOST_INSTANCE_TYPES)] = Field(
+    instance_types: Annotated[tuple[str, ...], Field(strict=False, max_length=10)] = Field(
         default=(),
         description="What is measured, with the endpoint's GPU; empty: the endpoint's own instance type.",
     )
@@ -77,9 +63,7 @@ class RecommenderSettings(SettingsModel):
     flat_invocations: Literal["continue", "stop"] = Field(
         default="stop", description="What an advanced job does where more users bring no more invocations."
     )
-    duration_seconds: int = Field(
-        default=LONGEST_JOB, ge=SHORTEST_PHASE, le=LONGEST_JOB, description="The longest that an advanced job takes."
-    )
+    duration_seconds: int = Field(default=7200, ge=120, le=7200, description="The longest that an advanced job takes.")
     at_once: int = Field(default=2, ge=1, le=40, description="Jobs at once, each on instances of its own.")
     poll_seconds: int = Field(
         default=120,
@@ -120,7 +104,11 @@ class BenchBuildSettings(SettingsModel):
         default="aws/codebuild/standard:7.0", pattern=BUILD_IMAGE_PATTERN, description="Its image, as builds.image."
     )
     timeout_minutes: int = Field(
-        default=240, ge=SHORTEST_MINUTES, le=LONGEST_BUILD_MINUTES, description="The longest that one test takes."
+        # CodeBuild's limits (API reference: CreateProject)
+        default=240,
+        ge=SHORTEST_MINUTES,
+        le=2160,
+        description="The longest that one test takes.",
     )
 
 
@@ -155,23 +143,9 @@ class LoadTestSettings(SettingsModel):
     gate: GateSettings | None = Field(default=None, description="What the figures must not exceed; null: nothing.")
 
 
-# Step Functions keeps at most 25,000 events of a standard execution, and fails one that would have more (developer
-# guide: "Step Functions service quotas"). The jobs are an inline Map, whose iterations' events are in the history of
-# the execution itself (guide: "Using Map state in Inline mode"). Types of events: API reference, HistoryEvent.
-
-
-MOST_EVENTS = 25_000
-ALLOWED_EVENTS = 22_500
-"""A tenth is spared for calls of the function that are repeated: three events a time."""
-OUTSIDE = 25
-"""Events: ExecutionStarted; five each of Register, Gather and CleanUp; MapStateEntered, -Started, -Succeeded, -Exited;
-two of WasAllMeasured and two of Measured; ExecutionSucceeded."""
-OF_A_JOB = 9
-"""MapIterationStarted and -Succeeded, five of Start, two of Ended."""
-OF_A_POLL = 9
-"""WaitStateEntered and -Exited; TaskStateEntered, TaskScheduled, TaskStarted, TaskSucceeded, TaskStateExited;
-ChoiceStateEntered and -Exited."""
-
+MOST_POLLS = 2400
+"""Of one test. A poll makes nine events, and Step Functions ends an execution at 25,000 (developer guide: "Step
+Functions service quotas"), those of an inline Map's iterations included; the rest is for calls that are repeated."""
 DEFAULT_JOB_SECONDS = 2700
 """Of a default job ("complete within 45 minutes": developer guide, "Recommendation jobs")."""
 ENDPOINT_SECONDS = 1800
@@ -180,19 +154,10 @@ OTHER_SECONDS = 3600
 """Ours: room for what is done before and after the jobs, clean-up included."""
 
 
-def most_events(*, jobs: int, polls: int) -> int:
-    """Events of the execution's history, where each job is polled so often."""
-    return OUTSIDE + jobs * (OF_A_JOB + OF_A_POLL * polls)
-
-
-Endpoints = Mapping[str, Endpoint]
-"""Name → endpoint; of those whose own settings are usable."""
-
-
 def check_load_test(
     settings: LoadTestSettings,
     *,
-    endpoints: Endpoints,
+    endpoints: Mapping[str, Endpoint],
     names: frozenset[str],
     catalogue: Catalogue,
     network: NetworkSettings | None,
@@ -200,32 +165,39 @@ def check_load_test(
 ) -> Iterator[Problem]:
     """Tests that nothing would run, or that the service would refuse.
 
-    Args:
-        settings: the load tests.
-        endpoints: those that can be tested.
-        names: of all endpoints of the file, also of those whose settings have problems of their own.
-        catalogue: knows instance types.
-        network: the environment's; None where it has none, or its settings have problems of their own.
-        builds: likewise.
+    ``endpoints`` (by name), ``network`` and ``builds``: those whose own settings are usable. ``names``: of all
+    endpoints of the file.
     """
     for index, name in enumerate(settings.endpoints or ()):
-        if name not in names:
-            yield Problem(
-                location=("load_test", "endpoints", index),
-                found=shown(name),
-                allowed=f"endpoints of this file: {listing(sorted(names))}",
-                advice=nearest(str(name), names),
-            )
+        place = ("load_test", "endpoints", index)
+        yield from unknown(name, sorted(names), location=place, kind="endpoints of this file")
     tested = [each for name, each in endpoints.items() if settings.endpoints is None or name in settings.endpoints]
     single = [each for each in tested if not each.multi_model]
-    yield from _check_phases(settings.recommender)
+    phases, duration = (
+        sum(phase.seconds for phase in settings.recommender.phases),
+        settings.recommender.duration_seconds,
+    )
+    if phases > duration:
+        yield Problem(
+            location=("load_test", "recommender", "phases"),
+            found=f"{phases} seconds together",
+            allowed=f"{duration} or less (load_test.recommender.duration_seconds): a phase does not outlast its job "
+            "(SageMaker API reference: Phase)",
+        )
     yield from _check_jobs(settings.recommender, configurations=len(single))
     yield from _check_instance_types(settings.recommender, single=single, catalogue=catalogue)
     if settings.gate is not None:
         yield from _check_gate(settings.gate)
     closed = network is not None and network.is_closed and builds is not None and not builds.outside_network
-    if closed and any(each.multi_model for each in tested):
-        yield from _check_closed_in(settings.bench.image)
+    image = settings.bench.image
+    if closed and image.startswith("aws/codebuild/") and any(each.multi_model for each in tested):
+        # it would wait for the package index until it times out
+        yield Problem(
+            location=("load_test", "bench", "image"),
+            found=f"{image}, which fetches Python packages, in a network with no outbound internet access",
+            allowed="an image in ECR that has the packages; or network.created.nat: one or each; or "
+            "builds.outside_network: true",
+        )
 
 
 def _check_jobs(recommender: RecommenderSettings, *, configurations: int) -> Iterator[Problem]:
@@ -238,24 +210,18 @@ def _check_jobs(recommender: RecommenderSettings, *, configurations: int) -> Ite
             advice="Name fewer instance types, or the endpoints that are tested (load_test.endpoints).",
         )
         return
-    yield from _check_length(recommender, jobs=jobs)
-
-
-def _check_length(recommender: RecommenderSettings, *, jobs: int) -> Iterator[Problem]:
-    """What its state machine would end: of a test that is ended so, the jobs that ran are stopped."""
+    # The rest is what the test's state machine would end, and the jobs that run with it.
     longest = DEFAULT_JOB_SECONDS if recommender.job == "default" else recommender.duration_seconds
     if recommender.job == "both":
         longest = max(longest, DEFAULT_JOB_SECONDS)
     longest += ENDPOINT_SECONDS
     of = f"{jobs} {'job' if jobs == 1 else 'jobs'} of up to {longest} s, with making and removing endpoints"
-    events = most_events(jobs=jobs, polls=math.ceil(longest / recommender.poll_seconds))
-    if events > ALLOWED_EVENTS:
+    polls = jobs * math.ceil(longest / recommender.poll_seconds)
+    if polls > MOST_POLLS:
         yield Problem(
             location=("load_test", "recommender", "poll_seconds"),
-            found=f"{recommender.poll_seconds}, which makes up to {events:,} events in the state machine's history: "
-            f"{of}",
-            allowed=f"{ALLOWED_EVENTS:,} events: Step Functions ends an execution at {MOST_EVENTS:,} (Step Functions "
-            "developer guide: service quotas), and the rest is for calls that are repeated",
+            found=f"{recommender.poll_seconds}, which makes up to {polls:,} polls: {of}",
+            allowed=f"{MOST_POLLS:,} polls, as Step Functions keeps a limited number of events of an execution",
             advice="Poll less often, or test fewer instance types or endpoints (load_test.endpoints).",
         )
     # An end is seen up to one ``poll_seconds`` late; then the next job begins.
@@ -266,17 +232,6 @@ def _check_length(recommender: RecommenderSettings, *, jobs: int) -> Iterator[Pr
             found=f"{recommender.at_once}, which takes up to {seconds / 3600:.1f} hours: {of}",
             allowed=f"{LONGEST_TEST // 3600} hours, after which the state machine ends",
             advice="Run more jobs at once, or test fewer instance types or endpoints (load_test.endpoints).",
-        )
-
-
-def _check_phases(recommender: RecommenderSettings) -> Iterator[Problem]:
-    together = sum(phase.seconds for phase in recommender.phases)
-    if together > recommender.duration_seconds:
-        yield Problem(
-            location=("load_test", "recommender", "phases"),
-            found=f"{together} seconds together",
-            allowed=f"{recommender.duration_seconds} or less (load_test.recommender.duration_seconds): a phase does "
-            "not outlast its job (SageMaker API reference: Phase)",
         )
 
 
@@ -301,27 +256,12 @@ def _check_instance_types(
             )
 
 
-def _check_closed_in(image: str) -> Iterator[Problem]:
-    """Without a way out, a build in CodeBuild's own image waits for the package index until it times out."""
-    if image.startswith("aws/codebuild/"):
-        yield Problem(
-            location=("load_test", "bench", "image"),
-            found=f"{image}, which fetches Python packages, in a network with no way to the internet",
-            allowed="an image in ECR that has the packages; or network.created.nat: one or each; or "
-            "builds.outside_network: true",
-        )
-
-
 def _check_gate(gate: GateSettings) -> Iterator[Problem]:
+    place = ("load_test", "gate")
     if gate.p95_ms is None and gate.usd_per_million is None:
         yield Problem(
-            location=("load_test", "gate"),
-            found="neither p95_ms nor usd_per_million",
-            allowed="one of the two at least, or gate: null",
+            location=place, found="neither p95_ms nor usd_per_million", allowed="one of the two, or gate: null"
         )
     if gate.per_minute is not None and gate.p95_ms is None:
-        yield Problem(
-            location=("load_test", "gate", "per_minute"),
-            found=f"{gate.per_minute:g} without p95_ms",
-            allowed="the load at which p95_ms holds",
-        )
+        found = f"{gate.per_minute:g} without p95_ms"
+        yield Problem(location=(*place, "per_minute"), found=found, allowed="the load at which p95_ms holds")

@@ -15,7 +15,7 @@ from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.config.alarms import AlarmSettings, check_prices, check_thresholds
 from tritonstack.config.builds import BuildSettings, check_builds
 from tritonstack.config.endpoint import Endpoint, check_endpoint
-from tritonstack.config.environment import Environment, check_names_across, check_repeated_names, check_site
+from tritonstack.config.environment import Environment, check_site
 from tritonstack.config.fields import GREATEST_NUMBER, Site
 from tritonstack.config.load_test import LoadTestSettings, check_load_test
 from tritonstack.config.network import NetworkSettings, check_network
@@ -48,8 +48,6 @@ _ITEMS = {"models": "x{}", "additional_args": "--id=x{}"}
 """Lists whose items are checked one by one → the stand-in for a faulty one, so that the others keep their places."""
 _WHOLE = (NetworkSettings, Rollout)
 """Models whose checks are between their fields: without one of them none can be made."""
-_IN_PLACE_OF_A_TARGET = {"requests_per_second": {"requests_per_second": 1}, "concurrency": {"concurrency": 1}}
-"""Of ``scaling``: the stand-in for a faulty target; for all other fields a target of GPUs does."""
 
 
 def usable(raw: Any, model: type[Model], faulty: Set[Location], *, at: Location = ()) -> Model | None:
@@ -69,9 +67,8 @@ def _kept(raw: Any, model: type[BaseModel], faulty: Set[Location]) -> dict[str, 
     if not isinstance(raw, dict):
         return None
     kept: dict[str, Any] = dict(STAND_INS.get(model.__name__, {}))
-    if model is Scaling:
-        for key in sorted({str(place[0]) for place in faulty}):
-            kept |= _IN_PLACE_OF_A_TARGET.get(key, {"gpu_utilization": 50})
+    if model is Scaling and faulty:  # which may be its target
+        kept |= {"gpu_utilization": 50, **({"requests_per_second": 1} if ("requests_per_second",) in faulty else {})}
     for key, part in raw.items():
         inside = {place[1:] for place in faulty if place[:1] == (key,)}
         if not inside:
@@ -104,8 +101,7 @@ def _part(key: str, part: Any, inner: type[BaseModel] | None, faulty: Set[Locati
 def load_environment(path: Path, *, text: str | None = None) -> Environment:
     """The settings in ``path``; with ``text``, those that the file would have with that content.
 
-    Raises:
-        InputError: with every problem: repeated keys, wrong types, unknown fields, and what the catalogue forbids.
+    Raises InputError with every problem: repeated keys, wrong types, unknown fields, and what the catalogue forbids.
     """
     environment, problems = _read(path, text=text)
     if environment is None or problems:
@@ -116,24 +112,16 @@ def load_environment(path: Path, *, text: str | None = None) -> Environment:
 def load_environments(folder: Path) -> tuple[Environment, ...]:
     """The settings of every ``*.yaml`` in ``folder``, in the order of the files' names.
 
-    Raises:
-        InputError: with every problem of every file; also where two environments give two endpoints one name, or where
-            the folder has no such file.
+    Raises InputError with every problem of every file, or where the folder has no such file.
     """
-    problems: list[Problem] = []
-    environments: dict[str, Environment] = {}
     paths = sorted(folder.glob("*.yaml"))
-    for path in paths:
-        environment, found = _read(path)
-        problems += found
-        if environment is not None:
-            environments[str(path)] = environment
-    problems += check_names_across(environments)
+    read = [_read(path) for path in paths]
+    problems = [problem for _, found in read for problem in found]
     if not paths:
         problems.append(Problem(file=str(folder), found="no *.yaml file", allowed="one file for each environment"))
     if problems:
         raise InputError(problems)
-    return tuple(environments.values())
+    return tuple(environment for environment, _ in read if environment is not None)
 
 
 def _read(path: Path, *, text: str | None = None) -> tuple[Environment | None, list[Problem]]:
@@ -198,7 +186,7 @@ def _cross_checks(*, document: YamlDocument, faulty: Set[Location], path: Path) 
     prices = {name: each for name, each in _mapping(usable_field("prices")).items() if ("prices", name) not in faulty}
     yield from check_prices(prices=prices, catalogue=site.catalogue)
     endpoints = value.get("endpoints")
-    named: dict[int, str] = {}
+    first: dict[str, int] = {}  # index of the first endpoint of a name
     known: dict[str, Endpoint] = {}
     for index, raw in enumerate(endpoints if isinstance(endpoints, list) else []):
         location: Location = ("endpoints", index)
@@ -210,8 +198,12 @@ def _cross_checks(*, document: YamlDocument, faulty: Set[Location], path: Path) 
         )
         if endpoint is None:
             continue
-        if "name" not in unusable:
-            named[index] = endpoint.name
+        if "name" not in unusable and first.setdefault(endpoint.name, index) != index:
+            yield Problem(
+                location=(*location, "name"),
+                found=f"{endpoint.name}, as endpoints[{first[endpoint.name]}] is called already",
+                allowed="a name that no other endpoint of the environment has",
+            )
         yield from check_endpoint(endpoint=endpoint, location=location, site=site, unusable=unusable)
         if not unusable & {"mode", "instance_type"}:
             yield from check_thresholds(
@@ -224,13 +216,12 @@ def _cross_checks(*, document: YamlDocument, faulty: Set[Location], path: Path) 
             )
         if not unusable:
             known[endpoint.name] = endpoint
-    yield from check_repeated_names(named)
     load_test = usable(value.get("load_test"), LoadTestSettings, faulty, at=("load_test",))
     if load_test is not None:
         yield from check_load_test(
             load_test,
             endpoints=known,
-            names=frozenset(named.values()),
+            names=frozenset(first),
             catalogue=site.catalogue,
             network=network,
             builds=builds,

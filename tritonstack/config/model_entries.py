@@ -60,12 +60,11 @@ def endpoint_for_models(file: Path, *, name: str | None) -> tuple[Environment, E
     allowed = f"--endpoint with one of {', '.join(taking)}" if taking else "an endpoint with `mode: multi-model`"
     if name is None:
         found = "several multi-model endpoints" if taking else f"endpoints that serve one model: {', '.join(known)}"
-        advice = "or --no-endpoint: only the model folder is written"
     elif name in known:
-        found, advice = f"endpoint {name}, which serves one model: its `models` has one entry", ""
+        found = f"endpoint {name}, which serves one model: its `models` has one entry"
     else:
-        found, advice = f"no endpoint {name}", ""
-    raise InputError([Problem(file=str(file), field="endpoints", found=found, allowed=allowed, advice=advice)])
+        found = f"no endpoint {name}"
+    raise InputError([Problem(file=str(file), field="endpoints", found=found, allowed=allowed)])
 
 
 def model_entries(file: Path, *, endpoint: str, models: Sequence[str]) -> ModelEntries:

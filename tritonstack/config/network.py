@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import ipaddress
-from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from tritonstack.catalogue import partition
 from tritonstack.config.builds import BuildSettings, LogDays
-from tritonstack.config.fields import ACCOUNT_PATTERN, SettingsModel, Site
+from tritonstack.config.fields import OwnerAccount, SecurityGroupId, SettingsModel, Site, SubnetId, VpcId, repeated
 from tritonstack.config.yaml_loader import shown
 from tritonstack.errors import Location, Problem
 
-if TYPE_CHECKING:
-    from tritonstack.config.endpoint import Endpoint
-
-
-ZONE_PATTERN = r"^[a-z]{2}(-[a-z]+)+-[0-9][a-h]$"
-CIDR_PATTERN = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$"
-Zone = Annotated[str, Field(pattern=ZONE_PATTERN)]
-SubnetId = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]+$")]
+Zone = Annotated[str, Field(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9][a-h]$")]
 
 
 class ImportedNetwork(SettingsModel):
     """A VPC that exists; nothing of it is looked up."""
 
-    vpc_id: str = Field(pattern=r"^vpc-[0-9a-f]+$", description="The VPC that containers and builds join.")
+    vpc_id: VpcId = Field(description="The VPC that containers and builds join.")
     subnets: Annotated[dict[Zone, SubnetId], Field(min_length=2, max_length=8)] = Field(
         description="Availability zone → a private subnet there; SageMaker wants two zones or more."
     )
-    security_group_ids: Annotated[
-        tuple[Annotated[str, Field(pattern=r"^sg-[0-9a-f]+$")], ...], Field(strict=False, max_length=5)
-    ] = Field(
+    security_group_ids: Annotated[tuple[SecurityGroupId, ...], Field(strict=False, max_length=5)] = Field(
         default=(), description="Security groups of containers and builds; none: one is made without open egress."
     )
     route_table_ids: Annotated[
@@ -44,19 +34,15 @@ class ImportedNetwork(SettingsModel):
         default=False,
         description="Whether the VPC endpoints are made here; false: the VPC has them, or a way out.",
     )
-    owner_account: str | None = Field(
-        default=None,
-        pattern=ACCOUNT_PATTERN,
-        description="The account that owns these subnets, in quotes, where it shares them (AWS RAM): the roles' "
-        "policies name it in the subnets' ARNs. null: the environment's own.",
-    )
+    owner_account: OwnerAccount = None
 
 
 class CreatedNetwork(SettingsModel):
     """A VPC that is made: a private subnet a zone."""
 
     cidr: str = Field(
-        pattern=CIDR_PATTERN, description="Its addresses (10.20.0.0/16), a private range of /16 to /24; fixed for ever."
+        pattern=r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$",
+        description="Its addresses (10.20.0.0/16), a private range of /16 to /24; fixed for ever.",
     )
     zones: Annotated[tuple[Zone, ...], Field(strict=False, min_length=2, max_length=8)] = Field(
         description="Its availability zones by name (us-east-1a), two or more; a zone's addresses follow its letter."
@@ -94,14 +80,9 @@ class NetworkSettings(SettingsModel):
         return "created" if self.created is not None else "imported"
 
     @property
-    def has_nat(self) -> bool:
-        """Whether a NAT gateway is made here."""
-        return self.created is not None and self.created.nat is not False
-
-    @property
     def is_closed(self) -> bool:
-        """Whether what joins it has no way to the internet."""
-        return self.joined == "created" and not self.has_nat
+        """Whether what joins it has no outbound internet access."""
+        return self.joined == "created" and self.created is not None and self.created.nat is False
 
     @property
     def zones(self) -> tuple[str, ...]:
@@ -142,20 +123,12 @@ class NetworkSettings(SettingsModel):
         return ""
 
 
-LARGEST, SMALLEST = 16, 24
-"""A VPC has /16 at most (VPC guide: "VPC CIDR blocks"); it is split in sixteen, and a subnet has /28 at least."""
 PRIVATE = tuple(ipaddress.IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 """RFC 1918; also 100.64.0.0/10 would do, which few want."""
 
 
 def check_network(*, network: NetworkSettings, builds: BuildSettings | None, site: Site) -> Iterator[Problem]:
-    """Everything that is wrong with a network whose fields have the right types.
-
-    Args:
-        network: the network.
-        builds: how models are made; None where that is unreadable.
-        site: the environment's own fields.
-    """
+    """Everything that is wrong with a network whose fields have the right types; ``builds``: None where unreadable."""
     if network.imported is None and network.created is None:
         yield Problem(
             location=("network",),
@@ -170,8 +143,13 @@ def check_network(*, network: NetworkSettings, builds: BuildSettings | None, sit
             allowed="the network that is there, or nothing",
         )
         return
-    yield from _check_joined(network)
-    yield from _check_zones(network=network, site=site)
+    if network.imported is not None and network.created is not None and network.join is None:
+        yield Problem(
+            location=("network", "join"),
+            found="nothing, and both imported and created",
+            allowed="created or imported: the one that containers and builds join; the other stays beside it",
+            advice="Take the other away in a later deployment.",
+        )
     if network.makes_endpoints and site.region is not None and partition(site.region) == "aws-cn":
         yield Problem(
             location=("network",),
@@ -179,58 +157,33 @@ def check_network(*, network: NetworkSettings, builds: BuildSettings | None, sit
             allowed="imported, with endpoints: false: how services' endpoints are called in China is not verified",
         )
     if network.created is not None:
-        yield from _check_created(network.created)
+        yield from _check_created(network.created, site.region)
     if network.imported is not None:
-        yield from _check_imported(network.imported)
+        yield from _check_imported(network.imported, site.region)
     if network.makes_group and network.s3_prefix_list_id is None:
+        there = site.region or "<region>"
         yield Problem(
             location=("network", "s3_prefix_list_id"),
             found="nothing",
             allowed="the id of S3's prefix list in the region (pl-…), which the security group lets out to",
-            advice=_look_up(site.region),
+            advice=f"aws ec2 describe-managed-prefix-lists --region {there} --filters "
+            f"Name=prefix-list-name,Values=com.amazonaws.{there}.s3",
         )
     if builds is not None:
         yield from _check_builds(network=network, builds=builds)
 
 
-def _look_up(region: str | None) -> str:
-    there = region or "<region>"
-    return (
-        f"aws ec2 describe-managed-prefix-lists --region {there} "
-        f"--filters Name=prefix-list-name,Values=com.amazonaws.{there}.s3"
-    )
+def _check_zone(zone: str, region: str | None, *, location: Location) -> Iterator[Problem]:
+    if region is not None and zone[:-1] != region:
+        allowed = f"a zone of the environment's region, {region}a for example"
+        yield Problem(location=location, found=zone, allowed=allowed)
 
 
-def _check_joined(network: NetworkSettings) -> Iterator[Problem]:
-    """Both networks are there only while an environment goes from one to the other."""
-    both = network.imported is not None and network.created is not None
-    if both and network.join is None:
-        yield Problem(
-            location=("network", "join"),
-            found="nothing, and both imported and created",
-            allowed="created or imported: the one that containers and builds join; the other stays beside it",
-            advice="Take the other away in a later deployment.",
-        )
-
-
-def _check_zones(*, network: NetworkSettings, site: Site) -> Iterator[Problem]:
-    zones = [("created", each) for each in sorted(network.created.zones if network.created else ())]
-    zones += [("imported", each) for each in sorted(network.imported.subnets if network.imported else ())]
-    for kind, zone in zones:
-        if site.region is not None and zone[:-1] != site.region:
-            yield Problem(
-                location=("network", kind, "zones") if kind == "created" else ("network", kind, "subnets", zone),
-                found=zone,
-                allowed=f"a zone of the environment's region, {site.region}a for example",
-            )
-
-
-def _check_created(created: CreatedNetwork) -> Iterator[Problem]:
-    for zone, count in Counter(created.zones).items():
-        if count > 1:
-            yield Problem(
-                location=("network", "created", "zones"), found=f"{zone} {count} times", allowed="each zone once"
-            )
+def _check_created(created: CreatedNetwork, region: str | None) -> Iterator[Problem]:
+    place = ("network", "created", "zones")
+    yield from repeated(created.zones, location=place)
+    for zone in created.zones:
+        yield from _check_zone(zone, region, location=place)
     try:
         cidr = ipaddress.IPv4Network(created.cidr)
     except ValueError as error:
@@ -240,22 +193,17 @@ def _check_created(created: CreatedNetwork) -> Iterator[Problem]:
             allowed="a range that begins where its prefix says (10.20.0.0/16)",
         )
         return
-    if not LARGEST <= cidr.prefixlen <= SMALLEST or not any(cidr.subnet_of(range_) for range_ in PRIVATE):
-        yield Problem(
-            location=("network", "created", "cidr"),
-            found=str(cidr),
-            allowed=f"/{LARGEST} to /{SMALLEST} within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16",
-        )
+    # A VPC has /16 at most (VPC guide: "VPC CIDR blocks"); it is split in sixteen, and a subnet has /28 at least.
+    if not 16 <= cidr.prefixlen <= 24 or not any(cidr.subnet_of(range_) for range_ in PRIVATE):
+        allowed = "/16 to /24 within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16"
+        yield Problem(location=("network", "created", "cidr"), found=str(cidr), allowed=allowed)
 
 
-def _check_imported(imported: ImportedNetwork) -> Iterator[Problem]:
-    for subnet, count in Counter(imported.subnets.values()).items():
-        if count > 1:
-            yield Problem(
-                location=("network", "imported", "subnets"),
-                found=f"{subnet} in {count} zones",
-                allowed="each subnet once: a subnet lies in one zone",
-            )
+def _check_imported(imported: ImportedNetwork, region: str | None) -> Iterator[Problem]:
+    place = ("network", "imported", "subnets")
+    yield from repeated(imported.subnets.values(), location=place)
+    for zone in imported.subnets:
+        yield from _check_zone(zone, region, location=(*place, zone))
     if imported.endpoints and imported.owner_account is not None:
         yield Problem(
             location=("network", "imported", "endpoints"),
@@ -283,30 +231,5 @@ def _check_builds(*, network: NetworkSettings, builds: BuildSettings) -> Iterato
             "(builds.image); or no builds (builds.on_deploy: false)",
         )
     if builds.network is not None and builds.outside_network:
-        yield Problem(
-            location=("builds", "outside_network"),
-            found="true beside builds.network",
-            allowed="one of the two",
-        )
-
-
-ELSEWHERE = ("://", "redis", "host=")
-"""What an argument has in it that names another host: a model repository or a trace collector by URL, a Redis cache."""
-
-
-def check_isolation(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
-    """An isolated container can reach no host; multi-model mode works all the same, for SageMaker brings the archives.
-
-    Sources: developer guide, "Model Deployment Feature Matrix" (network isolation with multi-model endpoints) and
-    "Run Training and Inference Containers in Internet-Free Mode".
-    """
-    if not endpoint.network_isolation:
-        return
-    for index, argument in enumerate(endpoint.container.additional_args):
-        if any(sign in argument for sign in ELSEWHERE):
-            yield Problem(
-                location=(*location, "container", "additional_args", index),
-                found=f"{shown(argument)}, and network_isolation is true",
-                allowed="an argument that names no other host: an isolated container reaches none, not even in its VPC",
-                advice="Set network_isolation: false and a network, whose security groups let the container out.",
-            )
+        place = ("builds", "outside_network")
+        yield Problem(location=place, found="true beside builds.network", allowed="one of the two")

@@ -13,18 +13,21 @@ from pydantic import Field, model_validator
 
 from tritonstack.catalogue import load_catalogue, partition
 from tritonstack.config.builds import SHORTEST_MINUTES, LogDays
-from tritonstack.config.environment import ROLE_PATH_PATTERN, Environment, check_names_across
+from tritonstack.config.environment import Environment
 from tritonstack.config.fields import (
     EMAIL_PATTERN,
     ENVIRONMENT_PATTERN,
     NOT_BLANK_PATTERN,
+    Boundary,
     EnvironmentName,
+    RolePath,
     SettingsModel,
     choices,
+    repeated,
 )
 from tritonstack.config.loader import load_environment, usable
-from tritonstack.config.yaml_loader import YamlDocument, is_within, read_yaml, shown, validate, with_lines
-from tritonstack.errors import InputError, Location, Problem, listing, nearest
+from tritonstack.config.yaml_loader import YamlDocument, is_within, read_yaml, unknown, validate, with_lines
+from tritonstack.errors import InputError, Problem
 from tritonstack.naming import NAME_PATTERN
 
 CONNECTION_PATTERN = (
@@ -32,22 +35,16 @@ CONNECTION_PATTERN = (
 )
 """A connection's ARN; those made before March 2024 have the service's old name (developer tools console user guide:
 "Connections rename")."""
-REPOSITORY_PATTERN = r"^[^/\s]+(/[^/\s]+)+$"
-LONGEST_PIPELINE_NAME = 32
-"""Roles are called ``<pipeline>-<environment>-prepare-build``, and IAM takes 64 characters."""
-LONGEST_APPROVAL_TEXT = 1000
-COMMAND_MINUTES, LOAD_TEST_MINUTES = 60, 480
-"""Default time limits of a gate's build."""
-
-Branch = Annotated[str, Field(pattern=r"^[^\s~^:?*\[\\]+$", max_length=255)]
 
 
 class PipelineSource(SettingsModel):
     """The repository that is watched, through a connection of CodeConnections, created and confirmed by hand."""
 
     connection: str = Field(pattern=CONNECTION_PATTERN, description="ARN of the connection, which is AVAILABLE.")
-    repository: str = Field(pattern=REPOSITORY_PATTERN, description="owner/name, or group/subgroup/name.")
-    branch: Branch = Field(default="main", description="The branch whose pushes start the pipeline.")
+    repository: str = Field(pattern=r"^[^/\s]+(/[^/\s]+)+$", description="owner/name, or group/subgroup/name.")
+    branch: Annotated[str, Field(pattern=r"^[^\s~^:?*\[\\]+$", max_length=255)] = Field(
+        default="main", description="The branch whose pushes start the pipeline."
+    )
 
 
 class LoadTestGate(SettingsModel):
@@ -86,7 +83,7 @@ class PipelineGate(SettingsModel):
         """The longest that commands or a load test take."""
         if self.timeout_minutes is not None:
             return self.timeout_minutes
-        return COMMAND_MINUTES if self.load_test is None else LOAD_TEST_MINUTES
+        return 60 if self.load_test is None else 480
 
     @model_validator(mode="after")
     def _one_of_two(self) -> PipelineGate:
@@ -106,7 +103,7 @@ class PipelineStage(SettingsModel):
     approval_text: str | None = Field(
         default=None,
         pattern=NOT_BLANK_PATTERN,
-        max_length=LONGEST_APPROVAL_TEXT,
+        max_length=1000,
         description="Text that the approver reads.",
     )
     gates: Annotated[tuple[PipelineGate, ...], Field(strict=False, max_length=20)] = Field(
@@ -120,7 +117,7 @@ class Pipeline(SettingsModel):
     name: str = Field(
         default="tritonstack",
         pattern=NAME_PATTERN,
-        max_length=LONGEST_PIPELINE_NAME,
+        max_length=32,
         description="The pipeline's name, and how its roles are called.",
     )
     account: str = Field(pattern=r"^[0-9]{12}$", description='The account that it runs in, in quotes ("123456789012").')
@@ -134,20 +131,13 @@ class Pipeline(SettingsModel):
     )
     log_days: LogDays = Field(default=90, description="Days that the logs of its builds are kept.")
     artifact_days: int = Field(default=90, ge=7, description="Days that its artifacts are kept; rollback needs them.")
-    permissions_boundary: str | None = Field(
-        default=None,
-        pattern=r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/\S+$",
-        description="ARN of the policy that bounds every role of the pipeline's own account, or null.",
-    )
-    role_path: str | None = Field(
-        default=None, max_length=512, pattern=ROLE_PATH_PATTERN, description="Path of those roles (/team/); null: /."
-    )
+    permissions_boundary: Boundary = None
+    role_path: RolePath = None
     tags: dict[str, str] = Field(default={}, max_length=40, description="Tags for every resource of the pipeline.")
 
 
 LONGEST_ROLE_NAME = 64
 """IAM's limit (API reference: CreateRole)."""
-LONGEST_OF_ROLE = "-prepare-build"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,9 +156,7 @@ class LoadedStage:
     @property
     def approved(self) -> bool:
         """Whether a manual approval comes before the stage."""
-        if self.settings.approval is None:
-            return self.environment.production
-        return self.settings.approval
+        return self.environment.production if self.settings.approval is None else self.settings.approval
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +193,6 @@ def load_pipeline(path: Path, *, environments: Path) -> LoadedPipeline:
                 loaded[name] = load_environment(file)
             except InputError as error:
                 elsewhere += error.problems
-    elsewhere += check_names_across({str(environments / f"{name}.yaml"): each for name, each in loaded.items()})
     settings = {} if pipeline is None else {stage.environment: stage for stage in reversed(pipeline.stages)}
     stages = [
         LoadedStage(settings=stage, environment=loaded[name], file=environments / f"{name}.yaml")
@@ -233,78 +220,36 @@ def _checks(document: YamlDocument, environments: Path) -> Iterator[Problem]:
     value = document.value
     if not isinstance(value, dict):
         return
-    yield from _check_region(value)
-    stages = value.get("stages")
+    region, stages = value.get("region"), value.get("stages")
+    if isinstance(region, str):
+        yield from unknown(region, load_catalogue().regions, location=("region",), kind="a region of the catalogue")
     seen: dict[str, int] = {}
     known = sorted(path.stem for path in environments.glob("*.yaml"))
     for index, stage in enumerate(stages if isinstance(stages, list) else []):
         if not isinstance(stage, dict):
             continue
-        name = stage.get("environment")
+        name, place = stage.get("environment"), ("stages", index, "environment")
         if isinstance(name, str):
-            yield from _check_environment(name, ("stages", index, "environment"), known=known, folder=environments)
-            if name in seen:
+            yield from unknown(name, known, location=place, kind=f"an environment of {environments}")
+            if seen.setdefault(name, index) != index:
+                allowed = f"each environment once (it is stage {seen[name] + 1} already)"
+                yield Problem(location=place, found=f"{name} again", allowed=allowed)
+            role = f"{value.get('name', Pipeline.model_fields['name'].default)}-{name}-prepare-build"
+            if len(role) > LONGEST_ROLE_NAME:
                 yield Problem(
-                    location=("stages", index, "environment"),
-                    found=f"{name} again",
-                    allowed=f"each environment once (it is stage {seen[name] + 1} already)",
+                    location=place,
+                    found=f"the role name {role}, {len(role)} characters",
+                    allowed=f"{LONGEST_ROLE_NAME} characters",
+                    advice="Give the pipeline a shorter name.",
                 )
-            seen.setdefault(name, index)
-            yield from _check_role_name(value.get("name", Pipeline.model_fields["name"].default), name, index)
-        yield from _check_gates(stage.get("gates"), index)
-
-
-def _check_region(value: dict[str, Any]) -> Iterator[Problem]:
-    region, known = value.get("region"), load_catalogue().regions
-    if isinstance(region, str) and region not in known:
-        yield Problem(
-            location=("region",),
-            found=shown(region),
-            allowed="a region of the catalogue",
-            advice=nearest(region, known) or f"One of {', '.join(known)}.",
-        )
-
-
-def _check_environment(name: str, location: Location, *, known: Sequence[str], folder: Path) -> Iterator[Problem]:
-    if name not in known:
-        yield Problem(
-            location=location,
-            found=shown(name),
-            allowed=f"an environment of {folder}: {listing(known, none='none there')}",
-            advice=nearest(name, known),
-        )
-
-
-def _check_role_name(pipeline: object, environment: str, index: int) -> Iterator[Problem]:
-    name = f"{pipeline}-{environment}{LONGEST_OF_ROLE}"
-    if isinstance(pipeline, str) and len(name) > LONGEST_ROLE_NAME:
-        yield Problem(
-            location=("stages", index, "environment"),
-            found=f"the role name {name}, {len(name)} characters",
-            allowed=f"{LONGEST_ROLE_NAME} characters",
-            advice="Give the pipeline a shorter name.",
-        )
-
-
-def _check_gates(gates: object, index: int) -> Iterator[Problem]:
-    """A gate's name is that of an action, and CodePipeline refuses two of one name in a stage."""
-    seen: dict[str, int] = {}
-    for number, gate in enumerate(gates if isinstance(gates, list) else []):
-        name = gate.get("name") if isinstance(gate, dict) else None
-        if not isinstance(name, str):
-            continue
-        if name in seen:
-            yield Problem(
-                location=("stages", index, "gates", number, "name"),
-                found=f"{name} again",
-                allowed=f"each name once in a stage (gate {seen[name] + 1} has it)",
-            )
-        seen.setdefault(name, number)
+        # A gate's name is that of an action, and CodePipeline refuses two of one name in a stage.
+        gates = stage.get("gates")
+        names = [each.get("name") for each in gates if isinstance(each, dict)] if isinstance(gates, list) else []
+        yield from repeated((each for each in names if isinstance(each, str)), location=("stages", index, "gates"))
 
 
 def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Problem]:
     """What only holds between the file and the environments."""
-    own = partition(pipeline.region)
     order = {stage.environment: index for index, stage in enumerate(pipeline.stages)}
     for stage in stages:
         index = order[stage.settings.environment]
@@ -315,32 +260,19 @@ def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Probl
                 allowed=f"an environment in {pipeline.region}, where the pipeline is",
                 advice="Write a file for a pipeline in that region: npx cdk deploy -c pipeline=<file> pipeline.",
             )
-        if stage.settings.approval_text is not None and not stage.approved:
-            yield Problem(
-                location=("stages", index, "approval_text"),
-                found=shown(stage.settings.approval_text),
-                allowed="a text where there is an approval",
-                advice="Write approval: true, or remove the text.",
-            )
         for number, gate in enumerate(stage.settings.gates):
-            if gate.load_test is not None:
-                yield from _check_load_test(stage.environment, ("stages", index, "gates", number, "load_test"))
+            limits = stage.environment.load_test.gate if stage.environment.load_test else None
+            if gate.load_test is not None and limits is None:
+                yield Problem(
+                    location=("stages", index, "gates", number, "load_test"),
+                    found=f"a gate, and no load_test.gate in environments/{stage.environment.environment}.yaml",
+                    allowed="an environment whose file states what is measured, and what the figures must not exceed",
+                    advice="There: load_test: {gate: {p95_ms: …, usd_per_million: …}} (docs/load-tests.md).",
+                )
     connection = pipeline.source.connection.split(":")
-    if connection[1] != own:
+    if connection[1] != partition(pipeline.region):
         yield Problem(
             location=("source", "connection"),
             found=f"a connection of the partition {connection[1]}",
-            allowed=f"one of {own}, where {pipeline.region} is",
-        )
-
-
-def _check_load_test(environment: Environment, location: Location) -> Iterator[Problem]:
-    """A gate that measures needs what runs its test, and limits to hold it against."""
-    name = environment.environment
-    if environment.load_test is None or environment.load_test.gate is None:
-        yield Problem(
-            location=location,
-            found=f"a gate, and no load_test.gate in environments/{name}.yaml",
-            allowed="an environment whose file says what is measured, and what the figures must not exceed",
-            advice="There: load_test: {gate: {p95_ms: …, usd_per_million: …}} (docs/load-tests.md).",
+            allowed=f"one of {partition(pipeline.region)}, where {pipeline.region} is",
         )

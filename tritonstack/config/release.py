@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tritonstack.catalogue import ImageNotFoundError, TritonRelease, dns_suffix, load_catalogue
+from tritonstack.catalogue import TritonRelease, dns_suffix, load_catalogue
 from tritonstack.catalogue.releases import nearest_releases
 from tritonstack.config.container import check_container, unread_arguments
 from tritonstack.config.fields import Site
@@ -22,12 +22,19 @@ SAGEMAKER_DEFAULT_AMI = "sagemaker-default"
 
 def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
     """What is wrong with the release, its image and the host AMI."""
-    release = site.catalogue.release(endpoint.release)
-    has_image = endpoint.image is not None or endpoint.release in site.catalogue.image_table.regions
+    catalogue, name, region = site.catalogue, endpoint.release, site.region
+    release = catalogue.release(name)
+    has_image = endpoint.image is not None or name in catalogue.image_table.regions
+    found = ""
     if release is None or (release.taken_from and not has_image):
-        yield _unknown_release(endpoint=endpoint, location=location, site=site)
-    elif endpoint.image is None and site.region in site.catalogue.regions:
-        yield from _check_image(endpoint=endpoint, release=release, location=location, site=site)
+        reason = catalogue.release_table.images_without_a_row.get(name)
+        found = name + (f": AWS has an image of it, but {reason}" if reason else "")
+    elif endpoint.image is None and region in catalogue.regions and name not in catalogue.releases_in(str(region)):
+        found = f"{name}, of which AWS keeps no image in {region}"
+    if found:
+        allowed, near = _fitting(endpoint=endpoint, site=site)
+        own = "To run this one, copy its image into your registry and set image." if release is not None else ""
+        yield Problem(location=(*location, "release"), found=found, allowed=allowed, advice=f"{near} {own}".strip())
     if endpoint.image is not None:
         yield from _check_own_image(image=endpoint.image, location=(*location, "image"), site=site)
     if endpoint.host_ami not in (None, SAGEMAKER_DEFAULT_AMI):
@@ -55,33 +62,6 @@ def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
         for argument in unread_arguments(endpoint)
     ]
     return tuple(warnings)
-
-
-def _unknown_release(*, endpoint: Endpoint, location: Location, site: Site) -> Problem:
-    reason = site.catalogue.release_table.images_without_a_row.get(endpoint.release)
-    is_assumable = site.catalogue.release(endpoint.release) is not None
-    own = "To run another one, copy its image into your registry and set image." if is_assumable else ""
-    allowed, alike = _fitting(endpoint=endpoint, site=site)
-    return Problem(
-        location=(*location, "release"),
-        found=endpoint.release + (f": AWS has an image of it, but {reason}" if reason else ""),
-        allowed=allowed,
-        advice=" ".join(part for part in (alike, own) if part),
-    )
-
-
-def _check_image(*, endpoint: Endpoint, release: TritonRelease, location: Location, site: Site) -> Iterator[Problem]:
-    region = str(site.region)
-    try:
-        site.catalogue.image(release=release.version, region=region)
-    except ImageNotFoundError:
-        allowed, alike = _fitting(endpoint=endpoint, site=site)
-        yield Problem(
-            location=(*location, "release"),
-            found=f"{release.version}, of which AWS keeps no image in {region}",
-            allowed=allowed,
-            advice=f"{alike} {'Or copy' if alike else 'Copy'} the image into your registry and set image.".strip(),
-        )
 
 
 def fitting_releases(*, endpoint: Endpoint, site: Site) -> tuple[str, ...]:
@@ -124,19 +104,13 @@ def _check_own_image(*, image: str, location: Location, site: Site) -> Iterator[
     Source: SageMaker API, ContainerDefinition, Image; CreateModel: »Cross region ECR image pulls are not allowed«.
     """
     *_, region, suffix = image.partition("/")[0].split(".", maxsplit=4)  # <account>.dkr.ecr.<region>.<suffix>
-    if site.region is not None and region != site.region:
-        yield Problem(
-            location=location,
-            found=f"an image in {region}",
-            allowed=f"an image in the environment's region, {site.region}: {_registry(site.region)}",
-            advice="Copy the image into a registry there.",
-        )
+    wanted = site.region or region
+    registry = f"<account>.dkr.ecr.{wanted}.{dns_suffix(wanted)}/…"
+    if region != wanted:
+        allowed, advice = f"an image in the environment's region: {registry}", "Copy the image into a registry there."
+        yield Problem(location=location, found=f"an image in {region}", allowed=allowed, advice=advice)
     elif suffix != dns_suffix(region):
-        yield Problem(location=location, found=f"the host name ends in {suffix}", allowed=_registry(region))
-
-
-def _registry(region: str) -> str:
-    return f"<account>.dkr.ecr.{region}.{dns_suffix(region)}/…"
+        yield Problem(location=location, found=f"the host name ends in {suffix}", allowed=registry)
 
 
 def _check_host_ami(

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from tritonstack.config.alarms import ErrorThresholds
 from tritonstack.config.fields import SettingsModel
 from tritonstack.errors import Location, Problem
 
 if TYPE_CHECKING:
     from tritonstack.config.endpoint import Endpoint
+    from tritonstack.config.scaling import Scaling, Schedule
 
 
 ALARM_MINUTES = 3
@@ -21,30 +23,12 @@ SEEN_SECONDS = 120
 """A minute's figures are complete when it is over, and alarms are evaluated once a minute: no alarm fires sooner."""
 
 
-class RollbackAlarms(SettingsModel):
+class RollbackAlarms(ErrorThresholds):
     """Error thresholds of the new fleet that roll an update back. Requests to the old fleet do not count.
 
     Never latency: a new fleet is cold. Never 4XX: those are callers' mistakes, and a cold multi-model fleet's
-    ModelNotReadyException. The defaults are ours: set them from what the endpoint's errors are on a good day.
+    ModelNotReadyException.
     """
-
-    server_error_percent: float = Field(
-        default=1.0,
-        gt=0,
-        le=100,
-        description="Share of a minute's requests to the new fleet that end with 5XX, percent.",
-    )
-    server_errors: int = Field(
-        default=3, ge=1, description="And so many at least, so that one failed request of a small canary is no alarm."
-    )
-    model_error_percent: float = Field(
-        default=5.0,
-        gt=0,
-        le=100,
-        description="Share of a minute's requests that the new fleet's containers answer with an error, a caller's "
-        "mistakes included, percent.",
-    )
-    model_errors: int = Field(default=10, ge=1, description="And so many at least.")
 
 
 class Rollout(SettingsModel):
@@ -133,7 +117,7 @@ def check_rollout(*, endpoint: Endpoint, location: Location) -> Iterator[Problem
     rollout = endpoint.rollout
     if rollout is None:
         return
-    place, counts = (*location, "rollout"), _counts(endpoint)
+    place = (*location, "rollout")
     if endpoint.multi_model and not rollout.accept_multi_model:
         yield Problem(
             location=(*place, "accept_multi_model"),
@@ -145,19 +129,18 @@ def check_rollout(*, endpoint: Endpoint, location: Location) -> Iterator[Problem
     if rollout.kind == "all-at-once":
         yield from _check_all_at_once(rollout=rollout, location=place)
     else:
-        yield from _check_in_steps(rollout=rollout, counts=counts, location=place)
-    yield from _check_watched(rollout=rollout, location=place)
-    yield from _check_slowest_load(endpoint=endpoint, rollout=rollout, location=place)
+        yield from _check_in_steps(rollout=rollout, fleets=_fleets(endpoint), location=place)
+    yield from _check_waits(endpoint=endpoint, rollout=rollout, location=place)
 
 
-def _counts(endpoint: Endpoint) -> range:
-    """The fleets that an update may meet: as many as there are at the start, and as many as scaling may make of it."""
-    scaling = endpoint.scaling
-    if scaling is None:
-        return range(endpoint.initial_instance_count, endpoint.initial_instance_count + 1)
-    limits = [scaling.minimum, scaling.maximum, endpoint.initial_instance_count]
-    limits += [limit for each in scaling.schedules for limit in (each.minimum, each.maximum) if limit is not None]
-    return range(min(limits), max(limits) + 1)
+def _fleets(endpoint: Endpoint) -> tuple[int, int]:
+    """The smallest and the largest fleet that an update may meet: that of the start, and those that scaling makes."""
+    limits: list[int | None] = [endpoint.initial_instance_count]
+    if endpoint.scaling is not None:
+        parts: tuple[Scaling | Schedule, ...] = (endpoint.scaling, *endpoint.scaling.schedules)
+        limits += [limit for each in parts for limit in (each.minimum, each.maximum)]
+    counts = [limit for limit in limits if limit is not None]
+    return min(counts), max(counts)
 
 
 def _check_all_at_once(*, rollout: Rollout, location: Location) -> Iterator[Problem]:
@@ -172,7 +155,7 @@ def _check_all_at_once(*, rollout: Rollout, location: Location) -> Iterator[Prob
             )
 
 
-def _check_in_steps(*, rollout: Rollout, counts: range, location: Location) -> Iterator[Problem]:
+def _check_in_steps(*, rollout: Rollout, fleets: tuple[int, int], location: Location) -> Iterator[Problem]:
     sizes = [name for name in ("size_percent", "size_instances") if getattr(rollout, name) is not None]
     if len(sizes) != 1:
         yield Problem(
@@ -182,8 +165,8 @@ def _check_in_steps(*, rollout: Rollout, counts: range, location: Location) -> I
         )
     else:
         # What is too large for the smallest fleet, or too small for the largest, is that for no other one alone.
-        for count in sorted({counts[0], counts[-1]}):
-            yield from _check_size(rollout=rollout, count=count, counts=counts, location=(*location, sizes[0]))
+        for count in sorted(set(fleets)):
+            yield from _check_size(rollout=rollout, count=count, fleets=fleets, location=(*location, sizes[0]))
     if rollout.wait_seconds is None:
         yield Problem(
             location=(*location, "wait_seconds"),
@@ -200,92 +183,62 @@ def _check_in_steps(*, rollout: Rollout, counts: range, location: Location) -> I
         )
 
 
-def _check_size(*, rollout: Rollout, count: int, counts: range, location: Location) -> Iterator[Problem]:
+def _check_size(*, rollout: Rollout, count: int, fleets: tuple[int, int], location: Location) -> Iterator[Problem]:
     """The step must be a whole instance or more, and between the limits."""
-    what, least = NAMES[rollout.kind], LEAST[rollout.kind]
+    what, least, (smallest, largest) = NAMES[rollout.kind], LEAST[rollout.kind], fleets
     instances = rollout.step_instances(count)
-    size = f"{rollout.size_percent} % of {count}" if rollout.size_percent else f"{instances:g} of {count}"
     percent = rollout.size_percent or 100 * instances / count
-    arithmetic = f"{size} instances, which is {instances:g} of an instance" if instances < 1 else f"{size} instances"
+    size = f"{rollout.size_percent} % of {count}" if rollout.size_percent else f"{instances:g} of {count}"
+    scaled = "" if smallest == largest else f"; scaling leaves it between {smallest} and {largest} instances"
     if count == 1:
         yield Problem(
             location=location,
-            found=f"a {what} of a fleet of 1 instance{_fleet(counts)}",
+            found=f"a {what} of a fleet of 1 instance{scaled}",
             allowed=f"a fleet of 2 or more: a {what} is at most {MOST} % of it, and {MOST} % of 1 is half an instance",
-            advice="Set initial_instance_count: 2, or kind: all-at-once."
-            if len(counts) == 1
-            else "Set scaling.minimum: 2 (and each schedule's), or kind: all-at-once.",
+            advice=f"Set {'scaling.minimum: 2 (and each schedule)' if scaled else 'initial_instance_count: 2'}, or "
+            "kind: all-at-once.",
         )
     elif instances < 1:
         yield Problem(
             location=location,
-            found=f"{arithmetic}{_fleet(counts)}",
-            allowed=f"at least one instance: {-(-100 // count)} % or more of {count}",
+            found=f"{size} instances, which is {instances:g} of an instance{scaled}",
+            allowed=f"at least one instance: {math.ceil(100 / count)} % or more of {count}",
             advice=f"Set size_instances: 1 ({100 / count:.0f} % of the calls), or more instances.",
         )
     elif not least <= percent <= MOST:
-        low = max(1, -(-least * count // 100))
+        low = max(1, math.ceil(least * count / 100))
+        # a percentage that is one instance of the smallest fleet suits every larger one
+        advice = f"Set size_percent from {max(least, math.ceil(100 / smallest))} to {MOST}, which suits all of them."
         yield Problem(
             location=location,
-            found=f"{arithmetic}, which is {percent:.0f} % of the fleet{_fleet(counts)}",
+            found=f"{size} instances, which is {percent:.0f} % of the fleet{scaled}",
             allowed=f"{f'{least} to ' if least else 'at most '}{MOST} % of {count} instances: {low} to {count // 2}",
-            advice="" if len(counts) == 1 else _sizes_of_all(counts, least=least),
+            advice=advice if scaled and smallest > 1 else "",
         )
 
 
-def _fleet(counts: range) -> str:
-    """That the count is one of a range, where it is."""
-    return "" if len(counts) == 1 else f"; scaling leaves it between {counts[0]} and {counts[-1]} instances"
-
-
-def _sizes_of_all(counts: range, *, least: int) -> str:
-    """Which sizes every fleet of the range takes."""
-    low, high = max(1, -(-least * counts[-1] // 100)), counts[0] // 2
-    lowest = max(least, math.ceil(100 / counts[0]))
-    if low <= high:
-        return f"Set size_instances from {low} to {high}, or size_percent from {lowest} to {MOST}."
-    return (
-        f"No number of instances suits them all ({low} or more for {counts[-1]}, {high} or fewer for {counts[0]}): set "
-        f"size_percent from {lowest} to {MOST}."
-    )
-
-
-def _check_watched(*, rollout: Rollout, location: Location) -> Iterator[Problem]:
-    """An alarm that cannot fire before the wait is over only looks as if it guarded something."""
+def _check_waits(*, endpoint: Endpoint, rollout: Rollout, location: Location) -> Iterator[Problem]:
+    """A wait must be longer than an alarm takes to fire; the first one, than a cold fleet's slowest load too."""
+    slowest = rollout.slowest_load_seconds
+    if slowest is not None and not endpoint.multi_model:
+        found, allowed = f"{slowest:g} on a single-model endpoint", "null: its model is loaded before it takes requests"
+        yield Problem(location=(*location, "slowest_load_seconds"), found=found, allowed=allowed)
+        slowest = None
     for field, seconds in rollout.waits.items():
-        given = field == "termination_wait_seconds" or rollout.wait_seconds is not None
-        needed = field == "wait_seconds" or seconds > 0  # without a wait before the old fleet ends nothing is watched
-        if given and needed and seconds < SEEN_SECONDS:
+        if rollout.wait_seconds is None if field == "wait_seconds" else seconds == 0:
+            continue  # nothing is watched then, or the missing wait is reported
+        if seconds < SEEN_SECONDS:
             yield Problem(
                 location=(*location, field),
                 found=f"{seconds} seconds",
-                allowed=f"{SEEN_SECONDS} seconds or more: up to 60 until a"
-                " minute's figures are complete, and up to 60 until CloudWatch evaluates them",
-                advice="Wait longer.",
+                allowed=f"{SEEN_SECONDS} seconds or more: up to 60 until a minute's figures are complete, and up to 60 "
+                "until CloudWatch evaluates them",
             )
-
-
-def _check_slowest_load(*, endpoint: Endpoint, rollout: Rollout, location: Location) -> Iterator[Problem]:
-    """The calls of a cold fleet that wait for their models must be answered before the alarms are believed."""
-    slowest = rollout.slowest_load_seconds
-    if slowest is None:
-        return
-    if not endpoint.multi_model:
-        yield Problem(
-            location=(*location, "slowest_load_seconds"),
-            found=f"{slowest:g} on a single-model endpoint",
-            allowed="null: its one model is loaded before an instance takes calls",
-            advice="Remove the field.",
-        )
-        return
-    field = "termination_wait_seconds" if rollout.kind == "all-at-once" else "wait_seconds"
-    wait = getattr(rollout, field)
-    watches = wait is not None and (field == "wait_seconds" or wait > 0)
-    if watches and wait < slowest:
-        yield Problem(
-            location=(*location, field),
-            found=f"{wait} seconds, and the slowest load took {slowest:g}: the wait is over {slowest - wait:g} seconds"
-            " before that model has answered its first call",
-            allowed=f"{math.ceil(slowest)} seconds or more (slowest_load_seconds)",
-            advice="Wait longer, or make the load faster and measure again: tritonstack verify.",
-        )
+        if slowest is not None and seconds < slowest and field == next(iter(rollout.waits)):
+            yield Problem(
+                location=(*location, field),
+                found=f"{seconds} seconds, and the slowest load took {slowest:g}: the wait is over "
+                f"{slowest - seconds:g} seconds before that model has answered its first request",
+                allowed=f"{math.ceil(slowest)} seconds or more (slowest_load_seconds)",
+                advice="Wait longer, or make the load faster and measure again: tritonstack verify.",
+            )

@@ -6,14 +6,12 @@ import datetime as dt
 import functools
 import re
 import zoneinfo
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from tritonstack.config.fields import SettingsModel, Site
+from tritonstack.config.fields import SettingsModel, Site, repeated
 from tritonstack.errors import Location, Problem
 from tritonstack.naming import NAME_PATTERN
 
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 SECONDS_IN_A_MINUTE = 60
 DEFAULT_SAFETY_FACTOR = 0.5
 """What AWS advises to start with (SageMaker developer guide, "Load testing your auto scaling configuration")."""
-MOST_SCHEDULES = 10
-"""All that scales an endpoint must fit into 4 KB of a function's variables (Lambda quotas)."""
-LONGEST_COOLDOWN = 3600
 PRODUCTION_INSTANCES = 2
 """AWS advises two instances or more behind a multi-model endpoint (SageMaker developer guide)."""
 
@@ -86,16 +81,16 @@ class Scaling(SettingsModel):
         "sooner than by the other metrics, which come once a minute.",
     )
     scale_out_cooldown_seconds: int = Field(
-        default=60, ge=0, le=LONGEST_COOLDOWN, description="Between two additions of instances, seconds."
+        default=60, ge=0, le=3600, description="Between two additions of instances, seconds."
     )
     scale_in_cooldown_seconds: int = Field(
-        default=600, ge=0, le=LONGEST_COOLDOWN, description="Between two removals of instances, seconds."
+        default=600, ge=0, le=3600, description="Between two removals of instances, seconds."
     )
     accept_fast_scale_in: bool = Field(
         default=False,
         description="Take a scale-in that is as fast as scale-out or faster, though new instances start cold.",
     )
-    schedules: Annotated[tuple[Schedule, ...], Field(strict=False, max_length=MOST_SCHEDULES)] = Field(
+    schedules: Annotated[tuple[Schedule, ...], Field(strict=False, max_length=10)] = Field(
         default=(), description="Other limits at given times."
     )
 
@@ -127,64 +122,40 @@ class Scaling(SettingsModel):
 # reference, PutScheduledAction.
 
 
-AT = re.compile(r"at\((.*)\)")
-CRON = re.compile(r"cron\((.*)\)")
-AT_FORM = "yyyy-mm-ddThh:mm:ss"
-MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CronField:
-    """A field of a cron expression: numbers or words, in lists, ranges and steps, or what ``special`` matches."""
-
-    name: str
-    least: int
-    greatest: int
-    words: tuple[str, ...] = ()
-    special: str = "(?!)"
-
-    def takes(self, value: str) -> bool:
-        """Whether the field may hold ``value``."""
-        return all(re.fullmatch(self.special, part) or self._takes_span(part) for part in value.split(","))
-
-    def _takes_span(self, part: str) -> bool:
-        span, slash, step = part.partition("/")
-        if slash and not (step.isascii() and step.isdigit() and 1 <= int(step) <= self.greatest):
-            return False
-        return span == "*" or all(map(self._takes_one, span.split("-", 1)))
-
-    def _takes_one(self, text: str) -> bool:
-        if text.isascii() and text.isdigit():
-            return self.least <= int(text) <= self.greatest
-        return text.upper() in self.words
-
-
-FIELDS = (
-    CronField(name="minutes", least=0, greatest=59),
-    CronField(name="hours", least=0, greatest=23),
-    CronField(name="day-of-month", least=1, greatest=31, special=r"\?|LW?|([1-9]|[12][0-9]|3[01])W"),
-    CronField(name="month", least=1, greatest=12, words=MONTHS),
-    CronField(name="day-of-week", least=1, greatest=7, words=DAYS, special=r"\?|[1-7]?L|[1-7]#[1-5]"),
-    CronField(name="year", least=1970, greatest=2199),
+MONTHS = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"
+DAYS = "SUN MON TUE WED THU FRI SAT"
+CRON_FIELDS = (
+    # name, least and greatest number, words, what else may stand there
+    ("minutes", 0, 59, "", ""),
+    ("hours", 0, 23, "", ""),
+    ("day-of-month", 1, 31, "", r"|\?|LW?|([1-9]|[12][0-9]|3[01])W"),
+    ("month", 1, 12, MONTHS, ""),
+    ("day-of-week", 1, 7, DAYS, r"|\?|[1-7]?L|[1-7]#[1-5]"),
+    ("year", 1970, 2199, "", ""),
 )
+
+
+def _takes(value: str, *, least: int, greatest: int, words: str, special: str) -> bool:
+    """Whether a field of a cron expression may hold ``value``: numbers or words, in lists, ranges and steps."""
+    one = "|".join([*map(str, range(least, greatest + 1)), *words.split()])
+    span = rf"(\*|0*({one})(-0*({one}))?)(/0*({'|'.join(map(str, range(1, greatest + 1)))}))?"
+    return all(re.fullmatch(span + special, part, re.IGNORECASE) for part in value.split(","))
 
 
 def time_problems(when: str) -> Iterator[str]:
     """What is wrong with a schedule's time, each as a sentence's end; nothing where it is right."""
-    at, cron = AT.fullmatch(when), CRON.fullmatch(when)
-    if at:
-        if not _is_time(at[1]):
-            yield f"{at[1]!r}, which is no time in the form {AT_FORM}"
-    elif cron:
+    if at := re.fullmatch(r"at\((.*)\)", when):
+        try:
+            dt.datetime.strptime(at[1], "%Y-%m-%dT%H:%M:%S")  # noqa: DTZ007 - its zone is the schedule's
+            right = len(at[1]) == len("yyyy-mm-ddThh:mm:ss")
+        except ValueError:
+            right = False
+        if not right:
+            yield f"{at[1]!r}, which is no time in the form yyyy-mm-ddThh:mm:ss"
+    elif cron := re.fullmatch(r"cron\((.*)\)", when):
         yield from _cron_problems(cron[1])
     else:
         yield f"{when}, which is neither cron(…) nor at(…)"
-
-
-def is_time_zone(name: str) -> bool:
-    """Whether there is such a time zone."""
-    return name in _time_zones()
 
 
 @functools.cache
@@ -192,21 +163,15 @@ def _time_zones() -> frozenset[str]:
     return frozenset(zoneinfo.available_timezones())
 
 
-def _is_time(text: str) -> bool:
-    try:
-        return text[10:11] == "T" and len(text) == len(AT_FORM) and dt.datetime.fromisoformat(text).tzinfo is None
-    except ValueError:
-        return False
-
-
 def _cron_problems(text: str) -> Iterator[str]:
     fields = text.split()
-    if len(fields) != len(FIELDS):
-        yield f"a cron expression with {len(fields)} fields; it has {len(FIELDS)}: {', '.join(f.name for f in FIELDS)}"
+    if len(fields) != len(CRON_FIELDS):
+        names = ", ".join(name for name, *_ in CRON_FIELDS)
+        yield f"a cron expression with {len(fields)} fields; it has {len(CRON_FIELDS)}: {names}"
         return
-    for value, field in zip(fields, FIELDS, strict=True):
-        if not field.takes(value):
-            yield f"{value!r} as the {field.name} of a cron expression ({field.least} to {field.greatest})"
+    for value, (name, least, greatest, words, special) in zip(fields, CRON_FIELDS, strict=True):
+        if not _takes(value, least=least, greatest=greatest, words=words, special=special):
+            yield f"{value!r} as the {name} of a cron expression ({least} to {greatest})"
     if [fields[2], fields[4]].count("?") != 1:
         yield f"day-of-month {fields[2]} with day-of-week {fields[4]}: exactly one of the two must be ?"
 
@@ -218,8 +183,15 @@ def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
         return
     place = (*location, "scaling")
     production = bool(site.production) and endpoint.multi_model
-    if "initial_instance_count" in endpoint.model_fields_set:  # else it is the minimum
-        yield from _check_initial(endpoint=endpoint, scaling=scaling, location=location)
+    count, least, most = endpoint.initial_instance_count, scaling.minimum, scaling.maximum
+    is_set = "initial_instance_count" in endpoint.model_fields_set  # else it is the minimum
+    if is_set and least <= most and not least <= count <= most:
+        yield Problem(
+            location=(*location, "initial_instance_count"),
+            found=f"{count}, {'below scaling.minimum' if count < least else 'above scaling.maximum'}",
+            allowed=f"{least} to {most}, the limits of scaling",
+            advice="Remove the field to start with the minimum.",
+        )
     if endpoint.multi_model and scaling.gpu_memory is not None:
         yield Problem(
             location=(*place, "gpu_memory"),
@@ -228,26 +200,11 @@ def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
             "says nothing about the load, and would keep every instance for ever",
             advice="Scale on gpu_utilization and invocations_per_instance.",
         )
-    yield from check_limits_and_targets(scaling, location=place, production=production)
+    yield from limits_and_targets(scaling, location=place, production=production)
 
 
-def check_limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> Iterator[Problem]:
+def limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> Iterator[Problem]:
     """What is wrong with a ``scaling`` whatever endpoint it is of; ``location`` is its own."""
-    for check in limits_and_targets(scaling, location=location, production=production):
-        yield from check
-
-
-def limits_and_targets(scaling: Scaling, *, location: Location, production: bool) -> tuple[Iterator[Problem], ...]:
-    """The same check by check: none needs what another one looks at."""
-    return (
-        _check_bounds(scaling=scaling, location=location, production=production),
-        _check_targets(scaling=scaling, location=location),
-        _check_cooldowns(scaling=scaling, location=location),
-        _check_schedules(scaling=scaling, location=(*location, "schedules"), production=production),
-    )
-
-
-def _check_bounds(*, scaling: Scaling, location: Location, production: bool) -> Iterator[Problem]:
     if scaling.maximum < scaling.minimum:
         yield Problem(
             location=(*location, "maximum"),
@@ -261,37 +218,35 @@ def _check_bounds(*, scaling: Scaling, location: Location, production: bool) -> 
             allowed=f"{PRODUCTION_INSTANCES} or more on a production multi-model endpoint",
             advice="With one instance, every model is gone while that instance is replaced.",
         )
-
-
-def _check_initial(*, endpoint: Endpoint, scaling: Scaling, location: Location) -> Iterator[Problem]:
-    count = endpoint.initial_instance_count
-    if scaling.minimum <= scaling.maximum and not scaling.minimum <= count <= scaling.maximum:
-        side = "below scaling.minimum" if count < scaling.minimum else "above scaling.maximum"
+    yield from _check_targets(scaling=scaling, location=location)
+    out, in_ = scaling.scale_out_cooldown_seconds, scaling.scale_in_cooldown_seconds
+    if out >= in_ and not scaling.accept_fast_scale_in:
         yield Problem(
-            location=(*location, "initial_instance_count"),
-            found=f"{count}, {side}",
-            allowed=f"{scaling.minimum} to {scaling.maximum}, the limits of scaling",
-            advice="Remove the field to start with the minimum.",
+            location=(*location, "scale_in_cooldown_seconds"),
+            found=f"{in_} s with scale_out_cooldown_seconds of {out} s",
+            allowed=f"more than {out}: instances are added faster than removed",
+            advice="A new instance starts with no model loaded, so that one too many is cheaper than one too few. If "
+            "you mean it, set accept_fast_scale_in: true.",
         )
+    yield from _check_schedules(scaling=scaling, location=(*location, "schedules"), production=production)
 
 
 def _check_targets(*, scaling: Scaling, location: Location) -> Iterator[Problem]:
-    if scaling.invocations_per_instance is not None and scaling.requests_per_second is not None:
-        target = scaling.requests_per_second * SECONDS_IN_A_MINUTE * scaling.factor
+    given, measured = scaling.invocations_per_instance, scaling.requests_per_second
+    if given is not None and measured is not None:
         yield Problem(
             location=(*location, "requests_per_second"),
-            found=f"{scaling.requests_per_second:g} beside invocations_per_instance: "
-            f"{scaling.invocations_per_instance:g}",
+            found=f"{measured:g} beside invocations_per_instance: {given:g}",
             allowed="one of the two, for they are the same target",
-            advice=f"{scaling.requests_per_second:g} x {SECONDS_IN_A_MINUTE} x {scaling.factor:g} would be "
-            f"{target:g} calls a minute.",
+            advice=f"{measured:g} x {SECONDS_IN_A_MINUTE} x {scaling.factor:g} would be "
+            f"{scaling.invocations_target:g} requests a minute.",
         )
-    if scaling.safety_factor is not None and scaling.requests_per_second is None:
+    if scaling.safety_factor is not None and measured is None:
         yield Problem(
             location=(*location, "safety_factor"),
             found=f"{scaling.safety_factor:g} without requests_per_second",
             allowed="null: it is multiplied with what was measured",
-            advice="Set requests_per_second, or remove the field.",
+            advice="Or set requests_per_second.",
         )
     if scaling.targets or scaling.schedules:
         return
@@ -303,22 +258,8 @@ def _check_targets(*, scaling: Scaling, location: Location) -> Iterator[Problem]
     )
 
 
-def _check_cooldowns(*, scaling: Scaling, location: Location) -> Iterator[Problem]:
-    out, in_ = scaling.scale_out_cooldown_seconds, scaling.scale_in_cooldown_seconds
-    if out >= in_ and not scaling.accept_fast_scale_in:
-        yield Problem(
-            location=(*location, "scale_in_cooldown_seconds"),
-            found=f"{in_} s with scale_out_cooldown_seconds of {out} s",
-            allowed=f"more than {out}: instances are added faster than removed",
-            advice="A new instance starts with no model loaded, so that one too many is cheaper than one too few. If "
-            "you mean it, set accept_fast_scale_in: true.",
-        )
-
-
 def _check_schedules(*, scaling: Scaling, location: Location, production: bool) -> Iterator[Problem]:
-    for name, count in Counter(schedule.name for schedule in scaling.schedules).items():
-        if count > 1:
-            yield Problem(location=location, found=f"{name} {count} times", allowed="each name once")
+    yield from repeated((schedule.name for schedule in scaling.schedules), location=location)
     for index, schedule in enumerate(scaling.schedules):
         place = (*location, index)
         for problem in time_problems(schedule.when):
@@ -327,7 +268,7 @@ def _check_schedules(*, scaling: Scaling, location: Location, production: bool) 
                 found=problem,
                 allowed='"cron(0 7 ? * MON-FRI *)" or "at(2026-12-24T18:00:00)"',
             )
-        if not is_time_zone(schedule.time_zone):
+        if schedule.time_zone not in _time_zones():
             yield Problem(
                 location=(*place, "time_zone"),
                 found=schedule.time_zone,

@@ -13,7 +13,7 @@ import re
 import stat
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -24,25 +24,14 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from tritonstack.config.fields import PATTERNS
-from tritonstack.errors import InputError, Location, Problem, nearest
+from tritonstack.errors import InputError, Location, Problem, listing, nearest
 
 Model = TypeVar("Model", bound=BaseModel)
 LARGEST_FILE = 1_000_000
 MOST_VALUES = 100_000
 
-_FILE_TYPES = (
-    (stat.S_ISDIR, "a directory"),
-    (stat.S_ISFIFO, "a named pipe (FIFO)"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-_SCALARS = {
-    "tag:yaml.org,2002:null": "construct_yaml_null",
-    "tag:yaml.org,2002:bool": "construct_yaml_bool",
-    "tag:yaml.org,2002:int": "construct_yaml_int",
-    "tag:yaml.org,2002:float": "construct_yaml_float",
-}
+_FILE_TYPES = {"d": "a directory", "p": "a named pipe (FIFO)", "s": "a socket", "c": "a device", "b": "a device"}
+_SCALARS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float"))
 _TEXT = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
 _MERGE = "tag:yaml.org,2002:merge"
 
@@ -77,9 +66,8 @@ class YamlDocument:
 def read_yaml(path: Path, *, text: str | None = None) -> YamlDocument:
     """The YAML file at ``path``; with ``text``, that text under the file's name.
 
-    Raises:
-        InputError: it cannot be read, is no YAML, or uses what is not allowed here. Keys that stand twice are no error
-            yet: they are listed in ``repeated``, so that they are reported together with all else.
+    Raises InputError where it cannot be read, is no YAML, or uses what is not allowed here. Keys that stand twice are
+    no error yet: they are listed in ``repeated``, so that they are reported together with all else.
     """
     if text is None:
         _check_file(path)
@@ -98,6 +86,8 @@ def _check_file(path: Path) -> None:
     advice = ""
     try:
         mode = path.stat().st_mode
+        if stat.S_ISREG(mode):
+            return
     except OSError as error:
         if not path.is_symlink():
             return  # the error of reading it is reported
@@ -105,18 +95,12 @@ def _check_file(path: Path) -> None:
         found = f"a symbolic link to {path.readlink()}, which {'leads back to it' if looped else 'is not there'}"
         advice = "Remove the link, or point it at a file."
     else:
-        if stat.S_ISREG(mode):
-            return
-        found = next((word for test, word in _FILE_TYPES if test(mode)), "something else")
+        found = _FILE_TYPES.get(stat.filemode(mode)[0], "something else")
     raise InputError([Problem(file=str(path), found=found, allowed="a YAML file", advice=advice)])
 
 
 def parse_yaml(text: str) -> YamlDocument:
-    """The YAML document in ``text``.
-
-    Raises:
-        YamlError: it is no single YAML document, or uses what is not allowed here.
-    """
+    """The YAML document in ``text``. Raises YamlError for no single document, and what is not allowed here."""
     if len(text) > LARGEST_FILE:
         raise YamlError(line=None, found=f"{len(text)} characters", allowed=f"at most {LARGEST_FILE} characters")
     try:
@@ -163,16 +147,15 @@ class _Builder:
                 line=line, found="an alias (*) inside its own anchor (&)", allowed="aliases of finished values"
             )
         self._open.add(id(node))
-        value = self._collection(node=node, location=location)
+        value: Any
+        if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
+            value = self._mapping(node=node, location=location)
+        elif isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
+            value = [self._value(node=item, location=(*location, i)) for i, item in enumerate(node.value)]
+        else:
+            raise _tag_error(node)
         self._open.discard(id(node))
         return value
-
-    def _collection(self, *, node: yaml.Node, location: Location) -> Any:
-        if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
-            return self._mapping(node=node, location=location)
-        if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
-            return [self._value(node=item, location=(*location, i)) for i, item in enumerate(node.value)]
-        raise _tag_error(node)
 
     def _mapping(self, *, node: yaml.MappingNode, location: Location) -> dict[str, Any]:
         merged: dict[str, Any] = {}
@@ -209,7 +192,7 @@ class _Builder:
         if node.tag not in _SCALARS:
             raise _tag_error(node)
         try:
-            return getattr(self._loader, _SCALARS[node.tag])(node)
+            return self._loader.construct_object(node)
         except (ValueError, KeyError, IndexError, OverflowError):
             raise YamlError(line=_line(node), found=f"{node.value[:80]!r}", allowed=f"a value of {node.tag}") from None
 
@@ -259,6 +242,14 @@ def shown(value: object) -> str:
     else:
         text = str(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}… ({len(text)} characters)"
+
+
+def unknown(name: str, known: Iterable[str], *, location: Location, kind: str) -> Iterator[Problem]:
+    """The problem of a name at ``location`` that is not among those that are ``known``; ``kind``: what they are."""
+    names = list(known)
+    if name not in names:
+        allowed = f"{kind}: {listing(names, none='none there')}"
+        yield Problem(location=location, found=shown(name), allowed=allowed, advice=nearest(name, names))
 
 
 def with_lines(problems: Iterable[Problem], path: Path, *, document: YamlDocument | None = None) -> list[Problem]:
@@ -394,7 +385,13 @@ def _problem(*, error: ErrorDetails, model: type[BaseModel], document: YamlDocum
     """One of pydantic's errors: what the file has, what the field takes, and what it means."""
     location, is_key = _location_of(error), _about_a_key(error)
     if error["type"] == "extra_forbidden":
-        return _unknown_field(location=location, fields=_model_at(model, location[:-1]), document=document)
+        name, fields = str(location[-1]), _model_at(model, location[:-1])
+        return Problem(
+            location=location,
+            found=f"the field {name}: {shown(_at(document.value, location))}",
+            allowed=f"the fields {', '.join(fields)}",
+            advice=nearest(name, fields) or "Remove it.",
+        )
     field = None if is_key else _field_at(model, location)
     allowed = _allowed(error)
     return Problem(
@@ -436,16 +433,6 @@ def _found(*, error: ErrorDetails, location: Location, is_key: bool, document: Y
     if text is not None and not isinstance(value, str) and text != shown(value):
         return f"{text or 'nothing'} (YAML reads {shown(value)})"
     return shown(value)
-
-
-def _unknown_field(*, location: Location, fields: Mapping[str, FieldInfo], document: YamlDocument) -> Problem:
-    name = str(location[-1])
-    return Problem(
-        location=location,
-        found=f"the field {name}: {shown(_at(document.value, location))}",
-        allowed=f"the fields {', '.join(fields)}",
-        advice=nearest(name, fields) or "Remove it.",
-    )
 
 
 def _model_at(model: type[BaseModel], location: Location) -> Mapping[str, FieldInfo]:

@@ -1,22 +1,22 @@
 """Build one TensorRT plan where it is served: in the endpoint's own Triton image, on its GPU, and run it once.
 
 One file for the Python of every Triton image (3.8 to 3.12), of the standard library alone: it is copied into the image
-and started as ``python3 engine_step.py JOB``. JOB is a JSON file; its relative paths start at its own folder::
+and started as ``python3 engine_step.py JOB``. JOB is a JSON file; its relative paths start at its own folder, which has
+the graph, ``model.onnx``, and maybe the ``timing.cache`` of an earlier build::
 
     {"release": "24.09",
      "tensorrt": ["10.4"],                     versions that were planned for, each as far as it is known
      "gpu": {"name": "A10G", "compute_capability": "8.6"},
      "cuda": "12.6.1",                         the image's, or null where it is not known
-     "options": ["--fp16", ...],               trtexec's; those that name files are this step's own
-     "onnx": "model.onnx", "plan": "model.plan",   the plan's file name in the output folder
+     "options": ["--fp16", ...],               trtexec's, but those that name files
      "inputs": {"x": {"file": "x.raw", "shape": [1, 4]}},   the proof's, in the type of the engine's tensor
      "outputs": ["logits"],                    outputs that the plan must have
-     "timing_cache": "timing.cache",           or null; need not exist yet
+     "timing_cache": true,                     whether a cache is read and left
      "timeout_seconds": 7200, "output": "output"}
 
-It leaves the plan, ``outputs.json`` (``[{"name", "shape", "values"}, ...]``), ``timing.cache`` and ``trtexec.log`` in
-the output folder, and at last ``result.json``: without that file nothing there counts. A failure leaves the log and
-``result.json`` with its phase, reason and last log lines.
+In the output folder it leaves ``model.plan``, ``outputs.json`` (``[{"name", "shape", "values"}, ...]``),
+``timing.cache``, ``trtexec.log`` and at last ``result.json``: without that file nothing there counts. A failure leaves
+the log and ``result.json`` with its phase, reason and last log lines.
 
 Exit status: 0 built; 2 the job file is wrong; 3 this machine is not what was planned; 4 trtexec builds no plan;
 5 the plan fails the proof; 6 too slow; 128 + n ended by signal n.
@@ -59,13 +59,13 @@ THROUGH = "TRITONSTACK_STARTED_THROUGH"  # what this process was started through
 LEAST_DRIVERS = {11: 450, 12: 525, 13: 580}
 COMPAT_STATUS, COMPAT_WORKS = "_CUDA_COMPAT_STATUS", "CUDA Driver OK"  # what /etc/shinit_v2 found
 
+GRAPH = "model.onnx"
 MESSAGE = Path("/opt/ml/output/message")  # SageMaker developer guide: "Save and Access Metadata …", ExitMessage
 JOB, MACHINE, BUILD, PROOF, TIME = 2, 3, 4, 5, 6
 PHASE_OF = {JOB: "job", MACHINE: "machine", BUILD: "build", PROOF: "proof", TIME: "time"}
-# Options that this step gives itself, and those of the build that loading the plan needs as well.
-OWN_OPTIONS = ("--onnx", "--saveEngine", "--timingCacheFile")
+# Options of the build that loading the plan needs as well.
 PROOF_OPTIONS = ("--versionCompatible", "--vc", "--plugins", "--staticPlugins", "--dynamicPlugins", "--device")
-MADE = ("outputs.json", "timing.cache", "trtexec.log")
+MADE = ("model.plan", "outputs.json", "timing.cache", "trtexec.log")
 OUTPUT: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": STDOUT, "errors": "replace"}
 QUIET_SECONDS = 30.0
 TAIL_LINES = 40
@@ -89,54 +89,22 @@ def say(line: str, *, by: str = "engine step: ") -> None:
     sys.stdout.flush()
 
 
-FIELDS: dict[str, tuple[Any, str]] = {
-    "release": (str, "a Triton release such as 24.09"),
-    "tensorrt": (list, "a list of versions such as 10.4"),
-    "gpu": (dict, "an object with name and compute_capability"),
-    "cuda": ((str, type(None)), "a version such as 12.6.1, or null"),
-    "options": (list, "a list of trtexec's options"),
-    "onnx": (str, "the ONNX file's path"),
-    "plan": (str, "a file name"),
-    "inputs": (dict, "an object: input -> its file and shape"),
-    "outputs": (list, "a list of outputs' names"),
-    "timing_cache": ((str, type(None)), "a path, or null"),
-    "timeout_seconds": ((int, float), "seconds above 0"),
-    "output": (str, "the output folder's path"),
-}
-
-
-def wrong(name: str, value: Any) -> bool:
-    """Whether a field of the job has a value that the step cannot use."""
-    if not isinstance(value, FIELDS[name][0]) or (not value and name not in ("options", "timing_cache", "cuda")):
-        return True
-    if name == "gpu":
-        return not all(isinstance(value.get(key), str) for key in ("name", "compute_capability"))
-    if name == "inputs":
-        return not all(isinstance(one, dict) and {"file", "shape"} <= set(one) for one in value.values())
-    if isinstance(value, list):
-        return not all(isinstance(one, str) and one.startswith("--" * (name == "options")) for one in value)
-    return bool((name == "plan" and Path(value).name != value) or (name == "timeout_seconds" and value <= 0))
+FIELDS = ("release", "tensorrt", "gpu", "cuda", "options", "outputs", "timing_cache", "timeout_seconds")
 
 
 def read_job(path: Path) -> dict[str, Any]:
-    """The job, with absolute paths. Raises StepError with every wrong field at once."""
+    """The job, with absolute paths and its folder. Raises StepError where it cannot be read, or files are missing."""
     try:
         job: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise StepError(JOB, f"{path}: {error}") from error
-    problems = [f"{name} is not known" for name in job if name not in FIELDS]
-    for name, (_, wanted) in FIELDS.items():
-        if name not in job or wrong(name, job[name]):
-            problems.append(f"{name} is {json.dumps(job[name]) if name in job else 'missing'}, must be {wanted}")
-    if problems:
-        raise StepError(JOB, f"{path}: " + "; ".join(problems))
-    folder = path.resolve().parent
-    job["onnx"], job["output"] = folder / job["onnx"], folder / job["output"]
-    job["timing_cache"] = folder / job["timing_cache"] if job["timing_cache"] else None
-    job["inputs"] = {name: (folder / one["file"], one["shape"]) for name, one in job["inputs"].items()}
-    missing = [str(one) for one in [job["onnx"], *(file for file, _ in job["inputs"].values())] if not one.is_file()]
-    if missing:
-        raise StepError(JOB, f"{path}: not there: {', '.join(missing)}")
+        folder = path.resolve().parent
+        job["folder"], job["output"] = folder, folder / job["output"]
+        job["inputs"] = {name: (folder / one["file"], one["shape"]) for name, one in job["inputs"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StepError(JOB, f"{path}: {error!r}") from error
+    absent = [name for name in FIELDS if name not in job]
+    absent += [str(one) for one in [folder / GRAPH, *(file for file, _ in job["inputs"].values())] if not one.is_file()]
+    if absent:
+        raise StepError(JOB, f"{path}: not there: {', '.join(absent)}")
     return job
 
 
@@ -188,11 +156,8 @@ def check_trtexec(job: dict[str, Any], program: str) -> dict[str, Any]:
     return {"program": program, "tensorrt": version, **traits}
 
 
-def check_gpus(job: dict[str, Any]) -> dict[str, Any]:
-    """The GPU's name, compute capability (None with drivers that do not report it) and driver.
-
-    Raises StepError unless every visible GPU is the planned one.
-    """
+def find_gpus() -> list[dict[str, Any]]:
+    """Name, driver and compute capability (None with drivers that do not report it) of every visible GPU."""
     program = find_program("TRITONSTACK_NVIDIA_SMI", (), "nvidia-smi")
     status, text = output_of([program, "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"])
     if status != 0:  # drivers before 510 have no compute_cap; trtexec reports it when it starts
@@ -200,10 +165,7 @@ def check_gpus(job: dict[str, Any]) -> dict[str, Any]:
     rows = [[cell.strip() for cell in line.split(",")] for line in text.splitlines() if "," in line]
     if status != 0 or not rows:
         raise StepError(MACHINE, f"{program} finds no GPU: {text.strip()[:300]!r}")
-    for name, _, *capability in rows:
-        check_gpu(job, name, capability[0] if capability else None)
-    name, driver, *capability = rows[0]
-    return {"name": name, "compute_capability": capability[0] if capability else None, "driver": driver}
+    return [{"name": row[0], "driver": row[1], "compute_capability": (*row, None)[2]} for row in rows]
 
 
 def version_parts(version: str | None) -> tuple[int, ...]:
@@ -326,11 +288,11 @@ def read_outputs(path: Path, wanted: list[str]) -> list[dict[str, Any]]:
 
 def build(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any]) -> None:
     """Build the plan in the work folder."""
-    cache = work / "timing.cache"
-    if job["timing_cache"] and job["timing_cache"].is_file():
-        shutil.copyfile(job["timing_cache"], cache)
-    options = [one for one in job["options"] if one.partition("=")[0] not in OWN_OPTIONS]
-    argv = [result["trtexec"]["program"], f"--onnx={job['onnx']}", f"--saveEngine={work / 'plan'}", *options]
+    cache, plan = work / "timing.cache", work / "model.plan"
+    if job["timing_cache"] and (job["folder"] / cache.name).is_file():
+        shutil.copyfile(job["folder"] / cache.name, cache)
+    graph = job["folder"] / GRAPH
+    argv = [result["trtexec"]["program"], f"--onnx={graph}", f"--saveEngine={plan}", *job["options"]]
     argv += [f"--timingCacheFile={cache}"] if job["timing_cache"] else []
 
     def check_line(line: str) -> None:
@@ -341,7 +303,7 @@ def build(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any
 
     result["command"] = argv
     result["durations"]["build_seconds"] = runner.run(argv, status=BUILD, on_line=check_line)
-    if not (work / "plan").is_file() or not (work / "plan").stat().st_size:
+    if not plan.is_file() or not plan.stat().st_size:
         raise StepError(BUILD, "trtexec ends well and leaves no plan")
 
 
@@ -350,7 +312,7 @@ def prove(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any
     spelled = {name: f"'{name}'" if ":" in name else name for name in job["inputs"]}  # a colon would end the name
     shapes = [f"{spelled[name]}:{'x'.join(map(str, shape))}" for name, (_, shape) in job["inputs"].items()]
     files = [f"{spelled[name]}:{file}" for name, (file, _) in job["inputs"].items()]
-    argv = [result["trtexec"]["program"], f"--loadEngine={work / 'plan'}", f"--shapes={','.join(shapes)}"]
+    argv = [result["trtexec"]["program"], f"--loadEngine={work / 'model.plan'}", f"--shapes={','.join(shapes)}"]
     argv += [f"--loadInputs={','.join(files)}", f"--exportOutput={work / 'exported.json'}"]
     argv += ["--iterations=1", "--warmUp=0", "--duration=0"]
     argv += ["--includeDataTransfers"] if result["trtexec"]["host_data"] else []
@@ -360,13 +322,13 @@ def prove(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any
     (work / "outputs.json").write_text(json.dumps(outputs), encoding="utf-8")
 
 
-def file_record(path: Path, name: str) -> dict[str, Any]:
-    """A file's name, size and SHA-256."""
+def file_record(path: Path) -> dict[str, Any]:
+    """A file's size and SHA-256."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         for block in iter(lambda: stream.read(1 << 20), b""):
             digest.update(block)
-    return {"name": name, "bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+    return {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
 
 
 def run_job(job: dict[str, Any], work: Path, result: dict[str, Any]) -> None:
@@ -375,7 +337,10 @@ def run_job(job: dict[str, Any], work: Path, result: dict[str, Any]) -> None:
     try:
         program = find_program("TRITONSTACK_TRTEXEC", TRTEXEC_PLACES, "trtexec")
         result["trtexec"] = check_trtexec(job, program)
-        result["gpu"] = check_gpus(job)
+        gpus = find_gpus()
+        for gpu in gpus:
+            check_gpu(job, gpu["name"], gpu["compute_capability"])
+        result["gpu"] = gpus[0]
         result["cuda"] = check_driver(job, result["gpu"]["driver"])
         say(f"TensorRT {result['trtexec']['tensorrt']} on {result['gpu']['name']}, as planned")
         cuda = result["cuda"]
@@ -393,7 +358,7 @@ def step(job: dict[str, Any]) -> int:
     work = output / ".engine-step"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    for stale in ("result.json", job["plan"], *MADE):
+    for stale in ("result.json", *MADE):
         (output / stale).unlink(missing_ok=True)
     image = {name: os.environ[name] for name in ("CUDA_VERSION", "TRT_VERSION") if name in os.environ}
     result: dict[str, Any] = {"release": job["release"], "planned_gpu": job["gpu"], "durations": {}, "image": image}
@@ -407,11 +372,10 @@ def step(job: dict[str, Any]) -> int:
                 (work / "trtexec.log").replace(output / "trtexec.log")
         else:
             heed(signal.SIG_IGN)  # from here on it is soon done
-            names = {"plan": job["plan"], **{one: one for one in MADE if (work / one).is_file()}}
-            result.update(outcome="built", status=0)
-            result["files"] = {made.partition(".")[0]: file_record(work / made, name) for made, name in names.items()}
-            for made, name in names.items():
-                (work / made).replace(output / name)
+            made = [name for name in MADE if (work / name).is_file()]
+            result.update(outcome="built", status=0, files={name: file_record(work / name) for name in made})
+            for name in made:
+                (work / name).replace(output / name)
         (work / "result.json").write_text(json.dumps(result, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         (work / "result.json").replace(output / "result.json")
     finally:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tritonclient.utils import triton_to_np_dtype
 
-from tritonstack.engines.trtexec import EngineJob, write_job
+from tritonstack.engines.trtexec import GRAPH, write_job
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.exporting import link_or_copy
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
@@ -22,7 +21,7 @@ from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report, run_script
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.runtime_options import Engine, Shape
-from tritonstack.models.sample import PROOF_ENVIRONMENT, PROVER, to_tensors
+from tritonstack.models.sample import run_prover, to_tensors
 from tritonstack.models.source import ArchiveSource, TensorrtModel, tensorrt_models
 from tritonstack.models.staging import Proofs, Staged, Task, stage_archive
 
@@ -49,16 +48,12 @@ def read_onnx(path: Path) -> OnnxGraph:
 
 
 def parts_of_graph(path: Path) -> dict[str, Path]:
-    """The graph's own file and those with its external weights: name in the graph's folder → path.
+    """A graph's own file and those with its external weights: name in the graph's folder → path.
 
-    Raises :class:`WorkFailedError` where one is missing or outside the folder, or the file is no graph.
+    Raises :class:`WorkFailedError` where one is missing or outside the folder.
     """
-    try:
-        named = external_files(path)
-    except OnnxError as error:
-        raise WorkFailedError(f"{path}: no ONNX graph: {error}") from error
     found = {path.name: path}
-    for name in named:
+    for name in external_files(path):
         pure = PurePosixPath(name)
         if not name or pure.is_absolute() or ".." in pure.parts or not (path.parent / pure).is_file():
             raise WorkFailedError(f"{path}: weights in {name!r}, which is no file beside the graph")
@@ -108,20 +103,19 @@ def proof_inputs(
     problems: list[Problem] = []
     found: ProofInputs = {}
     for tensor in graph.inputs:
-        given = (sample or {}).get(tensor.name)
-        shape = _proof_shape(engine, tensor)
-        if shape is None and given is None:
-            found_input = f"input {tensor.name} with free axes, and no shapes for it"
-            problems.append(
-                Problem(file=file, field="engine.shapes", found=found_input, allowed="every input's shapes")
-            )
-            continue
-        array = _random(tensor, shape or (), seed) if given is None else given
-        problem = _misfit(engine, tensor, array, file)
-        if problem is not None:
-            problems.append(problem)
-        else:
+        array = (sample or {}).get(tensor.name)
+        if array is None:
+            shape = _proof_shape(engine, tensor)
+            if shape is None:
+                free = f"input {tensor.name} with free axes, and no shapes for it"
+                problems.append(Problem(file=file, field="engine.shapes", found=free, allowed="every input's shapes"))
+                continue
+            array = _random(tensor, shape, seed)
+        problem = _misfit(engine, tensor, array)
+        if problem is None:
             found[tensor.name] = array.astype(_dtype(tensor), copy=False)
+        else:
+            problems.append(replace(problem, file=file))
     if problems:
         raise InputError(problems)
     return found
@@ -132,26 +126,21 @@ def _proof_shape(engine: Engine, tensor: GraphTensor) -> Shape | None:
     shapes = engine.shapes.get(tensor.name)
     if shapes is not None:
         return (shapes.min[0], *shapes.opt[1:])
-    axes = tensor.shape or ()
-    return None if None in axes else tuple(axis for axis in axes if axis is not None)
+    axes = tuple(axis for axis in tensor.shape or () if axis is not None)
+    return axes if len(axes) == len(tensor.shape or ()) else None
 
 
-def _misfit(engine: Engine, tensor: GraphTensor, array: NDArray[Any], file: str) -> Problem | None:
-    shapes, field = engine.shapes.get(tensor.name), f"engine.shapes.{tensor.name}"
+def _misfit(engine: Engine, tensor: GraphTensor, array: NDArray[Any]) -> Problem | None:
+    shapes = engine.shapes.get(tensor.name)
     if not np.can_cast(array.dtype, _dtype(tensor), "same_kind"):
-        return Problem(
-            file=file, field="sample.request", found=f"{tensor.name} as {array.dtype}", allowed=tensor.datatype
-        )
-    if shapes is None:
-        return None
-    fits = array.ndim == len(shapes.min) and all(
-        low <= length <= high for low, length, high in zip(shapes.min, array.shape, shapes.max, strict=True)
-    )
-    if fits:
+        return Problem(field="sample.request", found=f"{tensor.name} as {array.dtype}", allowed=tensor.datatype)
+    if shapes is None or (
+        array.ndim == len(shapes.min)
+        and all(low <= length <= high for low, length, high in zip(shapes.min, array.shape, shapes.max, strict=True))
+    ):
         return None
     return Problem(
-        file=file,
-        field=field,
+        field=f"engine.shapes.{tensor.name}",
         found=f"the proof's input has shape {list(array.shape)}",
         allowed=f"from {list(shapes.min)} to {list(shapes.max)}",
         advice="widen the shapes, or take a sample request within them",
@@ -175,12 +164,7 @@ def _random(tensor: GraphTensor, shape: Shape, seed: int) -> NDArray[Any]:
 # Each TensorRT model of an archive without a plan gets a folder with all that ``engine_step.py`` needs: the job, the
 # graph, the proof's inputs and the step itself. The folder goes to a machine with the GPU; the pack step reads the
 # output.
-GRAPH = "model.onnx"
-
 STEP = Path(__file__).with_name("engine_step.py")
-
-TIMING_CACHE = "timing.cache"
-"""In the job's folder, with the tactics of earlier builds; optional."""
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -191,22 +175,17 @@ class PlannedEngine:
 
     model: str  # the model's directory in the archive
     folder: Path  # the job's, sent to the GPU's machine whole
+    job: dict[str, Any]  # of ``engine_step.py``; a runner may write another ``output`` into the folder
     version: Path  # the staged version folder that the plan goes into
     plan: str  # the plan's file name there
     # the staged files of the ONNX graph, by their names in the version folder: replaced by the plan
     parts: tuple[str, ...]
     engine: Engine  # of the recipe
-    recipe: Path  # the recipe's file, for messages
     graph: OnnxGraph  # its inputs and outputs
     inputs: Arrays  # the proof's inputs, in the graph's types
     proof: Literal["sample", "random"]  # the origin of the inputs
     reference: Arrays  # ONNX Runtime's outputs for them
     tolerance: float  # the largest difference from it
-
-    @property
-    def job(self) -> Path:
-        """The job's file; a runner may rewrite its ``output``."""
-        return self.folder / "job.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,10 +211,12 @@ def prepare_engines(
     ``proofs``: of this process so far. Raises :class:`InputError` where the folder is wrong, a recipe has no engine, or
     the proof's inputs are outside its shapes; :class:`WorkFailedError` where an export or a proof fails.
     """
-    recipes = _recipes(task.source)
     staged = stage_archive(task, work, places, report, {} if proofs is None else proofs)
+    recipes = _recipes(task.source)
     waiting = [model for model in tensorrt_models(staged.repository) if not model.plans]
-    _refuse(task, waiting, recipes)
+    problems = [problem for model in waiting for problem in _problems(model, recipes[model.name])]
+    if problems:
+        raise InputError(problems)
     jobs = tuple(_plan(staged, model, recipes[model.name], report, timeout_seconds) for model in waiting)
     return EngineWork(staged=staged, jobs=jobs)
 
@@ -249,25 +230,16 @@ def _recipes(source: ArchiveSource) -> dict[str, ArchiveSource]:
     return found
 
 
-def _refuse(task: Task, models: list[TensorrtModel], recipes: Mapping[str, ArchiveSource]) -> None:
-    """Raise :class:`InputError` where an engine cannot be built, with the reasons for all models."""
-    problems = []
-    for model in models:
-        recipe, graphs = recipes[model.name].folder / RECIPE, [graph_of(version) for version in model.versions]
-        if recipes[model.name].recipe.engine is None:
-            found, allowed = f"{model.name} has neither a plan nor engine:", "engine: and its shapes, or a plan"
-            problems.append(Problem(file=str(recipe), field="engine", found=found, allowed=allowed))
-        if len(model.versions) != 1 or not graphs[0]:
-            versions = ", ".join(version.name for version in model.versions) or "none"
-            found = f"{model.name} with the versions {versions}, of which {sum(map(bool, graphs))} have an ONNX graph"
-            allowed = f"one version, and {GRAPH} in it"
-            problems.append(Problem(file=str(recipe), found=found, allowed=allowed))
-    if task.platform is None or task.target != str(task.platform):
-        found = f"{task.source.name} for {task.target or 'every platform'}, and its engine is built for one"
-        file = str(task.source.folder / RECIPE)
-        problems.append(Problem(file=file, field="dependency", found=found, allowed="dependency: engine"))
-    if problems:
-        raise InputError(problems)
+def _problems(model: TensorrtModel, source: ArchiveSource) -> Iterator[Problem]:
+    """Why an engine cannot be built of a staged model."""
+    recipe, graphs = str(source.folder / RECIPE), [graph_of(version) for version in model.versions]
+    if source.recipe.engine is None:
+        found, allowed = f"{model.name} has neither a plan nor engine:", "engine: and its shapes, or a plan"
+        yield Problem(file=recipe, field="engine", found=found, allowed=allowed)
+    if len(model.versions) != 1 or not graphs[0]:
+        versions = ", ".join(version.name for version in model.versions) or "none"
+        found = f"{model.name} with the versions {versions}, of which {sum(map(bool, graphs))} have an ONNX graph"
+        yield Problem(file=recipe, found=found, allowed=f"one version, and {GRAPH} in it")
 
 
 def _plan(
@@ -277,7 +249,6 @@ def _plan(
     exported = graph_of(version)
     if platform is None or engine is None or exported is None:
         raise AssertionError("refused before")
-    recipe = source.folder / RECIPE
     graph = read_onnx(exported)
     names = {tensor.name for tensor in graph.inputs}  # a folder may hold several models
     shapes = {name: shape for name, shape in engine.shapes.items() if name in names}
@@ -288,43 +259,39 @@ def _plan(
         graph,
         sample=staged.request if is_sampled else None,
         seed=source.recipe.seed,
-        file=str(recipe),
+        file=str(source.folder / RECIPE),
     )
     own = staged.work / "jobs" / model.name
-    own.mkdir(parents=True)
+    folder = own / "job"
+    folder.mkdir(parents=True)
     reference = outputs_of_graph(exported, graph, inputs, work=own, what=f"reference of {model.name}", report=report)
     built_from = graph_for_engine(engine, exported=exported, work=own, report=report)
-    folder = own / "job"
-    folder.mkdir()
     for name, path in parts_of_graph(built_from).items():
         place = folder / (GRAPH if path == built_from else name)
         place.parent.mkdir(parents=True, exist_ok=True)
         link_or_copy(path, place)
     shutil.copyfile(STEP, folder / STEP.name)
-    job = EngineJob(
+    job = write_job(
+        folder,
         engine=engine,
         platform=platform,
-        onnx=GRAPH,
         inputs=inputs,
         outputs=[tensor.name for tensor in graph.outputs],
-        timing_cache=TIMING_CACHE,
         timeout_seconds=timeout_seconds,
     )
-    write_job(job, folder, output="../output")
-    tolerance = source.recipe.sample.tolerance if engine.tolerance is None else engine.tolerance
     return PlannedEngine(
         model=model.name,
         folder=folder,
+        job=job,
         version=version,
         plan=model.plan,
         parts=tuple(parts_of_graph(exported)),
         engine=engine,
-        recipe=recipe,
         graph=graph,
         inputs=inputs,
         proof="sample" if is_sampled else "random",
         reference=reference,
-        tolerance=tolerance,
+        tolerance=source.recipe.sample.tolerance if engine.tolerance is None else engine.tolerance,
     )
 
 
@@ -342,16 +309,8 @@ def outputs_of_graph(path: Path, graph: OnnxGraph, inputs: Arrays, *, work: Path
         "inputs": _tensors(graph.inputs),
         "outputs": _tensors(graph.outputs),
     }
-    plan_file, result_file = work / "reference-plan.json", work / "reference.json"
-    plan_file.write_text(json.dumps({"model": "graph", "models": {"graph": model}, "request": to_tensors(inputs)}))
-    run_script(
-        environment=PROOF_ENVIRONMENT,
-        arguments=["-P", str(PROVER), str(plan_file.resolve()), str(result_file.resolve())],
-        folder=work,
-        what=what,
-        report=report,
-    )
-    result = json.loads(result_file.read_text())
+    plan = {"model": "graph", "models": {"graph": model}, "request": to_tensors(inputs)}
+    result, _ = run_prover(plan, work=work, what=what, report=report)
     if "failure" in result:
         raise WorkFailedError(f"{what}: ONNX Runtime does not run {path.name}: {result['failure']}")
     outputs = {

@@ -8,16 +8,15 @@ import re
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Protocol, Self
 
-from botocore.exceptions import BotoCoreError, ClientError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.engines.plan import Builder
+from tritonstack.engines.trtexec import JOB, TIMING_CACHE
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.inputs import sha256_of
@@ -50,7 +49,6 @@ class Trtexec(_Part):
 class FileRecord(_Part):
     """A file of the output folder."""
 
-    name: str
     bytes: int = Field(ge=0)
     sha256: str
 
@@ -64,72 +62,37 @@ class StepResult(_Part):
     gpu: Gpu
     durations: dict[str, float]
     image: dict[str, str]
-    files: dict[str, FileRecord]
+    files: dict[str, FileRecord]  # file's name → what the step wrote
 
 
 def read_result(output: Path, *, what: str) -> StepResult:
-    """The result of a step that built; a reader of one of its files checks that file's digest.
+    """The result of a step that built. The step itself refuses another machine or TensorRT than was planned.
 
-    The step itself refuses another machine or TensorRT than its job was planned for.
-
-    Raises :class:`WorkFailedError` where there is no result, the step failed, or a file is missing.
+    Raises :class:`WorkFailedError` where it is not as the step writes it.
     """
-    content = _content(output / RESULT, what)
-    if content.get("outcome") != "built":
-        raise WorkFailedError(_failure(content, what))
     try:
-        result = StepResult.model_validate(content)
-    except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        raise WorkFailedError(f"{what}: {output / RESULT} is not as the engine step writes it: {wrong}") from error
-    for key in ("plan", "outputs"):
-        if key not in result.files:
-            raise WorkFailedError(f"{what}: {output / RESULT} names no {key}")
-    return result
+        return StepResult.model_validate_json((output / RESULT).read_bytes())
+    except (OSError, ValueError) as error:
+        raise WorkFailedError(f"{what}: {output / RESULT} is not as the engine step writes it: {error}") from error
 
 
-def file_of(result: StepResult, key: str, output: Path) -> Path:
-    """Path of a file of the result. Raises :class:`WorkFailedError` for a name that is no plain file's there."""
-    name = result.files[key].name
-    path = output / name
-    if name in ("", ".", "..") or "/" in name or "\\" in name or path.is_symlink() or not path.is_file():
-        raise WorkFailedError(f"{output}: {RESULT} names {name!r} as its {key}, and there is no such file")
-    return path
-
-
-def refuse_changed(result: StepResult, key: str, path: Path) -> None:
-    """Raise :class:`WorkFailedError` unless a file, or a copy of it, is what the step wrote."""
-    record = result.files[key]
-    size = path.stat().st_size
-    if size != record.bytes or sha256_of(path) != record.sha256:
-        raise WorkFailedError(
-            f"{record.name} is not what the engine step wrote: {size:,} bytes, and it wrote {record.bytes:,} with "
-            f"SHA-256 {record.sha256}"
-        )
-
-
-def _content(path: Path, what: str) -> Mapping[str, Any]:
-    if not path.is_file():
-        raise WorkFailedError(f"{what}: no {RESULT} in {path.parent}: the engine step did not end")
+def take_file(result: StepResult, name: str, output: Path, target: Path) -> None:
+    """Copy a file of the output. Raises :class:`WorkFailedError` unless the copy is what the step wrote."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise WorkFailedError(f"{what}: {path} cannot be read: {error}") from error
-    if not isinstance(content, dict):
-        raise WorkFailedError(f"{what}: {path} holds no result")
-    return content
-
-
-def _failure(content: Mapping[str, Any], what: str) -> str:
-    """Phase, reason and last log lines of a step that failed."""
-    lines = content.get("log_tail")
-    shown = "".join(f"\n  {line}" for line in lines[-20:]) if isinstance(lines, list) else ""
-    return f"{what} failed in its phase {content.get('phase', 'unknown')}: {content.get('reason', 'no reason')}{shown}"
+        shutil.copyfile(output / name, target)
+        if sha256_of(target) == result.files[name].sha256:
+            return
+    except (OSError, KeyError) as error:
+        raise WorkFailedError(f"{output / name}: the engine step left no such file: {error!r}") from error
+    raise WorkFailedError(f"{output / name} is not what the engine step wrote: {target.stat().st_size:,} bytes")
 
 
 _EXIT_MESSAGE = re.compile(r"FAILED in phase (?P<phase>\w+): (?P<reason>[^\n]+)")
 
 KEPT_LINES = 20
+
+
+EnginePhase = Literal["engine", "proof"]
 
 
 class EngineFailedError(WorkFailedError):
@@ -142,7 +105,9 @@ class EngineFailedError(WorkFailedError):
         link: where the whole log is; empty where there is none.
     """
 
-    def __init__(self, *, reason: str, phase: str = "engine", log_tail: Sequence[str] = (), link: str = "") -> None:
+    def __init__(
+        self, *, reason: str, phase: EnginePhase = "engine", log_tail: Sequence[str] = (), link: str = ""
+    ) -> None:
         """Takes the parts of the message."""
         self.phase, self.reason, self.log_tail, self.link = phase, reason, tuple(log_tail), link
         lines = [reason, *(f"  {line}" for line in self.log_tail), *([f"  log: {link}"] if link else [])]
@@ -157,11 +122,10 @@ class EngineStoppedError(EngineFailedError):
         super().__init__(reason="stopped before it was built", link=link)
 
 
-def require_built(output: Path, *, log_tail: Sequence[str] = (), link: str = "") -> None:
+def require_built(output: Path, *, link: str = "") -> None:
     """Raise :class:`EngineFailedError` unless the step built its plan."""
     if _account(output).get("outcome") != "built":
-        otherwise = f"the job ended well, and left no {RESULT} of a plan"
-        raise engine_failure(output, otherwise=otherwise, log_tail=log_tail, link=link)
+        raise engine_failure(output, otherwise=f"the job ended well, and left no {RESULT} of a plan", link=link)
 
 
 def engine_failure(
@@ -204,15 +168,11 @@ class EngineRunner(Protocol):
     """Builds engines; several threads may use it at once."""
 
     def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
-        """Build an engine: a run of this ``name``, no other run's (:func:`run_name`).
+        """Build an engine: a run of this ``name`` (:func:`run_name`).
 
-        ``job``: its folder with ``engine_step.py``, whose ``output`` the runner sets. ``output``: the folder for the
-        step's.
-
-        Raises:
-            EngineFailedError: there is no plan; with its phase, the last log lines and a link. An
-                ``EngineStoppedError`` where it was given up; then nothing runs any more.
-            WorkFailedError: S3 refuses.
+        ``job``: its folder, whose ``output`` the runner sets. ``output``: the folder for the step's. Raises
+        :class:`EngineFailedError` where there is no plan, :class:`EngineStoppedError` where it was given up and nothing
+        runs any more, :class:`WorkFailedError` where S3 refuses.
         """
         ...
 
@@ -224,63 +184,43 @@ def run_name(*, environment: str, model: str) -> str:
 
 
 # A cache only saves time: a failure of it, or of fetching and storing it, is reported and fails no build.
-_SHA256 = "sha256"
-
 _LARGEST = 1 << 30
 """Bytes. A cache has some megabytes."""
 
 
 def fetch_timing_cache(bucket: ArtifactBucket, job: Path, *, gpu: str, report: Report) -> str | None:
-    """Put the stored cache of a GPU into a job's folder, where its ``job.json`` names one; the SHA-256 of the cache.
+    """Put the stored cache of a GPU into a job's folder, where the job wants one; the SHA-256 of the cache.
 
     None where there is no cache; ``report`` is called with an unexpected reason.
     """
-    described = json.loads((job / "job.json").read_text())
+    described, place = json.loads((job / JOB).read_text()), job / TIMING_CACHE
+    place.unlink(missing_ok=True)
     if not described["timing_cache"]:
         return None
-    place = job / described["timing_cache"]
-    place.unlink(missing_ok=True)
     try:
         key = _newest(bucket, gpu=gpu, tensorrt=described["tensorrt"])
-        if key is None:
-            return None
-        stored = bucket.look(key)
-        if stored is None or not bucket.fetch(key, place, most_bytes=_LARGEST):
-            return None
+        return sha256_of(place) if key and bucket.fetch(key, place, most_bytes=_LARGEST) else None
     except WorkFailedError as error:
         report(f"no timing cache: {error}")
         place.unlink(missing_ok=True)
         return None
-    digest = sha256_of(place)
-    if stored.metadata.get(_SHA256) != digest:
-        report(f"no timing cache: s3://{bucket.name}/{key} is not what was stored")
-        place.unlink()
-        return None
-    return digest
 
 
 def keep_timing_cache(bucket: ArtifactBucket, output: Path, *, gpu: str, before: str | None, report: Report) -> None:
-    """Store the cache of a finished step, under the TensorRT that ran.
+    """Store the cache of a finished step, where it left one, under the TensorRT that ran.
 
     ``before``: the SHA-256 of the cache that the step started from, or None. ``report`` is called with an unexpected
     reason why it is not stored.
     """
+    cache = output / TIMING_CACHE
+    if not cache.is_file() or not 0 < cache.stat().st_size <= _LARGEST:
+        return
+    if sha256_of(cache) == before:
+        return
+    key = timing_cache_key(gpu=gpu, tensorrt=_account(output)["trtexec"]["tensorrt"])
     try:
-        result = json.loads((output / RESULT).read_text(encoding="utf-8"))
-        name, version = str(result["files"]["timing"]["name"]), str(result["trtexec"]["tensorrt"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    cache = output / Path(name).name
-    if not cache.is_file() or cache.is_symlink() or not 0 < cache.stat().st_size <= _LARGEST:
-        return
-    digest = sha256_of(cache)
-    if digest == before:
-        return
-    key = timing_cache_key(gpu=gpu, tensorrt=version)
-    try:
-        with cache.open("rb") as stream:
-            bucket.s3.put_object(Bucket=bucket.name, Key=key, Body=stream, Metadata={_SHA256: digest})
-    except (BotoCoreError, ClientError) as error:
+        bucket.put(key, cache.read_bytes())
+    except WorkFailedError as error:
         report(f"the timing cache is not kept: {error}")
 
 
@@ -305,8 +245,8 @@ def build_engine(
     runner: EngineRunner,
     bucket: ArtifactBucket,
     report: Report,
-) -> None:
-    """Build one engine; its output is in ``output`` then.
+) -> Path:
+    """Build one engine into ``output``, which is returned.
 
     A timing cache that TensorRT does not read may end trtexec: then the engine is built once more without it.
 
@@ -316,27 +256,22 @@ def build_engine(
     before = fetch_timing_cache(bucket, job, gpu=gpu, report=report)
     try:
         runner.run(name=run_name(environment=environment, model=model), job=job, output=output, report=report)
-    except EngineStoppedError:
-        raise
     except EngineFailedError as error:
         if before is None or not _is_about_the_cache(error):
             raise
         report("TensorRT does not read the timing cache; once more without it")
-        (job / json.loads((job / "job.json").read_text())["timing_cache"]).unlink(missing_ok=True)
+        (job / TIMING_CACHE).unlink(missing_ok=True)
         before = None
         shutil.rmtree(output, ignore_errors=True)
         runner.run(name=run_name(environment=environment, model=model), job=job, output=output, report=report)
     keep_timing_cache(bucket, output, gpu=gpu, before=before, report=report)
+    return output
 
 
 def _is_about_the_cache(error: EngineFailedError) -> bool:
     """Whether TensorRT reports an error of the timing cache (``TimingCache``, ``timing cache``)."""
     lines = [error.reason, *(line for line in error.log_tail if "[E]" in line)]
     return any("timingcache" in line.lower().replace(" ", "") for line in lines)
-
-
-Run = Callable[[Path], Path]
-"""Builds an engine into the output folder that it is given, and returns it."""
 
 
 class EnginePool:
@@ -354,15 +289,13 @@ class EnginePool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is not None:
             self._stop.set()
         self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def submit(self, key: str, run: Run) -> Future[Path]:
-        """Build an engine as soon as a machine is free; its future has the output folder.
+    def submit(self, key: str, run: Callable[[Path], Path]) -> Future[Path]:
+        """Build an engine into an output folder, which ``run`` returns, as soon as a machine is free.
 
         An engine of the same ``key`` is built once: its copies get the same future.
         """

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tritonstack.catalogue.instances import BuilderKind
-from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.config import Environment, check_archives, engines_built_on_deploy, with_archives, with_default_models
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.engines.plan import Builder, EnginePlan, plan_engines
@@ -120,11 +119,6 @@ class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
 
 
-class _Platform(_Part):
-    release: Annotated[str, Field(pattern=RELEASE_PATTERN)]
-    gpu: Annotated[str, Field(min_length=1)]
-
-
 class OrderedArchive(_Part):
     """One archive of an order."""
 
@@ -154,7 +148,7 @@ class Order(_Part):
     environment: _Name  # its name
     endpoint: _Name  # the endpoint's name within it
     region: Annotated[str, Field(min_length=1)]  # of the endpoint
-    platform_: _Platform = Field(alias="platform")  # Triton release and GPU that the archives are for
+    platform: Platform  # Triton release and GPU that the archives are for
     image: Annotated[str, Field(min_length=1)]  # URI of the endpoint's Triton image, in which its engines are built
     engine_builder: BuilderKind | None  # the one service that builds engines, or None for the first that has the GPU
     size: Size  # of the models
@@ -165,11 +159,6 @@ class Order(_Part):
     archives: tuple[OrderedArchive, ...]  # sorted by model, then digest
     # key → value, of engine jobs of SageMaker: the environment's. An order of an older version has none
     tags: dict[str, str] = {}
-
-    @property
-    def platform(self) -> Platform:
-        """Triton release and GPU that the archives are for."""
-        return Platform(release=self.platform_.release, gpu=self.platform_.gpu)
 
     @property
     def choice(self) -> BuildChoice:

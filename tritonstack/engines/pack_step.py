@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tritonstack.catalogue.releases import minor_version
-from tritonstack.engines.export_step import EngineWork, PlannedEngine
-from tritonstack.engines.gpu_step import StepResult, file_of, read_result, refuse_changed
-from tritonstack.engines.trtexec import INT64_TENSORS_SINCE
+from tritonstack.engines.export_step import Arrays, EngineWork, PlannedEngine
+from tritonstack.engines.gpu_step import read_result, take_file
+from tritonstack.engines.trtexec import INT64_TENSORS_SINCE, PLAN
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.lint.onnx_graph import GraphTensor
 from tritonstack.models.manifest import EngineEntry, EngineTensor, Manifest, Places, engine_manifest_name
@@ -25,8 +23,6 @@ from tritonstack.models.staging import finish
 
 PRINTED = 5e-6
 """Relative rounding of trtexec's output: it writes six significant digits (``--exportOutput``)."""
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 def compare_engine(outputs: Path, reference: Arrays, *, tolerance: float, what: str) -> float:
@@ -84,75 +80,57 @@ def _difference(given: NDArray[Any], expected: NDArray[Any], tolerance: float, w
     return largest if is_float else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class _ProvenPlan:
-    """A verified plan: its file in the build's own folder, and its entry in the manifest."""
-
-    job: PlannedEngine
-    file: Path
-    entry: EngineEntry
-
-
 def finish_archive(work: EngineWork, outputs: Mapping[str, Path], places: Places, report: Report) -> Manifest:
     """Prove the engines of an archive, put them in the places of their graphs, lint again, and pack.
 
     ``work``: of the export step; its repository is changed. ``outputs``: model → the output folder of its job.
 
-    Raises :class:`WorkFailedError` where a step failed, a file is not what the step wrote, or a plan differs from ONNX
-    Runtime; :class:`InputError` where the repository with the plans is wrong.
+    Raises :class:`WorkFailedError` where a file is not what the step wrote, or a plan differs from ONNX Runtime;
+    :class:`InputError` where the repository with the plans is wrong.
     """
-    missing = [job.model for job in work.jobs if job.model not in outputs]
-    if missing:
-        raise WorkFailedError(f"{work.staged.task.source.name}: no engine was built for {', '.join(missing)}")
-    proven = [_prove(job, outputs[job.model], report) for job in work.jobs]
-    for plan in proven:
-        for part in plan.job.parts:
-            (plan.job.version / part).unlink(missing_ok=True)
-        plan.file.replace(plan.job.version / plan.job.plan)
-        described = plan.job.version / engine_manifest_name(plan.job.plan)
-        described.write_text(plan.entry.model_dump_json(indent=1) + "\n")
+    engines = {job.model: _prove(job, outputs[job.model], report) for job in work.jobs}
+    for job in work.jobs:
+        for part in job.parts:
+            (job.version / part).unlink(missing_ok=True)
+        _built(job).replace(job.version / job.plan)
+        described = engines[job.model].model_dump_json(indent=1)
+        (job.version / engine_manifest_name(job.plan)).write_text(described + "\n")
     work.staged.refuse_errors()
-    engines = {plan.job.model: plan.entry for plan in proven}
     return finish(work.staged, places=places, report=report, engines=engines)
 
 
-def _prove(job: PlannedEngine, output: Path, report: Report) -> _ProvenPlan:
+def _built(job: PlannedEngine) -> Path:
+    """The build's own copy of a plan, which is checked and used."""
+    return job.folder.with_name("built.plan")
+
+
+def _prove(job: PlannedEngine, output: Path, report: Report) -> EngineEntry:
+    """Check a step's output; the plan's entry in the manifest."""
     what = f"engine of {job.model}"
     report(f"{what}: comparing its answer")
-    described = json.loads(job.job.read_text())
     result = read_result(output, what=what)
-    answer = job.folder.with_name("outputs.json")
-    plan = job.folder.with_name("built.plan")
-    for key, copy in (("outputs", answer), ("plan", plan)):  # check and use own copies
-        shutil.copyfile(file_of(result, key, output), copy)
-        refuse_changed(result, key, copy)
+    answer, plan = job.folder.with_name("outputs.json"), _built(job)
+    take_file(result, "outputs.json", output, answer)
+    take_file(result, PLAN, output, plan)
     stand_in = is_marked(plan)
     if stand_in != result.trtexec.stand_in:
         mark = "a stand-in's mark" if stand_in else "no stand-in's mark"
         raise WorkFailedError(f"{what}: the plan has {mark}, and {result.trtexec} says otherwise")
     difference = compare_engine(answer, job.reference, tolerance=job.tolerance, what=what)
-    entry = _entry(job, result, described=described, stand_in=stand_in, difference=difference)
-    return _ProvenPlan(job=job, file=plan, entry=entry)
-
-
-def _entry(
-    job: PlannedEngine, result: StepResult, *, described: Mapping[str, Any], stand_in: bool, difference: float
-) -> EngineEntry:
     narrow = minor_version(result.trtexec.tensorrt)[0] < INT64_TENSORS_SINCE
-    plan = result.files["plan"]
     return EngineEntry(
         plan=f"{job.model}/{job.version.name}/{job.plan}",
-        bytes=plan.bytes,
-        sha256=plan.sha256,
+        bytes=result.files[PLAN].bytes,
+        sha256=result.files[PLAN].sha256,
         stand_in=stand_in,
         release=result.release,
         tensorrt=result.trtexec.tensorrt,
         cuda=result.image.get("CUDA_VERSION"),
         driver=result.gpu.driver,
         gpu=result.gpu.name,
-        compute_capability=result.gpu.compute_capability or described["gpu"]["compute_capability"],
-        options=tuple(described["options"]),
-        inputs=tuple(_input(tensor, job, job.inputs[tensor.name], narrow=narrow) for tensor in job.graph.inputs),
+        compute_capability=result.gpu.compute_capability or job.job["gpu"]["compute_capability"],
+        options=tuple(job.job["options"]),
+        inputs=tuple(_input(tensor, job, narrow=narrow) for tensor in job.graph.inputs),
         outputs=tuple(_output(tensor, narrow=narrow) for tensor in job.graph.outputs),
         durations=dict(sorted(result.durations.items())),
         difference=difference,
@@ -161,9 +139,9 @@ def _entry(
     )
 
 
-def _input(tensor: GraphTensor, job: PlannedEngine, proof: NDArray[Any], *, narrow: bool) -> EngineTensor:
-    shapes = job.engine.shapes.get(tensor.name)
-    least, most = (shapes.min, shapes.max) if shapes else (proof.shape, proof.shape)
+def _input(tensor: GraphTensor, job: PlannedEngine, *, narrow: bool) -> EngineTensor:
+    shapes, fixed = job.engine.shapes.get(tensor.name), job.inputs[tensor.name].shape
+    least, most = (shapes.min, shapes.max) if shapes else (fixed, fixed)
     return EngineTensor(name=tensor.name, datatype=_datatype(tensor, narrow=narrow), min=least, max=most)
 
 

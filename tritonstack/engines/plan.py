@@ -7,15 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.catalogue import ImageNotFoundError, TritonRelease, load_catalogue
+from tritonstack.catalogue import TritonRelease, load_catalogue
 from tritonstack.catalogue.instances import BuilderKind, BuildMachine, load_build_machines, version_parts
-from tritonstack.catalogue.releases import nearest_releases
 from tritonstack.config import Endpoint, Environment
 from tritonstack.config.yaml_loader import shown, with_lines
 from tritonstack.engines.engine_step import LEAST_DRIVERS
 from tritonstack.engines.trtexec import engine_problems
 from tritonstack.errors import Location, Problem
-from tritonstack.models.recipe import RECIPE, read_recipe
+from tritonstack.models.recipe import RECIPE
 from tritonstack.models.runtime_options import Engine
 from tritonstack.models.source import ArchiveSource, lacks_plan
 from tritonstack.naming import Platform
@@ -44,25 +43,15 @@ class Builder:
 
 
 class NoBuilderError(LookupError):
-    """Nothing can build engines for that platform in that region.
-
-    Attributes:
-        found: why not.
-        allowed: what could be built instead.
-        advice: what to do, or empty.
-    """
+    """Nothing can build engines for that platform in that region: ``problem`` says why not, and what could be built."""
 
     def __init__(self, *, found: str, allowed: str, advice: str = "") -> None:
-        """Takes the parts of the message."""
-        self.found = found
-        self.allowed = allowed
-        self.advice = advice
+        """Takes the parts of the problem."""
+        self.problem = Problem(found=found, allowed=allowed, advice=advice)
         super().__init__(f"{found} (allowed: {allowed})")
 
 
-def builder_for(
-    platform: Platform, region: str, *, image: str | None = None, kind: BuilderKind | None = None
-) -> Builder:
+def builder_for(platform: Platform, region: str, *, image: str, kind: BuilderKind | None = None) -> Builder:
     """The machine that builds a platform's engines.
 
     CodeBuild where it has the platform's GPU, else SageMaker Processing on the smallest instance type with that GPU.
@@ -70,24 +59,26 @@ def builder_for(
     Args:
         platform: Triton release and GPU model, the latter in any case.
         region: of the endpoint.
-        image: the endpoint's own image, or None for AWS's image of the release.
+        image: the endpoint's image.
         kind: the only service to use, or None for the first that has the GPU in the region.
 
     Raises:
-        NoBuilderError: the release or the GPU is unknown, there is no image, the release's TensorRT no longer builds
-            for the GPU, or no build machine in the region has it.
+        NoBuilderError: the release or the GPU is unknown, the release's TensorRT no longer builds for the GPU, or no
+            build machine in the region has it.
     """
-    release = _release(platform)
+    release = load_catalogue().release(platform.release)
+    if release is None:
+        allowed = f"a release of the catalogue: {', '.join(load_catalogue().served_releases())}"
+        raise NoBuilderError(found=f"release {platform.release}", allowed=allowed)
     machines = _machines(platform, region)
-    _refuse_lost_gpu(release, machines[0], region=region, own_image=image is not None)
-    uri = image or _image(release, region)
+    _refuse_lost_gpu(release, machines[0], region=region)
     if kind is not None:
         machines = _of_kind(machines, kind)
     there = [machine for machine in machines if region in machine.regions]
     if not there:
         raise _none_in_region(machines, region)
     return Builder(
-        platform=platform, region=region, machine=there[0], image=uri, tensorrt=release.tensorrt, cuda=release.cuda
+        platform=platform, region=region, machine=there[0], image=image, tensorrt=release.tensorrt, cuda=release.cuda
     )
 
 
@@ -98,29 +89,6 @@ def least_tensorrt(release: TritonRelease) -> tuple[int, ...]:
     """
     known = [row for row in load_catalogue().releases.values() if row.tensorrt and row.order <= release.order]
     return version_parts(known[-1].tensorrt or "") if known else ()
-
-
-def _release(platform: Platform) -> TritonRelease:
-    release = load_catalogue().release(platform.release)
-    if release is None:
-        catalogue = load_catalogue()
-        reason = catalogue.release_table.images_without_a_row.get(platform.release)
-        raise NoBuilderError(
-            found=f"release {platform.release}" + (f": AWS has an image of it, but {reason}" if reason else ""),
-            allowed=f"a release that AWS has an image of: {', '.join(catalogue.served_releases())}",
-        )
-    return release
-
-
-def _image(release: TritonRelease, region: str) -> str:
-    try:
-        return load_catalogue().image_uri(release=release.version, region=region)
-    except ImageNotFoundError as error:
-        nearest = ", ".join(nearest_releases(release.version, load_catalogue().served_releases(region))) or "none"
-        raise NoBuilderError(
-            found=f"release {release.version}, of which AWS keeps no image in {region} to build in",
-            allowed=f"a release with an image there (nearest: {nearest}), or an image of your own",
-        ) from error
 
 
 def _machines(platform: Platform, region: str) -> tuple[BuildMachine, ...]:
@@ -137,17 +105,18 @@ def _machines(platform: Platform, region: str) -> tuple[BuildMachine, ...]:
     return machines
 
 
-def _refuse_lost_gpu(release: TritonRelease, machine: BuildMachine, *, region: str, own_image: bool) -> None:
+def _refuse_lost_gpu(release: TritonRelease, machine: BuildMachine, *, region: str) -> None:
     """TensorRT drops old compute capabilities."""
-    if not _is_lost(release, machine):
+
+    def oldest(row: TritonRelease) -> tuple[int, ...]:
+        return load_build_machines().oldest_capability(least_tensorrt(row))
+
+    catalogue, capability = load_catalogue(), version_parts(machine.compute_capability)
+    if capability >= oldest(release):
         return
-    catalogue = load_catalogue()
-    usable = [
-        version
-        for version, row in catalogue.releases.items()
-        if not _is_lost(row, machine) and (own_image or version in catalogue.served_releases(region))
-    ]
-    least = ".".join(str(part) for part in load_build_machines().oldest_capability(least_tensorrt(release)))
+    served = catalogue.served_releases(region)
+    usable = [version for version in served if capability >= oldest(catalogue.releases[version])]
+    least = ".".join(map(str, oldest(release)))
     tensorrt = f"TensorRT {release.tensorrt}" if release.tensorrt else "a TensorRT whose exact version is not known"
     raise NoBuilderError(
         found=f"GPU {machine.gpu} (compute capability {machine.compute_capability}) with release {release.version}, "
@@ -155,11 +124,6 @@ def _refuse_lost_gpu(release: TritonRelease, machine: BuildMachine, *, region: s
         allowed=f"with this GPU one of the releases {', '.join(usable) or '(none there)'}",
         advice=f"Take one of those releases, or an instance type whose GPU has compute capability {least} or newer.",
     )
-
-
-def _is_lost(release: TritonRelease, machine: BuildMachine) -> bool:
-    least = load_build_machines().oldest_capability(least_tensorrt(release))
-    return version_parts(machine.compute_capability) < least
 
 
 def _of_kind(machines: tuple[BuildMachine, ...], kind: BuilderKind) -> tuple[BuildMachine, ...]:
@@ -206,15 +170,6 @@ VERSION_COMPATIBLE = "--backend-config=tensorrt,version-compatible=true"
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineNeed:
-    """An archive whose engine an endpoint needs."""
-
-    endpoint: Endpoint  # the endpoint
-    location: Location  # where its settings name the archive, or the folder that brings it
-    source: ArchiveSource  # the archive's source
-
-
-@dataclass(frozen=True, kw_only=True)
 class PlannedBuild:
     """The engines of one platform that one builder builds."""
 
@@ -231,6 +186,19 @@ class EnginePlan:
     problems: tuple[Problem, ...]  # what cannot be built at all, with what would work
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Need:
+    """The archives of one entry of an endpoint's ``models`` that need an engine."""
+
+    endpoint: Endpoint
+    location: Location  # of the entry in the settings
+    sources: tuple[ArchiveSource, ...]  # one or more
+
+    def __str__(self) -> str:
+        more = f" and of {len(self.sources) - 1} more archives" if len(self.sources) > 1 else ""
+        return f"the engine of {self.sources[0].name}{more}"
+
+
 def plan_engines(
     environment: Environment, archives: Mapping[str, Sequence[ArchiveSource]], *, file: Path
 ) -> EnginePlan:
@@ -239,81 +207,70 @@ def plan_engines(
     ``archives``: entry of an endpoint's ``models`` → the sources of the archives that it means. ``file``: the
     environment's file, as the problems shall name it.
     """
-    builders: dict[tuple[Platform, str], Builder] = {}
-    served: dict[tuple[Platform, str], list[EngineNeed]] = {}
+    served: dict[tuple[Platform, str], tuple[Builder, list[_Need]]] = {}
     findings: list[Problem] = []
     refused: list[Problem] = []
-    for needs in _by_entry(environment, archives):
-        builder = _builder(needs, environment)
-        wrong = [*_without_recipe(needs), *_unloadable(needs), *([builder] if isinstance(builder, Problem) else ())]
-        options = _refused_options(needs, file=file)
+    for need in _needs(environment, archives):
+        builder = _builder(need, environment)
+        wrong = [*_without_recipe(need), *_unloadable(need), *([builder] if isinstance(builder, Problem) else ())]
+        options = _refused_options(need, file=file)
         findings += wrong
         refused += options
         if isinstance(builder, Builder) and not wrong and not options:
-            builders[builder.platform, builder.image] = builder
-            served.setdefault((builder.platform, builder.image), []).extend(needs)
-    return EnginePlan(
-        builds=tuple(_build(builders[key], served[key]) for key in sorted(builders)),
-        problems=(*with_lines(findings, file), *dict.fromkeys(refused)),
-    )
+            served.setdefault((builder.platform, builder.image), (builder, []))[1].append(need)
+    builds = [
+        PlannedBuild(
+            builder=builder,
+            endpoints=tuple(sorted({need.endpoint.name for need in needs})),
+            archives=tuple(sorted({source.name for need in needs for source in need.sources})),
+        )
+        for _, (builder, needs) in sorted(served.items(), key=lambda item: item[0])
+    ]
+    return EnginePlan(builds=tuple(builds), problems=(*with_lines(findings, file), *dict.fromkeys(refused)))
 
 
-def _build(builder: Builder, needs: Sequence[EngineNeed]) -> PlannedBuild:
-    return PlannedBuild(
-        builder=builder,
-        endpoints=tuple(sorted({need.endpoint.name for need in needs})),
-        archives=tuple(sorted({need.source.name for need in needs})),
-    )
-
-
-def _builder(needs: Sequence[EngineNeed], environment: Environment) -> Builder | Problem:
-    """The builder of one entry's engines, or why there is none."""
-    endpoint, kind = needs[0].endpoint, environment.builds.engine_builder
-    try:
-        return builder_for(endpoint.platform, environment.region, image=endpoint.image, kind=kind)
-    except NoBuilderError as error:
-        found = f"{_engines(needs)} cannot be built: {error.found}"
-        return Problem(location=needs[0].location, found=found, allowed=error.allowed, advice=error.advice)
-
-
-def _by_entry(
-    environment: Environment, archives: Mapping[str, Sequence[ArchiveSource]]
-) -> Iterator[tuple[EngineNeed, ...]]:
-    """The needs of each entry of each endpoint's ``models``, where it has any."""
+def _needs(environment: Environment, archives: Mapping[str, Sequence[ArchiveSource]]) -> Iterator[_Need]:
     for index, endpoint in enumerate(environment.endpoints):
         for position, entry in enumerate(endpoint.models):
-            location: Location = ("endpoints", index, "models", position)
-            needs = tuple(
-                EngineNeed(endpoint=endpoint, location=location, source=source)
-                for source in archives[entry]
-                if lacks_plan(source)
-            )
-            if needs:
-                yield needs
+            sources = tuple(source for source in archives[entry] if lacks_plan(source))
+            if sources:
+                yield _Need(endpoint=endpoint, location=("endpoints", index, "models", position), sources=sources)
 
 
-def _without_recipe(needs: Sequence[EngineNeed]) -> Iterator[Problem]:
+def _builder(need: _Need, environment: Environment) -> Builder | Problem:
+    """The builder of one entry's engines, or why there is none."""
+    endpoint, region, kind = need.endpoint, environment.region, environment.builds.engine_builder
+    try:
+        return builder_for(endpoint.platform, region, image=endpoint.image_uri(region), kind=kind)
+    except NoBuilderError as error:
+        found = f"{need} cannot be built: {error.problem.found}"
+        return dataclasses.replace(error.problem, location=need.location, found=found)
+
+
+def _without_recipe(need: _Need) -> Iterator[Problem]:
     """TensorRT models without an engine in their recipe or in that of the folder they are used from."""
-    without = [need for need in needs if not _recipes(need.source)]
+    without = tuple(source for source in need.sources if not _recipes(source))
     if without:
         yield Problem(
-            location=without[0].location,
-            found=f"{_engines(without)} cannot be built: there is no plan, and no engine in its recipe",
+            location=need.location,
+            found=f"{dataclasses.replace(need, sources=without)} cannot be built: there is no plan, and no engine in "
+            "its recipe",
             allowed="a recipe with engine: and its shapes, or a model.plan in the folder",
         )
 
 
-def _unloadable(needs: Sequence[EngineNeed]) -> Iterator[Problem]:
+def _unloadable(need: _Need) -> Iterator[Problem]:
     """Version-compatible plans on an endpoint whose Triton has no option for them (tensorrt_backend, README).
 
     Such a plan contains code, which Triton executes only with that option.
     """
-    compatible = [need for need in needs if any(engine.version_compatible for engine in _recipes(need.source))]
-    if compatible and VERSION_COMPATIBLE not in needs[0].endpoint.container.additional_args:
+    arguments = need.endpoint.container.additional_args
+    compatible = [source for source in need.sources if any(engine.version_compatible for engine in _recipes(source))]
+    if compatible and VERSION_COMPATIBLE not in arguments:
         yield Problem(
-            location=(*needs[0].location[:2], "container", "additional_args"),
-            found=f"{shown(list(needs[0].endpoint.container.additional_args))}, and {compatible[0].source.name} has an "
-            "engine with version_compatible: true, which Triton would not load",
+            location=(*need.location[:2], "container", "additional_args"),
+            found=f"{shown(list(arguments))}, and {compatible[0].name} has an engine with version_compatible: true, "
+            "which Triton would not load",
             allowed=f"a list with {VERSION_COMPATIBLE}",
             advice="Add that element, or remove version_compatible from the recipe.",
         )
@@ -321,31 +278,19 @@ def _unloadable(needs: Sequence[EngineNeed]) -> Iterator[Problem]:
 
 def _recipes(source: ArchiveSource) -> tuple[Engine, ...]:
     """The engines of an archive: its own, and those of the folders that it uses models of."""
-    used = [read_recipe(source.folder.parent / used.folder).engine for used in source.recipe.uses]
-    return tuple(engine for engine in (source.recipe.engine, *used) if engine is not None)
+    return tuple(part.recipe.engine for part in (source, *source.used) if part.recipe.engine is not None)
 
 
-def _refused_options(needs: Sequence[EngineNeed], *, file: Path) -> list[Problem]:
+def _refused_options(need: _Need, *, file: Path) -> list[Problem]:
     """Engine options that the endpoint's release or GPU does not have; each recipe once."""
-    endpoint = needs[0].endpoint
+    release, gpu = need.endpoint.release, need.endpoint.platform.gpu
     problems = [
         problem
-        for need in needs
-        for engine in _recipes(need.source)
-        for problem in engine_problems(
-            engine,
-            release=endpoint.release,
-            gpu=endpoint.platform.gpu,
-            own_image=True,  # builder_for checks the image
-            file=str(need.source.folder / RECIPE),
-        )
+        for source in need.sources
+        for engine in _recipes(source)
+        for problem in engine_problems(engine, release=release, gpu=gpu, file=str(source.folder / RECIPE))
     ]
     return [
-        dataclasses.replace(problem, found=f"{problem.found} (endpoint {endpoint.name} of {file})")
+        dataclasses.replace(problem, found=f"{problem.found} (endpoint {need.endpoint.name} of {file})")
         for problem in dict.fromkeys(problems)
     ]
-
-
-def _engines(needs: Sequence[EngineNeed]) -> str:
-    names = [need.source.name for need in needs]
-    return f"the engine of {names[0]}" + (f" and of {len(names) - 1} more archives" if len(names) > 1 else "")

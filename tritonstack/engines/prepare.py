@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tritonstack.aws_session import Session
@@ -47,7 +48,7 @@ from tritonstack.engines.stored_archives import copy_archive, source_of_digest, 
 from tritonstack.errors import TritonstackError, WorkFailedError
 from tritonstack.local_aws import is_local
 from tritonstack.models.bucket import ArtifactBucket
-from tritonstack.models.lint import refuse_errors
+from tritonstack.models.lint import Target, lint_folder, refuse_errors
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report
 from tritonstack.models.publish import BuiltArchive, publish_archive
@@ -58,11 +59,7 @@ from tritonstack.naming import ArchiveName
 _COPIES = 8
 """How many archives are copied at once: S3 does the work."""
 
-Watch = Callable[[str, str], None]
-"""Called with a model and its progress."""
-
 RunnerFor = Callable[[Builder, Order], EngineRunner]
-"""Makes the runner for a builder, with the network of an order."""
 
 
 @dataclass(kw_only=True)
@@ -85,13 +82,12 @@ class Preparation:
     """One run over some orders."""
 
     orders: Sequence[Order]  # of one environment
-    session: Session  # makes the clients
     source_of: SourceOf  # finds the source of an archive
     bucket: ArtifactBucket  # the environment's
     places: Places  # where archives are built
-    watch: Watch = lambda _archive, _text: None  # called with the progress
-    stop: threading.Event = field(default_factory=threading.Event)  # set to give up running engines
-    runner_for: RunnerFor | None = None  # makes the runners; None: those that the orders' settings choose
+    watch: Callable[[str, str], None]  # called with a model and its progress
+    runner_for: RunnerFor  # makes the runners, each for a builder and the network of an order
+    stop: threading.Event  # set to give up running engines
 
     def __post_init__(self) -> None:
         self._local = is_local(self.bucket.s3)
@@ -143,20 +139,8 @@ class Preparation:
 
     def _runner(self, builder: Builder, order: Order) -> EngineRunner:
         if builder not in self._runners:
-            make = self.runner_for or self._remote_runner
-            self._runners[builder] = make(builder, order)
+            self._runners[builder] = self.runner_for(builder, order)
         return self._runners[builder]
-
-    def _remote_runner(self, builder: Builder, order: Order) -> EngineRunner:
-        return runner_for(
-            builder,
-            environment=order.environment,
-            session=self.session,
-            bucket=self.bucket,
-            network=order.network,
-            tags=order.tags,
-            stop=self.stop,
-        )
 
     def _copy_all(self, copies: Sequence[Copy], begun: int) -> None:
         """Copy until one fails or the work is interrupted; then start no further one."""
@@ -217,28 +201,22 @@ class Preparation:
     def _begin(self, build: Build, pool: EnginePool, folders: ExitStack) -> _Running | None:
         """Build an archive, or submit its engines to the pool; None where none are running."""
         started = time.monotonic()
+        phase: Phase = "order"
         folder = folders.enter_context(ExitStack())
         try:
-            is_missing = self._is_missing(build)
-        except TritonstackError as error:
-            self._fail("order", build.name, error)
-            return None
-        if not is_missing:
-            return None
-        try:
-            manifest = self._built_before(build)
-            work = None if manifest else self._export(build, folder)
+            if not self._is_missing(build):
+                return None
+            phase = "export"
+            made = self._built_before(build) or self._export(build, folder)
         except TritonstackError as error:
             folder.close()
-            self._fail("export", build.name, error)
+            self._fail(phase, build.name, error)
             return None
-        if isinstance(work, EngineWork):
-            engines = {job.model: self._submit(build, job, pool) for job in work.jobs}
-            return _Running(build=build, work=work, folder=folder, started=started, engines=engines)
+        if isinstance(made, EngineWork):
+            engines = {job.model: self._submit(build, job, pool) for job in made.jobs}
+            return _Running(build=build, work=made, folder=folder, started=started, engines=engines)
         folder.close()
-        built = manifest or work
-        if built is not None:
-            self._commit(build, built, started)
+        self._commit(build, made, started)
         return None
 
     def _is_missing(self, build: Build) -> bool:
@@ -257,7 +235,7 @@ class Preparation:
         work = folder.enter_context(partial_folder(self.places.archives, name=f".{build.name.model}"))
         task = Task(source=build.source, name=build.name, platform=build.platform)
         if build.source.folder not in self._linted:
-            refuse_errors([build.source.folder])
+            refuse_errors(lint_folder(build.source.folder, target=Target()))
             self._linted.add(build.source.folder)
         if build.builder is None:
             refuse_unservable([build.source], platform=build.platform)
@@ -269,45 +247,33 @@ class Preparation:
         builder = build.builder
         if builder is None:
             raise AssertionError("an archive without engines has no jobs")
-        runner, report = self._runner(builder, build.order), self._report(build.name.model)
-
-        def run(output: Path) -> Path:
-            build_engine(
-                job.folder,
-                output,
-                model=job.model,
-                environment=build.order.environment,
-                builder=builder,
-                runner=runner,
-                bucket=self.bucket,
-                report=report,
-            )
-            return output
-
+        run = partial(
+            build_engine,
+            job.folder,
+            model=job.model,
+            environment=build.order.environment,
+            builder=builder,
+            runner=self._runner(builder, build.order),
+            bucket=self.bucket,
+            report=self._report(build.name.model),
+        )
         return pool.submit(job_key(job.folder, builder=f"{builder.machine.name} {builder.image}"), run)
 
     def _finish(self, over: _Running) -> None:
         """Prove, pack and commit an archive whose engines are done; record a failure of one."""
         build, report = over.build, self._report(over.build.name.model)
-        outputs: dict[str, Path] = {}
+        phase: Phase = "engine"
         with over.folder:
             try:
-                for model, future in over.engines.items():
-                    outputs[model] = future.result()
+                outputs = {model: future.result() for model, future in over.engines.items()}
+                phase = "proof"
+                report("proof of the engine")
+                manifest = finish_archive(over.work, outputs, self.places, report)
             except (EngineStoppedError, CancelledError):
                 self._left.append(build.name)
                 return
-            except EngineFailedError as error:
-                self._fail("proof" if error.phase == "proof" else "engine", build.name, error)
-                return
             except TritonstackError as error:
-                self._fail("engine", build.name, error)
-                return
-            try:
-                report("proof of the engine")
-                manifest = finish_archive(over.work, outputs, self.places, report)
-            except TritonstackError as error:
-                self._fail("proof", build.name, error)
+                self._fail(error.phase if isinstance(error, EngineFailedError) else phase, build.name, error)
                 return
         self._commit(build, manifest, over.started)
 
@@ -315,12 +281,7 @@ class Preparation:
         """Publish a built archive to its first place, and copy it from there to the others."""
         first, *others = build.places
         report = self._report(build.name.model)
-        archive = BuiltArchive(
-            source=build.source,
-            name=build.name,
-            place=first,
-            target=build.target,
-        )
+        archive = BuiltArchive(source=build.source, name=build.name, place=first, target=build.target)
         try:
             done = publish_archive(
                 archive, manifest, bucket=self.bucket, local=self._local, places=self.places, report=report
@@ -363,22 +324,25 @@ class Preparation:
         self.watch(name.model, str(failure))
 
     def _report(self, model: str) -> Report:
-        return lambda text: self.watch(model, text)
+        return partial(self.watch, model)
 
 
 @contextmanager
-def preparation_of_project(orders: Sequence[Order], *, session: Session, watch: Watch) -> Iterator[Preparation]:
+def preparation_of_project(
+    orders: Sequence[Order], *, session: Session, watch: Callable[[str, str], None]
+) -> Iterator[Preparation]:
     """A run on this machine: from the project's model folders, or from the inputs that the bucket keeps of a digest."""
-    places = Places.of_project()
+    places, stop = Places.of_project(), threading.Event()
     bucket = ArtifactBucket(environment=orders[0].environment, session=session)
     with partial_folder(places.archives, name=".inputs") as kept:
         yield Preparation(
             orders=orders,
-            session=session,
             source_of=lambda name, choice: source_of_digest(
                 name.model, name.digest, repositories=places.repositories, bucket=bucket, work=kept, choice=choice
             ),
             bucket=bucket,
             places=places,
             watch=watch,
+            runner_for=partial(runner_for, session=session, bucket=bucket, stop=stop),
+            stop=stop,
         )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from tritonstack.engines.gpu_step import EngineFailedError
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.plan import Builder, NoBuilderError, builder_for
 from tritonstack.engines.stored_archives import stored_archives, stored_manifest
-from tritonstack.errors import InputError, Problem, TritonstackError
+from tritonstack.errors import InputError, TritonstackError
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.recipe import Dependency
@@ -161,12 +161,12 @@ def plan_preparation(
     plan = PreparationPlan()
     stored = stored_archives(bucket)
     absent: list[tuple[Order, OrderedArchive]] = []
-    for order, row in _rows(orders):
-        place = _place(order)
-        if place in stored.get(row.name, ()):
-            plan.there.append(Prepared(name=row.name, place=place, outcome="there already"))
-        else:
-            absent.append((order, row))
+    for order in orders:
+        for row in order.archives:
+            if _place(order) in stored.get(row.name, ()):
+                plan.there.append(Prepared(name=row.name, place=_place(order), outcome="there already"))
+            else:
+                absent.append((order, row))
     with ThreadPoolExecutor(_LOOKS) as pool:
         looked = list(pool.map(lambda one: _copy_of(one[1], _place(one[0]), stored, bucket, local=local), absent))
     builds: dict[tuple[ArchiveName, str | None], Build] = {}
@@ -193,18 +193,8 @@ def target_for(dependency: Dependency, platform: Platform, *, local: bool) -> st
     return LOCAL if local else f"python-{python_of(platform)}"
 
 
-def _rows(orders: Sequence[Order]) -> Iterator[tuple[Order, OrderedArchive]]:
-    """The orders' archives, each once for each place."""
-    seen: set[tuple[ArchiveName, Place]] = set()
-    for order in orders:
-        for row in order.archives:
-            key = (row.name, _place(order))
-            if key not in seen:
-                seen.add(key)
-                yield order, row
-
-
 def _place(order: Order) -> Place:
+    """Where an order's archives are stored; keys have the GPU in lower case."""
     platform = Platform(release=order.platform.release, gpu=order.platform.gpu.lower())
     return Place(endpoint=order.endpoint, platform=platform)
 
@@ -247,10 +237,6 @@ def _builder(order: Order) -> Builder:
     try:
         return builder_for(order.platform, order.region, image=order.image, kind=order.engine_builder)
     except NoBuilderError as error:
-        problem = Problem(
-            field="engine",
-            found=f"an engine for {order.platform} in {order.region}: {error.found}",
-            allowed=error.allowed,
-            advice=error.advice,
-        )
+        found = f"an engine for {order.platform} in {order.region}: {error.problem.found}"
+        problem = replace(error.problem, field="engine", found=found)
         raise InputError([problem]) from error

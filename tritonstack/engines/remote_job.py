@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -24,23 +23,16 @@ from tritonstack.naming import job_prefix
 from tritonstack.unpacking import UnsafeArchiveError, member_path
 
 
-def log_tail(logs: Any, *, group: str, stream: str) -> tuple[str, ...]:
-    """The last lines of a stream, oldest first; empty where it cannot be read."""
+def log_tail(logs: Any, *, group: str, stream: str | None = None, prefix: str = "") -> tuple[str, ...]:
+    """The last lines of a stream, or of the first with this prefix, oldest first; empty where it cannot be read."""
     try:
+        if stream is None:
+            streams = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=prefix, limit=1)["logStreams"]
+            stream = streams[0]["logStreamName"]
         found = logs.get_log_events(logGroupName=group, logStreamName=stream, limit=KEPT_LINES, startFromHead=False)
-    except (BotoCoreError, ClientError):
+    except (BotoCoreError, ClientError, LookupError):
         return ()
-    return tuple(str(event["message"]).rstrip() for event in found.get("events", ()))
-
-
-def stream_of(logs: Any, *, group: str, prefix: str) -> str | None:
-    """The first stream of a group with this prefix; None where there is none, or access is denied."""
-    try:
-        found = logs.describe_log_streams(logGroupName=group, logStreamNamePrefix=prefix, limit=1)
-    except (BotoCoreError, ClientError):
-        return None
-    streams = found.get("logStreams", ())
-    return str(streams[0]["logStreamName"]) if streams else None
+    return tuple(str(event["message"]).rstrip() for event in found["events"])
 
 
 VARIABLE = "TRITONSTACK_STARTED_BY"
@@ -138,10 +130,10 @@ def _stop(job: RemoteJob, *, interval: float, report: Report) -> None:
         report(f"it could not be stopped: {error}")
 
 
-JOB = "job"
 OUTPUT = "output"
-_CHUNK = 8 << 20
 _ATTEMPTS = 3
+_LARGEST = 50 << 30
+"""Bytes of a file that is fetched: more than any plan has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +151,7 @@ class StagedJob:
     @property
     def job(self) -> str:
         """Prefix of the job's folder, with a trailing slash."""
-        return f"{self.prefix}{JOB}/"
+        return f"{self.prefix}job/"
 
     @property
     def output(self) -> str:
@@ -185,39 +177,28 @@ class StagedJob:
 
         Raises :class:`WorkFailedError` where S3 refuses, or a key would be a file outside the folder.
         """
-        folder.mkdir(parents=True, exist_ok=True)
-        keys = sorted((str(row["Key"]) for row in self.bucket.keys(self.output)), key=_result_last)
-        for key in keys:
+        keys = [str(row["Key"]) for row in self.bucket.keys(self.output) if not row["Key"].endswith("/")]
+        for key in sorted(keys, key=lambda key: (key.endswith("/result.json"), key)):
             name = key.removeprefix(self.output)
-            if not name or name.endswith("/"):
-                continue
             try:
                 path = folder / member_path(name)
             except UnsafeArchiveError as error:
                 raise WorkFailedError(f"s3://{self.bucket.name}/{key}: {error}") from error
             report(f"output from S3: {name}")
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._fetch(key, path)
 
     def _fetch(self, key: str, path: Path) -> None:
         """Fetch one file; retry a broken download, which boto3 does not."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.part")
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                body = self.bucket.s3.get_object(Bucket=self.bucket.name, Key=key)["Body"]
-                with temporary.open("wb") as stream:
-                    for chunk in body.iter_chunks(_CHUNK):
-                        stream.write(chunk)
-            except (BotoCoreError, ClientError) as error:
-                if isinstance(error, ClientError) or attempt == _ATTEMPTS:
-                    raise WorkFailedError(f"could not read s3://{self.bucket.name}/{key}: {error}") from error
+                self.bucket.fetch(key, path, most_bytes=_LARGEST)
+            except WorkFailedError:
+                path.unlink(missing_ok=True)
+                if attempt == _ATTEMPTS:
+                    raise
             else:
-                temporary.replace(path)
                 return
-
-    def remove(self) -> None:
-        """Delete everything of the run."""
-        self.bucket.delete([str(row["Key"]) for row in self.bucket.keys(self.prefix)])
 
 
 @contextmanager
@@ -231,19 +212,6 @@ def staged_job(bucket: ArtifactBucket, run: str, *, report: Report) -> Iterator[
         yield staged
     finally:
         try:
-            staged.remove()
+            bucket.delete([str(row["Key"]) for row in bucket.keys(staged.prefix)])
         except WorkFailedError as error:
             report(f"{error}; the bucket's rule for staging/ removes it")
-
-
-def set_output(job: Path, output: str) -> None:
-    """Set ``output`` in a job's ``job.json``, relative to the job's folder."""
-    path = job / "job.json"
-    described = {**json.loads(path.read_text()), "output": output}
-    temporary = job / ".job.json.new"
-    temporary.write_text(json.dumps(described, indent=1) + "\n")
-    temporary.replace(path)
-
-
-def _result_last(key: str) -> tuple[bool, str]:
-    return key.endswith("/result.json"), key

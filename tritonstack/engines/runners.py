@@ -9,12 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
-from tritonstack.aws_session import Session, code_of
+from tritonstack.aws_session import Session, read_parameter
 from tritonstack.catalogue import load_catalogue
 from tritonstack.engines.gpu_step import (
     EngineFailedError,
@@ -23,38 +23,16 @@ from tritonstack.engines.gpu_step import (
     engine_failure,
     require_built,
 )
-from tritonstack.engines.order import JobNetwork
+from tritonstack.engines.order import JobNetwork, Order
 from tritonstack.engines.plan import Builder
-from tritonstack.engines.remote_job import (
-    OUTPUT,
-    JobState,
-    RemoteJob,
-    StagedJob,
-    await_job,
-    log_tail,
-    set_output,
-    staged_job,
-    started_by,
-    stream_of,
-)
+from tritonstack.engines.remote_job import OUTPUT, JobState, StagedJob, await_job, log_tail, staged_job, started_by
+from tritonstack.engines.trtexec import JOB, change_job
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import poll_seconds
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report
 from tritonstack.models.source import files_below
 from tritonstack.naming import artifact_parameter, builds_parameter
-
-
-class _Job(RemoteJob, Protocol):
-    """A remote job that can explain its end."""
-
-    def reason(self, state: JobState) -> str:
-        """The service's reason for a job that has not succeeded."""
-        ...
-
-    def log_tail(self, logs: Any, state: JobState, /) -> Sequence[str]:
-        """The last lines of its log, oldest first."""
-        ...
 
 
 def _ask(operation: Callable[..., Any], refused: str, *, link: str = "", **parameters: Any) -> Any:
@@ -76,49 +54,46 @@ class RemoteRunner(ABC):
 
     service: ClassVar[str]
     client: ClassVar[str]
-    output: ClassVar[str]
+    output: ClassVar[str]  # the step's output folder, from the job's
 
     def run(self, *, name: str, job: Path, output: Path, report: Report) -> None:
         """Build one engine; see ``EngineRunner``. ``name`` becomes the job's."""
-        set_output(job, self.output)
+        change_job(job, output=self.output)
         client = self.session.client(self.client)
         with staged_job(self.bucket, name, report=report) as staged:
             staged.upload(job, report=report, check=self._check)
             running = self._start(client, staged, job)
             state = await_job(running, stop=self.stop, interval=poll_seconds(client), report=report, what=self.service)
-            self._collect(running, state, staged, output, report)
+            if state.succeeded:
+                staged.download(output, report=report)
+                require_built(output, link=running.link)
+                return
+            try:
+                staged.download(output, report=report)
+            except WorkFailedError as error:
+                report(str(error))
+            raise engine_failure(
+                output,
+                otherwise=running.reason(state),
+                exit_message=str(state.described.get("ExitMessage", "")),
+                log_tail=running.log_tail(self.session.client("logs"), state),
+                link=running.link,
+            )
 
     @abstractmethod
-    def _start(self, client: Any, staged: StagedJob, job: Path) -> _Job:
+    def _start(self, client: Any, staged: StagedJob, job: Path) -> CodeBuildJob | ProcessingJob:
         """Start the service's job for a staged build."""
 
     def _check(self) -> None:
         if self.stop.is_set():
             raise EngineStoppedError
 
-    def _collect(self, job: _Job, state: JobState, staged: StagedJob, output: Path, report: Report) -> None:
-        """Fetch the step's output. Raises EngineFailedError unless it has a plan."""
-        if state.succeeded:
-            staged.download(output, report=report)
-            require_built(output, link=job.link)
-            return
-        try:
-            staged.download(output, report=report)
-        except WorkFailedError as error:
-            report(str(error))
-        raise engine_failure(
-            output,
-            otherwise=job.reason(state),
-            exit_message=str(state.described.get("ExitMessage", "")),
-            log_tail=job.log_tail(self.session.client("logs"), state),
-            link=job.link,
-        )
+
+def _timeout_seconds(job: Path) -> float:
+    return float(json.loads((job / JOB).read_text())["timeout_seconds"])
 
 
 # CodeBuild.
-
-SHORTEST_MINUTES, LONGEST_MINUTES = 5, 2160
-"""CodeBuild's limits of a build's time-out (API reference: StartBuild, ``timeoutInMinutesOverride``)."""
 
 AROUND_MINUTES = 20
 """Beyond the step's own limit: pulling the image, fetching the job and storing its output."""
@@ -134,65 +109,59 @@ class CodeBuildRunner(RemoteRunner):
     client = "codebuild"
     output = OUTPUT
 
-    def _start(self, client: Any, staged: StagedJob, job: Path) -> _Job:
-        return _CodeBuildJob.start(client, self._request(staged, job))
-
-    def _request(self, staged: StagedJob, job: Path) -> dict[str, Any]:
-        seconds = float(json.loads((job / "job.json").read_text())["timeout_seconds"])
-        minutes = math.ceil(seconds / 60) + AROUND_MINUTES
-        return {
-            "projectName": self.project,
-            "idempotencyToken": staged.run,
-            "sourceTypeOverride": "S3",
-            "sourceLocationOverride": f"{self.bucket.name}/{staged.job}",
-            "artifactsOverride": {
+    def _start(self, client: Any, staged: StagedJob, job: Path) -> CodeBuildJob:
+        return CodeBuildJob(
+            client,
+            projectName=self.project,
+            idempotencyToken=staged.run,
+            sourceTypeOverride="S3",
+            sourceLocationOverride=f"{self.bucket.name}/{staged.job}",
+            artifactsOverride={
                 "type": "S3",
                 "location": self.bucket.name,
                 "path": staged.prefix.rstrip("/"),
                 "name": OUTPUT,
-                "namespaceType": "NONE",
                 "packaging": "NONE",
-                "overrideArtifactName": False,
-                "encryptionDisabled": False,
             },
-            "imageOverride": self.builder.image,
-            "imagePullCredentialsTypeOverride": "SERVICE_ROLE",
-            "environmentTypeOverride": "LINUX_GPU_CONTAINER",
-            "computeTypeOverride": self.builder.machine.name,
-            "environmentVariablesOverride": [
+            imageOverride=self.builder.image,
+            imagePullCredentialsTypeOverride="SERVICE_ROLE",
+            environmentTypeOverride="LINUX_GPU_CONTAINER",
+            computeTypeOverride=self.builder.machine.name,
+            environmentVariablesOverride=[
                 {"name": name, "value": value, "type": "PLAINTEXT"} for name, value in started_by().items()
             ],
-            "timeoutInMinutesOverride": min(max(minutes, SHORTEST_MINUTES), LONGEST_MINUTES),
-        }
+            timeoutInMinutesOverride=math.ceil(_timeout_seconds(job) / 60) + AROUND_MINUTES,
+        )
 
 
-class _CodeBuildJob:
-    def __init__(self, client: Any, described: dict[str, Any]) -> None:
-        self._client = client
-        self.identity = str(described["id"])
-        self.link = str(described.get("logs", {}).get("deepLink", ""))
+class CodeBuildJob:
+    """A build of a project of CodeBuild. Methods raise :class:`EngineFailedError` where CodeBuild refuses."""
 
-    @classmethod
-    def start(cls, client: Any, request: dict[str, Any]) -> _CodeBuildJob:
+    def __init__(self, client: Any, **request: Any) -> None:
+        """Starts it: ``request`` is StartBuild's."""
         refused = f"CodeBuild starts no build of {request['projectName']}"
-        return cls(client, _ask(client.start_build, refused, **request)["build"])
+        build = _ask(client.start_build, refused, **request)["build"]
+        self._client, self.identity, self.link = client, str(build["id"]), _link_of(build)
 
     def look(self) -> JobState:
+        """Its state now."""
         refused = f"CodeBuild does not describe {self.identity}"
         found = _ask(self._client.batch_get_builds, refused, ids=[self.identity])["builds"]
         if not found:
             raise EngineFailedError(reason=f"CodeBuild has no build {self.identity} any more")
         build = found[0]
-        self.link = str(build.get("logs", {}).get("deepLink", "")) or self.link
+        self.link = _link_of(build) or self.link
         status = str(build["buildStatus"])
         ended = status != "IN_PROGRESS"
         at = status if ended else str(build.get("currentPhase", status))
         return JobState(ended=ended, succeeded=status == "SUCCEEDED", at=at, described=build)
 
     def stop(self) -> None:
+        """Stop it."""
         _ask(self._client.stop_build, self.identity, id=self.identity)
 
-    def log_tail(self, logs: Any, state: JobState, /) -> Sequence[str]:
+    def log_tail(self, logs: Any, state: JobState) -> Sequence[str]:
+        """The last lines of its log."""
         where = state.described.get("logs", {})
         group, stream = where.get("groupName"), where.get("streamName")
         return log_tail(logs, group=group, stream=stream) if group and stream else ()
@@ -207,6 +176,10 @@ class _CodeBuildJob:
         return ended
 
 
+def _link_of(build: Mapping[str, Any]) -> str:
+    return str(build.get("logs", {}).get("deepLink", ""))
+
+
 # SageMaker Processing.
 
 JOB_FOLDER = "/opt/ml/processing/input/job"
@@ -214,8 +187,6 @@ JOB_FOLDER = "/opt/ml/processing/input/job"
 OUTPUT_FOLDER = "/opt/ml/processing/output"
 """Paths in the container begin with /opt/ml/processing/ (developer guide: "How Amazon SageMaker Processing Configures
 Input and Output For Your Processing Container")."""
-
-LOG_GROUP = aws_names.PROCESSING_JOBS
 
 AROUND_SECONDS = 1200
 """Beyond the step's own limit: fetching the job and storing its output."""
@@ -236,11 +207,7 @@ class ProcessingRunner(RemoteRunner):
     client = "sagemaker"
     output = "../../output"  # from JOB_FOLDER to OUTPUT_FOLDER
 
-    def _start(self, client: Any, staged: StagedJob, job: Path) -> _Job:
-        return _ProcessingJob.start(client, self._request(staged, job), region=self.builder.region)
-
-    def _request(self, staged: StagedJob, job: Path) -> dict[str, Any]:
-        seconds = math.ceil(float(json.loads((job / "job.json").read_text())["timeout_seconds"])) + AROUND_SECONDS
+    def _start(self, client: Any, staged: StagedJob, job: Path) -> ProcessingJob:
         network: dict[str, Any] = {"EnableNetworkIsolation": True}  # the step needs no network
         if self.network is not None:
             network["VpcConfig"] = {
@@ -248,44 +215,35 @@ class ProcessingRunner(RemoteRunner):
                 "SecurityGroupIds": list(self.network.security_group_ids),
             }
         bucket = f"s3://{self.bucket.name}"
-        return {
-            "ProcessingJobName": staged.run,
-            "RoleArn": self.role_arn,
-            "AppSpecification": {
+        given = {
+            "S3Uri": f"{bucket}/{staged.job}",
+            "LocalPath": JOB_FOLDER,
+            "S3DataType": "S3Prefix",
+            "S3InputMode": "File",
+        }
+        left = {
+            "S3Uri": f"{bucket}/{staged.output.rstrip('/')}",
+            "LocalPath": OUTPUT_FOLDER,
+            "S3UploadMode": "EndOfJob",
+        }
+        return ProcessingJob(
+            client,
+            region=self.builder.region,
+            ProcessingJobName=staged.run,
+            RoleArn=self.role_arn,
+            AppSpecification={
                 "ImageUri": self.builder.image,
                 "ContainerEntrypoint": ["python3", f"{JOB_FOLDER}/engine_step.py"],
-                "ContainerArguments": [f"{JOB_FOLDER}/job.json"],
+                "ContainerArguments": [f"{JOB_FOLDER}/{JOB}"],
             },
-            "Environment": started_by(),
-            "ProcessingInputs": [
-                {
-                    "InputName": "job",
-                    "S3Input": {
-                        "S3Uri": f"{bucket}/{staged.job}",
-                        "LocalPath": JOB_FOLDER,
-                        "S3DataType": "S3Prefix",
-                        "S3InputMode": "File",
-                    },
-                }
-            ],
-            "ProcessingOutputConfig": {
-                "KmsKeyId": self.key_arn,
-                "Outputs": [
-                    {
-                        "OutputName": "output",
-                        "S3Output": {
-                            "S3Uri": f"{bucket}/{staged.output.rstrip('/')}",
-                            "LocalPath": OUTPUT_FOLDER,
-                            "S3UploadMode": "EndOfJob",
-                        },
-                    }
-                ],
-            },
-            "ProcessingResources": {"ClusterConfig": self._cluster(job)},
-            "StoppingCondition": {"MaxRuntimeInSeconds": seconds},
-            "NetworkConfig": network,
-            "Tags": [{"Key": key, "Value": value} for key, value in sorted(self.tags.items())],
-        }
+            Environment=started_by(),
+            ProcessingInputs=[{"InputName": "job", "S3Input": given}],
+            ProcessingOutputConfig={"KmsKeyId": self.key_arn, "Outputs": [{"OutputName": "output", "S3Output": left}]},
+            ProcessingResources={"ClusterConfig": self._cluster(job)},
+            StoppingCondition={"MaxRuntimeInSeconds": math.ceil(_timeout_seconds(job)) + AROUND_SECONDS},
+            NetworkConfig=network,
+            Tags=[{"Key": key, "Value": value} for key, value in sorted(self.tags.items())],
+        )
 
     def _cluster(self, job: Path) -> dict[str, Any]:
         """One instance. A type with local NVMe is encrypted by its hardware and refuses a key (API reference:
@@ -300,19 +258,19 @@ class ProcessingRunner(RemoteRunner):
         }
 
 
-class _ProcessingJob:
-    def __init__(self, client: Any, name: str, *, region: str) -> None:
-        self._client, self.name = client, name
-        console = f"https://{region}.console.aws.amazon.com/sagemaker/home"
-        self.link = f"{console}?region={region}#/processing-jobs/{name}"
+class ProcessingJob:
+    """A job of SageMaker Processing. Methods raise :class:`EngineFailedError` where SageMaker refuses."""
 
-    @classmethod
-    def start(cls, client: Any, request: dict[str, Any], *, region: str) -> _ProcessingJob:
+    def __init__(self, client: Any, *, region: str, **request: Any) -> None:
+        """Starts it: ``request`` is CreateProcessingJob's."""
         instance = request["ProcessingResources"]["ClusterConfig"]["InstanceType"]
         _ask(client.create_processing_job, f"SageMaker starts no Processing job on {instance}", **request)
-        return cls(client, request["ProcessingJobName"], region=region)
+        self._client, self.name = client, str(request["ProcessingJobName"])
+        console = f"https://{region}.console.aws.amazon.com/sagemaker/home"
+        self.link = f"{console}?region={region}#/processing-jobs/{self.name}"
 
     def look(self) -> JobState:
+        """Its state now."""
         refused = f"SageMaker does not describe {self.name}"
         job = _ask(self._client.describe_processing_job, refused, link=self.link, ProcessingJobName=self.name)
         status = str(job["ProcessingJobStatus"])
@@ -320,11 +278,12 @@ class _ProcessingJob:
         return JobState(ended=ended, succeeded=status == "Completed", at=status, described=job)
 
     def stop(self) -> None:
+        """Stop it."""
         _ask(self._client.stop_processing_job, self.name, ProcessingJobName=self.name)
 
-    def log_tail(self, logs: Any, _state: JobState, /) -> Sequence[str]:
-        stream = stream_of(logs, group=LOG_GROUP, prefix=f"{self.name}/")
-        return log_tail(logs, group=LOG_GROUP, stream=stream) if stream else ()
+    def log_tail(self, logs: Any, _state: JobState) -> Sequence[str]:
+        """The last lines of its log."""
+        return log_tail(logs, group=aws_names.PROCESSING_JOBS, prefix=f"{self.name}/")
 
     def reason(self, state: JobState) -> str:
         """The container's exit message, else SageMaker's failure reason."""
@@ -339,45 +298,37 @@ class _ProcessingJob:
 
 
 def _read(session: Session, name: str, stack: str) -> str:
-    """A parameter of a stack."""
-    try:
-        return str(session.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
-    except (BotoCoreError, ClientError) as error:
-        if code_of(error) != "ParameterNotFound":
-            raise WorkFailedError(f"could not read the parameter {name}: {error}") from error
-        allowed = f"the stack {stack}, which builds TensorRT engines" if "/builds" in stack else f"the stack {stack}"
-        problem = Problem(field=name, found="no such parameter", allowed=allowed, advice=f"cdk deploy '{stack}'")
-        raise InputError([problem]) from None
+    """A parameter of a stack. Raises :class:`InputError` where the stack is not deployed."""
+    found = read_parameter(session, name)
+    if found is None:
+        allowed = f"the deployed stack {stack}"
+        raise InputError(
+            [Problem(field=name, found="no such parameter", allowed=allowed, advice=f"cdk deploy '{stack}'")]
+        )
+    return found
 
 
 def runner_for(
-    builder: Builder,
-    *,
-    environment: str,
-    session: Session,
-    bucket: ArtifactBucket,
-    network: JobNetwork | None = None,
-    tags: Mapping[str, str] | None = None,
-    stop: threading.Event | None = None,
+    builder: Builder, order: Order, *, session: Session, bucket: ArtifactBucket, stop: threading.Event
 ) -> EngineRunner:
-    """The runner for a builder. ``tags`` are of jobs of Processing; a build of CodeBuild has none.
+    """The runner for a builder of an order's engines.
 
     Raises :class:`InputError` where the environment has no builds stack, :class:`WorkFailedError` where SSM refuses.
     """
-    stop, builds = stop or threading.Event(), f"{environment}/builds"
+    environment = order.environment
+    builds = f"{environment}/builds"
     if builder.kind == "codebuild":
         name = builds_parameter(environment=environment, value="engine-project-name")
         project = _read(session, name, builds)
         return CodeBuildRunner(builder=builder, session=session, bucket=bucket, project=project, stop=stop)
+    key = artifact_parameter(environment=environment, value="key-arn")
     return ProcessingRunner(
         builder=builder,
         session=session,
         bucket=bucket,
         role_arn=_read(session, builds_parameter(environment=environment, value="processing-role-arn"), builds),
-        key_arn=_read(
-            session, artifact_parameter(environment=environment, value="key-arn"), f"{environment}/artifacts"
-        ),
-        network=network,
-        tags=tags or {},
+        key_arn=_read(session, key, f"{environment}/artifacts"),
+        network=order.network,
+        tags=order.tags,
         stop=stop,
     )

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session
+from tritonstack.aws_session import Session, parameters_below
 from tritonstack.engines.order import DIGEST, Order, OrderedArchive, Served, build_set
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import MOST_PARTS, ArtifactBucket, Place, StoredObject, belongs, written_once
 from tritonstack.models.inputs import (
-    EXPORTERS,
     INPUT_LIMITS,
-    LIBRARY,
     REPOSITORIES,
     REQUIREMENTS,
     lock_files,
@@ -74,9 +70,6 @@ ADVICE = (
     f"environments ({setup_command()}), and run `tritonstack prepare -e ENVIRONMENT` there"
 )
 
-_OF_PACKAGE = ("__init__.py", "errors.py")
-"""Files of the package that the library imports: not part of the digest, so from this checkout."""
-
 
 def source_of_digest(
     model: str, digest: str, *, repositories: Path, bucket: ArtifactBucket, work: Path, choice: BuildChoice
@@ -89,7 +82,7 @@ def source_of_digest(
     Raises :class:`InputError` where no inputs are stored, or this checkout cannot build them (another lock file or
     digest); :class:`WorkFailedError` where the zip is damaged, or AWS refuses.
     """
-    own = _with_digest(model, digest, repositories, choice, library=None)
+    own = _with_digest(model, digest, repositories, choice)
     if own is not None:
         return own
     key = inputs_key(digest=digest)
@@ -99,8 +92,7 @@ def source_of_digest(
             found = f"{model}.{digest}, which is not of the model folders as they are, and no {key} in {bucket.name}"
             raise InputError([Problem(found=found, allowed="a digest whose inputs are kept", advice=ADVICE)])
         _unpack(archive, folder, key)
-    library = folder / LIBRARY
-    kept = _with_digest(model, digest, folder / REPOSITORIES, choice, library=library if library.is_dir() else None)
+    kept = _with_digest(model, digest, folder / REPOSITORIES, choice)
     if kept is None:
         found = f"{key}, which has another digest here: it is damaged, or another version of tritonstack made it"
         raise InputError([Problem(found=found, allowed=f"the inputs of {model}.{digest}", advice=ADVICE)])
@@ -108,16 +100,13 @@ def source_of_digest(
     return kept
 
 
-def _with_digest(
-    model: str, digest: str, repositories: Path, choice: BuildChoice, *, library: Path | None
-) -> ArchiveSource | None:
+def _with_digest(model: str, digest: str, repositories: Path, choice: BuildChoice) -> ArchiveSource | None:
     """The archive's source with this digest, of any size and weights; None where there is none."""
     for each in _choices(choice):
         try:
             for source in sources_of(model, repositories, each):
-                candidate = dataclasses.replace(source, library=library)
-                if candidate.name == model and model_digest(candidate) == digest:
-                    return candidate
+                if source.name == model and model_digest(source) == digest:
+                    return source
         except InputError:  # the folder is gone, or not readable any more: it is not this digest's
             continue
     return None
@@ -131,17 +120,13 @@ def _choices(first: BuildChoice) -> Iterator[BuildChoice]:
 
 
 def _unpack(archive: Path, folder: Path, key: str) -> None:
-    """Unpack stored inputs, and add the package's files that their library imports."""
+    """Unpack stored inputs, and remove their zip."""
     try:
         unzip_inputs(archive, folder)
     except UnsafeArchiveError as error:
         raise WorkFailedError(f"{key}: {error}") from error
     finally:
         archive.unlink(missing_ok=True)
-    library = folder / LIBRARY
-    if library.is_dir():
-        for name in _OF_PACKAGE:
-            shutil.copyfile(EXPORTERS.with_name(name), library.with_name(name))
 
 
 def _refuse_other_locks(source: ArchiveSource, requirements: Path) -> None:
@@ -254,15 +239,8 @@ def recorded_digests(session: Session, *, environment: str, endpoint: str) -> di
     Raises :class:`WorkFailedError` where SSM refuses.
     """
     folder = release_parameter(environment=environment, endpoint=endpoint, model="")
-    found: dict[str, str] = {}
-    try:
-        pages = session.client("ssm").get_paginator("get_parameters_by_path").paginate(Path=folder)
-        for page in pages:
-            found |= {row["Name"].removeprefix(folder): row["Value"] for row in page["Parameters"]}
-    except (BotoCoreError, ClientError) as error:
-        raise WorkFailedError(f"could not read the release records below {folder}: {error}") from error
     return {
         model: digest
-        for model, digest in found.items()
+        for model, digest in parameters_below(session, folder).items()
         if re.search(NAME_PATTERN, model) and re.fullmatch(DIGEST, digest)
     }

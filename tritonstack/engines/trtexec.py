@@ -65,98 +65,79 @@ class Target:
 
 
 def tensorrt_versions(release: str) -> tuple[str, ...]:
-    """The minor versions of TensorRT that a release of the catalogue may have: what the image's own must be one of.
+    """The minor versions of TensorRT that a release may have: what the image's own must be one of.
 
-    Raises :class:`InputError` for a release without known TensorRT.
+    Raises :class:`InputError` for a release older than the catalogue.
     """
-    row, problems = _release(release)
-    if row is None:
-        raise InputError(problems)
-    return tuple(map(_shown, _candidates(row)))
+    return tuple(map(_shown, _candidates(_release(release))))
 
 
-def engine_problems(
-    engine: Engine, *, release: str, gpu: str, own_image: bool = False, file: str | None = None
-) -> tuple[Problem, ...]:
+def engine_problems(engine: Engine, *, release: str, gpu: str, file: str | None = None) -> tuple[Problem, ...]:
     """Why no engine can be built for a release and a GPU (``t4``, in any case); empty where one can.
 
-    ``own_image``: the environment names the image itself, so that AWS need not have one of the release. ``file``: the
-    recipe, for the messages.
+    ``file``: the recipe, for the messages. Raises :class:`InputError` as ``tensorrt_versions``.
     """
-    target, problems = _target(release=release, gpu=gpu, own_image=own_image)
-    if target is None:
-        return problems
-    return tuple(_refusals(engine, target, file))
+    return tuple(_refusals(engine, _target(release, gpu), file))
 
 
 def engine_options(engine: Engine, *, release: str, gpu: str) -> tuple[str, ...]:
-    """trtexec's options for an engine, but those that name files. Raises :class:`InputError` where there are none.
-
-    Whether AWS has an image of the release is not asked here: ``engine_problems`` does.
-    """
-    target, problems = _target(release=release, gpu=gpu, own_image=True)
-    if target is None:
-        raise InputError(problems)
+    """trtexec's options for an engine, but those that name files. Raises :class:`InputError` where there are none."""
+    target = _target(release, gpu)
     refusals = tuple(_refusals(engine, target, None))
     if refusals:
         raise InputError(refusals)
     return tuple(_options(engine, target))
 
 
-def _target(*, release: str, gpu: str, own_image: bool) -> tuple[Target | None, tuple[Problem, ...]]:
-    row, problems = _release(release)
-    card = _instance_with(gpu)
-    if card is None:
-        known = ", ".join(sorted({instance.gpu for instance in load_catalogue().instances.values()}))
-        problems = (*problems, Problem(field="gpu", found=gpu, allowed=known))
-    if row is not None and not own_image and release not in load_catalogue().image_table.regions:
-        no_image = Problem(
-            field="release",
-            found=f"{release}: AWS's lists name no region with its image",
-            allowed=", ".join(load_catalogue().served_releases()),
-            advice="name an image of your own (image), or take another release",
-        )
-        problems = (*problems, no_image)
-    if row is None or card is None or problems:
-        return None, problems
+def _target(release: str, gpu: str) -> Target:
+    row, card = _release(release), _instance_with(gpu)
     capability = tuple(int(part) for part in card.compute_capability.split("."))
-    return Target(release=row, gpu=card.gpu, compute_capability=capability, tensorrt=_candidates(row)), ()
+    return Target(release=row, gpu=card.gpu, compute_capability=capability, tensorrt=_candidates(row))
 
 
-def _release(release: str) -> tuple[TritonRelease | None, tuple[Problem, ...]]:
-    """The release's row where something is known of its TensorRT, else why not."""
-    catalogue = load_catalogue()
-    row = catalogue.release(release)
-    if row is not None and _candidates(row):
-        return row, ()
-    reason = catalogue.release_table.images_without_a_row.get(release, "the catalogue does not know the release")
-    found = (
-        f"{release}: {reason}" if row is None else f"{release}, with TensorRT {row.tensorrt}, of which no options are"
-    )
-    found += "" if row is None else " known"
-    allowed = ", ".join(each for each in catalogue.served_releases() if _candidates(catalogue.releases[each]))
-    return None, (Problem(field="release", found=found, allowed=allowed),)
+def _release(release: str) -> TritonRelease:
+    row = load_catalogue().release(release)
+    if row is None:
+        allowed = ", ".join(load_catalogue().served_releases())
+        raise InputError([Problem(field="release", found=f"{release}, which is not in the catalogue", allowed=allowed)])
+    return row
 
 
 def _candidates(release: TritonRelease) -> tuple[str, ...]:
     return tensorrt_candidates(release, releases=tuple(load_catalogue().releases.values()))
 
 
-def _instance_with(gpu: str) -> InstanceType | None:
-    return next((row for row in load_catalogue().instances.values() if row.gpu.lower() == gpu.lower()), None)
+def _instance_with(gpu: str) -> InstanceType:
+    return next(row for row in load_catalogue().instances.values() if row.gpu.lower() == gpu.lower())
 
 
 def _refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
     """What the recipe wants and the release's TensorRT or the GPU has not."""
     yield from _precision_refusals(engine, target, file)
-    yield from _hardware_refusals(engine, target, file)
+    compatibility = engine.hardware_compatibility
+    level, oldest = LEVELS.get(compatibility, ("", ()))
     wanted = [
-        ("optimisation_level", engine.optimisation_level is not None, "--builderOptimizationLevel"),
-        ("version_compatible", engine.version_compatible, "--versionCompatible"),
+        ("hardware_compatibility", compatibility if level else None, ("--hardwareCompatibilityLevel", level)),
+        ("optimisation_level", engine.optimisation_level, ("--builderOptimizationLevel",)),
+        ("version_compatible", engine.version_compatible or None, ("--versionCompatible",)),
     ]
-    for field, is_wanted, option in wanted:
-        if is_wanted and not target.takes(option):
-            yield _unknown_option(field, getattr(engine, field), option, target, file)
+    for field, value, option in wanted:
+        if value is not None and not target.takes(*option):
+            yield Problem(
+                file=file,
+                field=f"engine.{field}",
+                found=f"{str(value).lower()} for {target.named}, whose trtexec {target.lacks(*option)} "
+                + "=".join(option),
+                allowed=f"release {', '.join(_releases_with(*option))}; or the field left out",
+            )
+    if target.compute_capability < oldest:
+        yield Problem(
+            file=file,
+            field="engine.hardware_compatibility",
+            found=f"{compatibility} on {target.gpu}, of compute capability "
+            + ".".join(map(str, target.compute_capability)),
+            allowed=f"none; or a GPU from compute capability {'.'.join(map(str, oldest))} on",
+        )
 
 
 def _precision_refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
@@ -181,33 +162,6 @@ def _has_precision(precision: str, target: Target) -> bool:
     option = PRECISIONS[precision]
     has_unit = precision != "bf16" or target.compute_capability >= BF16_SINCE
     return has_unit and (option is None or target.takes(option))
-
-
-def _hardware_refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
-    if engine.hardware_compatibility == "none":
-        return
-    word, oldest = LEVELS[engine.hardware_compatibility]
-    if not target.takes("--hardwareCompatibilityLevel", word):
-        option = f"--hardwareCompatibilityLevel={word}"
-        yield _unknown_option("hardware_compatibility", engine.hardware_compatibility, option, target, file)
-    if target.compute_capability < oldest:
-        yield Problem(
-            file=file,
-            field="engine.hardware_compatibility",
-            found=f"{engine.hardware_compatibility} on {target.gpu}, of compute capability "
-            + ".".join(map(str, target.compute_capability)),
-            allowed=f"none; or a GPU from compute capability {'.'.join(map(str, oldest))} on",
-        )
-
-
-def _unknown_option(field: str, value: object, option: str, target: Target, file: str | None) -> Problem:
-    parts = option.split("=")
-    return Problem(
-        file=file,
-        field=f"engine.{field}",
-        found=f"{str(value).lower()} for {target.named}, whose trtexec {target.lacks(*parts)} {option}",
-        allowed=f"release {', '.join(_releases_with(*parts))}; or the field left out",
-    )
 
 
 def _releases_with(option: str, value: str = "") -> list[str]:
@@ -263,63 +217,59 @@ INT64_TENSORS_SINCE = 10
 size without a word, and half of it (``loadFromFile`` in samples/common/sampleUtils.cpp of NVIDIA/TensorRT)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineJob:
-    """What one run of the step does."""
-
-    engine: Engine  # of the recipe
-    platform: Platform  # the release whose image builds, and the GPU
-    onnx: str  # the graph's path, as the step finds it from the job's folder
-    inputs: Mapping[str, NDArray[Any]]  # input → the proof's array, in the graph's type, the batch first
-    outputs: Sequence[str]  # the outputs that the plan must answer
-    timing_cache: str | None  # the path where the cache may lie; None: no cache, as also where the recipe wants none
-    timeout_seconds: float  # how long build and proof may take together
+JOB, GRAPH, PLAN, TIMING_CACHE = "job.json", "model.onnx", "model.plan", "timing.cache"
+"""Files of a job's folder and of its output, as ``engine_step.py`` names them; an earlier cache is optional."""
 
 
-def write_job(job: EngineJob, folder: Path, *, output: str = "output") -> Path:
-    """Write ``job.json`` and the inputs' raw files into a folder, the job last; returns the job's path.
+def write_job(
+    folder: Path,
+    *,
+    engine: Engine,
+    platform: Platform,
+    inputs: Mapping[str, NDArray[Any]],
+    outputs: Sequence[str],
+    timeout_seconds: float,
+) -> dict[str, Any]:
+    """Write ``job.json`` and the inputs' raw files beside the graph; returns the job.
 
-    ``output``: the step's output folder, from the job's. Raises :class:`InputError` with every reason where the release
-    and the GPU have no such engine, or an input has a type that no engine takes.
+    ``inputs``: input → the proof's array, in the graph's type, the batch first. ``outputs``: those that the plan must
+    answer. ``timeout_seconds``: of build and proof together. Raises :class:`InputError` with every reason where the
+    release and the GPU have no such engine, or an input has a type that no engine takes.
     """
     wrong = [
         Problem(field=f"inputs.{name}", found=str(array.dtype), allowed=", ".join(TYPES))
-        for name, array in job.inputs.items()
+        for name, array in inputs.items()
         if array.dtype.name not in TYPES
     ]
     if wrong:
         raise InputError(wrong)
-    release, gpu = job.platform.release, job.platform.gpu
-    options = engine_options(job.engine, release=release, gpu=gpu)
-    versions = tensorrt_versions(release)
-    narrow = minor_version(versions[-1] + ".0")[0] < INT64_TENSORS_SINCE
-    raw = {name: _engine_array(name, array, narrow=narrow) for name, array in job.inputs.items()}
-    folder.mkdir(parents=True, exist_ok=True)
-    inputs = {}
+    release, card = platform.release, _instance_with(platform.gpu)
+    options, versions = engine_options(engine, release=release, gpu=card.gpu), tensorrt_versions(release)
+    narrow = minor_version(versions[-1])[0] < INT64_TENSORS_SINCE
+    raw = {name: _engine_array(name, array, narrow=narrow) for name, array in inputs.items()}
+    described = {}
     for index, (name, array) in enumerate(raw.items()):
         array.tofile(folder / f"input{index}.raw")
-        inputs[name] = {"file": f"input{index}.raw", "shape": list(array.shape)}
-    known = load_catalogue().release(release)
-    card = _instance_with(gpu)
-    if card is None:
-        raise AssertionError("refused with the options")
-    described = {
+        described[name] = {"file": f"input{index}.raw", "shape": list(array.shape)}
+    job = {
         "release": release,
         "tensorrt": list(versions),
         "gpu": {"name": card.gpu, "compute_capability": card.compute_capability},
-        "cuda": None if known is None else known.cuda,
+        "cuda": _release(release).cuda,
         "options": list(options),
-        "onnx": job.onnx,
-        "plan": "model.plan",
-        "inputs": inputs,
-        "outputs": list(job.outputs),
-        "timing_cache": job.timing_cache if job.engine.timing_cache else None,
-        "timeout_seconds": job.timeout_seconds,
-        "output": output,
+        "inputs": described,
+        "outputs": list(outputs),
+        "timing_cache": engine.timing_cache,
+        "timeout_seconds": timeout_seconds,
+        "output": "output",
     }
-    temporary = folder / ".job.json.new"
-    temporary.write_text(json.dumps(described, indent=1) + "\n")
-    return temporary.replace(folder / "job.json")
+    (folder / JOB).write_text(json.dumps(job, indent=1) + "\n")
+    return job
+
+
+def change_job(folder: Path, **changes: Any) -> None:
+    """Change some members of a written job."""
+    (folder / JOB).write_text(json.dumps({**json.loads((folder / JOB).read_text()), **changes}, indent=1) + "\n")
 
 
 def _engine_array(name: str, array: NDArray[Any], *, narrow: bool) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session, code_of
+from tritonstack.aws_session import Session, code_of, read_parameter
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import ArchiveName, Platform, archive_key, artifact_parameter, manifest_key
 
@@ -76,7 +76,12 @@ class ArtifactBucket:
     def __init__(self, *, environment: str, session: Session) -> None:
         """Reads the bucket's name; raises :class:`InputError` where the environment's artifacts are not deployed."""
         self.s3 = session.client("s3")
-        self.name = _bucket_name(environment, session.client("ssm"))
+        parameter = artifact_parameter(environment=environment, value="bucket-name")
+        name = read_parameter(session, parameter)
+        if name is None:
+            advice, allowed = f"cdk deploy '{environment}/artifacts'", "a deployed artifacts stack"
+            raise InputError([Problem(field=parameter, found="no such parameter", allowed=allowed, advice=advice)])
+        self.name = name
 
     def look(self, key: str) -> StoredObject | None:
         """What lies under ``key``, without its content; None where nothing does."""
@@ -272,16 +277,3 @@ def written_once(write: Callable[[], object]) -> bool:
         else:
             return True
     raise AssertionError("the loop ends by return or raise")
-
-
-def _bucket_name(environment: str, ssm: Any) -> str:
-    name = artifact_parameter(environment=environment, value="bucket-name")
-    try:
-        value: str = ssm.get_parameter(Name=name)["Parameter"]["Value"]
-    except (ClientError, BotoCoreError) as error:
-        if code_of(error) != "ParameterNotFound":
-            raise WorkFailedError(f"could not read the parameter {name}: {error}") from error
-        advice = f"cdk deploy '{environment}/artifacts'"
-        problem = Problem(field=name, found="no such parameter", allowed="a deployed artifacts stack", advice=advice)
-        raise InputError([problem]) from None
-    return value

@@ -24,7 +24,7 @@ from tritonstack.models.inputs import (
 from tritonstack.models.lint import Finding, Target, lint_folder, refuse_errors
 from tritonstack.models.lint.instances import unpacked_bytes
 from tritonstack.models.manifest import Manifest, Places
-from tritonstack.models.programs import Report, Spent, environment_python
+from tritonstack.models.programs import Report, Spent, require_environment
 from tritonstack.models.source import ArchiveSource, BuildChoice, lacks_plan, refuse_unservable, target_of
 from tritonstack.models.staging import Proofs, Task, finish, stage_archive
 from tritonstack.naming import ArchiveName, Platform
@@ -38,10 +38,7 @@ def refuse_errors_of_environment(
     Each archive is held against the release and the instance type of its endpoints, as ``tritonstack lint
     --environment`` does. ``models``: archives, or folders, which stand for all their archives.
     """
-    found = dict.fromkeys(_findings(environment, frozenset(models), places or Places.of_project()))
-    problems = [finding.problem() for finding in found if finding.level == "error"]
-    if problems:
-        raise InputError(problems)
+    refuse_errors(dict.fromkeys(_findings(environment, frozenset(models), places or Places.of_project())))
 
 
 def _findings(environment: Environment, models: frozenset[str], places: Places) -> Iterator[Finding]:
@@ -187,7 +184,9 @@ def _build_all(tasks: Sequence[Task], *, places: Places, report: Report) -> Buil
     waiting = [task for task in tasks if places.built(task.name, task.target) is None]
     for platform in dict.fromkeys(task.platform for task in waiting):
         refuse_unservable((task.source for task in waiting if task.platform == platform), platform=platform)
-    refuse_errors(list(dict.fromkeys(task.source.folder for task in waiting)))
+    to_lint = dict.fromkeys(task.source.folder for task in waiting)
+    # Without a target's backends: an image of one's own may have others.
+    refuse_errors(finding for folder in to_lint for finding in lint_folder(folder, target=Target()))
     _refuse_missing_environments(waiting, places)
     proofs: Proofs = {}
     folders: dict[Path, list[Task]] = {}
@@ -212,7 +211,7 @@ def _refuse_missing_environments(tasks: Iterable[Task], places: Places) -> None:
     problems: list[Problem] = []
     for name in sorted({export.environment for part in missing for export in part.recipe.exports}):
         try:
-            environment_python(name)
+            require_environment(name)
         except InputError as error:
             problems += error.problems
     if problems:

@@ -168,14 +168,6 @@ class Exported:
     spent: tuple[Spent, ...] = ()  # what those took that were made now; empty where an earlier build made them
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Given:
-    """What a script gets besides the recipe: the sample's arrays and the weights that were downloaded, or None."""
-
-    sample: Path | None
-    weights: Path | None
-
-
 def export_source(
     source: ArchiveSource, *, work: Path, sources: Path, write_sample: WriteSample, report: Report
 ) -> Exported | None:
@@ -204,8 +196,8 @@ def export_source(
             else:
                 (partial / FILES).mkdir()
             sample = partial / SAMPLE
-            given = _Given(sample=sample if write_sample(sample) else None, weights=weights)
-            spent.append(_run(source, exports[count], partial, given, report))
+            given = sample if write_sample(sample) else None
+            spent.append(_run(source, exports[count], partial, sample=given, weights=weights, report=report))
             _add_report(partial / REPORT, before / REPORT if before else None)
             sample.unlink(missing_ok=True)
             shutil.rmtree(partial / UNPACKED, ignore_errors=True)
@@ -220,16 +212,18 @@ def exported_files(source: ArchiveSource, work: Path) -> Path:
     return work / f"{source.folder.resolve().name}.{digest}" / FILES
 
 
-def _run(source: ArchiveSource, export: Export, partial: Path, given: _Given, report: Report) -> Spent:
+def _run(
+    source: ArchiveSource, export: Export, partial: Path, *, sample: Path | None, weights: Path | None, report: Report
+) -> Spent:
     options = script_options(source, export)
-    if given.weights is not None:  # not of the script's options proper: where files lie is in no digest
-        options["source"] |= {"file": str(given.weights.resolve()), "folder": str((partial / UNPACKED).resolve())}
+    if weights is not None:  # not of the script's options proper: where files lie is in no digest
+        options["source"] |= {"file": str(weights.resolve()), "folder": str((partial / UNPACKED).resolve())}
     arguments = [
         str((source.folder / export.script).resolve()),
         *("--target", str((partial / FILES).resolve())),
         *("--options", json.dumps(options)),
         *("--report", str((partial / REPORT).resolve())),
-        *(("--sample", str(given.sample.resolve())) if given.sample else ()),
+        *(("--sample", str(sample.resolve())) if sample else ()),
     ]
     what = f"export of {source.folder.resolve().name}"
     spent = run_script(
@@ -238,8 +232,7 @@ def _run(source: ArchiveSource, export: Export, partial: Path, given: _Given, re
         folder=partial,
         what=what,
         report=report,
-        with_library=True,
-        library_root=source.library_root,
+        python_path=source.folder.parent,
     )
     missing = [name for name in export.produces if not (partial / FILES / name).is_file()]
     if missing:

@@ -136,11 +136,8 @@ def _unknown(name: str, repositories: Path, *, file: str | None, field: str) -> 
 PACKER_VERSION = 1
 """Raise it when the same inputs are packed into other bytes: every archive gets a new name."""
 
-EXPORTERS = Path(__file__).resolve().parents[1] / "exporters"
-"""What export scripts import of this project."""
-
-LIBRARY_ENVIRONMENTS = frozenset({"torch", "dali", "tensorflow"})
-"""The environments whose scripts do."""
+LIBRARY = "_exporters"
+"""The folder beside the model folders that export scripts may import; a project may have none."""
 
 _NOT_OF_AN_ARCHIVE = {"overlays", "copies", "sizes"}
 
@@ -221,10 +218,8 @@ def lock_files(folder: Path, recipe: Recipe) -> tuple[Path, ...]:
 
 
 def library_files(source: ArchiveSource) -> dict[str, Path]:
-    """The files of the exporters' library that a source's export scripts may import: name → path."""
-    if LIBRARY_ENVIRONMENTS.isdisjoint(export.environment for export in source.recipe.exports):
-        return {}
-    return {path.name: path for path in sorted((source.library or EXPORTERS).glob("*.py"))}
+    """The files that a source's export scripts may import from :data:`LIBRARY`: name → path; none without exports."""
+    return dict(files_below(source.folder.parent / LIBRARY)) if source.recipe.exports else {}
 
 
 def _digest(source: ArchiveSource, users: tuple[Path, ...]) -> str:
@@ -290,7 +285,6 @@ def sha256_of(path: Path) -> str:
 
 REPOSITORIES = "model_repos"
 REQUIREMENTS = "requirements"
-LIBRARY = "tritonstack/exporters"
 
 INPUT_LIMITS = UnpackLimits(max_bytes=16 << 30, max_members=100_000)
 """Sources are small; weights that lie in a folder are sources too."""
@@ -302,7 +296,7 @@ _CHUNK = 1 << 20
 def zip_inputs(source: ArchiveSource, target: Path) -> None:
     """Write the sources of an archive's folder, of the folders it uses, their lock files and the exporters' library.
 
-    Inside: ``model_repos/<folder>/…``, ``requirements/<environment>.txt`` and ``tritonstack/exporters/…``, as the
+    Inside: ``model_repos/<folder>/…``, ``model_repos/_exporters/…`` and ``requirements/<environment>.txt``, as the
     repository has them; the same bytes every time. Files that an export makes are left out.
     """
     members: dict[str, Path] = {}
@@ -319,8 +313,8 @@ def zip_inputs(source: ArchiveSource, target: Path) -> None:
 def unzip_inputs(archive: Path, folder: Path, *, limits: UnpackLimits = INPUT_LIMITS) -> None:
     """Unpack what :func:`zip_inputs` wrote into a new folder; nothing outside it is written, whatever the zip holds.
 
-    Raises :class:`UnsafeArchiveError` for a member that is no plain file of a model folder, the requirements or the
-    library, for one that is there twice, and for what is damaged or over the limits. Then nothing is left.
+    Raises :class:`UnsafeArchiveError` for a member that is no plain file of a model folder or of the requirements, for
+    one that is there twice, and for what is damaged or over the limits. Then nothing is left.
     """
     folder.mkdir(parents=True)
     try:
@@ -353,7 +347,7 @@ def _place(member: zipfile.ZipInfo) -> Path:
     """Where a member goes."""
     path = member_path(member.filename)
     kind = stat.S_IFMT(member.external_attr >> 16)
-    inside = any(path.is_relative_to(root) and str(path) != root for root in (REPOSITORIES, REQUIREMENTS, LIBRARY))
+    inside = any(path.is_relative_to(root) and str(path) != root for root in (REPOSITORIES, REQUIREMENTS))
     if member.is_dir() or kind not in (0, stat.S_IFREG) or not inside:
         raise UnsafeArchiveError(f"member {member.filename!r} is no file of a model folder or of what it is built with")
     return Path(path)
@@ -376,6 +370,6 @@ def _collect(source: ArchiveSource, members: dict[str, Path]) -> None:
         if name not in source.produced:
             members[f"{REPOSITORIES}/{folder.resolve().name}/{name}"] = path
     members |= {f"{REQUIREMENTS}/{lock.name}": lock for lock in lock_files(folder, source.recipe)}
-    members |= {f"{LIBRARY}/{name}": path for name, path in library_files(source).items()}
+    members |= {f"{REPOSITORIES}/{LIBRARY}/{name}": path for name, path in library_files(source).items()}
     for used in source.used:
         _collect(used, members)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.adapters import Adapters, Answers
+from tritonstack.catalogue import load_catalogue
 from tritonstack.models.model_config import Tensor
 from tritonstack.models.recipe import Dependency, Size, Source, Weights
+from tritonstack.models.source import LOCAL
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack.paths import LocalPaths, project_folder
 
@@ -72,7 +75,6 @@ class EnvironmentEntry(_Part):
 
     file: str = Field(description="Its name in the archive.")
     python: str = Field(description="The minor version of Python that it is for.")
-    way: str = Field(description="How it was made: wheels or conda-pack.")
     packages: dict[str, str] = Field(description="Package → version.")
 
 
@@ -262,70 +264,35 @@ class Places:
             return None
 
 
-# Manifests are those of the archives that were built here (``.local/archives``), or a copy of the bucket's
-# (``aws s3 sync s3://<bucket>/manifests/ manifests/``).
-
-
-LOCAL = "local"
-"""The target of archives that only the local Triton serves."""
-
-
-class ManifestStore(Protocol):
-    """Where manifests are looked up."""
-
-    @property
-    def name(self) -> str:
-        """The place, in words: ``.local/archives``."""
-        ...
-
-    def manifest(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> Manifest | None:
-        """The manifest of the archive that an endpoint of this platform serves, or None."""
-        ...
-
-    def of_model(self, model: str) -> Iterator[Manifest]:
-        """The manifests of every archive of a model, whatever its digest and target, in an order that stays."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
-class BuiltHere:
-    """The archives that were built here: ``<folder>/[<target>/]<model>.<digest>.json``."""
+class ManifestFolder:
+    """Manifests of the archives that were built here, or a copy of the bucket's.
 
-    folder: Path  # ``.local/archives``
+    The copy is that of ``aws s3 sync s3://<bucket>/manifests/ <folder>``.
+    """
+
+    folder: Path  # ``.local/archives``, or the copy
     name: str = ".local/archives"  # the place, in words
+    of_bucket: bool = False
 
     def manifest(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> Manifest | None:
-        """What serves on the platform, if that was built; else what only the local Triton serves."""
-        del endpoint  # one build serves every endpoint of the platform
+        """The manifest of the archive that an endpoint of this platform serves, or None.
+
+        Of archives built here it may be that of the one that only the local Triton serves; of the bucket's, that of
+        another endpoint of the platform, which holds the same archive.
+        """
         file = f"{model}.{digest}.json"
-        for target in ("", str(platform), python_target(platform), LOCAL):
-            found = None if target is None else _read(self.folder / target / file)
-            if found is not None:
-                return found
-        return None
+        if self.of_bucket:
+            own = self.folder / endpoint / str(platform) / file
+            paths = [own, *sorted(self.folder.glob(f"*/{platform}/{file}"))]
+        else:
+            targets = ("", str(platform), python_target(platform), LOCAL)
+            paths = [self.folder / target / file for target in targets if target is not None]
+        return next(_readable(paths), None)
 
     def of_model(self, model: str) -> Iterator[Manifest]:
-        """By target and digest."""
-        return _all(sorted([*self.folder.glob(f"{model}.*.json"), *self.folder.glob(f"*/{model}.*.json")]), model)
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopyOfBucket:
-    """A folder as the bucket has it: ``<folder>/<endpoint>/<platform>/<model>.<digest>.json``."""
-
-    folder: Path  # the copy of ``manifests/``
-    name: str  # the place, in words
-
-    def manifest(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> Manifest | None:
-        """Of this endpoint; else of another of the platform, which holds the same archive."""
-        file = f"{model}.{digest}.json"
-        own = self.folder / endpoint / str(platform) / file
-        places = [own, *sorted(self.folder.glob(f"*/{platform}/{file}"))]
-        return next((found for found in map(_read, places) if found is not None), None)
-
-    def of_model(self, model: str) -> Iterator[Manifest]:
-        """By endpoint, platform and digest."""
-        return _all(sorted(self.folder.glob(f"*/*/{model}.*.json")), model)
+        """The manifests of every archive of a model, whatever its digest and target, in the order of their paths."""
+        return (found for found in _readable(sorted(self.folder.rglob(f"{model}.*.json"))) if found.name == model)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -341,7 +308,7 @@ class ArchiveSize:
 class Sizes:
     """Sizes and dependencies of archives, from the first store that has the manifest."""
 
-    def __init__(self, stores: Sequence[ManifestStore] = ()) -> None:
+    def __init__(self, stores: Sequence[ManifestFolder] = ()) -> None:
         """Takes the stores in the order to ask them."""
         self._stores = tuple(stores)
 
@@ -372,21 +339,12 @@ class Sizes:
 
 def python_target(platform: Platform) -> str | None:
     """What archives with Python environments are built for on a platform; None for unknown releases."""
-    from tritonstack.catalogue import load_catalogue  # noqa: PLC0415 - its data files, which most need not
-
     release = load_catalogue().release(platform.release)
     return None if release is None else f"python-{release.python}"
 
 
-def _all(paths: Sequence[Path], model: str) -> Iterator[Manifest]:
-    read = (_read(path) for path in paths)
-    return (found for found in read if found is not None and found.name == model)
-
-
-def _read(path: Path) -> Manifest | None:
-    """A manifest; None where there is none, or one of another version."""
-
-    try:
-        return read_manifest(path)
-    except (OSError, ValueError):
-        return None
+def _readable(paths: Iterable[Path]) -> Iterator[Manifest]:
+    """The manifests that are there; one of another version is left out."""
+    for path in paths:
+        with suppress(OSError, ValueError):
+            yield read_manifest(path)

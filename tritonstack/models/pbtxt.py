@@ -1,7 +1,7 @@
 """A strict reader of protobuf's text format, as far as Triton's ``config.pbtxt`` uses it.
 
-Every value keeps its line, so that a finding can point at it, and its place, so that it can be replaced. What the
-format allows and this reader does not: extension names and ``Any`` (``[a.b] : …``), which no Triton configuration has.
+Every value keeps its line, so that a finding can point at it. What the format allows and this reader does not:
+extension names and ``Any`` (``[a.b] : …``), which no Triton configuration has.
 Why not protobuf's own reader: docs/decisions/0021-reading-config-pbtxt.md.
 
 Source of the grammar: https://protobuf.dev/reference/protobuf/textformat-spec/.
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
 
@@ -54,23 +54,19 @@ class PbtxtError(ValueError):
 class Scalar:
     """One value: ``kind`` is how it was written; ``word`` covers enumeration values and ``true``/``false``.
 
-    ``base``: the base that an integer was written in, which a fraction's field takes in decimal only. ``start`` and
-    ``end`` of this and of the classes below: place in the text, in characters.
+    ``base``: the base that an integer was written in, which a fraction's field takes in decimal only.
     """
 
     kind: Kind
     value: str | int | float
     line: int
     base: int = 10
-    start: int = field(default=0, compare=False)
-    end: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
 class Field:
     """One occurrence of a field, each element of a list an occurrence of its own; ``listed`` if it stood in ``[…]``.
 
-    ``start`` and ``end`` go from the name to the end of the value, for an element of a list to the end of the list;
     ``line`` and ``column``, from 1, are those of the name, or of the element.
     """
 
@@ -78,8 +74,6 @@ class Field:
     value: Scalar | Message
     line: int
     listed: bool = False
-    start: int = field(default=0, compare=False)
-    end: int = field(default=0, compare=False)
     column: int = field(default=0, compare=False)
 
 
@@ -89,8 +83,6 @@ class Message:
 
     fields: tuple[Field, ...]
     line: int
-    start: int = field(default=0, compare=False)
-    end: int = field(default=0, compare=False)
 
     def all(self, name: str) -> tuple[Field, ...]:
         """Every occurrence of a field."""
@@ -107,17 +99,12 @@ class _Token:
     kind: str
     text: str
     line: int
-    start: int
     column: int
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
 
 
 def parse(text: str) -> Message:
     """The message that ``text`` spells. Raises :class:`PbtxtError` with the line of the first thing that is wrong."""
-    return _Reader(text).message(closing=None, opening=_Token("", "", 1, 0, 1), depth=0)
+    return _Reader(text).message(closing=None, opening=_Token("", "", 1, 1), depth=0)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -135,10 +122,10 @@ def _tokens(text: str) -> Iterator[_Token]:
         if kind == "newline":
             line, line_start = line + 1, match.end()
         elif kind not in ("space", "comment"):
-            yield _Token(kind, part, line, position, position - line_start + 1)
+            yield _Token(kind, part, line, position - line_start + 1)
         position = match.end()
         previous_end, previous_kind = position, kind
-    yield _Token("end", "the end of the file", line, position, position - line_start + 1)
+    yield _Token("end", "the end of the file", line, position - line_start + 1)
 
 
 class _Reader:
@@ -147,12 +134,10 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.tokens = _tokens(text)
         self.here = next(self.tokens)
-        self.end = 0  # of the last token that was taken
 
     def advance(self) -> _Token:
         """The current token; then moves on."""
         token, self.here = self.here, next(self.tokens)
-        self.end = token.end
         return token
 
     def take(self, *marks: str) -> _Token | None:
@@ -171,7 +156,7 @@ class _Reader:
                 raise PbtxtError(self.here.line, f"the message opened on line {line} is not closed with {closing!r}")
             fields += self.field(depth)
             self.take(",", ";")
-        return Message(tuple(fields), line, opening.start, self.end)
+        return Message(tuple(fields), line)
 
     def field(self, depth: int) -> list[Field]:
         if self.here.kind != "word":
@@ -191,7 +176,7 @@ class _Reader:
                 if not self.take(","):
                     found = f"found {self.here.text!r}"
                     raise PbtxtError(self.here.line, f"in the list of {name.text}: ',' or ']' was expected, {found}")
-        return [Field(name.text, value, at.line, listed, name.start, self.end, at.column) for value, at in values]
+        return [Field(name.text, value, at.line, listed, at.column) for value, at in values]
 
     def value(self, name: _Token, *, colon: bool, depth: int) -> Scalar | Message:
         opening = self.take("{", "<")
@@ -206,10 +191,10 @@ class _Reader:
         number = self.here
         if number.kind in ("integer", "float") or (negative and number.kind == "word"):
             self.advance()
-            return replace(_number(number, negative=negative), start=first.start, end=self.end)
+            return _number(number, negative=negative)
         if number.kind == "word":
             self.advance()
-            return Scalar("word", number.text, number.line, start=first.start, end=self.end)
+            return Scalar("word", number.text, number.line)
         raise PbtxtError(first.line, f"a value was expected for {name.text}, found {first.text!r}")
 
     def string(self) -> Scalar:
@@ -218,7 +203,7 @@ class _Reader:
         while self.here.kind == "string":
             content += _unescape(self.advance())
         try:
-            return Scalar("string", content.decode(), first.line, start=first.start, end=self.end)
+            return Scalar("string", content.decode(), first.line)
         except UnicodeDecodeError:
             raise PbtxtError(first.line, "a string that is not valid UTF-8") from None
 

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
-from tritonstack.paths import library_path, machine_folder, setup_command
+from tritonstack.paths import environment_python, setup_command
 
 Report = Callable[[str], None]
 """Called with what is being done at the moment; a command shows it beside the elapsed time."""
 
-REPOSITORY = machine_folder()
 _KEPT_LINES = 20
 _KIB, _GIB = 1024, 1024**3
 _PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
@@ -39,22 +38,16 @@ class Spent:
         return f"{self.step}: {self.seconds:.0f} s, {self.peak_bytes / _GIB:.1f} GiB of memory at most"
 
 
-def _python(name: str) -> Path:
-    return REPOSITORY / ".envs" / name / "bin" / "python"
-
-
 def has_environment(name: str) -> bool:
     """Whether an environment is made."""
-    return _python(name).exists()
+    return environment_python(name).exists()
 
 
-def environment_python(name: str) -> Path:
-    """The interpreter of an environment. Raises :class:`InputError` where it is not made yet."""
-    python = _python(name)
+def require_environment(name: str) -> None:
+    """Raise :class:`InputError` where an environment is not made yet."""
     if not has_environment(name):
-        allowed = "the environment's Python"
-        raise InputError([Problem(file=str(python), found="nothing", allowed=allowed, advice=setup_command(name))])
-    return python
+        file, allowed = str(environment_python(name)), "the environment's Python"
+        raise InputError([Problem(file=file, found="nothing", allowed=allowed, advice=setup_command(name))])
 
 
 def run_script(
@@ -64,19 +57,18 @@ def run_script(
     folder: Path,
     what: str,
     report: Report,
-    with_library: bool = False,
-    library_root: Path | None = None,
+    python_path: Path | None = None,
 ) -> Spent:
     """Run ``python ARGUMENTS`` in ``folder`` and report each line it prints. On Linux it dies with this process.
 
-    ``with_library``: it may import ``tritonstack.exporters``, of the package below ``library_root``; None: of this one.
-
-    Returns what it took. Raises :class:`WorkFailedError` with its last lines where it fails.
+    ``python_path``: a folder whose packages it may import, beside those of its environment. Returns what it took.
+    Raises :class:`WorkFailedError` with its last lines where it fails.
     """
     variables = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "AWS_"))}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONNOUSERSITE": "1", "PYTHONUNBUFFERED": "1"}
-    variables |= {"PYTHONPATH": str(library_root or library_path())} if with_library else {}
+    variables |= {"PYTHONPATH": str(python_path.resolve())} if python_path else {}
     last: deque[str] = deque(maxlen=_KEPT_LINES)
+    require_environment(environment)
     command = [str(environment_python(environment)), *arguments]
     started = time.monotonic()
     with subprocess.Popen(

@@ -346,21 +346,21 @@ def answer_request(repository: Path, *, model: str, request: Arrays, work: Path,
         "models": {name: _plan(repository / name, config) for name, config in configs.items()},
         "request": to_tensors(request),
     }
-    plan_file, result_file = work / "plan.json", work / "result.json"
-    plan_file.write_text(json.dumps(plan))
-    spent = run_script(
-        environment=PROOF_ENVIRONMENT,
-        arguments=["-P", str(PROVER), str(plan_file.resolve()), str(result_file.resolve())],
-        folder=work,
-        what=f"proof of {model}",
-        report=report,
-    )
-    result = json.loads(result_file.read_text())
+    result, spent = run_prover(plan, work=work, what=f"proof of {model}", report=report)
     if "failure" in result:
         raise WorkFailedError(f"proof of {model} failed:\n  {in_sources(result['failure'], repository)}")
     ran = sorted({config.backend for config in configs.values()} - {"ensemble"})
     stand_ins = tuple(f"{_PROVERS[backend]}, outside Triton" for backend in ran)
     return Answered(outputs=result["outputs"], tools=result["tools"], stand_ins=stand_ins, spent=spent)
+
+
+def run_prover(plan: Mapping[str, Any], *, work: Path, what: str, report: Report) -> tuple[dict[str, Any], Spent]:
+    """What ONNX Runtime answers a plan's request, or its ``failure`` (see ``prover.py``). ``work``: for its files."""
+    plan_file, result_file = work / "plan.json", work / "result.json"
+    plan_file.write_text(json.dumps(plan))
+    arguments = ["-P", str(PROVER), str(plan_file.resolve()), str(result_file.resolve())]
+    spent = run_script(environment=PROOF_ENVIRONMENT, arguments=arguments, folder=work, what=what, report=report)
+    return json.loads(result_file.read_text()), spent
 
 
 _PROVERS = {

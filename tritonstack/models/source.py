@@ -17,7 +17,6 @@ from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.model_config import ConfigFile, ModelConfig, merge_configs, read_config, with_name
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe, Size, Weights, read_recipe
 from tritonstack.naming import Platform
-from tritonstack.paths import library_path
 from tritonstack.python_calls import INFERS, calls_of, programs_of
 
 CONFIG = "config.pbtxt"
@@ -73,9 +72,6 @@ class ArchiveSource:
     copy: int | None = None  # the copy's number, or None where the folder has no copies
     # size and weights; they matter only where the recipe makes a difference between them
     choice: BuildChoice = field(default_factory=BuildChoice)
-    # the folder of the exporters' library that its scripts import, where it is not this project's own: kept inputs have
-    # theirs
-    library: Path | None = None
     # the folder's recipe as it is written, where it was read already
     written: Recipe | None = field(default=None, repr=False, compare=False)
 
@@ -137,15 +133,7 @@ class ArchiveSource:
     def used(self) -> tuple[ArchiveSource, ...]:
         """The folders that this one uses, as they are and in the same size."""
         names = dict.fromkeys(used.folder for used in self.recipe.uses)
-        return tuple(
-            ArchiveSource(name=name, folder=self.folder.parent / name, choice=self.choice, library=self.library)
-            for name in names
-        )
-
-    @property
-    def library_root(self) -> Path:
-        """The folder of the package ``tritonstack`` that its export scripts import."""
-        return library_path() if self.library is None else self.library.parents[1]
+        return tuple(ArchiveSource(name=name, folder=self.folder.parent / name, choice=self.choice) for name in names)
 
     def files(self) -> dict[str, Path]:
         """The source files of the folder: name → path, without the recipe, which counts by its content."""

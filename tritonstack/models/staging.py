@@ -6,7 +6,7 @@ import dataclasses
 import json
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
@@ -21,7 +21,7 @@ from tritonstack.models.exporting import (
     sample_writer,
 )
 from tritonstack.models.inputs import model_digest, sha256_of
-from tritonstack.models.lint import Target, refuse_errors
+from tritonstack.models.lint import Target, lint_repository, refuse_errors
 from tritonstack.models.manifest import (
     ENGINE_FIGURE,
     ArchiveEntry,
@@ -152,13 +152,15 @@ Proofs = dict[ProofKey, Proven]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ready:
-    """An archive that can be proven: exported, staged and linted.
+class Staged:
+    """An archive before it is packed: exported, put together and linted.
 
-    ``repository`` holds the archive's models; ``exports``: folder → its finished exports; ``request``: the sample as
-    the addressed model's inputs.
+    ``work`` is the build's own folder; ``repository`` holds the archive's models; ``exports``: folder → its finished
+    exports; ``request``: the sample as the addressed model's inputs; ``spent``: of the exports and the proof.
     """
 
+    task: Task
+    work: Path
     repository: Path
     exports: Mapping[str, Exported]
     files: Mapping[str, Path]
@@ -166,16 +168,8 @@ class Ready:
     sample: SampleEntry
     request: Arrays
     model: ModelEntry
-
-
-@dataclass(frozen=True, kw_only=True)
-class Staged(Ready):
-    """An archive before it is packed. ``work``: the build's own folder; ``spent``: of the exports and the proof."""
-
-    task: Task
-    work: Path
-    proven: Proven
-    spent: tuple[Spent, ...]
+    proven: Proven = field(default_factory=Proven)
+    spent: tuple[Spent, ...] = ()
 
     def refuse_errors(self) -> None:
         """Raise :class:`InputError` with every error that the linter finds in the repository."""
@@ -193,25 +187,29 @@ def make_archive(task: Task, work: Path, places: Places, report: Report, proofs:
 
 def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs: Proofs) -> Staged:
     """Export, put together, lint and prove an archive in ``work``. Raises as :func:`make_archive`."""
-    ready = _ready(task, work, places, report, with_answer=True)
-    spent = [step for made in ready.exports.values() for step in made.spent]
+    staged = _staged(task, work, places, report, with_answer=True)
+    spent = [step for made in staged.exports.values() for step in made.spent]
     if not task.prove:
         proofs[task.proof] = Proven(skipped="tritonstack local dev built it, whose endpoint answers the sample instead")
     elif task.proof not in proofs:
         report(f"proof of {task.source.name}")
         proofs[task.proof] = prove_sample(
-            ready.repository, model=ready.model, sample=ready.sample, request=ready.request, work=work, report=report
+            staged.repository,
+            model=staged.model,
+            sample=staged.sample,
+            request=staged.request,
+            work=work,
+            report=report,
         )
         spent += [taken] if (taken := proofs[task.proof].spent) is not None else []
-    files = dict(ready.files)
-    if (content := ready_request(ready.sample, ready.request)) is not None:
+    files = dict(staged.files)
+    if (content := ready_request(staged.sample, staged.request)) is not None:
         files[READY_REQUEST] = work / READY_REQUEST
         files[READY_REQUEST].write_bytes(content)
-    proven = {"proven": proofs[task.proof], "spent": tuple(spent)}
-    return Staged(task=task, work=work, **{**vars(ready), "files": files, **proven})
+    return dataclasses.replace(staged, files=files, proven=proofs[task.proof], spent=tuple(spent))
 
 
-def _ready(task: Task, work: Path, places: Places, report: Report, *, with_answer: bool) -> Ready:
+def _staged(task: Task, work: Path, places: Places, report: Report, *, with_answer: bool) -> Staged:
     """Export, put together and lint an archive in ``work``; ``with_answer``: its sample has one."""
     source, recipe = task.source, task.source.recipe
     exports = _exports(source, places, report)
@@ -229,7 +227,9 @@ def _ready(task: Task, work: Path, places: Places, report: Report, *, with_answe
     _refuse_errors(task, repository, environment)
     model = _model_entry(source.model, (repository / source.model / CONFIG).read_text())
     request = sample_arrays(source, sample, model=model, files=files)
-    return Ready(
+    return Staged(
+        task=task,
+        work=work,
         repository=repository,
         exports=exports,
         files=files,
@@ -246,9 +246,9 @@ def answer_sample(source: ArchiveSource, *, work: Path, places: Places, report: 
     Raises as :func:`make_archive`; the sample needs no answer yet.
     """
     task = Task(source=source, name=ArchiveName(model=source.name, digest="0" * DIGEST_LENGTH), platform=None)
-    ready = _ready(task, work, places, report, with_answer=False)
+    staged = _staged(task, work, places, report, with_answer=False)
     report(f"response of {source.name}")
-    return answer_request(ready.repository, model=ready.model.name, request=ready.request, work=work, report=report)
+    return answer_request(staged.repository, model=staged.model.name, request=staged.request, work=work, report=report)
 
 
 def finish(
@@ -272,7 +272,7 @@ def _refuse_errors(task: Task, repository: Path, environment: PackedEnvironment 
     release = load_catalogue().release(task.platform.release) if task.platform else None
     name = f"release {release.version}" if release else ""
     target = Target(name=name, release=release)  # what exports made is there only now
-    refuse_errors([repository], staged_for=task.source.model, absent=absent, target=target)
+    refuse_errors(lint_repository(repository, addressed=task.source.model, absent=absent, target=target))
 
 
 def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEntry]) -> Manifest:
@@ -292,7 +292,6 @@ def _manifest(staged: Staged, packed: PackResult, engines: Mapping[str, EngineEn
         environment = EnvironmentEntry(
             file=f"{source.model}/{part.packed_as}",
             python=staged.environment.python,
-            way=staged.environment.way,
             packages=dict(staged.environment.packages),
         )
     stood_in = [f"{TRTEXEC}, for the engine of {name}" for name, entry in engines.items() if entry.stand_in]

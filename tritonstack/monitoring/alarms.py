@@ -73,10 +73,10 @@ class Alarm:
     condition: str  # as a sentence, with its figures
     series: Series  # what is compared
     comparison: Comparison = "GreaterThanOrEqualToThreshold"  # with ``threshold``
-    threshold: float  # in the unit of the series
-    period: int  # seconds
-    periods: int  # evaluation periods
-    needed: int  # datapoints to alarm
+    threshold: float = 1  # in the unit of the series
+    period: int = FIVE_MINUTES  # seconds
+    periods: int = 1  # evaluation periods
+    needed: int = 1  # datapoints to alarm
     missing: MissingData  # what a period without data counts as
 
     @property
@@ -142,10 +142,6 @@ def build_alarms(environment: str, projects: BuildProjects, *, undelivered_queue
             subject=f"{environment}-{what}",
             condition="a build failed (FailedBuilds); a deployment may have waited for it.",
             series=Series.of("failed", "failed builds", project_metric(project, aws_names.FAILED_BUILDS, "Sum")),
-            threshold=1,
-            period=FIVE_MINUTES,
-            periods=1,
-            needed=1,
             missing="notBreaching",  # CodeBuild writes when a build ends: nothing written is nothing failed
         )
     yield _dead_letters(
@@ -179,10 +175,6 @@ def _dead_letters(queue: str, *, kind: AlarmKind, subject: str, condition: str) 
         subject=subject,
         condition=condition,
         series=Series.of("waiting", "events in the dead-letter queue", waiting),
-        threshold=1,
-        period=FIVE_MINUTES,
-        periods=1,
-        needed=1,
         # SQS writes metrics of queues that were used within six hours: an event that waits longer still waits.
         missing="ignore",
     )
@@ -248,8 +240,6 @@ def _cache_thrashing(variant: Variant, thresholds: Thresholds) -> Alarm:
             # A low ratio alone is every quiet minute's; a long wait alone is every new model's.
             expression=f"IF(hit < {number(hit / 100)} AND wait > {number(wait * 1000)}, 1, 0)",
         ),
-        threshold=1,
-        period=FIVE_MINUTES,
         periods=3,
         needed=3,  # a new fleet is cold, and warm after minutes
         missing="notBreaching",  # no request, or no load
@@ -270,7 +260,6 @@ def _nearly_full(variant: Variant, kind: AlarmKind, metric: str, percent: float,
         condition=f"{metric} of an instance is {number(percent)} % or more, for 15 minutes.",
         series=series,
         threshold=percent,
-        period=FIVE_MINUTES,
         periods=3,
         needed=3,
         missing="ignore",  # an instance that does not report is neither full nor empty: the last state stays
@@ -289,10 +278,6 @@ def _at_maximum(variant: Variant, rule: str) -> Alarm:
         subject=variant.endpoint_name,
         condition="scaling reached the maximum number of instances; more load starts no further instance.",
         series=Series.of("reached", "times that scaling reached the maximum", matched),
-        threshold=1,
-        period=FIVE_MINUTES,
-        periods=1,
-        needed=1,
         missing="notBreaching",  # EventBridge writes the metric only where an event matched
     )
 
@@ -304,7 +289,6 @@ def _no_traffic(variant: Variant, *, minutes: int) -> Alarm:
         condition=f"no request (Invocations) for {minutes} minutes.",
         series=Series.of("calls", "requests", variant.calls(aws_names.INVOCATIONS, "Sum")),
         comparison="LessThanThreshold",
-        threshold=1,
         period=MINUTE,
         periods=minutes,
         needed=minutes,
@@ -321,7 +305,6 @@ def _over_budget(variant: Variant, *, budget: float, usd_per_hour: float) -> Ala
         series=cost_per_hour(variant, usd_per_hour=usd_per_hour),
         comparison="GreaterThanThreshold",
         threshold=budget,
-        period=FIVE_MINUTES,
         periods=3,
         needed=3,
         missing="ignore",  # instances are counted by their requests: without requests the cost stays what it was

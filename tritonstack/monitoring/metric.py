@@ -12,9 +12,6 @@ from typing import Any
 
 from tritonstack import aws_names
 
-ID_PATTERN = r"[a-z][a-zA-Z0-9_]*"
-"""Of a query's Id (CloudWatch API reference: MetricDataQuery)."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
@@ -41,48 +38,21 @@ class Metric:
 class Series:
     """One line of a graph, or the value of an alarm."""
 
-    key: str  # its Id among the queries, unique in its graph
+    key: str  # its Id among the queries, unique in its graph: lower case first, then letters, digits, underscores
     label: str  # in the legend
-    # Id → metric; without an expression one, with ``key`` as its Id. An Id means one metric in a graph
+    # Id → metric; without an expression one, with ``key`` as its Id. An Id is one metric in a graph
     metrics: Mapping[str, Metric] = field(hash=False)
     expression: str | None = None  # metric math over those Ids; None for the metric itself
-
-    def __post_init__(self) -> None:
-        """Refuse what CloudWatch would refuse: an invalid Id, an expression over unknown metrics."""
-        for name in (self.key, *self.metrics):
-            if not re.fullmatch(ID_PATTERN, name):
-                raise ValueError(f"no Id of a query: {name}")
-        if self.expression is None:
-            if list(self.metrics) != [self.key]:
-                raise ValueError(f"{self.key}: a line without an expression is its one metric")
-        elif self.key in self.metrics or not self.metrics:
-            raise ValueError(f"{self.key}: an expression has an Id of its own, and metrics")
 
     @classmethod
     def of(cls, key: str, label: str, metric: Metric) -> Series:
         """The line of one metric."""
         return cls(key=key, label=label, metrics={key: metric})
 
-    def queries(self, *, period: int) -> list[dict[str, Any]]:
-        """The MetricDataQueries of this line, which alone is returned."""
-        return queries([self], period=period)
-
 
 def queries(series: Sequence[Series], *, period: int) -> list[dict[str, Any]]:
-    """The MetricDataQueries of several lines; shared metrics are queried once.
-
-    Raises:
-        ValueError: one Id stands for two metrics, or for two lines.
-    """
-    metrics: dict[str, Metric] = {}
-    for each in series:
-        for name, metric in each.metrics.items():
-            if metrics.setdefault(name, metric) != metric:
-                raise ValueError(f"{name} stands for two metrics")
-    keys = [each.key for each in series]
-    clashes = {each.key for each in series if each.expression is not None} & set(metrics)
-    if len(set(keys)) != len(keys) or clashes:
-        raise ValueError(f"an Id stands for two lines: {sorted(clashes) or keys}")
+    """The MetricDataQueries of several lines; shared metrics are queried once."""
+    metrics = {name: metric for each in series for name, metric in each.metrics.items()}
     plain = {each.key: each.label for each in series if each.expression is None}
     return [
         metric.query(query_id=name, period=period, returned=name in plain, label=plain.get(name))

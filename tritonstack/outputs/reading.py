@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import ValidationError
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
 
-from tritonstack.aws_session import Session, code_of
+from tritonstack.aws_session import Session, code_of, parameters_below
 from tritonstack.config import Environment
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName, outputs_parameter
@@ -49,7 +50,7 @@ def read_outputs(session: Session, settings: Environment) -> DeployedOutputs:
         InputError: nothing or half of it is deployed, by another contract, or of another environment.
         WorkFailedError: AWS refused a call. Either names every problem.
     """
-    reader = _Reader(session.client("ssm"), settings)
+    reader = _Reader(session, settings)
     stacks = reader.stacks()
     releases = {
         outputs["endpoint"]: reader.releases(outputs["release_records"])
@@ -63,8 +64,8 @@ def read_outputs(session: Session, settings: Environment) -> DeployedOutputs:
 class _Reader:
     """Reads parameters and gathers problems, so that all are reported at once."""
 
-    def __init__(self, ssm: Any, settings: Environment) -> None:
-        self._ssm = ssm
+    def __init__(self, session: Session, settings: Environment) -> None:
+        self._session = session
         self._settings = settings
         self._problems: list[Problem] = []
         self._refused = False
@@ -106,19 +107,17 @@ class _Reader:
     def _under(self, path: str) -> dict[str, str] | None:
         """The parameters right under a path: last part of the name → value. None where AWS refuses the call."""
         try:
-            pages = self._ssm.get_paginator("get_parameters_by_path").paginate(Path=path.rstrip("/"))
-            rows = [row for page in pages for row in page["Parameters"]]
-        except (BotoCoreError, ClientError) as error:
+            return parameters_below(self._session, path)
+        except WorkFailedError as error:
             advice = "allow ssm:GetParametersByPath on it (docs/outputs.md lists what a reader needs)"
             self._add(
                 field=path,
-                found=f"could not be read: {error}",
+                found=str(error),
                 allowed="parameters that these credentials can list",
-                advice=advice if code_of(error) in REFUSED else "",
+                advice=advice if error.__cause__ and code_of(error.__cause__) in REFUSED else "",
             )
             self._refused = True
             return None
-        return {row["Name"].rpartition("/")[2]: row["Value"] for row in rows}
 
     def _require_stacks(self, *, known: set[str], stacks: Mapping[str, Any]) -> None:
         """Report stacks that the environment's file demands; ``known``: those that exist, readable or not."""
@@ -230,19 +229,18 @@ def document_of(deployed: DeployedOutputs, *, environment: str) -> OutputsDocume
     without = watch is None or watch["alarm_topic_arn"] is None
     alarms = NO_ALARMS if without else TOO_MANY_NAMES.format(environment=environment)
     reasons = {**REASONS, "alarms": alarms, "build_alarms": alarms}
-    absent = {pointer: reasons[pointer.rpartition("/")[2]] for pointer in sorted(nulls(values))}
+    nulls = sorted(pointer for pointer, value in fields(values) if value is None)
+    absent = {pointer: reasons[pointer.rpartition("/")[2]] for pointer in nulls}
     return OutputsDocument.model_validate({**values, "absent": absent})
 
 
-def nulls(values: Mapping[str, Any], at: str = "") -> list[str]:
-    """The JSON Pointers of everything in it that is null."""
-    found: list[str] = []
+def fields(values: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
+    """JSON Pointer and value of every single value; a list is one."""
     for name, value in values.items():
-        if value is None:
-            found.append(f"{at}/{name}")
-        elif isinstance(value, Mapping):
-            found += nulls(value, f"{at}/{name}")
-    return found
+        if isinstance(value, Mapping):
+            yield from fields(value, f"{at}/{name}")
+        else:
+            yield f"{at}/{name}", value
 
 
 def _alarms_of(endpoint: str, watch: Mapping[str, Any] | None) -> list[str] | None:
@@ -268,3 +266,14 @@ def _part(part: type[Any], outputs: Mapping[str, Any], *, stack: str | None = No
     parameter = outputs_parameter(environment=outputs["environment"], stack=stack or outputs["kind"])
     values = {**outputs, "parameter": parameter}
     return {name: values[name] for name in part.__annotations__}
+
+
+def table(document: OutputsDocument) -> Table:
+    """Every value, and why it is missing where it is."""
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    made.add_column("field", no_wrap=True)
+    made.add_column("value", overflow="fold")
+    for pointer, value in fields(document.model_dump(exclude={"absent"})):
+        text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        made.add_row(pointer[1:].replace("/", "."), f"- ({document.absent[pointer]})" if value is None else text)
+    return made

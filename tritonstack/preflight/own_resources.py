@@ -1,10 +1,9 @@
-"""KMS keys of your own that the settings name."""
+"""The KMS key of your own that the settings name."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tritonstack.iam_policies import covers, listed
@@ -18,24 +17,6 @@ USED = "kms:GenerateDataKey"
 """The action that every user of a key here needs, whatever else."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class UsedKey:
-    """A key that the settings name."""
-
-    arn: str
-    field: str  # where it is named
-    services: tuple[str, ...]  # services that use it by themselves, not with the permissions of a role
-
-
-def used_keys(subject: Subject) -> tuple[UsedKey, ...]:
-    """The keys of the environment's file, each once."""
-    environment = subject.environment
-    arn = environment.artifacts.key_arn
-    if arn is None:
-        return ()
-    return (UsedKey(arn=arn, field="artifacts.key_arn", services=tuple(_services(subject))),)
-
-
 def _services(subject: Subject) -> Iterator[str]:
     """CloudWatch Logs, where log groups are encrypted; CloudWatch, where alarms notify an encrypted topic."""
     environment = subject.environment
@@ -47,27 +28,24 @@ def _services(subject: Subject) -> Iterator[str]:
 
 
 def check_key(subject: Subject) -> Iterator[PreflightResult]:
-    """KMS keys: state, kind, policy, and whether the caller may encrypt (Encrypt with DryRun)."""
-    for key in used_keys(subject):
-        region = subject.environment.region
-        about = About(check="key", subject=key.arn, needed=f"{key.field}: an enabled symmetric key in {region}")
-        results = list(about.look(_key_state, subject, key))
-        yield from results
-        if any(result.outcome == "fails" for result in results):
-            continue
-        services = f"; lets in {', '.join(key.services)}" if key.services else ""
-        policy = About(
-            check="key",
-            subject=f"policy of {key.arn}",
-            needed=f"{key.field}: delegates to IAM of the account{services}",
-        )
-        yield from policy.look(_key_policy, subject, key)
-        dry_run = About(check="key", subject=f"use of {key.arn}", needed=f"{key.field}: encrypts for the caller")
-        yield from dry_run.look(_key_dry_run, subject, key)
+    """The key of the environment's file: state, kind, policy, and whether the caller may encrypt (with DryRun)."""
+    arn, field = subject.environment.artifacts.key_arn, "artifacts.key_arn"
+    if arn is None:
+        return
+    needed = f"{field}: an enabled symmetric key in {subject.environment.region}"
+    results = list(About(check="key", subject=arn, needed=needed).look(_key_state, subject, arn))
+    yield from results
+    if any(result.outcome == "fails" for result in results):
+        return
+    services = tuple(_services(subject))
+    needed = f"{field}: delegates to IAM of the account" + (f"; lets in {', '.join(services)}" if services else "")
+    yield from About(check="key", subject=f"policy of {arn}", needed=needed).look(_key_policy, subject, arn, services)
+    about = About(check="key", subject=f"use of {arn}", needed=f"{field}: encrypts for the caller")
+    yield from about.look(_key_dry_run, subject, arn)
 
 
-def _key_state(about: About, subject: Subject, key: UsedKey) -> PreflightResult:
-    answer = subject.calls.ask("kms", "describe_key", absent=_NO_KEY, KeyId=key.arn)
+def _key_state(about: About, subject: Subject, arn: str) -> PreflightResult:
+    answer = subject.calls.ask("kms", "describe_key", absent=_NO_KEY, KeyId=arn)
     if answer is None:
         return about.fails("no such key", advice="Name a key that is there.")
     metadata = answer["KeyMetadata"]
@@ -81,11 +59,11 @@ def _key_state(about: About, subject: Subject, key: UsedKey) -> PreflightResult:
     return about.passes(found)
 
 
-def _key_policy(about: About, subject: Subject, key: UsedKey) -> PreflightResult:
-    metadata = subject.calls.must("kms", "describe_key", KeyId=key.arn)["KeyMetadata"]
+def _key_policy(about: About, subject: Subject, arn: str, services: tuple[str, ...]) -> PreflightResult:
+    metadata = subject.calls.must("kms", "describe_key", KeyId=arn)["KeyMetadata"]
     answer = subject.calls.must("kms", "get_key_policy", KeyId=metadata["Arn"], PolicyName="default")
     policy = json.loads(answer["Policy"])
-    missing = [service for service in key.services if not lets_in(policy, "Service", (service, f"{service}.cn"))]
+    missing = [service for service in services if not lets_in(policy, "Service", (service, f"{service}.cn"))]
     account = subject.environment.account
     root = (account, f"arn:*:iam::{account}:root")
     if not lets_in(policy, "AWS", root):
@@ -110,9 +88,9 @@ def lets_in(policy: dict[str, Any], kind: str, principals: Iterable[str]) -> boo
     return False
 
 
-def _key_dry_run(about: About, subject: Subject, key: UsedKey) -> PreflightResult:
+def _key_dry_run(about: About, subject: Subject, arn: str) -> PreflightResult:
     answer = subject.calls.ask(
-        "kms", "encrypt", absent=(_WOULD,), KeyId=key.arn, Plaintext=b"tritonstack preflight", DryRun=True
+        "kms", "encrypt", absent=(_WOULD,), KeyId=arn, Plaintext=b"tritonstack preflight", DryRun=True
     )
     if answer is None:
         return about.passes("would encrypt (DryRun)")

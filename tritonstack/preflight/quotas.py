@@ -7,18 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tritonstack.catalogue import partition
 from tritonstack.config import Endpoint
 from tritonstack.preflight.subject import About, PreflightResult, Subject
-from tritonstack.read_only_aws import NotKnownError
 
 ALL_TYPES = "all instance types"
 ALL_ENDPOINT_INSTANCES = "Number of instances across active endpoints"
 """The quota's name, as CreateEndpoint quotes it in ResourceLimitExceeded (its code is L-7A3DF611)."""
 ALL_PROCESSING_INSTANCES = "Number of instances across all processing jobs"
 """The quota's name in Service Quotas (its code is L-F311B08F)."""
-_PRICE_LIST_REGION = "us-east-1"
-"""The Price List answers in few regions, for all of the partition aws (Billing user guide, "Price List Query API")."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,68 +82,25 @@ def codebuild_quota_name(compute_type: str, *, gpu: bool) -> str:
 
 
 def check_instance_type(subject: Subject) -> Iterator[PreflightResult]:
-    """Each instance type is offered to endpoints in the region. The catalogue's older answer is in ``found``."""
+    """Each instance type is offered to endpoints in the region: SageMaker has no operation that lists them."""
+    region = subject.environment.region
     for name in subject.instance_types:
-        about = About(
-            check="instance-type", subject=name, needed=f"offered to endpoints in {subject.environment.region}"
-        )
+        about = About(check="instance-type", subject=name, needed=f"offered to endpoints in {region}")
         yield from about.look(_instance_type, subject)
 
 
 def _instance_type(about: About, subject: Subject) -> PreflightResult:
-    """Two live sources: Service Quotas has a quota of the type for endpoints, or the Price List a price for hosting.
-
-    SageMaker has no operation that lists types by region. Where one source does not answer and the other has nothing of
-    the type, it is unknown.
-    """
+    """Service Quotas has a quota of the type for endpoints, whatever its value. The catalogue's older answer beside."""
     region, name = subject.environment.region, about.subject
     row = next(each.instance for each in subject.environment.endpoints if each.instance_type == name)
     catalogue = f"the catalogue {'has' if region in row.regions else 'has not'} {region} among its regions"
-    unanswered: list[NotKnownError] = []
-    absent = []
-    for source, without in (
-        (_quota_of_type, "Service Quotas has no quota of it"),
-        (_price_of_type, "the Price List has no price of it"),
-    ):
-        try:
-            found = source(subject, name)
-        except NotKnownError as error:
-            unanswered.append(error)
-            continue
-        if found is not None:
-            return about.passes(f"{found}; {catalogue}")
-        absent.append(without)
-    if unanswered:
-        first = unanswered[0]
-        reasons = "; ".join([*absent, *(error.found for error in unanswered)])
-        return about.unknown(reasons, advice=first.advice, permission=first.permission)
+    quota = subject.facts.quota("sagemaker", endpoint_quota_name(name))
+    if quota is not None:
+        return about.passes(f"Service Quotas has its quota ({quota.code}); {catalogue}")
     return about.fails(
-        f"{' and '.join(absent)} in {region}; {catalogue}",
+        f"Service Quotas has no quota of it in {region}; {catalogue}",
         advice=f"Choose a type that SageMaker hosts in {region}, or another region.",
     )
-
-
-def _quota_of_type(subject: Subject, name: str) -> str | None:
-    quota = subject.facts.quota("sagemaker", endpoint_quota_name(name))
-    return None if quota is None else f"Service Quotas has its quota ({quota.code})"
-
-
-def _price_of_type(subject: Subject, name: str) -> str | None:
-    region = subject.environment.region
-    if partition(region) != "aws":
-        raise NotKnownError(
-            f"the Price List of {partition(region)} is not asked", advice="Look at SageMaker's prices of the region."
-        )
-    wanted = {"instanceName": name, "regionCode": region, "component": "Hosting"}
-    answer = subject.calls.must(
-        "pricing",
-        "get_products",
-        region=_PRICE_LIST_REGION,
-        ServiceCode="AmazonSageMaker",
-        Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()],
-        MaxResults=1,
-    )
-    return "the Price List has a price of it for hosting" if answer.get("PriceList") else None
 
 
 def check_endpoint_quota(subject: Subject) -> Iterator[PreflightResult]:

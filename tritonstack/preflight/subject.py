@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,15 +50,13 @@ class PreflightReport(_Part):
     results: tuple[PreflightResult, ...] = Field(description="By check, in the order of docs/preflight.md.")
 
 
-def report_of(
-    results: Sequence[PreflightResult], *, environment: str, account: str, region: str, constructed: bool
-) -> PreflightReport:
+def report_of(results: Sequence[PreflightResult], environment: Environment, *, constructed: bool) -> PreflightReport:
     """The report of an environment's results."""
     outcomes = [result.outcome for result in results]
     return PreflightReport(
-        environment=environment,
-        account=account,
-        region=region,
+        environment=environment.environment,
+        account=environment.account,
+        region=environment.region,
         constructed=constructed,
         passes=outcomes.count("passes"),
         fails=outcomes.count("fails"),
@@ -146,15 +144,6 @@ class Fleet:
     instances: int  # how many there are, or are to be, whichever is more
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stack:
-    """A CloudFormation stack: its status, the reason of it (or empty), whether termination protection is on."""
-
-    status: str
-    reason: str
-    protected: bool
-
-
 _QUOTAS_OF_A_PAGE = 100
 """The most that one answer has (API reference, ListServiceQuotas); SageMaker has thousands of quotas."""
 _DESCRIBED_AT_ONCE = 8
@@ -193,7 +182,7 @@ class AccountFacts:
         ListServiceQuotas leaves out a quota whose value for the account is not available; its default then counts.
         """
         for defaults in (False, True):
-            read = functools.partial(self._read_quotas, service, defaults=defaults)
+            read = partial(self._read_quotas, service, defaults=defaults)
             found: Quota | None = self._once((service, defaults), read).get(name.lower())
             if found is not None:
                 return found
@@ -236,24 +225,26 @@ class AccountFacts:
 
     def endpoint_fleets(self) -> tuple[Fleet, ...]:
         """Instances of every endpoint of the account in the region."""
-
-        def read() -> tuple[Fleet, ...]:
-            rows = self._calls.pages("sagemaker", "list_endpoints", "Endpoints")
-            return _of_each(self._endpoint_fleets, [row["EndpointName"] for row in rows])
-
-        fleets: tuple[Fleet, ...] = self._once("endpoint fleets", read)
-        return fleets
+        rows = partial(self._calls.pages, "sagemaker", "list_endpoints", "Endpoints")
+        return self._fleets(rows, "EndpointName", self._endpoint_fleets)
 
     def job_fleets(self) -> tuple[Fleet, ...]:
         """Instances of every processing job in progress."""
+        operation = ("sagemaker", "list_processing_jobs", "ProcessingJobSummaries")
+        rows = partial(self._calls.pages, *operation, StatusEquals="InProgress")
+        return self._fleets(rows, "ProcessingJobName", self._job_fleet)
+
+    def _fleets(
+        self, rows: Callable[[], Iterable[Any]], name: str, fleets_of: Callable[[str], tuple[Fleet, ...]]
+    ) -> tuple[Fleet, ...]:
+        """The fleets of everything that is listed; several are described at once."""
 
         def read() -> tuple[Fleet, ...]:
-            rows = self._calls.pages(
-                "sagemaker", "list_processing_jobs", "ProcessingJobSummaries", StatusEquals="InProgress"
-            )
-            return _of_each(self._job_fleet, [row["ProcessingJobName"] for row in rows])
+            with ThreadPoolExecutor(_DESCRIBED_AT_ONCE) as pool:
+                described = pool.map(fleets_of, [row[name] for row in rows()])
+                return tuple(fleet for fleets in described for fleet in fleets)
 
-        fleets: tuple[Fleet, ...] = self._once("job fleets", read)
+        fleets: tuple[Fleet, ...] = self._once(("fleets", name), read)
         return fleets
 
     def _endpoint_fleets(self, name: str) -> tuple[Fleet, ...]:
@@ -279,23 +270,19 @@ class AccountFacts:
         cluster = job["ProcessingResources"]["ClusterConfig"]
         return (Fleet(owner=name, instance_type=cluster["InstanceType"], instances=cluster["InstanceCount"]),)
 
-    def stack(self, name: str) -> Stack | None:
-        """The stack; None where there is none."""
+    def stack(self, name: str) -> Mapping[str, Any] | None:
+        """The stack as DescribeStacks has it; None where there is none."""
 
-        def read() -> Stack | None:
+        def read() -> Mapping[str, Any] | None:
             try:
                 [row] = self._calls.must("cloudformation", "describe_stacks", StackName=name)["Stacks"]
             except NotKnownError as error:
                 if _NO_STACK in error.found:  # CloudFormation has no code of its own for it (ValidationError)
                     return None
                 raise
-            return Stack(
-                status=row["StackStatus"],
-                reason=row.get("StackStatusReason", ""),
-                protected=bool(row.get("EnableTerminationProtection")),
-            )
+            return dict(row)
 
-        stack: Stack | None = self._once(("stack", name), read)
+        stack: Mapping[str, Any] | None = self._once(("stack", name), read)
         return stack
 
     def made_by(self, stack: str, resource_type: str) -> tuple[str, ...]:
@@ -314,11 +301,6 @@ class AccountFacts:
             return found
 
         return tuple(self._once(("resources", stack), read).get(resource_type, ()))
-
-
-def _of_each(fleets_of: Callable[[str], tuple[Fleet, ...]], names: Sequence[str]) -> tuple[Fleet, ...]:
-    with ThreadPoolExecutor(_DESCRIBED_AT_ONCE) as pool:
-        return tuple(fleet for fleets in pool.map(fleets_of, names) for fleet in fleets)
 
 
 @dataclass(frozen=True, kw_only=True)

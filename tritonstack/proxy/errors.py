@@ -64,7 +64,7 @@ def error_answer(status: int, message: str) -> Answer:
 
 def answer_of(error: TritonstackError) -> Answer:
     """The response for an error of the client."""
-    if lacks_credentials(error):
+    if any(isinstance(one, CREDENTIAL_ERRORS) or code_of(one) in CREDENTIAL_CODES for one in causes(error)):
         return error_answer(503, f"{one_line(error)}; {RENEW}")
     if isinstance(error, ModelFailedError):
         return _models_own(error)
@@ -81,11 +81,6 @@ def one_line(error: TritonstackError) -> str:
         words = [f"{place}: {problem.found}" if place else problem.found, f"allowed: {problem.allowed}", problem.advice]
         problems.append("; ".join(word for word in words if word))
     return " | ".join(problems)
-
-
-def lacks_credentials(error: BaseException) -> bool:
-    """Whether a request failed for missing, wrong or expired credentials."""
-    return any(isinstance(one, CREDENTIAL_ERRORS) or code_of(one) in CREDENTIAL_CODES for one in causes(error))
 
 
 def is_denied(error: BaseException) -> bool:
@@ -119,36 +114,23 @@ def _status(error: TritonstackError) -> int:
         return 404
     if isinstance(error, InputError):
         return 400
-    if isinstance(error, RequestRefusedError):
-        return _refusals(error)
-    if isinstance(error, EndpointUnavailableError):
-        return _unavailable(error)
+    if isinstance(error, RequestRefusedError | EndpointUnavailableError):
+        return _of_invocation(error)
     if isinstance(error, MalformedAnswerError):
         return 502
     return 503 if isinstance(error, ModelNotReadyError | ReleaseLookupError) else 500
 
 
-def _refusals(error: RequestRefusedError) -> int:
-    if error.code in THROTTLING_CODES:
+def _of_invocation(error: RequestRefusedError | EndpointUnavailableError) -> int:
+    cause = error.__cause__
+    response = cause.response if isinstance(cause, ClientError) else {}
+    code, status = "" if cause is None else code_of(cause), response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    if code in THROTTLING_CODES or status == 429:
         return 429
-    if error.code in DENIED_CODES:
+    if isinstance(error, EndpointUnavailableError):
+        return 504 if isinstance(cause, ReadTimeoutError) else 503
+    if code in DENIED_CODES:
         return 403
     if error.code in ("ValidationError", "ParamValidationError"):
         return 400
-    status = _http_status(error)
-    return status if 400 <= status <= 499 else 502
-
-
-def _unavailable(error: EndpointUnavailableError) -> int:
-    cause = error.__cause__
-    if isinstance(cause, ReadTimeoutError):
-        return 504
-    throttled = cause is not None and code_of(cause) in THROTTLING_CODES
-    return 429 if throttled or _http_status(error) == 429 else 503
-
-
-def _http_status(error: TritonstackError) -> int:
-    cause = error.__cause__
-    if not isinstance(cause, ClientError):
-        return 0
-    return int(cause.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    return status if isinstance(status, int) and 400 <= status <= 499 else 502

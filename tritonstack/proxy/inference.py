@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
-from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE, Body
+from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE, Body, header_size
 from tritonstack.client.errors import MalformedAnswerError
 from tritonstack.client.invocation import RawAnswer
 from tritonstack.http_server import Answer, Headers
@@ -20,7 +19,6 @@ from tritonstack.proxy.errors import HttpError
 
 
 LENGTH_HEADER = b"inference-header-content-length"
-BINARY_TYPE = b"application/octet-stream"
 
 _STRING = rb'"(?:[^"\\]|\\.)*"'
 _HEAD = re.compile(
@@ -29,15 +27,6 @@ _HEAD = re.compile(
     re.DOTALL,
 )
 """Beginning of Triton's responses (``src/http_server.cc``, FinalizeResponse): the rest is not parsed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class KServeAnswer:
-    """A response in KServe's form: body, length of its JSON (None: all of it), model version."""
-
-    content: bytes
-    header_length: int | None
-    model_version: str
 
 
 def request_body(headers: Headers, content: bytes) -> Body:
@@ -52,43 +41,23 @@ def request_body(headers: Headers, content: bytes) -> Body:
         return Body(content=content, content_type=JSON_TYPE)
     text = length.decode("latin-1").strip()
     if not (text.isascii() and text.isdigit()) or len(text) > 18 or int(text) > len(content):
-        shown = text[:40]
-        raise HttpError(
-            400, f"Inference-Header-Content-Length is {shown!r}; allowed: 0 to the body's {len(content)} bytes"
-        )
+        allowed = f"allowed: 0 to the body's {len(content)} bytes"
+        raise HttpError(400, f"Inference-Header-Content-Length is {text[:40]!r}; {allowed}")
     return Body(content=content, content_type=f"{BINARY_PREFIX}{int(text)}")
 
 
-def kserve_answer(raw: RawAnswer, *, model: str) -> KServeAnswer:
-    """A response of InvokeEndpoint in KServe's form, with ``model`` instead of the archive's name.
+def kserve_answer(raw: RawAnswer, *, model: str) -> tuple[Answer, str]:
+    """A response of InvokeEndpoint in KServe's form, with ``model`` instead of the archive's name; its model version.
 
     Raises MalformedAnswerError where it is no inference response, or its length does not fit.
     """
-    length = _json_length(raw)
-    described = raw.content if length is None else raw.content[:length]
-    renamed, version = _renamed(described, model)
+    length = header_size(raw.content_type, len(raw.content))
     if length is None:
-        return KServeAnswer(content=renamed, header_length=None, model_version=version)
-    content = b"".join((renamed, memoryview(raw.content)[length:]))
-    return KServeAnswer(content=content, header_length=len(renamed), model_version=version)
-
-
-def http_answer(answer: KServeAnswer) -> Answer:
-    """The HTTP response."""
-    if answer.header_length is None:
-        return Answer(200, {b"content-type": JSON_TYPE.encode()}, answer.content)
-    headers = {b"content-type": BINARY_TYPE, LENGTH_HEADER: b"%d" % answer.header_length}
-    return Answer(200, headers, answer.content)
-
-
-def _json_length(raw: RawAnswer) -> int | None:
-    """Bytes of JSON in a response; None for all."""
-    if not raw.content_type.startswith(BINARY_PREFIX):
-        return None
-    text = raw.content_type.removeprefix(BINARY_PREFIX)
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text) <= len(raw.content):
-        raise MalformedAnswerError(f"{raw.content_type!r} does not fit an answer of {len(raw.content)} bytes")
-    return int(text)
+        content, version = _renamed(raw.content, model)
+        return Answer(200, {b"content-type": JSON_TYPE.encode()}, content), version
+    renamed, version = _renamed(raw.content[:length], model)
+    headers = {b"content-type": b"application/octet-stream", LENGTH_HEADER: b"%d" % len(renamed)}
+    return Answer(200, headers, b"".join((renamed, memoryview(raw.content)[length:]))), version
 
 
 def _renamed(described: bytes, model: str) -> tuple[bytes, str]:

@@ -6,13 +6,14 @@ import asyncio
 import functools
 import logging
 import queue
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from botocore.config import Config
@@ -27,7 +28,7 @@ from tritonstack.http_server import Answer, Headers, Manner, Request, Sender, Se
 from tritonstack.proxy import descriptions
 from tritonstack.proxy.descriptions import EndpointStates
 from tritonstack.proxy.errors import HttpError, answer_of, error_answer, is_denied
-from tritonstack.proxy.inference import http_answer, kserve_answer, request_body
+from tritonstack.proxy.inference import kserve_answer, request_body
 
 # Not ``concurrent.futures.ThreadPoolExecutor``: the interpreter's end waits for its threads, and an invocation may take
 # over a minute. These end with the process.
@@ -72,27 +73,17 @@ class CallThreads:
 # ``docs/protocol`` and ``src/http_server.cc``). A model's name may be ``endpoint/model``, its slash as it is or as %2F.
 
 
-What = Literal["live", "ready", "server", "model", "model-ready", "config", "infer", "statistics"]
-
-_HEALTH: dict[tuple[str, ...], What] = {
-    (): "server",
-    ("health", "live"): "live",
-    ("health", "ready"): "ready",
-    ("models", "stats"): "statistics",
-}
-_OF_MODELS: dict[str, What] = {
-    "ready": "model-ready",
-    "config": "config",
-    "infer": "infer",
-    "stats": "statistics",
-}
+_PATH = re.compile(
+    r"/v2(/health/(?P<server>live|ready)|/models/(?P<all>stats)|/models/(?P<model>[^/]+(/[^/]+)??)"
+    r"(/versions/(?P<version>[^/]+))?(/(?P<of>ready|config|infer|stats))?)?/?"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
     """A parsed method and path."""
 
-    what: What  # the operation
+    what: str  # the operation: live, ready, server, stats, model, model-ready, model-config, model-infer, model-stats
     model: str = ""  # ``[endpoint/]model`` as the client spells it; empty for operations of the server
     version: str = ""  # the model version in the path; empty where there is none
 
@@ -100,38 +91,20 @@ class Route:
 def read_route(method: bytes, path: bytes) -> Route:
     """The route of a request. Raises HttpError."""
     text = path.split(b"?", 1)[0].decode("latin-1")
-    segments = text.strip("/").split("/")
-    if segments[0] != "v2":
-        raise HttpError(404, f"{_shown(text)} is no path of KServe's protocol v2; they begin with /v2")
-    route = _route(tuple(segments[1:]))
-    if route is None:
-        raise HttpError(404, f"{_shown(text)} is no path of KServe's protocol v2 that this proxy knows")
-    wanted = "POST" if route.what == "infer" else "GET"
+    shown = text if len(text) <= 200 else text[:200] + "…"
+    found = _PATH.fullmatch(text)
+    if found is None:
+        raise HttpError(404, f"{shown} is no path of KServe's protocol v2 that this proxy knows; they begin with /v2")
+    model, version = unquote(found["model"] or ""), unquote(found["version"] or "")
+    if model:
+        route = Route(what=f"model-{found['of']}" if found["of"] else "model", model=model, version=version)
+    else:
+        route = Route(what=found["server"] or found["all"] or "server")
+    wanted = "POST" if route.what == "model-infer" else "GET"
     given = method.decode("latin-1")
     if given != wanted:
-        raise HttpError(405, f"{_shown(text)} takes {wanted}, not {given}")
+        raise HttpError(405, f"{shown} takes {wanted}, not {given}")
     return route
-
-
-def _route(segments: tuple[str, ...]) -> Route | None:
-    if segments in _HEALTH:
-        return Route(what=_HEALTH[segments])
-    if len(segments) < 2 or segments[0] != "models":
-        return None
-    names = list(segments[1:])
-    what: What = "model"
-    if len(names) > 1 and names[-1] in _OF_MODELS:
-        what = _OF_MODELS[names.pop()]
-    version = ""
-    if len(names) > 2 and names[-2] == "versions":
-        version = unquote(names.pop())
-        names.pop()
-    model = "/".join(unquote(name) for name in names)
-    return Route(what=what, model=model, version=version) if len(names) <= 2 and all(names) else None
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= 200 else text[:200] + "…"
 
 
 MAX_PAYLOAD_BYTES = 25 * 1024 * 1024
@@ -174,21 +147,33 @@ class CallerWatch:
             raise CallerGoneError(f"{wait.target.endpoint_name}: nobody waits for the answer any more")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parts:
-    """Parts of a proxy; ``watch.on_wait`` is the callback of ``client``."""
-
-    client: ModelClient
-    states: EndpointStates
-    watch: CallerWatch
-
-
 class Proxy:
     """Handles KServe requests for the models of one environment."""
 
-    def __init__(self, *, parts: Parts, concurrency: int = 32) -> None:
-        """Start the threads, without calling AWS. ``concurrency``: concurrent invocations; further ones wait."""
-        self._parts = parts
+    def __init__(self, *, environment: str, session: Session, concurrency: int, clock: Clock | None = None) -> None:
+        """Start the threads, without calling AWS.
+
+        Args:
+            environment: its name.
+            session: makes the AWS clients.
+            concurrency: concurrent invocations, which is also the size of the connection pool; further ones wait.
+            clock: time and randomness, for tests.
+        """
+        self._watch = CallerWatch()
+        self.client = ModelClient(
+            environment=environment,
+            session=session,
+            max_connections=concurrency,
+            clock=clock,
+            on_wait=self._watch.on_wait,
+        )
+
+        @functools.cache
+        def sagemaker() -> Any:
+            config = Config(retries={"total_max_attempts": 2, "mode": "standard"}, connect_timeout=5, read_timeout=20)
+            return session.client("sagemaker", config=config)
+
+        self._states = EndpointStates(environment=environment, sagemaker=sagemaker)
         self._callers = CallThreads(count=concurrency, name="invoke")
         self._lookups = CallThreads(count=LOOKUP_THREADS, name="look-up")
         self._answers: dict[str, Callable[[Route, Request], Answer]] = {
@@ -196,8 +181,8 @@ class Proxy:
             "ready": self._server_ready,
             "model": lambda route, _request: self._described(route, descriptions.model_metadata),
             "model-ready": self._model_ready,
-            "config": lambda route, _request: self._described(route, descriptions.model_config),
-            "infer": self._infer,
+            "model-config": lambda route, _request: self._described(route, descriptions.model_config),
+            "model-infer": self._infer,
         }
 
     async def handle(self, request: Request) -> Answer:
@@ -209,9 +194,9 @@ class Proxy:
             return error_answer(error.status, str(error))
         if route.what == "live":
             return Answer(200, {}, b"")
-        if route.what == "statistics":
+        if route.what in ("stats", "model-stats"):
             return error_answer(501, NO_STATISTICS)
-        threads = self._callers if route.what == "infer" else self._lookups
+        threads = self._callers if route.what == "model-infer" else self._lookups
         return await asyncio.wrap_future(threads.submit(lambda: self.answer(route, request)))
 
     def answer(self, route: Route, request: Request) -> Answer:
@@ -235,33 +220,33 @@ class Proxy:
         if request.sender.gone:
             raise CallerGoneError(f"{name}: nobody waits for the answer any more")
         body = request_body(request.headers, request.body)
-        with self._parts.watch.of(request.sender):
-            raw = self._parts.client.send_raw(name, body)
-        answer = kserve_answer(raw, model=route.model)
-        if route.version and str(int(route.version)) != answer.model_version:
+        with self._watch.of(request.sender):
+            raw = self.client.send_raw(name, body)
+        answer, version = kserve_answer(raw, model=route.model)
+        if route.version and str(int(route.version)) != version:
             return error_answer(
                 404,
                 f"version {route.version} of {route.model} was asked for: InvokeEndpoint cannot choose one, and the "
-                f"model's version policy answers with {answer.model_version or 'one that it does not name'}",
+                f"model's version policy answers with {version or 'one that it does not name'}",
             )
-        return http_answer(answer)
+        return answer
 
     def _server_ready(self, _route: Route, _request: Request) -> Answer:
         try:
-            self._parts.client.releases()
+            self.client.releases()
         except ReleaseLookupError as error:
             if not is_denied(error):  # names with their endpoints need no permission to list
                 return answer_of(error)
         return Answer(200, {}, b"")
 
     def _model_ready(self, route: Route, _request: Request) -> Answer:
-        release = self._parts.client.resolve(self._named(route.model))
-        reason = self._parts.states.unready(release.endpoint)
+        release = self.client.resolve(self._named(route.model))
+        reason = self._states.unready(release.endpoint)
         return error_answer(503, reason) if reason else Answer(200, {}, b"")
 
     def _described(self, route: Route, describe: Callable[[descriptions.Described], dict[str, Any]]) -> Answer:
         name, step = descriptions.split_address(route.model)
-        manifest = self._parts.client.manifest(self._named(name))
+        manifest = self.client.manifest(self._named(name))
         if manifest is None:
             return error_answer(503, f"{name}: {NO_MANIFEST}")
         try:
@@ -300,39 +285,6 @@ LAST_REQUESTS_SECONDS = 5.0
 RECEIVE_SECONDS = 60.0
 
 
-KSERVES = Manner(
-    name="proxy",
-    error_answer=lambda error: error_answer(error.status, error.message),
-    id_header=b"x-tritonstack-request-id",
-)
-
-
-def make_parts(*, environment: str, session: Session, concurrency: int, clock: Clock | None = None) -> Parts:
-    """The parts of a proxy, without calling AWS.
-
-    Args:
-        environment: its name.
-        session: makes the AWS clients.
-        concurrency: size of the connection pool.
-        clock: time and randomness, for tests.
-    """
-    watch = CallerWatch()
-    client = ModelClient(
-        environment=environment, session=session, max_connections=concurrency, clock=clock, on_wait=watch.on_wait
-    )
-
-    @functools.cache
-    def sagemaker() -> Any:
-        config = Config(retries={"total_max_attempts": 2, "mode": "standard"}, connect_timeout=5, read_timeout=20)
-        return session.client("sagemaker", config=config)
-
-    return Parts(
-        client=client,
-        states=EndpointStates(environment=environment, sagemaker=sagemaker),
-        watch=watch,
-    )
-
-
 def make_server(proxy: Proxy, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> Server:
     """The HTTP server of a proxy, not yet listening. ``max_payload_bytes``: of a request's body."""
     return Server(
@@ -340,7 +292,11 @@ def make_server(proxy: Proxy, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> 
         max_payload_bytes=max_payload_bytes,
         log=log.error,
         receive_seconds=RECEIVE_SECONDS,
-        manner=KSERVES,
+        manner=Manner(
+            name="proxy",
+            error_answer=lambda error: error_answer(error.status, error.message),
+            id_header=b"x-tritonstack-request-id",
+        ),
     )
 
 

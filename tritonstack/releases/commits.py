@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.models.inputs import EXPORTERS, library_files, lock_files
+from tritonstack.models.inputs import LIBRARY, library_files, lock_files
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.source import ArchiveSource
 
@@ -93,7 +93,7 @@ class _History:
     def _is_as_in_head(self, path: Path) -> bool:
         if path not in self._same:
             change = self._changes.get(path)
-            self._same[path] = change is not None and change.blob == _blob(path, like=change.blob)
+            self._same[path] = change is not None and change.blob == _blob(path)
         return self._same[path]
 
 
@@ -102,7 +102,7 @@ def _inputs_of(source: ArchiveSource) -> _Inputs:
     library = {path.resolve() for path in library_files(source).values()}
     locks = {path.resolve() for path in lock_files(folder, source.recipe)}
     files = {folder / RECIPE, *(folder / name for name in source.files()), *library, *locks}
-    folders = [folder, *([EXPORTERS] if library else [])]
+    folders = [folder, *([folder.parent / LIBRARY] if source.recipe.exports else [])]
     left_out = {folder / name for name in source.produced | source.other_fragments}
     for used in map(_inputs_of, source.used):
         files |= used.files
@@ -117,7 +117,7 @@ def _history(repositories: Path) -> _History | None:
     top = next((folder for folder in (repositories, *repositories.parents) if (folder / ".git").exists()), None)
     if top is None:
         return None
-    folders = [repositories, repositories.parent / "requirements", EXPORTERS]
+    folders = [repositories, repositories.parent / "requirements"]
     names = [folder.relative_to(top).as_posix() for folder in folders if folder.is_relative_to(top)]
     # A hook's variables would name another repository than the folder's own.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
@@ -151,8 +151,7 @@ def _changes(log: str) -> Iterator[tuple[str, _Change]]:
             commit = UNKNOWN if "grafted" in decorations else commit
 
 
-def _blob(path: Path, *, like: str | None) -> str:
-    """The id that git gives a file's content: a SHA-1, or a SHA-256 where the repository's other ids are."""
+def _blob(path: Path) -> str:
+    """The id that git gives a file's content."""
     content = path.read_bytes()
-    algorithm = "sha256" if like is not None and len(like) == hashlib.sha256().digest_size * 2 else "sha1"
-    return hashlib.new(algorithm, b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

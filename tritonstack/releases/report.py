@@ -6,13 +6,12 @@ import datetime as dt
 import json
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.naming import ArchiveName, Platform, platform_prefix, release_parameter
-from tritonstack.releases.records import READERS, DeployedSet, Record, Version, Writer
+from tritonstack.releases.records import READERS, DeployedSet, Record, Writer
 
 
 class _Part(BaseModel):
@@ -104,77 +103,60 @@ def endpoint_report(
         archives: what lies under the deployed platform.
         skipped: model → why the proof of its current release was skipped.
     """
-    models = [
-        _model(environment, record, deployed=deployed, archives=archives, skipped=skipped.get(record.model))
-        for record in records
-    ]
+    wanted: Mapping[str, str] = deployed.models if deployed else {}
+    models = []
+    for record in sorted(records, key=lambda each: each.model):
+        differs, mend = difference(environment, record, deployed=deployed) or (None, None)
+        entries = [
+            ReleaseEntry(
+                digest=version.digest,
+                current=version is record.versions[0],
+                time=version.time,
+                writer=version.writer,
+                platform=version.platform,
+                commit=version.commit,
+                archive=ArchiveName(model=record.model, digest=version.digest) in archives,
+            )
+            for version in record.versions
+        ]
+        models.append(
+            ModelReleases(
+                model=record.model,
+                deployed=wanted.get(record.model),
+                differs=differs,
+                mend=mend,
+                proof_skipped=skipped.get(record.model),
+                releases=tuple(entries),
+            )
+        )
     return EndpointReleases(
         endpoint=endpoint,
         stack=deployed.status if deployed else None,
         platform=str(deployed.platform) if deployed else None,
-        models=tuple(sorted(models, key=lambda each: each.model)),
+        models=tuple(models),
     )
 
 
-def _model(
-    environment: str,
-    record: Record,
-    *,
-    deployed: DeployedSet | None,
-    archives: frozenset[ArchiveName],
-    skipped: str | None,
-) -> ModelReleases:
-    def entry(version: Version) -> ReleaseEntry:
-        return ReleaseEntry(
-            digest=version.digest,
-            current=version is record.versions[0],
-            time=version.time,
-            writer=version.writer,
-            platform=version.platform,
-            commit=version.commit,
-            archive=ArchiveName(model=record.model, digest=version.digest) in archives,
-        )
-
-    wanted: Mapping[str, str] = deployed.models if deployed else {}
-    found = difference(environment, record, deployed=deployed)
-    return ModelReleases(
-        model=record.model,
-        deployed=wanted.get(record.model),
-        differs=found.differs if found else None,
-        mend=found.mend if found else None,
-        proof_skipped=skipped,
-        releases=tuple(map(entry, record.versions)),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Difference:
-    """How a record differs from what is deployed, in one sentence, and what mends it."""
-
-    differs: str
-    mend: str
-
-
-def difference(environment: str, record: Record, *, deployed: DeployedSet | None) -> Difference | None:
-    """How a record differs from what is deployed; None where it does not."""
+def difference(environment: str, record: Record, *, deployed: DeployedSet | None) -> tuple[str, str] | None:
+    """How a record differs from what is deployed, in one sentence, and what mends it; None where it does not."""
     name = f"{record.endpoint}/{record.model}"
     wanted = deployed.models.get(record.model) if deployed else None
     if wanted == record.digest:
         return None
     if deployed is not None and deployed.in_progress:
-        return Difference(differs=f"a deployment is under way ({deployed.status})", mend="look again when it has ended")
+        return f"a deployment is under way ({deployed.status})", "look again when it has ended"
     if wanted is None:
         parameter = release_parameter(environment=environment, endpoint=record.endpoint, model=record.model)
         where = "the deployed set has no such model" if deployed else "the endpoint is not deployed"
-        return Difference(differs=where, mend=f"to remove the record: aws ssm delete-parameter --name {parameter}")
+        return where, f"to remove the record: aws ssm delete-parameter --name {parameter}"
     back = f"tritonstack rollback -e {environment} {name} --to {wanted} --yes"
     if record.digest is None:
-        return Difference(differs="there is no record, and callers find no archive", mend=f"to write it again: {back}")
+        return "there is no record, and callers find no archive", f"to write it again: {back}"
     writer = record.versions[0].writer
     writers = {"rollback": "by tritonstack rollback", "dev": "by tritonstack local dev"}
     moved = writers.get(writer, "outside of a deployment")
     deploys = f"tritonstack local deploy -e {environment}" if writer == "dev" else "change the model and deploy it"
-    return Difference(
-        differs=f"moved {moved}; the deployed set has {wanted}, and deployments leave it until the model changes",
-        mend=f"{deploys}, or go back: {back}",
+    return (
+        f"moved {moved}; the deployed set has {wanted}, and deployments leave it until the model changes",
+        f"{deploys}, or go back: {back}",
     )

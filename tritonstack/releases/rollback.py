@@ -6,17 +6,14 @@ import re
 import threading
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from tritonstack.aws_session import Session, code_of
-from tritonstack.engines.gpu_step import EngineStoppedError
+from tritonstack.aws_session import Session, read_parameter
+from tritonstack.engines.gpu_step import EngineFailedError
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.prepare import preparation_of_project
 from tritonstack.engines.prepare_plan import target_for
-from tritonstack.engines.remote_job import JobState, await_job, log_tail
+from tritonstack.engines.remote_job import await_job
+from tritonstack.engines.runners import CodeBuildJob
 from tritonstack.engines.stored_archives import copy_archive, stored_archives, stored_manifest
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
@@ -118,7 +115,7 @@ def ensure_archive(
     if _copied(name, place, bucket, report=report):
         return "copied"
     wanted = order().with_archives([OrderedArchive(model=name.model, digest=name.digest)])
-    project = _build_project(session, environment=environment)
+    project = read_parameter(session, builds_parameter(environment=environment, value="project-name"))
     if project is None:
         # On this machine, as ``tritonstack prepare`` does; raises as ``Preparation.run``.
         with preparation_of_project([wanted], session=session, watch=lambda _name, text: report(text)) as preparation:
@@ -149,68 +146,10 @@ def _build_there(order: Order, project: str, bucket: ArtifactBucket, session: Se
     key = order_key(order=uuid.uuid4().hex)
     bucket.put(key, order.to_json().encode())
     client = session.client("codebuild")
-    place = f"s3://{bucket.name}/{key}"
-    build = _Build.start(client, project=project, order=place)
+    variable = {"name": ORDER_VARIABLE, "value": f"s3://{bucket.name}/{key}", "type": "PLAINTEXT"}
+    build = CodeBuildJob(client, projectName=project, environmentVariablesOverride=[variable])
     report(build.identity)
-    try:
-        state = await_job(
-            build, stop=threading.Event(), interval=poll_seconds(client), report=report, what=build.identity
-        )
-    except EngineStoppedError as error:
-        raise WorkFailedError(f"{build.identity} was stopped") from error
+    state = await_job(build, stop=threading.Event(), interval=poll_seconds(client), report=report, what=build.identity)
     if not state.succeeded:
-        raise WorkFailedError("\n".join([f"{build.identity} ended as {state.at}", *_last_lines(session, build, state)]))
-
-
-def _build_project(session: Session, *, environment: str) -> str | None:
-    """The name of the environment's build project, None where no deployment builds anything."""
-    name = builds_parameter(environment=environment, value="project-name")
-    try:
-        return str(session.client("ssm").get_parameter(Name=name)["Parameter"]["Value"])
-    except (BotoCoreError, ClientError) as error:
-        if code_of(error) == "ParameterNotFound":
-            return None
-        raise WorkFailedError(f"could not read the parameter {name}: {error}") from error
-
-
-def _last_lines(session: Session, build: _Build, state: JobState) -> list[str]:
-    """The end of a build's log, and where the whole of it is."""
-    logs = state.described.get("logs", {})
-    group, stream = logs.get("groupName"), logs.get("streamName")
-    lines = log_tail(session.client("logs"), group=group, stream=stream) if group and stream else ()
-    return [*(f"  {line}" for line in lines), *([f"  log: {build.link}"] if build.link else [])]
-
-
-@dataclass
-class _Build:
-    """A build of the project."""
-
-    client: Any
-    identity: str
-    link: str = ""
-
-    @classmethod
-    def start(cls, client: Any, *, project: str, order: str) -> _Build:
-        variable = {"name": ORDER_VARIABLE, "value": order, "type": "PLAINTEXT"}
-        try:
-            started = client.start_build(projectName=project, environmentVariablesOverride=[variable])["build"]
-        except (BotoCoreError, ClientError) as error:
-            raise WorkFailedError(f"CodeBuild starts no build of {project}: {error}") from error
-        return cls(client, str(started["id"]), str(started.get("logs", {}).get("deepLink", "")))
-
-    def look(self) -> JobState:
-        try:
-            [found] = self.client.batch_get_builds(ids=[self.identity])["builds"]
-        except (BotoCoreError, ClientError, ValueError) as error:
-            raise WorkFailedError(f"CodeBuild does not describe {self.identity}: {error}") from error
-        self.link = str(found.get("logs", {}).get("deepLink", "")) or self.link
-        status = str(found["buildStatus"])
-        ended = status != "IN_PROGRESS"
-        at = status if ended else str(found.get("currentPhase", status))
-        return JobState(ended=ended, succeeded=status == "SUCCEEDED", at=at, described=found)
-
-    def stop(self) -> None:
-        try:
-            self.client.stop_build(id=self.identity)
-        except (BotoCoreError, ClientError) as error:
-            raise WorkFailedError(f"{self.identity}: {error}") from error
+        log = build.log_tail(session.client("logs"), state)
+        raise EngineFailedError(reason=build.reason(state), log_tail=log, link=build.link)

@@ -16,11 +16,11 @@ from tritonstack.client.manifest import read_table
 from tritonstack.client.model_client import Answer, ModelClient
 from tritonstack.client.releases import Release
 from tritonstack.errors import TritonstackError, WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket
+from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.sample import compare_answer, request_arrays, to_tensors
 from tritonstack.monitoring.metric import Metric, Series, queries
-from tritonstack.naming import archive_key, endpoint_name, manifest_key
+from tritonstack.naming import endpoint_name
 from tritonstack.releases.records import DeployedSet, deployed_set, stack_name
 
 DAYS = 14
@@ -186,25 +186,20 @@ class Verifier:
         Raises:
             WorkFailedError: archive or manifest is missing; and as :meth:`ModelClient.invoke`.
         """
-        manifest, key = self._manifest(sample_of or release, deployed)
-        return self._invoke(release, deployed, self._request(manifest, key))
+        return self._invoke(release, deployed, *self._manifest(sample_of or release, deployed))
 
     def _called(self, release: Release, deployed: DeployedSet) -> tuple[float, float]:
         manifest, key = self._manifest(release, deployed)
-        answer = self._invoke(release, deployed, self._request(manifest, key))
+        answer = self._invoke(release, deployed, manifest, key)
         difference = compare_answer(manifest.sample, to_tensors(answer.outputs), model=release.model)
         return difference, answer.total_milliseconds
 
     def _manifest(self, release: Release, deployed: DeployedSet) -> tuple[Manifest, str]:
         """The manifest of a release whose archive is there, and its key."""
-        place: dict[str, Any] = {
-            "endpoint": release.endpoint,
-            "platform": deployed.platform,
-            "archive": release.archive,
-        }
-        if self._bucket.look(archive_key(**place)) is None:
-            raise WorkFailedError(f"its archive is missing: s3://{self._bucket.name}/{archive_key(**place)}")
-        key = manifest_key(**place)
+        place = Place(endpoint=release.endpoint, platform=deployed.platform)
+        archive, key = place.archive(release.archive), place.manifest(release.archive)
+        if self._bucket.look(archive) is None:
+            raise WorkFailedError(f"its archive is missing: s3://{self._bucket.name}/{archive}")
         content = self._bucket.read(key)
         if content is None:
             raise WorkFailedError(f"its manifest is missing: s3://{self._bucket.name}/{key}")
@@ -214,23 +209,20 @@ class Verifier:
             raise WorkFailedError(f"s3://{self._bucket.name}/{key} is no manifest of this version: {error}") from error
         return manifest, key
 
-    def _invoke(self, release: Release, deployed: DeployedSet, request: Mapping[str, Any]) -> Answer:
-        name = (
-            f"{release.endpoint}/{release.archive}" if deployed.multi_model else f"{release.endpoint}/{release.model}"
-        )
-        return self._client.invoke(name, request, payload_format="binary")
-
-    def _request(self, manifest: Manifest, key: str) -> Mapping[str, Any]:
+    def _invoke(self, release: Release, deployed: DeployedSet, manifest: Manifest, key: str) -> Answer:
+        """The answer to the sample request of a manifest at this key."""
         table = read_table(json.loads(manifest.to_json()), bucket=self._bucket.name, folder=key.removesuffix(".json"))
         adapter = manifest.adapters.of(manifest.sample.adapter) if manifest.sample.adapter else None
         files = self._client.client_files(table, adapter.files) if adapter else {}
-        return request_arrays(
+        request = request_arrays(
             manifest.sample,
             adapters=manifest.adapters,
             model=manifest.model,
             files=files,
             file=manifest.sample.file,
         )
+        addressed = release.archive if deployed.multi_model else release.model
+        return self._client.invoke(f"{release.endpoint}/{addressed}", request, payload_format="binary")
 
     def _described(self, endpoint: str) -> Mapping[str, Any]:
         """DescribeEndpoint's answer; empty where there is no such endpoint."""

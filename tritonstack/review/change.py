@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from tritonstack.review.snapshot import Finding, Json, Resource
+from tritonstack.cloudformation.resource_schemas import Answer
+from tritonstack.review.snapshot import Json, Resource
+
+if TYPE_CHECKING:
+    from tritonstack.review.document import FilesEntry, FindingEntry, TrafficEntry
 
 
 class Absent:
@@ -16,6 +21,15 @@ class Absent:
 
 
 ABSENT = Absent()
+
+
+class Level(StrEnum):
+    """How closely a change is to be looked at."""
+
+    NOTHING = "nothing changes"
+    PLAIN = "plain"
+    LOOK = "look at it"
+    CLOSE = "look closely"
 
 
 class Effect(StrEnum):
@@ -38,14 +52,6 @@ class Effect(StrEnum):
     """Order or deletion policies: CloudFormation touches nothing."""
 
 
-class Replaces(StrEnum):
-    """Whether a property's change replaces its resource, by CloudFormation's resource schemas."""
-
-    NO = "no"
-    MAYBE = "maybe"
-    YES = "yes"
-
-
 @dataclass(frozen=True, kw_only=True)
 class PropertyChange:
     """One property, as deep in as the two values differ."""
@@ -55,7 +61,7 @@ class PropertyChange:
     path: tuple[str | int, ...]
     before: Json | Absent  # in the snapshot's normal form; ABSENT for a new property
     after: Json | Absent  # likewise; ABSENT for a removed one
-    replaces: Replaces = Replaces.NO  # what the change does to the resource
+    replaces: Answer = "no"  # whether the change replaces the resource, by CloudFormation's resource schemas
     # what gives the value another content though the text is the same (``before`` and ``after`` are then equal): a
     # logical id, a parameter's name, an asset's or document's construct path. Else None
     follows: str | None = None
@@ -124,30 +130,6 @@ class Update(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrafficChange:
-    """What a deployment does to the requests of one endpoint. Other fields: ``document.TrafficEntry``."""
-
-    endpoint: str
-    logical_id: str  # of the AWS::SageMaker::Endpoint
-    touched: bool | None
-    update: Update  # how
-    sentences: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class AssetChange:
-    """The files of one asset. Other fields: ``document.FilesEntry``."""
-
-    path: str
-    kind: str  # ``code`` or ``image``; a source never changes here
-    new: tuple[str, ...]
-    changed: tuple[str, ...]
-    removed: tuple[str, ...]
-    # logical ids of the resources that use it after the change, or before it for a removed asset
-    users: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class DocumentChange:
     """A small JSON asset, such as an endpoint's release set: its construct path, and its members that change."""
 
@@ -167,26 +149,9 @@ class StackChange:
     # changes of the other sections; paths begin with the section (``Outputs``, ``Parameters``, …), with ``StackTags``,
     # or with ``StackName``, ``Account``, ``Region``
     template: tuple[PropertyChange, ...] = ()
-    assets: tuple[AssetChange, ...] = ()  # assets with other content
+    assets: tuple[FilesEntry, ...] = ()  # assets with other content
     documents: tuple[DocumentChange, ...] = ()  # documents with other content
-    traffic: tuple[TrafficChange, ...] = ()  # every endpoint of the stack, the untouched ones included
-
-    @property
-    def stack_name_before(self) -> str:
-        """The CloudFormation name of the stack that is deployed."""
-        return next((str(each.before) for each in self.template if each.path == ("StackName",)), self.stack_name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FindingChanges:
-    """Policy findings that come and go."""
-
-    known: bool  # whether both sides were validated; if not, the others are empty and mean nothing
-    new: tuple[Finding, ...] = ()  # open findings that come
-    gone: tuple[Finding, ...] = ()  # open findings that go
-    accepted: tuple[Finding, ...] = ()  # findings that are accepted from now on
-    no_longer_accepted: tuple[Finding, ...] = ()  # findings whose acceptance is withdrawn
-    reworded: tuple[Finding, ...] = ()  # findings that stay accepted, for the reason that stands here now
+    traffic: tuple[TrafficEntry, ...] = ()  # every endpoint of the stack, the untouched ones included
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,16 +161,5 @@ class EnvironmentChange:
     name: str  # ``dev``
     effect: Effect | None  # NEW, CHANGED, REMOVED; None where nothing changes
     stacks: tuple[StackChange, ...]  # the stacks that change, by name
-    findings: FindingChanges  # its policy findings
-
-
-@dataclass(frozen=True, kw_only=True)
-class Changes:
-    """Every environment of either side, the unchanged ones included, by name."""
-
-    environments: tuple[EnvironmentChange, ...]
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing changes anywhere."""
-        return all(each.effect is None for each in self.environments)
+    findings: tuple[FindingEntry, ...]  # policy findings that come, go, or are accepted
+    findings_known: bool  # whether both sides were validated; if not, ``findings`` is empty and means nothing

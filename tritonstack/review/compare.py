@@ -7,15 +7,13 @@ from dataclasses import replace
 
 from tritonstack.review.change import (
     ABSENT,
-    AssetChange,
-    Changes,
     DocumentChange,
     Effect,
     EnvironmentChange,
-    FindingChanges,
     ResourceChange,
     StackChange,
 )
+from tritonstack.review.document import FilesEntry, FindingEntry
 from tritonstack.review.intrinsics import assets_in, references
 from tritonstack.review.resource_changes import (
     SSM_PARAMETER,
@@ -28,27 +26,25 @@ from tritonstack.review.snapshot import EnvironmentSnapshot, Findings, Json, Sna
 from tritonstack.review.traffic import traffic_changes
 
 
-def compare(before: Snapshots, after: Snapshots) -> Changes:
+def compare(before: Snapshots, after: Snapshots) -> tuple[EnvironmentChange, ...]:
     """What deploying ``after`` would do where ``before`` is deployed; every environment of either, by name."""
-    names = sorted(before.environments.keys() | after.environments.keys())
-    return Changes(
-        environments=tuple(
-            _environment(name, before.environments.get(name), after.environments.get(name)) for name in names
-        )
-    )
+    old, new = before.environments, after.environments
+    return tuple(_environment(name, old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys()))
 
 
 def _environment(name: str, before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None) -> EnvironmentChange:
     old = {} if before is None else before.stacks
     new = {} if after is None else after.stacks
     stacks = _stacks(old, new)
-    findings = _finding_changes(*(None if each is None else each.findings for each in (before, after)))
+    sides = [None if each is None else each.findings for each in (before, after)]
+    findings = tuple(_findings(*sides))
     effect = None
     if before is None or after is None:
         effect = Effect.NEW if before is None else Effect.REMOVED
-    elif stacks or findings not in (FindingChanges(known=True), FindingChanges(known=False)):
+    elif stacks or findings:
         effect = Effect.CHANGED
-    return EnvironmentChange(name=name, effect=effect, stacks=stacks, findings=findings)
+    known = None not in sides
+    return EnvironmentChange(name=name, effect=effect, stacks=stacks, findings=findings, findings_known=known)
 
 
 def _stacks(old: Mapping[str, StackSnapshot], new: Mapping[str, StackSnapshot]) -> tuple[StackChange, ...]:
@@ -110,14 +106,14 @@ def _sections(stack: StackSnapshot) -> dict[str, Json]:
     return {**stack.template, **({"StackTags": dict(stack.tags)} if stack.tags else {})}
 
 
-def _assets(before: StackSnapshot, after: StackSnapshot) -> Iterator[AssetChange]:
+def _assets(before: StackSnapshot, after: StackSnapshot) -> Iterator[FilesEntry]:
     for path in sorted(before.assets.keys() | after.assets.keys()):
         was, now = before.assets.get(path), after.assets.get(path)
         if was == now:
             continue
         old, new = ({} if each is None else each.files for each in (was, now))
         stack = before if now is None else after
-        yield AssetChange(
+        yield FilesEntry(
             path=path,
             kind=stack.assets[path].kind.value,
             new=tuple(sorted(new.keys() - old.keys())),
@@ -135,19 +131,21 @@ def _documents(before: StackSnapshot, after: StackSnapshot) -> Iterator[Document
             yield DocumentChange(path=path, members=members)
 
 
-def _finding_changes(before: Findings | None, after: Findings | None) -> FindingChanges:
+def _findings(before: Findings | None, after: Findings | None) -> Iterator[FindingEntry]:
+    """Policy findings that come, go, or are accepted; none where a side was not validated."""
     if before is None or after is None:
-        return FindingChanges(known=False)
-    old = {(each.stack, each.path, each.rule): each for each in before.accepted}
-    new = {(each.stack, each.path, each.rule): each for each in after.accepted}
-    return FindingChanges(
-        known=True,
-        new=tuple(sorted(set(after.open) - set(before.open))),
-        gone=tuple(sorted(set(before.open) - set(after.open))),
-        accepted=tuple(new[key] for key in sorted(new.keys() - old.keys())),
-        no_longer_accepted=tuple(old[key] for key in sorted(old.keys() - new.keys())),
-        reworded=tuple(new[key] for key in sorted(new.keys() & old.keys()) if new[key] != old[key]),
-    )
+        return
+    old, new = ({(each.stack, each.path, each.rule): each for each in side.accepted} for side in (before, after))
+    kinds = {
+        "new": set(after.open) - set(before.open),
+        "gone": set(before.open) - set(after.open),
+        "accepted": {new[key] for key in new.keys() - old.keys()},
+        "no longer accepted": {old[key] for key in old.keys() - new.keys()},
+        "accepted for another reason": {new[key] for key in new.keys() & old.keys() if new[key] != old[key]},
+    }
+    for kind, found in kinds.items():
+        for each in sorted(found):
+            yield FindingEntry.model_validate({**vars(each), "change": kind, "reason": each.accepted})
 
 
 # Subnets, security groups and VPCs that an endpoint of another stack still runs in. That stack reads their ids from SSM

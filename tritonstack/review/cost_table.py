@@ -1,19 +1,22 @@
-"""Cost table of an environment: idle, at most, and billed by use, row by row, from its templates.
+"""Costs of an environment before and after a change: idle, at most, and billed by use, row by row, from its templates.
 
 A resource type that has no row, and that is not known to be free, is in the row "other resources", without a price.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from tritonstack.iam_policies import covers, listed
-from tritonstack.review.cost import Amount, EndpointCost, PriceBook, Prices, cost_changes, total
+from tritonstack.review.change import Update
+from tritonstack.review.cost import Amount, PriceBook, Prices, grows_by_more, moved_text, total
+from tritonstack.review.document import AmountEntry, CostRowEntry, CostTableEntry, TrafficEntry
 from tritonstack.review.engines import deployment_sites
 from tritonstack.review.snapshot import EnvironmentSnapshot, Resource, StackSnapshot
-from tritonstack.review.traffic import CONFIG, Count, Variant
+from tritonstack.review.traffic import CONFIG, Count, Fleet, fleets_of
 
 LIST_PRICES = (
     "On-demand list prices, beside instances as public documents quote them; without free allowances, data transfer "
@@ -28,6 +31,9 @@ _JOBS = {
     "sagemaker:CreateInferenceRecommendationsJob": "Inference Recommender jobs",
 }
 """Action → the jobs that a role may start with it; they are in no template."""
+_OTHERS = "other resources"
+_ALARM, _COMPOSITE_ALARM = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
+_SCALING_POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
 _MACHINES = {"LINUX_CONTAINER": "general1", "LINUX_GPU_CONTAINER": "gpu1"}
 """CodeBuild's environment type → the machines' name in its price list."""
 _FREE_PREFIXES = ("AWS::IAM::", "AWS::CloudFormation::", "AWS::CDK::", "Custom::")
@@ -60,90 +66,190 @@ _FREE = {
 
 @dataclass(frozen=True, kw_only=True)
 class CostLine:
-    """One row of an environment's table."""
+    """One row of the table on one side of a change."""
 
-    name: str  # ``endpoint prod-digits``, ``NAT gateways``
     quantity: str  # how many, in words
     idle: Amount | None = None  # with the fewest instances and no request; None where nothing is billed by time
     # with the most instances that scaling or a schedule allows, without what is billed by use; None likewise
     most: Amount | None = None
     grows: tuple[str, ...] = ()  # what is billed by use, each with its price where that is known
     use: str = ""  # the same in a word or two
-    unknown: tuple[str, ...] = ()  # names of what is unknown, mostly prices with their regions
+    reasons: tuple[str, ...] = ()  # why parts of an endpoint's cost are unknown, each once
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostTable:
-    """An environment on one side."""
+class CostRow:
+    """One row of an environment's table: an endpoint, or what stands besides the endpoints."""
 
-    endpoints: tuple[CostLine, ...] = ()  # a row each; none of an environment that is not there
-    beside: tuple[CostLine, ...] = ()  # the rows besides the endpoints
-
-    @property
-    def lines(self) -> tuple[CostLine, ...]:
-        """All rows."""
-        return (*self.endpoints, *self.beside)
+    name: str  # ``endpoint prod-digits``, ``NAT gateways``
+    before: CostLine | None  # None for what is new
+    after: CostLine | None  # None for what is removed
+    endpoint: str = ""  # its SageMaker name, after the change or before it for a removed one; empty of other rows
+    sentences: tuple[str, ...] = ()  # why a part is unknown, and what both fleets cost in an update
 
     @property
-    def idle(self) -> Amount:
-        """The sum of the rows."""
-        return total(each.idle for each in self.lines if each.idle is not None)
+    def changed(self) -> bool:
+        """Whether an amount by time changes, or what is unknown of it."""
+        sides = [None if each is None else (each.idle, each.most) for each in (self.before, self.after)]
+        return sides[0] != sides[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostTotals:
+    """The sums of some rows, with the fewest and with the most instances."""
+
+    idle_before: Amount
+    idle_after: Amount
+    most_before: Amount
+    most_after: Amount
+
+    @classmethod
+    def of(cls, rows: Sequence[CostRow]) -> CostTotals:
+        """Of rows; zero of none."""
+
+        def end(name: str, lines: Iterable[CostLine | None]) -> Amount:
+            amounts: list[Amount | None] = [getattr(each, name) for each in lines if each is not None]
+            return total(each for each in amounts if each is not None)
+
+        old, new = [each.before for each in rows], [each.after for each in rows]
+        return cls(
+            idle_before=end("idle", old),
+            idle_after=end("idle", new),
+            most_before=end("most", old),
+            most_after=end("most", new),
+        )
+
+    def grow_by_more(self, percent: Decimal) -> bool | None:
+        """Whether the cost grows by more than ``percent`` at either end; None where that depends on unknown prices."""
+        ends = (
+            grows_by_more(self.idle_before, self.idle_after, percent=percent),
+            grows_by_more(self.most_before, self.most_after, percent=percent),
+        )
+        return True if True in ends else None if None in ends else False
 
     @property
-    def most(self) -> Amount:
-        """The sum of the rows."""
-        return total(each.most for each in self.lines if each.most is not None)
+    def sentence(self) -> str:
+        """Both ends, before and after, on one line; once where they are the same."""
+        minimum = moved_text(self.idle_before, self.idle_after)
+        if (self.idle_before, self.idle_after) == (self.most_before, self.most_after):
+            return minimum
+        return f"at minimum {minimum}; at maximum {moved_text(self.most_before, self.most_after)}"
 
     @property
-    def uses(self) -> tuple[str, ...]:
-        """What grows with use, in a word or two each."""
-        return tuple(dict.fromkeys(each.use for each in self.lines if each.use))
-
-    @property
-    def unknown(self) -> tuple[str, ...]:
-        """Names of what is not known, mostly prices with their regions."""
-        return tuple(sorted({name for each in self.lines for name in each.unknown}))
+    def moved(self) -> str:
+        """The ends that change, before and after."""
+        minimum, maximum = (self.idle_before, self.idle_after), (self.most_before, self.most_after)
+        ends = {"": minimum} if minimum == maximum else {"at minimum ": minimum, "at maximum ": maximum}
+        return "; ".join(f"{end}{moved_text(*sides)}" for end, sides in ends.items() if sides[0] != sides[1])
 
 
-def cost_table(
-    environment: EnvironmentSnapshot | None, *, book: PriceBook, endpoints: Iterable[tuple[str, EndpointCost]]
-) -> CostTable:
-    """The table of one side.
+def cost_rows(
+    before: EnvironmentSnapshot | None,
+    after: EnvironmentSnapshot | None,
+    *,
+    prices: Prices,
+    traffic: Mapping[tuple[str, str], TrafficEntry] | None = None,
+) -> tuple[CostRow, ...]:
+    """The table of an environment: every endpoint by stack and logical id, then what stands besides them.
 
     Args:
-        environment: its templates; None where it is not there.
-        book: its prices.
-        endpoints: name and cost of its endpoints.
+        before: its templates at the base; None for a new one.
+        after: its templates now; None for a removed one.
+        prices: of both sides.
+        traffic: stack and logical id of an endpoint → what happens to its traffic.
     """
-    if environment is None:
-        return CostTable()
-    kinds = (_line(kind, environment, book) for kind in _KINDS)
-    jobs = (_jobs(action, environment, book) for action in _JOBS)
-    beside = (each for each in (*kinds, *jobs, _others(environment)) if each is not None)
-    return CostTable(endpoints=tuple(_endpoint(name, cost) for name, cost in endpoints), beside=tuple(beside))
+    beside = _beside(before, prices.before), _beside(after, prices.after)
+    names = [
+        name for name in (*(kind.name for kind in _KINDS), *_JOBS.values(), _OTHERS) if name in beside[0] | beside[1]
+    ]
+    rows = [CostRow(name=name, before=beside[0].get(name), after=beside[1].get(name)) for name in names]
+    return (*_endpoints(before, after, prices, traffic or {}), *rows)
 
 
-def table_of(environment: EnvironmentSnapshot, *, book: PriceBook) -> CostTable:
-    """The table of an environment that nothing is compared with."""
-    changes = cost_changes(None, environment, prices=Prices(after=book))
-    return cost_table(
-        environment, book=book, endpoints=[(each.endpoint, each.after) for each in changes if each.after is not None]
-    )
+# Endpoints.
+_BOTH_FLEETS = {Update.ALL_AT_ONCE, Update.CANARY, Update.LINEAR, Update.UNKNOWN}
 
 
-def _endpoint(name: str, cost: EndpointCost) -> CostLine:
-    def instances(variant: Variant) -> str:
-        counts = f"{variant.minimum}" + (f" to {variant.maximum}" if variant.minimum != variant.maximum else "")
-        return f"{counts} of {variant.instance_type or variant.reason}"
+def _endpoints(
+    before: EnvironmentSnapshot | None,
+    after: EnvironmentSnapshot | None,
+    prices: Prices,
+    traffic: Mapping[tuple[str, str], TrafficEntry],
+) -> Iterator[CostRow]:
+    """A row for every endpoint of either side."""
+    old = {(each.stack, each.logical_id): each for each in fleets_of(before)}
+    new = {(each.stack, each.logical_id): each for each in fleets_of(after)}
+    for key, present in sorted({**old, **new}.items()):
+        was = _endpoint(old[key], prices.before) if key in old else None
+        now = _endpoint(new[key], prices.after) if key in new else None
+        yield CostRow(
+            name=f"endpoint {present.endpoint}",
+            endpoint=present.endpoint,
+            before=was,
+            after=now,
+            sentences=tuple(_sentences(present.endpoint, was, now, traffic.get(key))),
+        )
 
+
+def _sentences(name: str, old: CostLine | None, new: CostLine | None, traffic: TrafficEntry | None) -> Iterator[str]:
+    for reason in dict.fromkeys(reason for side in (old, new) if side is not None for reason in side.reasons):
+        yield f"Unknown of {name}: {reason}."
+    if traffic is None or old is None or new is None:
+        return
+    if traffic.update in _BOTH_FLEETS:
+        run = "may run" if traffic.touched is None else "run"
+        both = total(each.most for each in (old, new) if each.most is not None)
+        yield f"While {name} is updated both fleets {run}: at most {both.text}."
+    elif traffic.update == Update.ROLLING:  # it adds one batch at a time: no figure
+        yield f"While {name} is updated one more batch of instances runs beside the fleet."
+
+
+def _endpoint(fleet: Fleet, book: PriceBook) -> CostLine:
+    """One endpoint on one side, at its fewest and at its most instances, schedules included."""
+    grows = ("data in and out of the instances",)
+    if not fleet.variants:
+        reason = f"the configuration of {fleet.endpoint} lies outside its template"
+        unknown = Amount(unknown={reason: 1})
+        return CostLine(quantity="unknown", idle=unknown, most=unknown, grows=grows, reasons=(reason,))
+    minimum, maximum, reasons, quantities = Amount(), Amount(), [], []
+    for variant in fleet.variants:
+        key = f"{variant.instance_type or f'{fleet.endpoint}: {variant.reason}'} in {fleet.region}"
+        price: Decimal | str = variant.reason
+        if variant.instance_type is not None:
+            price = book.price(variant.instance_type, fleet.region)
+        counts = [each for each in (variant.minimum, variant.maximum) if isinstance(each, str)]
+        uncounted = f"how many instances {variant.name} of {fleet.endpoint} has: {counts[0]}" if counts else ""
+        reasons += [reason for reason in (price if isinstance(price, str) else uncounted,) if reason]
+        usd = None if isinstance(price, str) else price
+        minimum += _times(variant.minimum, usd, key=key, uncounted=f"{uncounted} of {key}")
+        maximum += _times(variant.maximum, usd, key=key, uncounted=f"{uncounted} of {key}")
+        most = f" to {variant.maximum}" if variant.minimum != variant.maximum else ""
+        quantities.append(f"{variant.minimum}{most} of {variant.instance_type or variant.reason}")
     return CostLine(
-        name=f"endpoint {name}",
-        quantity=", ".join(map(instances, cost.variants)) or "unknown",
-        idle=cost.minimum,
-        most=cost.maximum,
-        grows=("data in and out of the instances",),
-        unknown=tuple({**cost.minimum.unknown, **cost.maximum.unknown}),
+        quantity=", ".join(quantities), idle=minimum, most=maximum, grows=grows, reasons=tuple(dict.fromkeys(reasons))
     )
+
+
+def _times(count: Count, usd: Decimal | None, *, key: str, uncounted: str) -> Amount:
+    """``usd``: of one; None: unknown. ``key``, ``uncounted``: names of what is unknown, the price or how many."""
+    if isinstance(count, str):
+        return Amount(unknown={uncounted: 1})
+    if count == 0:
+        return Amount()
+    return Amount(unknown={key: count}) if usd is None else Amount(known=count * usd)
+
+
+# What stands besides the endpoints.
+
+
+def _beside(environment: EnvironmentSnapshot | None, book: PriceBook) -> dict[str, CostLine]:
+    """Name of a row → the row."""
+    if environment is None:
+        return {}
+    found = {kind.name: _line(kind, environment, book) for kind in _KINDS}
+    found |= {name: _jobs(action, environment, book) for action, name in _JOBS.items()}
+    found[_OTHERS] = _others(environment)
+    return {name: line for name, line in found.items() if line is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +265,7 @@ class _Found:
     count: int = 1
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Kind:
     """A row besides the endpoints.
 
@@ -188,24 +294,19 @@ def _line(kind: _Kind, environment: EnvironmentSnapshot, book: PriceBook) -> Cos
     amount = total(_amount(name, units, stack, book) for name, units, stack in fixed) if fixed else None
     count, times = sum(found.count for found, _ in read), sum(units for _, units, _ in fixed if isinstance(units, int))
     return CostLine(
-        name=kind.name,
         quantity=f"{count}, billed {kind.billed}: {times}" if kind.billed and times != count else f"{count}",
         idle=amount,
         most=amount,
         grows=tuple(_by_use(what, price, stack, book) for what, (price, stack) in grows.items()),
         use=kind.use,
-        unknown=() if amount is None else tuple(amount.unknown),
     )
 
 
 def _amount(name: str, units: Count, stack: StackSnapshot, book: PriceBook) -> Amount:
     rate = book.rate(name, stack.region)
     key = f"{name} in {stack.region or 'a region that is decided when it is deployed'}"
-    if units == 0:
-        return Amount()
-    if isinstance(units, str):
-        return Amount(unknown={f"how many times {key} is billed ({units})": 1})
-    return Amount(unknown={key: units}) if rate is None else Amount(known=units * rate.usd_per_hour)
+    usd = None if rate is None or units == 0 else rate.usd_per_hour
+    return _times(units, usd, key=key, uncounted=f"how many times {key} is billed ({units})")
 
 
 def _by_use(what: str, price: str | None, stack: StackSnapshot, book: PriceBook) -> str:
@@ -215,14 +316,12 @@ def _by_use(what: str, price: str | None, stack: StackSnapshot, book: PriceBook)
     return f"{what}: {'price unknown' if rate is None else rate.text}"
 
 
-def _each(price: str, **grows: str) -> Callable[[Resource], _Found]:
-    """Billed by time, once for each resource."""
-    return lambda _resource: _Found(fixed={price: 1}, grows=grows)
-
-
-def _by_use_alone(**grows: str | None) -> Callable[[Resource], _Found]:
-    """Billed by use alone. ``grows``: with underscores for spaces."""
-    return lambda _resource: _Found(grows={what.replace("_", " "): price for what, price in grows.items()})
+def _always(price: str = "", **grows: str | None) -> Callable[[Resource], _Found]:
+    """The same for each resource. ``price``: by time; empty: by use alone. ``grows``: with underscores for spaces."""
+    found = _Found(
+        fixed={price: 1} if price else {}, grows={what.replace("_", " "): name for what, name in grows.items()}
+    )
+    return lambda _resource: found
 
 
 def _vpc_endpoint(resource: Resource) -> _Found | None:
@@ -239,9 +338,9 @@ def _vpc_endpoint(resource: Resource) -> _Found | None:
 
 def _alarm(resource: Resource) -> _Found | None:
     """Billed for each metric that it reads."""
-    if resource.type == "AWS::CloudWatch::CompositeAlarm":
+    if resource.type == _COMPOSITE_ALARM:
         return _Found(fixed={"composite-alarm": 1})
-    if resource.type == "AWS::ApplicationAutoScaling::ScalingPolicy":
+    if resource.type == _SCALING_POLICY:
         tracking = resource.properties.get("TargetTrackingScalingPolicyConfiguration")
         if tracking is None:
             return None
@@ -281,79 +380,33 @@ def _config(resource: Resource) -> _Found | None:
     return _Found(grows=grows) if grows else None
 
 
+def _key(resource: Resource) -> _Found:
+    rotated = {"each rotated version": "kms-key"} if resource.properties.get("EnableKeyRotation") is True else {}
+    return _Found(fixed={"kms-key": 1}, grows={"requests": "kms-requests", **rotated})
+
+
 _KINDS = (
+    _Kind("NAT gateways", ("AWS::EC2::NatGateway",), _always("nat-gateway", data="nat-gateway-data"), "NAT data"),
+    _Kind("public IPv4 addresses", ("AWS::EC2::EIP",), _always("public-ipv4")),
     _Kind(
-        name="NAT gateways",
-        types=("AWS::EC2::NatGateway",),
-        read=_each("nat-gateway", data="nat-gateway-data"),
-        use="NAT data",
+        "interface VPC endpoints", ("AWS::EC2::VPCEndpoint",), _vpc_endpoint, "VPC endpoint data", billed="in each zone"
     ),
-    _Kind(name="public IPv4 addresses", types=("AWS::EC2::EIP",), read=_each("public-ipv4")),
+    _Kind("KMS keys", ("AWS::KMS::Key",), _key, "KMS requests"),
+    _Kind("CloudWatch alarms", (_ALARM, _COMPOSITE_ALARM, _SCALING_POLICY), _alarm, billed="by metric"),
+    _Kind("CloudWatch dashboards", ("AWS::CloudWatch::Dashboard",), _always("dashboard")),
+    _Kind("configurations of endpoints", (CONFIG,), _config, "metrics"),
+    _Kind("S3 buckets", ("AWS::S3::Bucket",), _always(storage="s3-storage", requests=None), "S3"),
     _Kind(
-        name="interface VPC endpoints",
-        types=("AWS::EC2::VPCEndpoint",),
-        read=_vpc_endpoint,
-        use="VPC endpoint data",
-        billed="in each zone",
+        "log groups",
+        ("AWS::Logs::LogGroup", "Custom::EndpointLogGroup"),
+        _always(ingested="log-data", stored="log-storage"),
+        "logs",
     ),
-    _Kind(
-        name="KMS keys",
-        types=("AWS::KMS::Key",),
-        read=lambda key: _Found(
-            fixed={"kms-key": 1},
-            grows={"requests": "kms-requests"}
-            | ({"each rotated version": "kms-key"} if key.properties.get("EnableKeyRotation") is True else {}),
-        ),
-        use="KMS requests",
-    ),
-    _Kind(
-        name="CloudWatch alarms",
-        types=(
-            "AWS::CloudWatch::Alarm",
-            "AWS::CloudWatch::CompositeAlarm",
-            "AWS::ApplicationAutoScaling::ScalingPolicy",
-        ),
-        read=_alarm,
-        billed="by metric",
-    ),
-    _Kind(name="CloudWatch dashboards", types=("AWS::CloudWatch::Dashboard",), read=_each("dashboard")),
-    _Kind(name="configurations of endpoints", types=(CONFIG,), read=_config, use="metrics"),
-    _Kind(
-        name="S3 buckets",
-        types=("AWS::S3::Bucket",),
-        read=_by_use_alone(storage="s3-storage", requests=None),
-        use="S3",
-    ),
-    _Kind(
-        name="log groups",
-        types=("AWS::Logs::LogGroup", "Custom::EndpointLogGroup"),
-        read=_by_use_alone(ingested="log-data", stored="log-storage"),
-        use="logs",
-    ),
-    _Kind(name="CodeBuild projects", types=("AWS::CodeBuild::Project",), read=_project, use="builds"),
-    _Kind(
-        name="pipelines",
-        types=("AWS::CodePipeline::Pipeline",),
-        read=_by_use_alone(minutes_of_actions=None),
-        use="pipeline actions",
-    ),
-    _Kind(
-        name="Lambda functions",
-        types=("AWS::Lambda::Function",),
-        read=_by_use_alone(requests_and_duration=None),
-        use="functions",
-    ),
-    _Kind(
-        name="state machines",
-        types=("AWS::StepFunctions::StateMachine",),
-        read=_by_use_alone(transitions=None),
-        use="load tests",
-    ),
-    _Kind(
-        name="queues and topics",
-        types=("AWS::SQS::Queue", "AWS::SNS::Topic"),
-        read=_by_use_alone(messages=None),
-    ),
+    _Kind("CodeBuild projects", ("AWS::CodeBuild::Project",), _project, "builds"),
+    _Kind("pipelines", ("AWS::CodePipeline::Pipeline",), _always(minutes_of_actions=None), "pipeline actions"),
+    _Kind("Lambda functions", ("AWS::Lambda::Function",), _always(requests_and_duration=None), "functions"),
+    _Kind("state machines", ("AWS::StepFunctions::StateMachine",), _always(transitions=None), "load tests"),
+    _Kind("queues and topics", ("AWS::SQS::Queue", "AWS::SNS::Topic"), _always(messages=None)),
 )
 _PRICED = {each for kind in _KINDS for each in kind.types}
 
@@ -374,7 +427,6 @@ def _jobs(action: str, environment: EnvironmentSnapshot, book: PriceBook) -> Cos
         ]
     grows = [_by_use(f"engine builds on {each}", f"processing-{each}", stacks[0], book) for each in machines]
     return CostLine(
-        name=_JOBS[action],
         quantity="as they are started",
         grows=tuple(grows) or ("instances while they run",),
         use="engine builds" if action == "sagemaker:CreateProcessingJob" else "load tests",
@@ -402,6 +454,48 @@ def _others(environment: EnvironmentSnapshot) -> CostLine | None:
     if not others:
         return None
     amount = total(Amount(unknown={each: 1}) for each in others)
-    return CostLine(
-        name="other resources", quantity=f"{len(others)}", idle=amount, most=amount, unknown=tuple(amount.unknown)
+    return CostLine(quantity=f"{len(others)}", idle=amount, most=amount)
+
+
+# The table as data.
+
+
+def table_entry(rows: Sequence[CostRow]) -> CostTableEntry:
+    """The rows with their sums."""
+    sums = vars(CostTotals.of(rows))
+    uses = dict.fromkeys(each.after.use for each in rows if each.after is not None and each.after.use)
+    return CostTableEntry.model_validate(
+        {
+            "rows": tuple(map(_row_entry, rows)),
+            **{end: amount_entry(amount) for end, amount in sums.items()},
+            "by_use": tuple(uses),
+            "unknown": tuple(sorted({name for amount in sums.values() for name in amount.unknown})),
+        }
+    )
+
+
+def table_of(environment: EnvironmentSnapshot, *, book: PriceBook) -> CostTableEntry:
+    """The table of an environment that nothing is compared with: the same before and after."""
+    return table_entry(cost_rows(environment, environment, prices=Prices(before=book, after=book)))
+
+
+def _row_entry(row: CostRow) -> CostRowEntry:
+    present = row.after or row.before
+    members: dict[str, Any] = {"by_use": () if present is None else present.grows}
+    for side, line in (("before", row.before), ("after", row.after)):
+        members[f"quantity_{side}"] = line and line.quantity
+        for end in ("idle", "most"):
+            amount = line and getattr(line, end)
+            members[f"{end}_{side}"] = amount and amount_entry(amount)
+    return CostRowEntry.model_validate({"name": row.name, "changed": row.changed, **members})
+
+
+def amount_entry(amount: Amount) -> AmountEntry:
+    """An amount as data."""
+    whole = amount.usd_per_hour
+    return AmountEntry(
+        usd_per_hour=None if whole is None else float(whole),
+        at_least=float(amount.known),
+        unknown=tuple(sorted(amount.unknown)),
+        text=amount.text,
     )

@@ -5,26 +5,18 @@ Every field is always there. Values of properties are text, as people read them.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tritonstack.review.change import ABSENT, Absent, Effect, PropertyChange, ResourceChange, StackChange
-from tritonstack.review.cost import Amount, CostTotals
-from tritonstack.review.cost_table import CostLine, CostTable
-from tritonstack.review.fail_on import Match
-from tritonstack.review.intrinsics import Names, is_function, readable
-from tritonstack.review.report import EnvironmentReport, Level, Report, SettingEffect, standing
-from tritonstack.review.resource_changes import repeats
-from tritonstack.review.snapshot import Finding, Json
+from tritonstack.review.change import Effect, Level
 
 VERSION = 2
 """Of the document. A new field makes no new version; one that goes, or means something else, does."""
 SCHEMA_ID = f"urn:tritonstack:review:{VERSION}"
-ONE_LINE = 100
-"""Characters: a list or map that is longer is shown a member a line."""
+ACCEPTED = " — accepted: "
+"""In the wildcards of a permission, before the reason that accepts one."""
 
 
 class Part(BaseModel):
@@ -47,6 +39,11 @@ class PhraseEntry(Part):
 
     level: Level = Field(description="How closely to look at it.")
     text: str = Field(description="In words.")
+
+
+def closest(phrases: Iterable[PhraseEntry]) -> Level:
+    """The closest level of some phrases."""
+    return max((each.level for each in phrases), key=list(Level).index, default=Level.NOTHING)
 
 
 class PropertyEntry(Part):
@@ -73,6 +70,9 @@ class ResourceEntry(Part):
     sentences: tuple[str, ...] = Field(description="Why, and what else is to be known.")
     tags_only: bool = Field(description="Whether nothing but tags changes.")
     repeats: bool = Field(description="Whether it only follows another change or repeats values of other resources.")
+    no_longer_kept: tuple[str, ...] = Field(
+        description="deleted, replaced: each where the resource was kept then and is no longer."
+    )
     properties: tuple[PropertyEntry, ...] = Field(
         description="Properties and attributes that change; of a resource that is new or removed, all of them."
     )
@@ -97,6 +97,7 @@ class TrafficEntry(Part):
 
     stack: str = Field(description="Its stack's name in the environment.")
     endpoint: str = Field(description="Its SageMaker name, or its logical id where the name is generated.")
+    logical_id: str = Field(description="Of the AWS::SageMaker::Endpoint.")
     touched: bool | None = Field(description="Whether requests shift or fail; null where that is known when deployed.")
     update: str = Field(description="How it is updated.")
     sentences: tuple[str, ...] = Field(description="What happens.")
@@ -131,6 +132,11 @@ class StackEntry(Part):
     files: tuple[FilesEntry, ...] = Field(description="Code and images.")
     documents: tuple[DocumentEntry, ...] = Field(description="Release sets and the like.")
 
+    @property
+    def stack_name_before(self) -> str:
+        """Its name in CloudFormation before the change."""
+        return next((each.before or "" for each in self.template if each.name == "StackName"), self.stack_name)
+
 
 FindingKind = Literal["new", "gone", "accepted", "no longer accepted", "accepted for another reason"]
 
@@ -158,6 +164,11 @@ class PermissionEntry(Part):
     other_accounts: tuple[str, ...] = Field(description="Accounts among the principals that are not the stack's.")
     logical_id: str = Field(description="Of the resource that has the statement.")
     source: str = Field(description="The property there.")
+
+    @property
+    def unreasoned(self) -> bool:
+        """Whether it has a wildcard that no written reason accepts."""
+        return any(ACCEPTED not in each for each in self.wildcards)
 
 
 class OpeningEntry(Part):
@@ -268,7 +279,12 @@ class EnvironmentEntry(Part):
     findings: tuple[FindingEntry, ...] = Field(description="Policy findings that come, go, or are accepted.")
 
     @property
-    def told(self) -> bool:
+    def sentence(self) -> str:
+        """The verdict on one line."""
+        return "; ".join(each.text for each in self.verdict)
+
+    @property
+    def has_changes(self) -> bool:
         """Whether there is more to report than the verdict."""
         return self.effect is not None or bool(self.settings)
 
@@ -295,232 +311,3 @@ class ReviewDocument(Part):
     def text(self) -> str:
         """As JSON: the same bytes for the same report."""
         return self.model_dump_json(indent=2) + "\n"
-
-
-def document_of(report: Report, matches: Sequence[Match] = ()) -> ReviewDocument:
-    """The report as data."""
-    return ReviewDocument(
-        version=VERSION,
-        base=BaseEntry.model_validate(report.base),
-        notes=report.notes,
-        environments=tuple(_environment(each) for each in report.environments),
-        matches=tuple(map(MatchEntry.model_validate, matches)),
-    )
-
-
-def _environment(report: EnvironmentReport) -> EnvironmentEntry:
-    changes, parts = report.changes, report.parts
-    stacks = standing(changes.stacks)
-    order = list(Effect)
-    echoes, names = repeats(stacks), parts.names
-    resources = [
-        _resource(stack.name, each, repeats=(stack.name, each.logical_id) in echoes, names=names)
-        for stack in stacks
-        for each in stack.resources
-    ]
-    return EnvironmentEntry(
-        name=report.name,
-        effect=changes.effect,
-        level=report.level,
-        verdict=tuple(map(PhraseEntry.model_validate, report.phrases)),
-        settings=tuple(map(_setting, parts.settings)),
-        traffic=tuple(
-            TrafficEntry.model_validate({"stack": stack.name, **vars(each)})
-            for stack in stacks
-            for each in stack.traffic
-        ),
-        resources=tuple(sorted(resources, key=lambda each: order.index(each.effect))),
-        stacks=tuple(_stack(each, names) for each in changes.stacks),
-        permissions=tuple(map(PermissionEntry.model_validate, parts.permissions)),
-        openings=tuple(map(OpeningEntry.model_validate, parts.openings)),
-        models=tuple(map(ModelEntry.model_validate, parts.models)),
-        engines=tuple(
-            EngineEntry.model_validate(
-                {
-                    **vars(each),
-                    "platform": str(each.platform),
-                    "where": each.site.text,
-                    "last_seconds": each.seconds,
-                    "sentence": each.sentence,
-                }
-            )
-            for each in parts.engines
-        ),
-        cost=_total(parts.cost),
-        cost_notes=tuple(sentence for each in parts.costs for sentence in each.sentences),
-        cost_table=cost_table_entry(*parts.tables),
-        findings_known=changes.findings.known,
-        findings=tuple(_findings(report)),
-    )
-
-
-def _setting(effect: SettingEffect) -> SettingEntry:
-    before, after = texts_of(effect.setting.before, effect.setting.after)
-    return SettingEntry(
-        file=effect.setting.file,
-        path=effect.setting.path,
-        before=before,
-        after=after,
-        level=effect.level,
-        effect=None if effect.phrases is None else tuple(map(PhraseEntry.model_validate, effect.phrases)),
-        together=effect.together,
-    )
-
-
-def _resource(stack: str, change: ResourceChange, *, repeats: bool, names: Names) -> ResourceEntry:
-    properties = [*change.properties, *change.attributes]
-    if change.before is None or change.after is None:
-        # A new or removed resource: the comparison does not list its properties.
-        given = {} if change.before is None else change.before.properties
-        taken = {} if change.after is None else change.after.properties
-        properties = [
-            PropertyChange(path=(name,), before=given.get(name, ABSENT), after=taken.get(name, ABSENT))
-            for name in sorted(given.keys() | taken.keys())
-        ] + properties
-    stays = ("The old one stays in the account.",) if change.old_one_stays else ()
-    return ResourceEntry(
-        stack=stack,
-        path=change.path,
-        logical_id=change.logical_id,
-        type=change.type,
-        effect=change.effect,
-        sentences=(*change.reasons, *stays),
-        tags_only=change.tags_only,
-        repeats=repeats,
-        properties=tuple(_property(each, stack, names) for each in properties),
-    )
-
-
-def _property(change: PropertyChange, stack: str, names: Names) -> PropertyEntry:
-    """One property, with the names of what it refers to in place of logical ids."""
-    texts = texts_of(change.before, change.after)
-    name = names.of_resource if change.path[0] == "DependsOn" else names.in_text
-    named = [each and name(stack, each) for each in texts]
-    # A resource under another logical id has the same name: then the ids alone show what changes.
-    before, after = _laid_out(*(texts if named[0] == named[1] and texts[0] != texts[1] else named))
-    follows = change.follows and names.of_resource(stack, change.follows)
-    return PropertyEntry.model_validate(
-        {**vars(change), "name": change.name, "before": before, "after": after, "follows": follows}
-    )
-
-
-def _laid_out(before: str | None, after: str | None) -> tuple[str | None, str | None]:
-    """Long JSON that has references in it, a member a line: of a dashboard's body two long lines would differ."""
-    given = [each for each in (before, after) if each is not None]
-    if not all(len(each) > ONE_LINE and each.startswith(("{", "[")) and "\n" not in each for each in given):
-        return before, after
-    try:
-        laid = [each and json.dumps(json.loads(each), indent=2, ensure_ascii=False) for each in (before, after)]
-    except ValueError:
-        return before, after
-    return (before, after) if laid[0] == laid[1] else (laid[0], laid[1])
-
-
-def texts_of(before: Json | Absent, after: Json | Absent) -> tuple[str | None, str | None]:
-    """Both values as text; None for an absent one. Values of two types never read the same."""
-    old, new = _text(before), _text(after)
-    if old == new and before != after:
-        return json.dumps(before, sort_keys=True), json.dumps(after, sort_keys=True)
-    return old, new
-
-
-def _text(value: Json | Absent) -> str | None:
-    if value is ABSENT:
-        return None
-    if value == "":
-        return '""'
-    text = readable(value)
-    if isinstance(value, dict | list) and not is_function(value) and len(text) > ONE_LINE:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    return text
-
-
-def _stack(change: StackChange, names: Names) -> StackEntry:
-    return StackEntry(
-        name=change.name,
-        stack_name=change.stack_name,
-        effect=change.effect,
-        sentences=change.reasons,
-        template=tuple(_property(each, change.name, names) for each in change.template),
-        files=tuple(map(FilesEntry.model_validate, change.assets)),
-        documents=tuple(
-            DocumentEntry(path=each.path, members=tuple(_property(one, change.name, names) for one in each.members))
-            for each in change.documents
-        ),
-    )
-
-
-def _findings(report: EnvironmentReport) -> Iterator[FindingEntry]:
-    findings = report.changes.findings
-    kinds: tuple[tuple[FindingKind, tuple[Finding, ...]], ...] = (
-        ("new", findings.new),
-        ("gone", findings.gone),
-        ("accepted", findings.accepted),
-        ("no longer accepted", findings.no_longer_accepted),
-        ("accepted for another reason", findings.reworded),
-    )
-    for kind, found in kinds:
-        for each in found:
-            yield FindingEntry.model_validate({**vars(each), "change": kind, "reason": each.accepted})
-
-
-def _total(totals: CostTotals) -> CostEntry:
-    return CostEntry(
-        minimum_before=_known(totals.minimum_before),
-        minimum_after=_known(totals.minimum_after),
-        maximum_before=_known(totals.maximum_before),
-        maximum_after=_known(totals.maximum_after),
-        sentence=totals.sentence,
-    )
-
-
-def cost_table_entry(before: CostTable, after: CostTable) -> CostTableEntry:
-    """A cost table as data, of both sides; rows that went stand last."""
-    old, new = _keyed(before), _keyed(after)
-    return CostTableEntry(
-        rows=tuple(_row(key[0], old.get(key), new.get(key)) for key in {**new, **old}),
-        idle_before=_known(before.idle),
-        idle_after=_known(after.idle),
-        most_before=_known(before.most),
-        most_after=_known(after.most),
-        by_use=after.uses,
-        unknown=tuple(sorted({*before.unknown, *after.unknown})),
-    )
-
-
-def _keyed(table: CostTable) -> dict[tuple[str, int], CostLine]:
-    """Name and number of that name → row: endpoints whose names are generated may be called the same."""
-    found: dict[tuple[str, int], CostLine] = {}
-    for each in table.lines:
-        number = sum(name == each.name for name, _ in found)
-        found[each.name, number] = each
-    return found
-
-
-def _row(name: str, before: CostLine | None, after: CostLine | None) -> CostRowEntry:
-    present = after or before
-    return CostRowEntry(
-        name=name,
-        quantity_before=None if before is None else before.quantity,
-        quantity_after=None if after is None else after.quantity,
-        idle_before=None if before is None else _amount(before.idle),
-        idle_after=None if after is None else _amount(after.idle),
-        most_before=None if before is None else _amount(before.most),
-        most_after=None if after is None else _amount(after.most),
-        changed=(before and (before.idle, before.most)) != (after and (after.idle, after.most)),
-        by_use=() if present is None else present.grows,
-    )
-
-
-def _amount(amount: Amount | None) -> AmountEntry | None:
-    return None if amount is None else _known(amount)
-
-
-def _known(amount: Amount) -> AmountEntry:
-    whole = amount.usd_per_hour
-    return AmountEntry(
-        usd_per_hour=None if whole is None else float(whole),
-        at_least=float(amount.known),
-        unknown=tuple(sorted(amount.unknown)),
-        text=amount.text,
-    )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from tritonstack.catalogue.instances import BuilderKind
-from tritonstack.models.manifest import Manifest, ManifestStore, Sizes
+from tritonstack.models.manifest import Manifest, ManifestFolder, Sizes
 from tritonstack.naming import Platform
+from tritonstack.review.document import EngineEntry
 from tritonstack.review.models import ServedSet, served_sets
-from tritonstack.review.settings import settings_file
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, StackSnapshot
 
 _MINUTE = 60
@@ -35,60 +34,13 @@ class BuildSite:
         return f"{service} on {self.machine}" + (f" ({self.gpu})" if self.gpu else "")
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineBuild:
-    """One archive whose engine is to be built, once for all endpoints. Other fields: ``document.EngineEntry``."""
-
-    model: str
-    digest: str
-    platform: Platform
-    endpoints: tuple[str, ...]  # the endpoints that serve it, by their names in the environment, sorted
-    certain: bool
-    site: BuildSite  # where it is built
-    # whether the deployment builds it. With ``builds: {on_deploy: false}`` it fails where the archive is missing
-    on_deploy: bool
-    seconds: float | None  # how long the last one took, without the wait for a machine; None where that is unknown
-    source: str  # the archive of ``seconds``, or why it is unknown
-
-    @property
-    def sentence(self) -> str:
-        """All of it in words."""
-        serve = f"{', '.join(self.endpoints)} serve{'' if len(self.endpoints) > 1 else 's'}"
-        archive = f"{self.model} ({self.digest}) for {self.platform}, which {serve},"
-        builder = "the deployment" if self.on_deploy else "a build before the deployment"
-        sentences = [f"{archive} needs an engine:"]
-        if not self.certain:
-            sentences = [
-                f"Whether {archive} needs an engine is unknown: no build set, folder or manifest has it. If it does,"
-            ]
-        if self.site.kind is None:
-            sentences.append(f"{builder} has to build it, unless the bucket has it, and {self.site.text}.")
-        else:
-            sentences.append(f"{builder} builds it, {self.site.text}, unless the bucket has it.")
-        if not self.on_deploy:
-            sentences.append("The deployment itself builds nothing, and fails where the archive is missing.")
-        if self.seconds is None:
-            sentences.append(f"How long that takes is unknown: {self.source}.")
-        else:
-            sentences.append(
-                f"The last took {duration_text(self.seconds)} ({self.source}), without the wait for a machine."
-            )
-        return " ".join(sentences)
-
-
-def duration_text(seconds: float) -> str:
-    """``42 s``, ``12 min 5 s``."""
-    minutes, rest = divmod(round(seconds), _MINUTE)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
 def engine_builds(
     before: EnvironmentSnapshot | None,
     after: EnvironmentSnapshot | None,
     *,
-    stores: Sequence[ManifestStore] = (),
+    stores: Sequence[ManifestFolder] = (),
     dependencies: Mapping[str, str] | None = None,
-) -> tuple[EngineBuild, ...]:
+) -> tuple[EngineEntry, ...]:
     """The engines that are needed after the change and were not before, by platform, model and digest.
 
     An archive that is in the bucket already is not built again; no template has that.
@@ -120,20 +72,50 @@ def engine_builds(
             continue
         replaced = next((previous[each.endpoint, model] for each in sets if (each.endpoint, model) in previous), None)
         seconds, source = _last_time(stores, model, platform=platform, replaced=replaced)
+        site = _site(sets[0], orders[0] if orders else {}, after)
+        endpoints = sorted({each.endpoint for each in sets})
+        archive = f"{model} ({digest}) for {platform}, which {', '.join(endpoints)} serve{'s'[len(endpoints) > 1 :]},"
+        sentences = _sentences(archive, site, certain=dependency is not None, on_deploy=bool(orders))
+        time = f"How long that takes is unknown: {source}."
+        if seconds is not None:
+            time = f"The last took {_duration_text(seconds)} ({source}), without the wait for a machine."
         found.append(
-            EngineBuild(
+            EngineEntry(
                 model=model,
                 digest=digest,
-                platform=platform,
-                endpoints=tuple(sorted({each.endpoint for each in sets})),
+                platform=str(platform),
                 certain=dependency is not None,
-                site=_site(sets[0], orders[0] if orders else {}, after),
-                on_deploy=bool(orders),
-                seconds=seconds,
-                source=source,
+                where=site.text,
+                last_seconds=seconds,
+                sentence=" ".join([*sentences, time]),
             )
         )
     return tuple(found)
+
+
+def _sentences(archive: str, site: BuildSite, *, certain: bool, on_deploy: bool) -> Iterator[str]:
+    """What builds an archive's engine.
+
+    ``on_deploy``: whether the deployment builds it. With ``builds: {on_deploy: false}`` it fails where the archive is
+    missing.
+    """
+    if certain:
+        yield f"{archive} needs an engine:"
+    else:
+        yield f"Whether {archive} needs an engine is unknown: no build set, folder or manifest has it. If it does,"
+    builder = "the deployment" if on_deploy else "a build before the deployment"
+    if site.kind is None:
+        yield f"{builder} has to build it, unless the bucket has it, and {site.text}."
+    else:
+        yield f"{builder} builds it, {site.text}, unless the bucket has it."
+    if not on_deploy:
+        yield "The deployment itself builds nothing, and fails where the archive is missing."
+
+
+def _duration_text(seconds: float) -> str:
+    """``42 s``, ``12 min 5 s``."""
+    minutes, rest = divmod(round(seconds), _MINUTE)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def deployment_sites(environment: EnvironmentSnapshot) -> tuple[BuildSite, ...]:
@@ -144,22 +126,6 @@ def deployment_sites(environment: EnvironmentSnapshot) -> tuple[BuildSite, ...]:
         if order is not None and any(row.get("dependency") == "engine" for row in order["archives"]):
             found[_site(served, order, environment)] = None
     return tuple(found)
-
-
-def dependencies_of(environment: str, *, project: Path) -> dict[str, str]:
-    """Model → what its archive depends on, by the folders of a project. Reads settings and recipes alone.
-
-    Raises:
-        InputError: the environment's file, or a recipe that it needs, is wrong.
-    """
-    from tritonstack.config import load_environment  # noqa: PLC0415 - as below
-    from tritonstack.models.inputs import resolved_models  # noqa: PLC0415 - pydantic's models, rarely needed
-
-    file = project / settings_file(environment)
-    if not file.is_file():
-        return {}
-    resolved = resolved_models(load_environment(file), project / "model_repos", file=file)
-    return {source.name: source.recipe.dependency for found in resolved.values() for source in found}
 
 
 def _order(stack: StackSnapshot, served: ServedSet) -> Mapping[str, Json] | None:
@@ -180,11 +146,10 @@ def _site(served: ServedSet, order: Mapping[str, Json], environment: Environment
     if region is None:
         return BuildSite(reason="the region is decided when it is deployed")
     try:
-        builder = builder_for(
-            served.platform, region, image=order.get("image") or served.image, kind=order.get("engine_builder")
-        )
+        image, kind = str(order.get("image")), order.get("engine_builder")
+        builder = builder_for(served.platform, region, image=image, kind=kind)
     except NoBuilderError as error:
-        return BuildSite(reason=f"{error.found} (allowed: {error.allowed})")
+        return BuildSite(reason=str(error))
     machine, gpu = builder.machine.name, builder.machine.gpu
     if builder.kind == "codebuild":
         projects = [one for each in environment.stacks.values() for one in each.of_type("AWS::CodeBuild::Project")]
@@ -196,7 +161,7 @@ def _site(served: ServedSet, order: Mapping[str, Json], environment: Environment
 
 
 def _last_time(
-    stores: Sequence[ManifestStore], model: str, *, platform: Platform, replaced: str | None
+    stores: Sequence[ManifestFolder], model: str, *, platform: Platform, replaced: str | None
 ) -> tuple[float | None, str]:
     """How long the engines of a model took on a platform, and the archive; or None, and why it is unknown.
 

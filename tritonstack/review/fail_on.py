@@ -7,21 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import fnmatchcase
+from functools import partial
 
 from tritonstack.errors import InputError, Problem
 from tritonstack.review.access.openings import OpeningKind
-from tritonstack.review.access.permissions import Direction, PermissionChange
-from tritonstack.review.change import Effect, ResourceChange
-from tritonstack.review.report import EnvironmentReport, Report, broad_without_reason, standing
-
-
-@dataclass(frozen=True, kw_only=True)
-class Match:
-    """One match of a policy's word: the word as it was given, the environment, and what matches in a sentence."""
-
-    policy: str
-    environment: str
-    sentence: str
+from tritonstack.review.access.permissions import Direction
+from tritonstack.review.change import Effect
+from tritonstack.review.cost_table import CostTotals
+from tritonstack.review.document import MatchEntry
+from tritonstack.review.report import EnvironmentReport, Report
 
 
 @dataclass(frozen=True)
@@ -34,87 +28,69 @@ class Word:
     argument: Callable[[str], bool] = lambda given: not given  # whether what was given after the colon is right
 
 
-def _resources(report: EnvironmentReport, types: str) -> Iterator[tuple[str, ResourceChange]]:
-    """Stack, path and type in words, and the change, of every resource whose type matches."""
-    for stack in standing(report.changes.stacks):
-        for each in stack.resources:
-            if fnmatchcase(each.type, types or "*"):
-                yield f"{stack.name}: {each.path} ({each.type})", each
+_STACKS = {
+    Effect.REPLACED: "the stack {} is replaced by another stack",
+    Effect.REMOVED: "the stack {} is no longer in the app",
+}
 
 
 def _effects(*effects: Effect) -> Callable[[EnvironmentReport, str], Iterator[str]]:
+    """Resources with these effects; where no type is given, also stacks."""
+
     def matches(report: EnvironmentReport, types: str) -> Iterator[str]:
-        for name, each in _resources(report, types):
-            if each.effect in effects:
-                yield f"{name} {'' if each.effect is Effect.MAY_BE_REPLACED else 'is '}{each.effect.value}"
+        for stack in report.entry.stacks if not types else ():
+            if stack.effect in effects and stack.effect in _STACKS:
+                yield _STACKS[stack.effect].format(stack.stack_name_before)
+        for each in report.entry.resources:
+            if each.effect in effects and fnmatchcase(each.type, types or "*"):
+                verb = "" if each.effect is Effect.MAY_BE_REPLACED else "is "
+                yield f"{each.stack}: {each.path} ({each.type}) {verb}{each.effect.value}"
 
     return matches
 
 
-def _replacement(report: EnvironmentReport, types: str) -> Iterator[str]:
-    for each in report.changes.stacks if not types else ():
-        if each.effect is Effect.REPLACED:
-            yield f"the stack {each.stack_name_before} is replaced by another stack"
-    yield from _effects(Effect.REPLACED, Effect.MAY_BE_REPLACED)(report, types)
-
-
-def _removal(report: EnvironmentReport, types: str) -> Iterator[str]:
-    for each in report.changes.stacks if not types else ():
-        if each.effect is Effect.REMOVED:
-            yield f"the stack {each.stack_name} is no longer in the app"
-    yield from _effects(Effect.REMOVED, Effect.RETAINED)(report, types)
-
-
 def _traffic(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    for stack in standing(report.changes.stacks):
-        for each in stack.traffic:
-            if each.touched is not False:
-                verb = "shifts, or its requests fail" if each.touched else "may shift"
-                yield f"{stack.name}: traffic of {each.endpoint} {verb}"
+    for each in report.entry.traffic:
+        if each.touched is not False:
+            verb = "shifts, or its requests fail" if each.touched else "may shift"
+            yield f"{each.stack}: traffic of {each.endpoint} {verb}"
 
 
 def _findings(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    findings = report.changes.findings
-    if not findings.known and report.changes.effect not in {Effect.NEW, Effect.REMOVED}:
+    entry = report.entry
+    if not entry.findings_known and entry.effect not in {Effect.NEW, Effect.REMOVED}:
         yield "policy findings are not known: one side was synthesised without validation"
-    yield from (f"{each.stack}: {each.path}: {each.rule}" for each in findings.new)
+    yield from (f"{each.stack}: {each.path}: {each.rule}" for each in entry.findings if each.change == "new")
 
 
-def _wider(report: EnvironmentReport) -> Iterator[tuple[str, PermissionChange]]:
-    for each in report.parts.permissions:
-        if each.kind is Direction.WIDER:
-            yield f"{each.stack}: {each.principal} {each.statement}", each
-
-
-def _wildcards(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    for sentence, each in _wider(report):
-        if broad_without_reason(each):
-            yield f"{sentence}: {'; '.join(each.wildcards)}"
+def _wider(report: EnvironmentReport, _given: str = "", *, unreasoned: bool = False) -> Iterator[str]:
+    for each in report.entry.permissions:
+        if each.kind == Direction.WIDER and (each.unreasoned or not unreasoned):
+            broad = f": {'; '.join(each.wildcards)}" if unreasoned else ""
+            yield f"{each.stack}: {each.principal} {each.statement}{broad}"
 
 
 def _openings(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    for each in report.parts.openings:
-        if each.kind is OpeningKind.OPENED:
+    for each in report.entry.openings:
+        if each.kind == OpeningKind.OPENED:
             yield f"{each.stack}: {each.name} {each.sentence}"
 
 
 def _cost(report: EnvironmentReport, given: str) -> Iterator[str]:
     """With unknown prices it does not match: ``unknown-cost`` does."""
-    totals = report.parts.cost
-    sides = (
-        (totals.minimum_before.usd_per_hour, totals.minimum_after.usd_per_hour),
-        (totals.maximum_before.usd_per_hour, totals.maximum_after.usd_per_hour),
-    )
+    totals = CostTotals.of(report.endpoint_costs)
+    sides = (totals.idle_before, totals.idle_after), (totals.most_before, totals.most_after)
     if given.endswith("%"):
         more = bool(totals.grow_by_more(Decimal(given[1:-1])))
     else:
-        more = any(old is not None and new is not None and new - old > Decimal(given[1:]) for old, new in sides)
+        ends = ((old.usd_per_hour, new.usd_per_hour) for old, new in sides)
+        more = any(old is not None and new is not None and new - old > Decimal(given[1:]) for old, new in ends)
     if more:
-        yield f"{totals.sentence} ({', '.join(each.endpoint for each in report.parts.costs if each.changed)})"
+        yield f"{totals.sentence} ({', '.join(each.endpoint for each in report.endpoint_costs if each.changed)})"
 
 
 def _unknown_cost(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    for each in report.parts.costs:
+    for each in report.endpoint_costs:
         for reason in each.after.reasons if each.after is not None and each.changed else ():
             yield f"{each.endpoint}: {reason}"
 
@@ -124,18 +100,18 @@ def _is_type(given: str) -> bool:
 
 
 WORDS: Mapping[str, Word] = {
-    "replacement": Word(_replacement, "replacement[:TYPE]", _is_type),
-    "removal": Word(_removal, "removal[:TYPE]", _is_type),
+    "replacement": Word(_effects(Effect.REPLACED, Effect.MAY_BE_REPLACED), "replacement[:TYPE]", _is_type),
+    "removal": Word(_effects(Effect.REMOVED, Effect.RETAINED), "removal[:TYPE]", _is_type),
     "refused": Word(_effects(Effect.REFUSED)),
     "traffic": Word(_traffic),
-    "iam": Word(lambda report, _given: (sentence for sentence, _ in _wider(report))),
-    "wildcard": Word(_wildcards),
+    "iam": Word(_wider),
+    "wildcard": Word(partial(_wider, unreasoned=True)),
     "opening": Word(_openings),
-    "vulnerable-release": Word(lambda report, _given: report.parts.releases),
+    "vulnerable-release": Word(lambda report, _given: report.releases),
     "cost": Word(_cost, "cost:+N%|cost:+N", lambda given: re.fullmatch(r"\+\d+(\.\d+)?%?", given) is not None),
     "unknown-cost": Word(_unknown_cost),
     "finding": Word(_findings),
-    "any": Word(lambda report, _given: [] if report.changes.effect is None else [report.verdict]),
+    "any": Word(lambda report, _given: [] if report.entry.effect is None else [report.entry.sentence]),
 }
 """What each matches: docs/review.md, "Policy"."""
 
@@ -163,10 +139,10 @@ def allowed_words() -> str:
     return ", ".join(word.form or name for name, word in WORDS.items())
 
 
-def matches_of(report: Report, words: Sequence[str]) -> tuple[Match, ...]:
+def matches_of(report: Report, words: Sequence[str]) -> tuple[MatchEntry, ...]:
     """What the words of a policy match, by word, then by environment."""
     return tuple(
-        Match(policy=given, environment=each.name, sentence=sentence)
+        MatchEntry(policy=given, environment=each.entry.name, sentence=sentence)
         for given in words
         for each in report.environments
         for sentence in WORDS[given.partition(":")[0]].matches(each, given.partition(":")[2])

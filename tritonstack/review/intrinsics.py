@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tritonstack.cloudformation.resource_schemas import replacement_rules
+from tritonstack.review.change import ABSENT, Absent
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 
 JSON_TEXT = "$json"
@@ -39,17 +41,9 @@ def references(value: Json) -> Iterator[str]:
                 yield from references(each)
 
 
-def assets_in(value: Json) -> Iterator[str]:
+def assets_in(value: Json) -> list[str]:
     """The construct path of every asset that a value names."""
-    match value:
-        case str():
-            yield from _ASSET.findall(value)
-        case dict():
-            for each in value.values():
-                yield from assets_in(each)
-        case list():
-            for each in value:
-                yield from assets_in(each)
+    return _ASSET.findall(json.dumps(value, ensure_ascii=False))
 
 
 def is_function(value: Json) -> bool:
@@ -95,6 +89,31 @@ def _inside(value: Json) -> Json:
     if isinstance(value, dict):
         return {key: _inside(each) for key, each in value.items()}
     return [_inside(each) for each in value] if isinstance(value, list) else value
+
+
+ONE_LINE = 100
+"""Characters: a list or map that is longer is shown a member a line."""
+
+
+def texts_of(before: Json | Absent, after: Json | Absent) -> tuple[str | None, str | None]:
+    """Both values as text; None for an absent one. Values of two types never read the same."""
+    old, new = _text(before), _text(after)
+    if old == new and before != after:
+        return json.dumps(before, sort_keys=True), json.dumps(after, sort_keys=True)
+    return old, new
+
+
+def _text(value: Json | Absent) -> str | None:
+    if value is ABSENT:
+        return None
+    if value == "":
+        return '""'
+    text = readable(value)
+    if len(text) > ONE_LINE and text.startswith(("{", "[")):
+        # A list, a map, or JSON that has references in it, such as a dashboard's body.
+        with contextlib.suppress(ValueError):
+            return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    return text
 
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")

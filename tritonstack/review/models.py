@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from tritonstack.models.manifest import ArchiveSize, Sizes, python_target
 from tritonstack.naming import Platform
+from tritonstack.review.document import ModelEntry
 from tritonstack.review.intrinsics import assets_in
-from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot, stack_of
+from tritonstack.review.settings import settings_file
+from tritonstack.review.snapshot import PIPELINE, EnvironmentSnapshot, Json, Resource, StackSnapshot, stack_of
 from tritonstack.review.stored import commits_of, contents_of
-from tritonstack.review.traffic import ENDPOINT
+from tritonstack.review.traffic import ENDPOINT, endpoint_name
 
 RECORDS = "Custom::ReleaseRecords"
 _DIGEST = re.compile(r"[0-9a-f]{16}")
@@ -94,7 +96,6 @@ class CommittedReleases:
     environment: str  # its name
     base: str  # the commit
     repository: Path  # the repository's root, or a folder in it that holds ``snapshots``
-    most: int = MOST_COMMITS  # how many commits of a stack's snapshot are searched
     _stacks: dict[str, tuple[tuple[str, StackSnapshot], ...]] = field(default_factory=dict, repr=False)
 
     def __call__(self, stack: str, endpoint: str, model: str, digest: str) -> str | None:
@@ -110,7 +111,7 @@ class CommittedReleases:
     def _read(self, stack: str) -> Iterator[tuple[str, StackSnapshot]]:
         """Commit and snapshot of a stack, newest first; files that are no snapshots are passed over."""
         path = f"snapshots/{self.environment}/{stack}.json"
-        commits = commits_of(self.base, path, repository=self.repository, most=self.most)
+        commits = commits_of(self.base, path, repository=self.repository, most=MOST_COMMITS)
         texts = contents_of([(commit, path) for commit in commits], repository=self.repository)
         for commit, text in zip(commits, texts, strict=True):
             try:
@@ -118,6 +119,44 @@ class CommittedReleases:
                     yield commit, stack_of(stack, json.loads(text), {})
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue
+
+
+# Triton releases with known vulnerabilities.
+_TAG = re.compile(r":(\d{2}\.(?:0[1-9]|1[0-2]))(?:-|$)")
+"""The release in an image's tag: ``…/sagemaker-tritonserver:24.09-py3``."""
+
+
+def vulnerable_releases(before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None) -> tuple[str, ...]:
+    """A sentence for every endpoint that gets vulnerabilities which it did not have, by stack and name."""
+    from tritonstack.catalogue import load_catalogue  # noqa: PLC0415 - its data files, rarely needed
+
+    known, had, found = load_catalogue().vulnerabilities, dict(_releases(before)), []
+    for (stack, endpoint), release in _releases(after):
+        then = had.get((stack, endpoint))
+        earlier = set() if then is None else {each.id for each in known(then)}
+        added = [each for each in known(release) if each.id not in earlier]
+        if not added:
+            continue
+        runs = f"runs release {release} instead of {then}: {len(added)} more known vulnerabilities"
+        if then is None:
+            runs = f"is new on release {release}, which has {len(added)} known vulnerabilities"
+        score = "" if added[0].score is None else f"CVSS {added[0].score}, "
+        found.append(f"{stack}: {endpoint} {runs}, the gravest {added[0].id} ({score}fixed in {added[0].fixed_in})")
+    return tuple(found)
+
+
+def _releases(environment: EnvironmentSnapshot | None) -> Iterator[tuple[tuple[str, str], str]]:
+    """Stack and endpoint, and the release: the release set's, else the one in the image's tag."""
+    stacks = {} if environment is None else environment.stacks
+    for _, stack in sorted(stacks.items()):
+        sets = {each.logical_id: each.platform.release for each in sets_of(stack)}
+        models = [each.properties.get("PrimaryContainer", {}) for each in stack.of_type("AWS::SageMaker::Model")]
+        tagged = {match[1] for each in models if (match := _TAG.search(str(each.get("Image", ""))))}
+        of_image = tagged.pop() if len(tagged) == 1 else None
+        for endpoint in stack.of_type(ENDPOINT):
+            release = sets.get(endpoint.logical_id) or of_image
+            if release is not None:
+                yield (stack.name, endpoint_name(endpoint)), release
 
 
 # Changes of models.
@@ -136,39 +175,14 @@ class ModelKind(StrEnum):
     """The same digest under another release or GPU."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelChange:
-    """One model of one endpoint. Other fields: ``document.ModelEntry``."""
-
-    kind: ModelKind
-    stack: str
-    endpoint: str
-    model: str
-    before: str | None
-    after: str | None
-    size: ArchiveSize  # of the archive after the change; of a removed model, of the one before
-    sentence: str
-
-    @property
-    def size_bytes(self) -> int | None:
-        """Bytes of the archive as an instance downloads it; None where that is unknown."""
-        return self.size.packed
-
-    @property
-    def size_unknown(self) -> str:
-        """Why the size is unknown; empty where it is known."""
-        return self.size.reason
-
-
 def model_changes(
     before: EnvironmentSnapshot | None,
     after: EnvironmentSnapshot | None,
     *,
     sizes: Sizes,
     earlier: EarlierReleases = lambda *_: None,
-    dependencies: Mapping[str, str] | None = None,
-    unproven: Mapping[str, str] | None = None,
-) -> tuple[ModelChange, ...]:
+    folders: ModelFolders | None = None,
+) -> tuple[ModelEntry, ...]:
     """Every model that changes, by stack, endpoint and model.
 
     Args:
@@ -176,37 +190,50 @@ def model_changes(
         after: the environment now; None for a removed one.
         sizes: of archives, by their manifests.
         earlier: which releases were before; without it a rollback shows as a rebuild.
-        dependencies: model → what its archive depends on (none, python, engine), by its folder; a manifest goes first.
-        unproven: model → why nothing can prove its archive before it is published, by its folder.
+        folders: what the models' folders say; a manifest goes first.
     """
     old, new = _by_endpoint(before), _by_endpoint(after)
+    folders = folders or ModelFolders()
     found = []
     for key in sorted(old.keys() | new.keys()):
         was, now = old.get(key), new.get(key)
         for model in sorted({*(was.models if was else ()), *(now.models if now else ())}):
-            change = _change(was, now, model, sizes=sizes, earlier=earlier, dependencies=dependencies or {})
-            if change is not None and change.after is not None and (why := (unproven or {}).get(model)):
-                change = replace(change, sentence=f"{change.sentence} Proof skipped: {why}.")
+            change = _change(was, now, model, sizes=sizes, earlier=earlier, dependencies=folders.dependencies)
+            if change is not None and change.after is not None and (why := folders.unproven.get(model)):
+                change = change.model_copy(update={"sentence": f"{change.sentence} Proof skipped: {why}."})
             found += [change] if change is not None else []
     return tuple(found)
 
 
-def unproven_models(environment: str, *, project: Path) -> dict[str, str]:
-    """Model → why nothing can prove its archive, by the folders of a project. Reads settings, recipes and configs.
+@dataclass(frozen=True, kw_only=True)
+class ModelFolders:
+    """What the folders of an environment's models say, by model. Reads settings, recipes and configurations."""
 
-    Raises:
-        InputError: the environment's file, or a recipe that it needs, is wrong.
-    """
-    from tritonstack.config import load_environment  # noqa: PLC0415 - as below
-    from tritonstack.models.inputs import resolved_models  # noqa: PLC0415 - pydantic's models, rarely needed
-    from tritonstack.models.source import contents_of, skipped_proof  # noqa: PLC0415 - likewise
+    dependencies: Mapping[str, str] = field(default_factory=dict)  # what its archive depends on
+    unproven: Mapping[str, str] = field(default_factory=dict)  # why nothing can prove its archive; not of others
+    names: Mapping[str, str] = field(default_factory=dict)  # the folder's own name
 
-    file = project / "environments" / f"{environment}.yaml"
-    if not file.is_file():
-        return {}
-    resolved = resolved_models(load_environment(file), project / "model_repos", file=file)
-    sources = [source for found in resolved.values() for source in found]
-    return {source.name: why for source in sources if (why := skipped_proof(contents_of(source).backends))}
+    @classmethod
+    def of(cls, environment: str, *, project: Path) -> ModelFolders:
+        """Of a project's environment; empty without a file of it.
+
+        Raises:
+            InputError: the environment's file, or a recipe that it needs, is wrong.
+        """
+        from tritonstack.config import load_environment  # noqa: PLC0415 - as below
+        from tritonstack.models.inputs import resolved_models  # noqa: PLC0415 - pydantic's models, rarely needed
+        from tritonstack.models.source import contents_of, skipped_proof  # noqa: PLC0415 - likewise
+
+        file = project / settings_file(environment)
+        if environment == PIPELINE or not file.is_file():
+            return cls()
+        resolved = resolved_models(load_environment(file), project / "model_repos", file=file)
+        sources = [source for found in resolved.values() for source in found]
+        return cls(
+            dependencies={each.name: each.recipe.dependency for each in sources},
+            unproven={each.name: why for each in sources if (why := skipped_proof(contents_of(each).backends))},
+            names={each.name: each.folder.name for each in sources},
+        )
 
 
 def _by_endpoint(environment: EnvironmentSnapshot | None) -> dict[tuple[str, str], ServedSet]:
@@ -221,7 +248,7 @@ def _change(
     sizes: Sizes,
     earlier: EarlierReleases,
     dependencies: Mapping[str, str],
-) -> ModelChange | None:
+) -> ModelEntry | None:
     """The change of one model of an endpoint; None where there is none."""
     before, after = (None if side is None else side.models.get(model) for side in (old, new))
     platforms = None if old is None or new is None or old.platform == new.platform else (old.platform, new.platform)
@@ -254,14 +281,15 @@ def _change(
             known = sizes.dependency(model, digest, endpoint=side.endpoint, platform=side.platform)
             moves = _MOVES[_rebuilt(known or dependencies.get(model), *platforms)]
             sentence += f" It moves from {platforms[0]} to {platforms[1]}: {moves}."
-    return ModelChange(
+    return ModelEntry(
         kind=kind,
         stack=side.stack,
         endpoint=side.endpoint,
         model=model,
         before=before,
         after=after,
-        size=size,
+        size_bytes=size.packed,
+        size_unknown=size.reason,
         sentence=sentence,
     )
 

@@ -7,10 +7,10 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
-from tritonstack.cloudformation.resource_schemas import CUSTOM, ReplacementRules, replacement_rules
-from tritonstack.review.change import ABSENT, Effect, PropertyChange, Replaces, ResourceChange, StackChange
+from tritonstack.cloudformation.resource_schemas import CUSTOM, Answer, ReplacementRules, replacement_rules
+from tritonstack.review.change import ABSENT, Effect, PropertyChange, ResourceChange, StackChange
 from tritonstack.review.intrinsics import assets_in, is_function, physical_name, readable, references
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 from tritonstack.review.traffic import ENDPOINT
@@ -156,40 +156,33 @@ def repeats(stacks: Iterable[StackChange]) -> frozenset[tuple[str, str]]:
     all of its words. An endpoint repeats nothing: its update moves traffic.
     """
     stacks = tuple(stacks)
-    originals = _Told()
+    originals = _Words()
     for each in (each for stack in stacks for each in stack.resources if not each.type.startswith(_CARRIERS)):
         originals.add(each)
     found: set[tuple[str, str]] = set()
     for stack in stacks:
-        told = originals.copy()
+        words = _Words(pairs=set(originals.pairs), sides=list(originals.sides))
         for each in stack.resources:
-            if told.has(each):
+            if words.has(each):
                 found.add((stack.name, each.logical_id))
             elif each.type.startswith(_CARRIERS):
-                told.add(each)
+                words.add(each)
     return frozenset(found)
 
 
 @dataclass
-class _Told:
-    """What some resources say of a change.
-
-    ``pairs``: words and numbers that change, before and after. ``sides``: all words of each resource that changes.
-    """
+class _Words:
+    """Words and numbers of changes: each that changes, before and after; and all of each resource that changes."""
 
     pairs: set[tuple[str, str]] = field(default_factory=set)
     sides: list[set[str]] = field(default_factory=list)
 
     def add(self, change: ResourceChange) -> None:
         self.sides += [set(_words(dict(each.properties))) for each in (change.before, change.after) if each is not None]
-        for each in change.properties:
-            self.pairs |= _moved_words(each) or set()
-
-    def copy(self) -> _Told:
-        return _Told(pairs=set(self.pairs), sides=list(self.sides))
+        self.pairs.update(*(_moved_words(each) or () for each in change.properties))
 
     def has(self, change: ResourceChange) -> bool:
-        """Whether a change in place says nothing else."""
+        """Whether a change in place has no other words."""
         if change.effect not in {Effect.CHANGED, Effect.MAY_CHANGE} or change.type == ENDPOINT or change.attributes:
             return False
         carries = change.type.startswith(_CARRIERS)
@@ -199,9 +192,8 @@ class _Told:
         moved = _moved_words(change)
         if moved is not None:
             return moved <= self.pairs
-        words = {*_words(change.path[-1])}
-        for each in (change.before, change.after):
-            words |= set() if each is ABSENT else {*_words(each)}
+        texts = [change.path[-1], *(each for each in (change.before, change.after) if each is not ABSENT)]
+        words = {word for text in texts for word in _words(text)}
         return any(words <= side for side in self.sides)
 
 
@@ -220,20 +212,28 @@ def _words(value: Json) -> list[str]:
 # Differences of two values.
 
 
-def differences(before: Json, after: Json, path: Path = ()) -> Iterator[PropertyChange]:
+def differences(before: Json, after: Json, path: Path = (), *, names: tuple[str, ...] = ()) -> Iterator[PropertyChange]:
     """Differences of two values, as deep in as possible; none where they are equal.
 
     Items of lists are matched by the member that names them, where all have one and no two the same; else by index.
+
+    Args:
+        before: JSON.
+        after: likewise.
+        path: where the values stand.
+        names: members that name items, in place of CloudFormation's; a list without them is then one value.
     """
     if _equal(before, after):
         return
     if isinstance(before, dict) and isinstance(after, dict) and not is_function(before) and not is_function(after):
         for name in sorted(before.keys() | after.keys()):
-            yield from _member(before, after, name, (*path, name))
-    elif isinstance(before, list) and isinstance(after, list):
-        old, new = _matched_places(before, after)
+            yield from _member(before, after, name, (*path, name), names)
+    elif isinstance(before, list) and isinstance(after, list) and (places := _matched_places(before, after, names)):
+        old, new = places
         by_old, by_new = dict(zip(old, before, strict=True)), dict(zip(new, after, strict=True))
-        found = [each for place in {**by_old, **by_new} for each in _member(by_old, by_new, place, (*path, place))]
+        found = [
+            each for place in {**by_old, **by_new} for each in _member(by_old, by_new, place, (*path, place), names)
+        ]
         # None: the same items in another order.
         yield from found or [PropertyChange(path=path, before=before, after=after)]
     else:
@@ -241,10 +241,14 @@ def differences(before: Json, after: Json, path: Path = ()) -> Iterator[Property
 
 
 def _member(
-    before: Mapping[str | int, Json], after: Mapping[str | int, Json], name: str | int, path: Path
+    before: Mapping[str | int, Json],
+    after: Mapping[str | int, Json],
+    name: str | int,
+    path: Path,
+    names: tuple[str, ...],
 ) -> Iterator[PropertyChange]:
     if name in before and name in after:
-        yield from differences(before[name], after[name], path)
+        yield from differences(before[name], after[name], path, names=names)
     else:
         yield PropertyChange(path=path, before=before.get(name, ABSENT), after=after.get(name, ABSENT))
 
@@ -255,24 +259,27 @@ def _leaves(value: Json, path: Path = ()) -> Iterator[tuple[Path, Json]]:
         for name, each in value.items():
             yield from _leaves(each, (*path, name))
     elif isinstance(value, list) and value:
-        for place, each in zip(_matched_places(value, value)[0], value, strict=True):
-            yield from _leaves(each, (*path, place))
+        names = _item_names(value, _NAMES) if len(value) > 1 else None
+        for place, each in enumerate(value):
+            yield from _leaves(each, (*path, f"[{names[place]}]" if names else place))
     else:
         yield path, value
 
 
-def _matched_places(before: list[Json], after: list[Json]) -> tuple[list[str | int], list[str | int]]:
+def _matched_places(
+    before: list[Json], after: list[Json], names: tuple[str, ...]
+) -> tuple[list[str | int], list[str | int]] | None:
     """The items' names, where both sides have them and at least one in common; else, or of single items, indexes."""
-    if len(before) > 1 or len(after) > 1:
-        old, new = _item_names(before), _item_names(after)
-        if old is not None and new is not None and set(old) & set(new):
+    if names or len(before) > 1 or len(after) > 1:
+        old, new = _item_names(before, names or _NAMES), _item_names(after, names or _NAMES)
+        if old is not None and new is not None and (names or set(old) & set(new)):
             return [f"[{name}]" for name in old], [f"[{name}]" for name in new]
-    return list(range(len(before))), list(range(len(after)))
+    return None if names else (list(range(len(before))), list(range(len(after))))
 
 
-def _item_names(items: Sequence[Json]) -> list[str] | None:
+def _item_names(items: Sequence[Json], members: tuple[str, ...]) -> list[str] | None:
     """The items' own names; None where not all have one, or two the same."""
-    for member in _NAMES:
+    for member in members:
         names = [each[member] for each in items if isinstance(each, dict) and isinstance(each.get(member), str)]
         if items and len(names) == len(items) == len(set(names)):
             return names
@@ -329,11 +336,11 @@ class _Pending:
         return [*self.text, *self.following.values()]
 
     @property
-    def replaces(self) -> Replaces:
+    def replaces(self) -> Answer:
         found = {each.replaces for each in self.properties}
-        if Replaces.YES in found or self.before.type != self.after.type:
-            return Replaces.YES
-        return Replaces.MAYBE if Replaces.MAYBE in found else Replaces.NO
+        if "yes" in found or self.before.type != self.after.type:
+            return "yes"
+        return "maybe" if "maybe" in found else "no"
 
     def take(self, moved: _Moved) -> bool:
         """Add the changes that follow, or make them certain. Returns whether anything is new."""
@@ -349,12 +356,12 @@ class _Pending:
         return came
 
 
-def _replaces(rules: ReplacementRules | None, change: PropertyChange) -> Replaces:
+def _replaces(rules: ReplacementRules | None, change: PropertyChange) -> Answer:
     if rules is None:
-        return Replaces.NO if change.path[0] == "Tags" else Replaces.MAYBE
+        return "no" if change.path[0] == "Tags" else "maybe"
     values = [None if value is ABSENT else value for value in (change.before, change.after)]
-    replaces = Replaces(rules.of(change.path, *([] if change.follows is not None else values)))
-    return Replaces.MAYBE if replaces is Replaces.YES and not change.certain else replaces
+    replaces = rules.of(change.path, *([] if change.follows is not None else values))
+    return "maybe" if replaces == "yes" and not change.certain else replaces
 
 
 def _moved(before: StackSnapshot, after: StackSnapshot, values: Mapping[str, Certainty]) -> _Moved:
@@ -384,9 +391,9 @@ def _follow(pending: Mapping[str, _Pending], *, moved: _Moved) -> None:
     came = True
     while came:
         for name, each in pending.items():
-            if each.replaces is Replaces.YES:
+            if each.replaces == "yes":
                 moved[name, _NAMED] = "yes"
-            elif each.replaces is Replaces.MAYBE or (each.properties and _is_custom(each.after)):
+            elif each.replaces == "maybe" or (each.properties and _is_custom(each.after)):
                 moved.setdefault((name, _NAMED), "maybe")
         came = sum(each.take(moved) for each in pending.values()) > 0
 
@@ -406,19 +413,23 @@ def _on_both_sides(each: _Pending) -> ResourceChange | None:
         reasons.append(f"Its type was {before.type}: CloudFormation makes another resource.")
     if _is_custom(after) and properties:
         reasons.append("Its function is called; the physical id that it returns decides whether it is replaced.")
-    if each.rules is None and each.replaces is Replaces.MAYBE:
+    if each.rules is None and each.replaces == "maybe":
         reasons.append(f"CloudFormation's schemas do not say what replaces a {after.type}.")
     kept = _no_longer_kept(before, after)
     refused = tuple(_refusals(each))
     certain = any(change.certain for change in properties)  # order and policies alone touch nothing
     if refused:
         effect = Effect.REFUSED
-    elif each.replaces is not Replaces.NO:
-        effect = Effect.REPLACED if each.replaces is Replaces.YES else Effect.MAY_BE_REPLACED
+    elif each.replaces != "no":
+        effect = Effect.REPLACED if each.replaces == "yes" else Effect.MAY_BE_REPLACED
     else:
         effect = Effect.CHANGED if certain else Effect.MAY_CHANGE if properties else Effect.TEMPLATE_ONLY
-    return replace(
-        _change(after, effect, reasons=(*refused, *reasons, *kept.values()), before=before, after=after),
+    return _change(
+        after,
+        effect,
+        reasons=(*refused, *reasons, *kept.values()),
+        before=before,
+        after=after,
         properties=properties,
         attributes=attributes,
         no_longer_kept=tuple(kept),
@@ -438,7 +449,7 @@ def _no_longer_kept(before: Resource, after: Resource) -> dict[str, str]:
 def _refusals(each: _Pending) -> Iterator[str]:
     """Why CloudFormation rejects the change of a resource on both sides."""
     resource, properties = each.after, each.properties
-    replaced = [change.path for change in properties if change.replaces is Replaces.YES]
+    replaced = [change.path for change in properties if change.replaces == "yes"]
     if resource.type in _NEVER_UPDATED and properties:
         # Template reference, AWS::CloudFormation::WaitCondition: "Update requires: Updates are not supported."
         yield f"CloudFormation cannot update a {resource.type}: give it another logical id."
@@ -466,37 +477,28 @@ def _under_another_id(before: Resource, after: Resource) -> ResourceChange:
     old = "" if before.kept_on_removal else " and removes the old one"
     reason = f"Its logical id was {before.logical_id}: CloudFormation makes a new resource{old}."
     effect = Effect.REFUSED if refused else Effect.REPLACED
-    change = _change(after, effect, reasons=(*refused, reason), before=before, after=after)
-    return replace(change, renamed_from=before.logical_id)
+    reasons = (*refused, reason)
+    return _change(after, effect, reasons=reasons, before=before, after=after, renamed_from=before.logical_id)
 
 
 def _renamed_policy(before: Resource, after: Resource) -> ResourceChange:
     """An inline policy under another name. ``permissions`` compares what it allows."""
     reason = f"Its logical id was {before.logical_id}. The new one is there before the old one goes."
     found = differences(before.properties, after.properties)
-    return replace(
-        _change(after, Effect.RENAMED, reasons=(reason,), before=before, after=after),
+    return _change(
+        after,
+        Effect.RENAMED,
+        reasons=(reason,),
+        before=before,
+        after=after,
         properties=tuple(each for each in found if each.path[0] != _POLICY_NAME),
         renamed_from=before.logical_id,
     )
 
 
-def _change(
-    resource: Resource,
-    effect: Effect,
-    *,
-    reasons: tuple[str, ...] = (),
-    before: Resource | None = None,
-    after: Resource | None = None,
-) -> ResourceChange:
+def _change(resource: Resource, effect: Effect, **members: Any) -> ResourceChange:
     return ResourceChange(
-        logical_id=resource.logical_id,
-        type=resource.type,
-        path=resource.path,
-        effect=effect,
-        reasons=reasons,
-        before=before,
-        after=after,
+        logical_id=resource.logical_id, type=resource.type, path=resource.path, effect=effect, **members
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tritonstack.review.change import ABSENT, Absent
+from tritonstack.review.document import PhraseEntry, SettingEntry, closest
+from tritonstack.review.intrinsics import texts_of
+from tritonstack.review.resource_changes import differences
 from tritonstack.review.snapshot import PIPELINE, Json
 from tritonstack.review.stored import contents_of
 
@@ -55,7 +56,8 @@ def changed_settings(environment: str, *, base: str, project: Path) -> tuple[Set
     if not isinstance(before, dict) or not isinstance(after, dict):
         return ()
     return tuple(
-        Setting(file=file, keys=keys, before=was, after=now) for keys, was, now in _differences(before, after, ())
+        Setting(file=file, keys=tuple(str(each).strip("[]") for each in one.path), before=one.before, after=one.after)
+        for one in differences(before, after, names=_NAMES)
     )
 
 
@@ -69,67 +71,42 @@ def parsed(text: str) -> Json:
         return None
 
 
+def entry_of(
+    setting: Setting, effect: tuple[PhraseEntry, ...] | None = None, *, together: tuple[str, ...] = ()
+) -> SettingEntry:
+    """A setting as data. ``effect``: what this change alone does; None where that is unknown."""
+    before, after = texts_of(setting.before, setting.after)
+    return SettingEntry(
+        file=setting.file,
+        path=setting.path,
+        before=before,
+        after=after,
+        level=None if effect is None else closest(effect),
+        effect=effect,
+        together=together,
+    )
+
+
 def undone(settings: Json, changes: Collection[Setting]) -> Json:
     """A file's values with some of its changes taken back."""
     made = copy.deepcopy(settings)
     for each in changes:
         holder = made
         for key in each.keys[:-1]:
-            holder = _member(holder, key)
-        _set(holder, each.keys[-1], each.before)
+            holder = holder[_place(holder, key)]
+        place = _place(holder, each.keys[-1])
+        if each.before is ABSENT:
+            del holder[place]
+        elif isinstance(holder, list) and place == len(holder):
+            holder.append(each.before)
+        else:
+            holder[place] = each.before
     return made
 
 
-def _differences(before: Json, after: Json, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    if json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True):
-        return
-    sides = [_members(before), _members(after)]
-    old, new = sides
-    if old is None or new is None:
-        yield keys, before, after
-        return
-    found = False
-    for name in {**old, **new}:
-        was, now = old.get(name, ABSENT), new.get(name, ABSENT)
-        if was is ABSENT or now is ABSENT:
-            found = True
-            yield (*keys, name), was, now
-        else:
-            for each in _differences(was, now, (*keys, name)):
-                found = True
-                yield each
-    if not found:  # the same items in another order
-        yield keys, before, after
-
-
-def _members(value: Json) -> dict[str, Json] | None:
-    """The members of a map, or of a list whose items are named; None of any other value."""
-    if isinstance(value, dict):
-        return value
-    if isinstance(value, list) and value:
-        for name in _NAMES:
-            names = [each.get(name) for each in value if isinstance(each, dict)]
-            if len({each for each in names if isinstance(each, str)}) == len(value):
-                return dict(zip(map(str, names), value, strict=True))
-    return None
-
-
-def _member(holder: Json, key: str) -> Json:
-    return (_members(holder) or {})[key]
-
-
-def _set(holder: Json, key: str, value: Json | Absent) -> None:
-    """Give a member of a map or of a list of named items another value; ABSENT removes it."""
+def _place(holder: Json, key: str) -> str | int:
+    """The key of a map, or the index of the item of a list that has this name; of none, that of a new one."""
     if isinstance(holder, dict):
-        if value is ABSENT:
-            del holder[key]
-        else:
-            holder[key] = value
-        return
-    names: Sequence[str] = list(_members(holder) or {})
-    if value is ABSENT:
-        del holder[names.index(key)]
-    elif key in names:
-        holder[names.index(key)] = value
-    else:
-        holder.append(value)
+        return key
+    named = (number for number, each in enumerate(holder) if key in {each.get(name) for name in _NAMES})
+    return next(named, len(holder))

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.paths import write_text
 from tritonstack.review.snapshot import (
     EnvironmentSnapshot,
     Snapshots,
@@ -66,10 +67,7 @@ def write_snapshots(snapshots: Snapshots, folder: Path) -> tuple[str, ...]:
     for name, text in texts.items():
         path = folder / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(".part")
-            part.write_text(text, encoding="utf-8")
-            part.replace(path)
+            write_text(path, text)
             touched.append(name)
     return tuple(sorted(touched))
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tritonstack import aws_names
-from tritonstack.review.change import Effect, ResourceChange, TrafficChange, Update
+from tritonstack.review.change import Effect, ResourceChange, Update
+from tritonstack.review.document import TrafficEntry
 from tritonstack.review.intrinsics import JSON_TEXT, physical_name, readable, references
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
 
@@ -180,61 +181,61 @@ _HOW = {"DeploymentConfig", "RetainAllVariantProperties", "ExcludeRetainedVarian
 """Properties of an endpoint that say how it is updated."""
 
 
+_Happens = tuple[bool | None, Update, tuple[str, ...]]
+"""Whether requests of an endpoint are touched, how it is updated, and sentences on it."""
+
+
 def traffic_changes(
     before: StackSnapshot, after: StackSnapshot, changes: Sequence[ResourceChange]
-) -> tuple[TrafficChange, ...]:
+) -> tuple[TrafficEntry, ...]:
     """What happens to every endpoint of a stack, the untouched ones included, by logical id.
 
     ``changes``: what ``resource_changes`` returns of the stack.
     """
     by_name = {each.logical_id: each for each in changes}
+    refused = ", ".join(each.path for each in changes if each.effect is Effect.REFUSED)
+    rejected = (
+        f"CloudFormation rejects the change of {refused}: the deployment is rolled back, and what follows does not "
+        "happen."
+    )
+    old, new = ({each.logical_id: each for each in side.of_type(ENDPOINT)} for side in (before, after))
     found = []
-    for name, endpoint in sorted({**before.resources, **after.resources}.items()):
-        old, new = (side.resources.get(name) for side in (before, after))
-        old = old if old is not None and old.type == ENDPOINT else None
-        change = by_name.get(name)
-        if new is None and old is not None:
-            sentence = f"{endpoint_name(old)} is removed: every request to it fails from then on."
-            found.append(_made(old, True, Update.REMOVED, sentence))
-        elif endpoint.type != ENDPOINT or new is None:
+    for name, endpoint in sorted({**old, **new}.items()):
+        if name not in after.resources:
+            sentence = f"{endpoint_name(endpoint)} is removed: every request to it fails from then on."
+            happens: _Happens = (True, Update.REMOVED, (sentence,))
+        elif name not in new:  # it has another type now
             continue
-        elif old is None:
-            fleet = _fleet(_variants(config_of(new, after)))
-            found.append(_made(new, False, Update.CREATED, f"{endpoint_name(new)} is new, on {fleet}."))
-        elif change is not None and change.effect in {Effect.REPLACED, Effect.MAY_BE_REPLACED, Effect.REFUSED}:
-            found.append(_replaced(old, new, change))
+        elif name not in old:
+            fleet = _fleet(_variants(config_of(endpoint, after)))
+            happens = (False, Update.CREATED, (f"{endpoint_name(endpoint)} is new, on {fleet}.",))
         else:
-            found.append(_kept(_Endpoint(old, new, before, after, by_name)))
-    refused = [each.path for each in changes if each.effect is Effect.REFUSED]
-    if not refused:
-        return tuple(found)
-    sentence = (
-        f"CloudFormation rejects the change of {', '.join(refused)}: the deployment is rolled back, and what follows "
-        "does not happen."
-    )
-    return tuple(
-        each if each.touched is False else replace(each, sentences=(sentence, *each.sentences)) for each in found
-    )
+            happens = _on_both_sides(old[name], endpoint, before, after, by_name)
+        touched, update, sentences = happens
+        first = (rejected,) if refused and touched is not False else ()
+        found.append(
+            TrafficEntry(
+                stack=after.name,
+                endpoint=endpoint_name(endpoint),
+                logical_id=name,
+                touched=touched,
+                update=update,
+                sentences=(*first, *sentences),
+            )
+        )
+    return tuple(found)
 
 
-def _made(endpoint: Resource, touched: bool | None, update: Update, *sentences: str) -> TrafficChange:
-    return TrafficChange(
-        endpoint=endpoint_name(endpoint),
-        logical_id=endpoint.logical_id,
-        touched=touched,
-        update=update,
-        sentences=sentences,
-    )
-
-
-def _replaced(before: Resource, after: Resource, change: ResourceChange) -> TrafficChange:
-    sentence = (
-        f"Another endpoint, {endpoint_name(after)}, takes the place of {endpoint_name(before)}: requests to the old "
-        "name fail."
-    )
-    if change.effect is Effect.REPLACED:
-        return _made(after, True, Update.REPLACED, sentence, *change.reasons)
-    return _made(after, None, Update.UNKNOWN, sentence, *change.reasons)
+def _on_both_sides(
+    old: Resource, new: Resource, before: StackSnapshot, after: StackSnapshot, changes: Mapping[str, ResourceChange]
+) -> _Happens:
+    change = changes.get(new.logical_id)
+    if change is None or change.effect not in {Effect.REPLACED, Effect.MAY_BE_REPLACED, Effect.REFUSED}:
+        return _kept(_Endpoint(old, new, before, after, changes))
+    names = endpoint_name(new), endpoint_name(old)
+    sentence = f"Another endpoint, {names[0]}, takes the place of {names[1]}: requests to the old name fail."
+    touched, update = (True, Update.REPLACED) if change.effect is Effect.REPLACED else (None, Update.UNKNOWN)
+    return touched, update, (sentence, *change.reasons)
 
 
 class _Endpoint:
@@ -278,7 +279,7 @@ class _Endpoint:
         return _KINDS.get(kind, Update.UNKNOWN) if isinstance(kind, str) else Update.UNKNOWN
 
 
-def _kept(endpoint: _Endpoint) -> TrafficChange:
+def _kept(endpoint: _Endpoint) -> _Happens:
     """An endpoint that stays: updated to another configuration, or not."""
     name, change = endpoint_name(endpoint.resource), endpoint.change
     properties = () if change is None else change.properties
@@ -288,16 +289,14 @@ def _kept(endpoint: _Endpoint) -> TrafficChange:
             f"How {name} is updated changes, and its configuration does not. On the local AWS no traffic shifts then; "
             "whether SageMaker starts a new fleet is not documented."
         )
-        return _made(endpoint.resource, None, Update.UNKNOWN, sentence)
+        return None, Update.UNKNOWN, (sentence,)
     if not moves:
         tagged = ", but for its tags" if change is not None and change.tags_only else ""
-        return _made(endpoint.resource, False, Update.NONE, f"{name} is unchanged{tagged}.")
+        return False, Update.NONE, (f"{name} is unchanged{tagged}.",)
     config = endpoint.config_change
     certain = any(each.follows is None for each in moves) or config is None or config.effect is Effect.REPLACED
     update = endpoint.update
-    return _made(
-        endpoint.resource, True if certain else None, update, *_update_sentences(endpoint, update, certain=certain)
-    )
+    return True if certain else None, update, tuple(_update_sentences(endpoint, update, certain=certain))
 
 
 def _update_sentences(endpoint: _Endpoint, update: Update, *, certain: bool) -> Iterator[str]:

@@ -14,8 +14,9 @@ from pathlib import Path
 from tritonstack.errors import TritonstackError
 from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.cost import price_book
-from tritonstack.review.report import Known, Phrase, SettingEffect, phrases_between
-from tritonstack.review.settings import FOLDER, Setting, parsed, undone
+from tritonstack.review.document import PhraseEntry, SettingEntry
+from tritonstack.review.report import Known, phrases_between
+from tritonstack.review.settings import FOLDER, Setting, entry_of, parsed, undone
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 MOST = 12
@@ -26,7 +27,7 @@ AT_ONCE = 2
 
 def effects_of(
     settings: Iterable[Setting], *, now: EnvironmentSnapshot, project: Path, known: Known
-) -> tuple[SettingEffect, ...]:
+) -> tuple[SettingEntry, ...]:
     """What each of an environment's changed settings does, by a synthesis without it.
 
     Unknown where there are many of them, and where the app reads its settings neither from ``environments`` in its
@@ -40,15 +41,15 @@ def effects_of(
     """
     changed = tuple(settings)
     if not 0 < len(changed) <= MOST:
-        return tuple(SettingEffect(setting=each) for each in changed)
+        return tuple(entry_of(each) for each in changed)
     trials = _Trials(changed, now=now, project=project, known=known)
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         list(pool.map(trials.phrases, ([each] for each in changed)))
     effects = tuple(map(trials.effect, changed))
     # An app that reads another folder makes the same templates every time: nothing is known then.
-    if any(each.phrases for each in effects) or not trials.accepts_no_file():
+    if any(each.effect for each in effects) or not trials.accepts_no_file():
         return effects
-    return tuple(SettingEffect(setting=each) for each in changed)
+    return tuple(entry_of(each) for each in changed)
 
 
 class _Trials:
@@ -57,26 +58,26 @@ class _Trials:
     def __init__(self, changed: tuple[Setting, ...], *, now: EnvironmentSnapshot, project: Path, known: Known) -> None:
         self._changed, self._now, self._project, self._known = changed, now, project, known
         self._settings = parsed((project / changed[0].file).read_text(encoding="utf-8"))
-        self._made: dict[frozenset[str], tuple[Phrase, ...] | None] = {}
+        self._made: dict[frozenset[str], tuple[PhraseEntry, ...] | None] = {}
 
-    def effect(self, setting: Setting) -> SettingEffect:
+    def effect(self, setting: Setting) -> SettingEntry:
         """Of a setting; where taking it back alone is not valid, of it with the settings nearest to it that change."""
         for depth in range(len(setting.keys), -1, -1):
             near = [each for each in self._changed if each.keys[:depth] == setting.keys[:depth]]
             phrases = self.phrases(near)
             if phrases is not None:
                 together = tuple(each.path for each in near if each is not setting)
-                return SettingEffect(setting=setting, phrases=phrases, together=together)
-        return SettingEffect(setting=setting)
+                return entry_of(setting, phrases, together=together)
+        return entry_of(setting)
 
-    def phrases(self, changes: Sequence[Setting]) -> tuple[Phrase, ...] | None:
+    def phrases(self, changes: Sequence[Setting]) -> tuple[PhraseEntry, ...] | None:
         """What some of the changes do; None where the environment is not valid without them."""
         key = frozenset(each.path for each in changes)
         if key not in self._made:
             self._made[key] = self._phrases(changes)
         return self._made[key]
 
-    def _phrases(self, changes: Sequence[Setting]) -> tuple[Phrase, ...] | None:
+    def _phrases(self, changes: Sequence[Setting]) -> tuple[PhraseEntry, ...] | None:
         import yaml  # noqa: PLC0415 - only here
 
         text = yaml.safe_dump(undone(self._settings, changes), sort_keys=False, allow_unicode=True)

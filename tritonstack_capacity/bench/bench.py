@@ -24,7 +24,7 @@ from tritonstack.paths import CHECKOUT
 from tritonstack_capacity.bench.document import BenchDocument, EndpointPart, ResultPart, settings_part
 from tritonstack_capacity.bench.one_model import Keep, OneModel, endpoint_figures
 from tritonstack_capacity.bench.perf_analyzer import find_program, kserve_data
-from tritonstack_capacity.bench.results_folder import ResultsFolder
+from tritonstack_capacity.bench.results_folder import write_results
 from tritonstack_capacity.bench.settings import BenchSettings, Progress
 from tritonstack_capacity.bench.subject import Subject, configured_names, find_target, payload_of
 
@@ -98,7 +98,7 @@ class Bench:
         return found
 
     async def run(
-        self, subjects: Sequence[Subject], folder: ResultsFolder, *, command: Sequence[str], progress: Progress
+        self, subjects: Sequence[Subject], folder: Path, *, command: Sequence[str], progress: Progress
     ) -> BenchDocument:
         """Measure them. What is measured so far lies in ``folder`` at any time.
 
@@ -110,13 +110,13 @@ class Bench:
             WorkFailedError: results cannot be written.
         """
         document = self._new_document(command)
-        folder.write(document)
+        write_results(folder, document)
         for subject in subjects:
             result = await self._measured(subject, functools.partial(_keep, folder, document), progress)
             document = _keep(folder, document, result)
         ended = datetime.now(UTC).isoformat(timespec="seconds")
         document = document.model_copy(update={"complete": True, "ended": ended})
-        folder.write(document)
+        write_results(folder, document)
         return document
 
     async def _measured(self, subject: Subject, keep: Keep, progress: Progress) -> ResultPart:
@@ -179,7 +179,7 @@ class Bench:
 
     async def _endpoint_figures(self, subject: Subject, result: ResultPart, began: datetime) -> list[EndpointPart]:
         """SageMaker's own figures of the test, once it has those of all its calls."""
-        variant = subject.target.fleet.variant
+        variant = subject.target.variant
         if variant is None or self._settings.container:
             return []
         cloudwatch, end = self._session.client("cloudwatch"), datetime.now(UTC)
@@ -193,8 +193,8 @@ class Bench:
         return found
 
 
-def _keep(folder: ResultsFolder, document: BenchDocument, result: ResultPart) -> BenchDocument:
+def _keep(folder: Path, document: BenchDocument, result: ResultPart) -> BenchDocument:
     """Write the document with one result more, and give it."""
     more = document.model_copy(update={"results": [*document.results, result]})
-    folder.write(more)
+    write_results(folder, more)
     return more

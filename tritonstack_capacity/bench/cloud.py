@@ -128,7 +128,6 @@ class Fetched:
     """What a test left."""
 
     kind: str  # ``bench`` or ``recommender``
-    test: str  # its id
     folder: Path  # where its files lie here
     failed: str  # why it came to nothing, or not to all; "" where all was measured
 
@@ -194,7 +193,7 @@ class CloudTests:
         if not objects.fetch(folder, local=self._local):
             raise WorkFailedError(f"load test {test} left no results: {failed or 'it ended well'}")
         self._progress(f"{kind}: results in {folder}")
-        return Fetched(kind=kind, test=test, folder=folder, failed=failed)
+        return Fetched(kind=kind, folder=folder, failed=failed)
 
     def _plan_bench(self, test: str, endpoints: list[Endpoint], objects: TestObjects) -> BuildRun:
         project = self._value("project-name")

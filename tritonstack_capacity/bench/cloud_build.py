@@ -29,32 +29,25 @@ def main(bucket: str, test: str, *, s3: Any = None, command: tuple[str, ...] = (
     prefix = load_test_prefix(test=test)
     plan = json.loads(client.get_object(Bucket=bucket, Key=f"{prefix}plan.json")["Body"].read())
     bench = command or (sys.executable, "-m", "tritonstack", "capacity", "bench")
+    done: dict[str, bytes] = {}
+
+    def upload() -> None:
+        """Put what is new or changed into the bucket."""
+        for path in sorted(FOLDER.glob("[!.]*")):
+            content = path.read_bytes()
+            if done.get(path.name) != content:
+                client.put_object(Bucket=bucket, Key=f"{prefix}{path.name}", Body=content)
+                done[path.name] = content
+
     process = subprocess.Popen([*bench, *plan["options"], "--to", str(FOLDER)], stdin=subprocess.DEVNULL)
-    uploads = _Uploads(client, bucket=bucket, prefix=prefix)
     while True:
         try:
             code = process.wait(timeout=LOOK_SECONDS)
         except subprocess.TimeoutExpired:
-            uploads.changed()
+            upload()
             continue
-        uploads.changed()
+        upload()
         return code
-
-
-class _Uploads:
-    """Puts files into the bucket that are new or changed."""
-
-    def __init__(self, s3: Any, *, bucket: str, prefix: str) -> None:
-        self._s3, self._bucket, self._prefix = s3, bucket, prefix
-        self._done: dict[str, bytes] = {}
-
-    def changed(self) -> None:
-        """Put what is there and was not put before."""
-        for path in sorted(FOLDER.glob("[!.]*")):
-            content = path.read_bytes()
-            if self._done.get(path.name) != content:
-                self._s3.put_object(Bucket=self._bucket, Key=f"{self._prefix}{path.name}", Body=content)
-                self._done[path.name] = content
 
 
 if __name__ == "__main__":

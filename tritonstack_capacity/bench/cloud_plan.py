@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
@@ -22,11 +21,17 @@ from tritonstack.config.load_test import BenchBuildSettings, RecommenderSettings
 from tritonstack.errors import WorkFailedError
 from tritonstack.naming import load_test_job_prefix, load_test_prefix
 from tritonstack.paths import write_text
-from tritonstack_capacity.bench.document import THIS_MACHINE, BenchDocument, ResultPart, measurements_csv, result_part
-from tritonstack_capacity.bench.page import bench_page, is_recommended, recommended_page
+from tritonstack_capacity.bench.document import (
+    THIS_MACHINE,
+    BenchDocument,
+    ResultPart,
+    is_recommended,
+    measurements_csv,
+    result_part,
+)
+from tritonstack_capacity.bench.page import results_page
 from tritonstack_capacity.bench.results_folder import CSV, JSON, PAGE, read_results
 from tritonstack_capacity.bench.subject import Subject, describe_endpoint, find_target, payload_of
-from tritonstack_capacity.measurement_columns import CONFIGURATION
 
 GENERATOR = "SageMaker Inference Recommender"
 JSON_TYPES = ["application/json"]
@@ -37,10 +42,8 @@ class Configuration:
     """A single-model endpoint's model as it is deployed, and what it is asked."""
 
     result: ResultPart  # of the document, without figures: what stays where a job finds nothing
-    # of its container, as SageMaker describes the deployed model
-    image: str
-    model_data_url: str
-    environment: dict[str, str]
+    # of the deployed model, as SageMaker describes it
+    container: dict[str, Any]
     vpc: dict[str, list[str]] | None
     # where its sample request lies, packed, and of what type that is
     payload_url: str
@@ -87,13 +90,8 @@ def bench_plan(test: str, names: Sequence[str], *, environment: str, settings: B
 
 def package_request(one: Configuration, settings: RecommenderSettings) -> dict[str, Any]:
     """CreateModelPackage's request, less its group."""
-    container = {
-        "Image": one.image,
-        "ModelDataUrl": one.model_data_url,
-        "Environment": one.environment,
-        "Framework": "PYTORCH",
-        "NearestModelName": settings.nearest_model,
-    }
+    container = {name: one.container.get(name) for name in ("Image", "ModelDataUrl", "Environment")}
+    container |= {"Framework": "PYTORCH", "NearestModelName": settings.nearest_model}
     return {
         "ModelPackageDescription": f"{one.name} of {one.result.endpoint}, for one load test",
         "InferenceSpecification": {
@@ -223,9 +221,7 @@ def configuration_of(
     }
     return Configuration(
         result=result_part(subject, body, local=False, container=False).model_copy(update=tested),
-        image=container["Image"],
-        model_data_url=container["ModelDataUrl"],
-        environment=dict(container.get("Environment", {})),
+        container=container,
         vpc=model.get("VpcConfig"),
         payload_url=f"s3://{bucket}/{key}",
         content_type=body.content_type,
@@ -272,9 +268,8 @@ class TestObjects:
         return self._read(name) is not None
 
     def fetch(self, folder: Path, *, local: bool) -> bool:
-        """Write the results into ``folder``; whether there were any.
+        """Write the results into ``folder``, with their page; whether there were any.
 
-        Those of Inference Recommender get their page here: what gathers them writes document and table alone.
         ``local``: they are of the local AWS. Then the document states it, and a measurement here has the name of no
         instance type of SageMaker's.
 
@@ -291,7 +286,7 @@ class TestObjects:
             raise WorkFailedError(f"{said}\n  they are in {self.url}") from error
 
     def _fetch(self, folder: Path, *, local: bool) -> bool:
-        found = {name: content for name in (CSV, PAGE, JSON) if (content := self._read(name)) is not None}
+        found = {name: content for name in (CSV, JSON) if (content := self._read(name)) is not None}
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in found.items():
             write_text(folder / name, content.decode())
@@ -300,8 +295,7 @@ class TestObjects:
         document = read_results(folder / JSON)
         if local:
             document = _mark_local(folder, document)
-        if is_recommended(document):
-            write_text(folder / PAGE, recommended_page(document))
+        write_text(folder / PAGE, results_page(document))
         return True
 
     def _read(self, name: str) -> bytes | None:
@@ -323,20 +317,11 @@ def _mark_local(folder: Path, document: BenchDocument) -> BenchDocument:
     ]
     document = document.model_copy(update={"local": True, "results": results})
     write_text(folder / JSON, json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
-    table = _called_constructed(folder / CSV) if recommended else measurements_csv(document)
+    if recommended:
+        # Names of configurations come first: no fleet is sized by such a row unawares.
+        head, *rows = (folder / CSV).read_text().splitlines()
+        table = "\n".join([head, *(row.replace(",", " (constructed),", 1) for row in rows), ""])
+    else:
+        table = measurements_csv(document)
     write_text(folder / CSV, table)
-    if not recommended:
-        write_text(folder / PAGE, bench_page(document))  # the build's own page is of AWS
     return document
-
-
-def _called_constructed(file: Path) -> str:
-    """The table with "(constructed)" in its names, so that no fleet is sized by it unawares."""
-    with file.open(newline="") as lines:
-        reader = csv.DictReader(lines)
-        rows = [{**row, CONFIGURATION: f"{row[CONFIGURATION]} (constructed)"} for row in reader]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, reader.fieldnames or (), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

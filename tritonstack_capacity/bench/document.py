@@ -13,11 +13,11 @@ from pydantic import Field, TypeAdapter
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.client.body import Body
-from tritonstack.models.pbtxt import Message, PbtxtError, Scalar, parse
+from tritonstack.models.model_config import read_config
 from tritonstack_capacity.bench.measuring import DocumentPart, PointPart
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.bench.subject import Subject
-from tritonstack_capacity.measurement_columns import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE
+from tritonstack_capacity.csv_file import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, RATE
 
 THIS_MACHINE = "this-machine"
 """What stands for the instance type of a local endpoint: no type of SageMaker's has this processor."""
@@ -111,10 +111,10 @@ def result_part(subject: Subject, body: Body, *, local: bool, container: bool) -
         archive=str(target.release.archive),
         archive_sha256=manifest.get("archive", {}).get("sha256"),
         config=dict(manifest.get("configs", {})),
-        variant=target.fleet.variant,
-        instance_type=THIS_MACHINE if local else target.fleet.instance_type or "unknown",
-        instance_count=1 if local else target.fleet.instance_count or 1,
-        image=target.fleet.image,
+        variant=target.variant,
+        instance_type=THIS_MACHINE if local else target.instance_type or "unknown",
+        instance_count=1 if local else target.instance_count or 1,
+        image=target.image,
         way="container" if container else "endpoint",
         generator="aiohttp, one process",
         payload_format=subject.payload_format,
@@ -197,36 +197,35 @@ def addressed_config(config: Mapping[str, str], name: str) -> str:
 
 def _config_columns(config: str) -> dict[str, str]:
     """Backend, batching and instances of a ``config.pbtxt``."""
-    try:
-        message = parse(config)
-    except PbtxtError:
-        return {"model_optimization": ABSENT, "dynamic_batching": ABSENT, "instance_group_config": ABSENT}
-    groups = [field.value for field in message.all("instance_group") if isinstance(field.value, Message)]
-    counts = [count for group in groups if (count := _text(group, "count")) is not None]
-    known = bool(message.fields)
+    node = read_config(config).node
+    counts = [count for group in node.nodes("instance_group") if (count := group.integer("count"))]
+    known = bool(node.scalars or node.messages)
     return {
-        "model_optimization": _text(message, "platform") or _text(message, "backend") or ABSENT,
-        "dynamic_batching": ("Yes" if message.all("dynamic_batching") else "No") if known else ABSENT,
-        "instance_group_config": counts[0] if counts else ABSENT,
+        "model_optimization": node.text("platform") or node.text("backend") or ABSENT,
+        "dynamic_batching": ("Yes" if node.nodes("dynamic_batching") else "No") if known else ABSENT,
+        "instance_group_config": str(counts[0]) if counts else ABSENT,
     }
-
-
-def _text(message: Message, name: str) -> str | None:
-    values = [field.value.value for field in message.all(name) if isinstance(field.value, Scalar)]
-    return str(values[-1]) if values else None
 
 
 LATE_SHARE = 0.1
 """Of the median latency: where calls began later than that after they were due, latencies are the generator's too."""
 
 
-def title(result: ResultPart) -> str:
-    """How lines call a result."""
-    return f"{result.configuration} ({result.payload_format})"
+COMPLETED = "COMPLETED"
+"""Status of a recommendation job that reached its end."""
+
+
+def is_recommended(document: BenchDocument) -> bool:
+    """Whether the figures are Inference Recommender's: one load a result, and no percentiles."""
+    return "recommender" in document.settings
 
 
 def where(document: BenchDocument) -> str:
     """On which machine a test ran."""
+    if is_recommended(document):
+        if document.local:
+            return "Constructed answers of the local AWS: nothing was measured."
+        return "Measured by SageMaker Inference Recommender, at the most invocations that it found."
     host = document.machine
     machine = f"{host['processor']}, {host['cores']} cores, {host['memory']}, load before {host['load_before']}"
     if document.local:
@@ -234,10 +233,15 @@ def where(document: BenchDocument) -> str:
     return f"Called from {machine}."
 
 
-def result_notes(result: ResultPart) -> Iterator[str]:
+def notes(document: BenchDocument) -> list[str]:
+    """What else is known of each result."""
+    return [line for result in document.results for line in _notes(result)]
+
+
+def _notes(result: ResultPart) -> Iterator[str]:
     """Why it ended, its cold starts, what SageMaker measured, and the failure of each load that was most frequent."""
-    name = title(result)
-    if result.ended_by != EVERY_LOAD:
+    name = f"{result.configuration} ({result.payload_format})"
+    if result.ended_by not in (EVERY_LOAD, COMPLETED):
         yield f"{name}: {result.ended_by}"
     if result.first_call_ms is not None and result.cold is not None:
         times = ", ".join(f"{value:,.0f}" for value in result.cold.milliseconds) or "none"

@@ -53,11 +53,6 @@ class Phase:
     users_per_minute: float  # how many come to them
     seconds: float  # how long it lasts
 
-    @property
-    def name(self) -> str:
-        """``2+2:1500``, as the command line takes it."""
-        return f"{self.initial_users}+{self.users_per_minute:g}:{self.seconds:g}"
-
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
@@ -148,13 +143,9 @@ class Samples:
     failures: Counter[str] = field(default_factory=Counter)
 
     def add(self, *, due: float, sent: float, ended: float, failure: str | None) -> None:
-        """Keep a call, by seconds of one monotonic clock.
+        """Keep a call: when it was due (of a closed loop, when it began), began, and was answered or given up.
 
-        Args:
-            due: when it should have begun; of a closed loop, when it began.
-            sent: when it began.
-            ended: when it was answered, or given up.
-            failure: why it has no right answer; None where it has one.
+        Times are seconds of one monotonic clock; ``failure``: why it has no right answer.
         """
         self.due.append(due)
         self.sent.append(sent)

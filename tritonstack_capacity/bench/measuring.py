@@ -9,7 +9,6 @@ import statistics
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -132,46 +131,21 @@ def figures(
     )
 
 
-def mean_interval(values: Sequence[float], *, confidence: float) -> IntervalPart:
-    """The mean of independent values and its two-sided interval at ``confidence`` (0.95).
+CONFIDENCE = 0.95
+STUDENTS_T = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131),
+    *(2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
+)
+"""Its 97.5th percentile for 1 to 30 degrees of freedom, after which the last is hardly too wide."""
 
-    Raises ValueError: no value.
-    """
-    if not values:
-        raise ValueError("no values")
-    mean = math.fsum(values) / len(values)
+
+def mean_interval(values: Sequence[float]) -> IntervalPart:
+    """The mean of independent values and its two-sided interval at ``CONFIDENCE``. Raises ValueError: no value."""
+    mean = statistics.fmean(values)
     if len(values) == 1:
         return IntervalPart(mean=mean, half_width=None)
-    spread = statistics.stdev(values) / math.sqrt(len(values))
-    return IntervalPart(mean=mean, half_width=t_quantile((1 + confidence) / 2, len(values) - 1) * spread)
-
-
-@cache
-def t_quantile(probability: float, freedom: int) -> float:
-    """Below which Student's t with so many degrees of freedom lies with ``probability`` (0.5 to below 1)."""
-    low, high = 0.0, 1.0
-    while _central(high, freedom) < 2 * probability - 1:
-        high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        if _central(middle, freedom) < 2 * probability - 1:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
-
-
-def _central(t: float, freedom: int) -> float:
-    """The probability of lying between -t and t: Abramowitz and Stegun, 26.7.3 and 26.7.4."""
-    angle = math.atan(t / math.sqrt(freedom))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = freedom % 2 == 1
-    term = cosine if odd else 1.0
-    total = term if freedom > 1 else 0.0
-    for number in range(3 if odd else 2, freedom, 2):
-        term *= cosine * cosine * (number - 1) / number
-        total += term
-    return 2 / math.pi * (angle + sine * total) if odd else sine * total
+    quantile = STUDENTS_T[min(len(values) - 1, len(STUDENTS_T)) - 1]
+    return IntervalPart(mean=mean, half_width=quantile * statistics.stdev(values) / math.sqrt(len(values)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +153,6 @@ class StabilityRule:
     """Rounds are repeated until rate and latency are known so well."""
 
     within: float  # half of the confidence interval's width, as a share of the mean (0.1)
-    confidence: float  # of the interval (0.95)
     # rounds
     least: int
     most: int
@@ -197,10 +170,10 @@ class Agreement:
 
 def agreement(rounds: Sequence[FiguresPart], rule: StabilityRule) -> Agreement:
     """Of at least one round. One round alone is never stable."""
-    rates = mean_interval([one.per_minute for one in rounds], confidence=rule.confidence)
+    rates = mean_interval([one.per_minute for one in rounds])
     share = f"{rule.percentile:g}"
     known = [one.percentiles_ms[share] for one in rounds if share in one.percentiles_ms]
-    latencies = mean_interval(known, confidence=rule.confidence) if known else None
+    latencies = mean_interval(known) if known else None
     intervals = [rates, latencies] if len(known) == len(rounds) else []
     enough = len(rounds) >= rule.least
     close = [one is not None and one.share is not None and one.share <= rule.within for one in intervals]
@@ -235,8 +208,6 @@ class StopConditions:
 
 TICK_SECONDS = 0.05
 """How often a test looks whether its calls or its time are spent."""
-OnRound = Callable[[str, Sequence[FiguresPart], Agreement], None]
-"""Gets a load's name, its rounds so far, and how well they agree."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,9 +250,9 @@ class Measuring:
         seed: int,
         most_under_way: int,
         now: Callable[[], float],
-        on_round: OnRound = lambda *_: None,
+        on_round: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """``ask`` makes one call; ``now``: seconds of a monotonic clock; ``on_round``: called after each round."""
+        """``ask`` makes one call; ``now``: seconds of a monotonic clock; ``on_round`` takes each round in words."""
         self._ask = ask
         self._on_round = on_round
         self._timing = timing
@@ -304,7 +275,9 @@ class Measuring:
                 so_far.append(self._figures(loop.samples.part(first), times[-2:]))
                 first = len(loop.samples)
                 found = agreement(so_far, self._rule)
-                self._on_round(load.name, so_far, found)
+                rate = found.per_minute
+                spread = "" if rate.share is None else f" ±{rate.share * 100:.0f} %"
+                self._on_round(f"{load.name}, round {len(so_far)}: {rate.mean:,.0f} a minute{spread}")
                 if found.stable:
                     break
             await loop.stop()
@@ -375,13 +348,6 @@ class Measuring:
                 return False
             await asyncio.sleep(min(left, TICK_SECONDS))
         return True
-
-
-def round_line(title: str, load: str, rounds: Sequence[FiguresPart], agreement: Agreement) -> str:
-    """``title``: what is measured."""
-    rate = agreement.per_minute
-    spread = "" if rate.share is None else f" ±{rate.share * 100:.0f} %"
-    return f"{title}: {load}, round {len(rounds)}: {rate.mean:,.0f} a minute{spread}"
 
 
 def load_line(title: str, point: PointPart) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlparse
@@ -16,7 +17,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
 from tritonstack.client.body import decode
-from tritonstack.client.invocation import Target
 from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import LocalSession, find_local_aws, is_local
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName
@@ -28,74 +28,19 @@ from tritonstack_capacity.bench.container import (
     serving_fleet,
 )
 from tritonstack_capacity.bench.document import EVERY_LOAD, ColdPart, EndpointPart, ResultPart, result_part
-from tritonstack_capacity.bench.http_caller import HttpCaller, Prepare, SignedRequests, http_caller
+from tritonstack_capacity.bench.http_caller import HttpCaller, ReadyRequest, SignedRequests, http_caller
 from tritonstack_capacity.bench.load import Budget
-from tritonstack_capacity.bench.measuring import Measuring, PointPart, load_line, round_line
-from tritonstack_capacity.bench.perf_analyzer import Analyser, by_proxy
-from tritonstack_capacity.bench.settings import BenchSettings, Progress
+from tritonstack_capacity.bench.measuring import Measuring, PointPart, load_line
+from tritonstack_capacity.bench.perf_analyzer import Analyser, kserve_data, running_proxy
+from tritonstack_capacity.bench.settings import MOST_THREADS, BenchSettings, Progress
 from tritonstack_capacity.bench.subject import BenchTarget, Subject, describe_endpoint
 
 ONCE = Config(retries={"total_max_attempts": 1})
-Caller = AbstractAsyncContextManager[HttpCaller]
-
-
-class Callers:
-    """Makes callers. Each keeps its connections for as long as its block lasts."""
-
-    def __init__(self, settings: BenchSettings, subject: Subject, *, session: Any) -> None:
-        """``session``: makes AWS clients."""
-        self._settings = settings
-        self._subject = subject
-        self._session = session
-        self.body = subject.payload.body(subject.payload_format)
-
-    def endpoint(self, archive: str | None = None) -> Caller:
-        """By InvokeEndpoint; ``archive``: another one than the subject's."""
-        target = self._subject.target.call
-        if archive is not None:
-            target = Target(endpoint_name=target.endpoint_name, target_model=archive)
-        requests = SignedRequests(self._session.client("sagemaker-runtime", config=ONCE))
-        return self._caller(lambda: requests.make(target, self.body))
-
-    def straight(self, container: LocalContainer, *, name_hash: str | None) -> Caller:
-        """At SageMaker's port of a local container; ``name_hash``: the container's name of the archive."""
-        target = self._subject.target
-        return self._caller(lambda: container.request(target, self.body, name_hash=name_hash), container)
-
-    def _caller(self, prepare: Prepare, container: LocalContainer | None = None) -> Caller:
-        return http_caller(
-            prepare,
-            connections=self._settings.most_under_way,
-            timeout_seconds=self._settings.timeout_seconds,
-            open_socket=None if container is None else container.open_socket,
-            proxies=not is_local(self._session.client("sagemaker-runtime", config=ONCE)),
-        )
 
 
 # SageMaker has no call that unloads a model. A copy of the archive under a name that was never called is as cold: the
 # instance downloads, unpacks and loads it. The copies are removed from the bucket at the end; instances keep what they
 # have loaded until they need the memory.
-AskOnce = Callable[[str], Awaitable[str | None]]
-"""Calls an archive by its file's name. None for a right answer, else what went wrong."""
-
-
-async def cold_starts(session: Any, target: BenchTarget, *, count: int, ask: AskOnce) -> ColdPart:
-    """The first calls to so many archives that no instance has loaded, one after the other.
-
-    Raises WorkFailedError: this caller may not copy the archive, or it is not there.
-    """
-    times, failures = [], []
-    _, _, model = describe_endpoint(session.client("sagemaker"), target.call.endpoint_name)
-    url = str(model["PrimaryContainer"]["ModelDataUrl"])
-    with copies(session.client("s3"), target, model_data_url=url, count=count) as names:
-        for name in names:
-            began = time.perf_counter()
-            failure = await ask(name)
-            if failure is None:
-                times.append((time.perf_counter() - began) * 1000)
-            else:
-                failures.append(failure)
-    return ColdPart(milliseconds=times, failures=failures)
 
 
 @contextmanager
@@ -185,8 +130,8 @@ class OneModel:
         self._keep = keep
         self._sagemaker = session.client("sagemaker")
         self._local = is_local(self._sagemaker)
-        self._callers = Callers(settings, subject, session=session)
-        self.result = result_part(subject, self._callers.body, local=self._local, container=settings.container)
+        self._body = subject.payload.body(subject.payload_format)
+        self.result = result_part(subject, self._body, local=self._local, container=settings.container)
 
     async def run(self) -> None:
         """The whole measurement; ``result`` is what it came to.
@@ -201,27 +146,61 @@ class OneModel:
     async def _run(self) -> None:
         await self._cold_starts()
         async with AsyncExitStack() as stack:
-            caller = await stack.enter_async_context(self._callers.endpoint())
+            caller = await stack.enter_async_context(self._caller())
             await self._first_call(caller)
             container = stack.enter_context(self._container())
             if container is not None:
                 self._set(server_version=container.server_version)
             if self._settings.container and container is not None:
-                straight = self._callers.straight(container, name_hash=self._name_hash())
-                caller = await stack.enter_async_context(straight)
+                caller = await stack.enter_async_context(self._caller(container=container))
                 await self._first_call(caller)
             await self._loads(stack, caller, container)
 
+    def _caller(
+        self, archive: str | None = None, *, container: LocalContainer | None = None
+    ) -> AbstractAsyncContextManager[HttpCaller]:
+        """Keeps its connections while its block lasts.
+
+        By InvokeEndpoint, of another ``archive`` than the subject's; or straight at the port of a local ``container``.
+        """
+        target, name_hash = self._subject.target, None if container is None else self._name_hash()
+        call = target.call if archive is None else replace(target.call, target_model=archive)
+        requests = SignedRequests(self._session.client("sagemaker-runtime", config=ONCE))
+
+        def prepare() -> ReadyRequest:
+            if container is not None:
+                return container.request(target, self._body, name_hash=name_hash)
+            return requests.make(call, self._body)
+
+        return http_caller(
+            prepare,
+            connections=self._settings.most_under_way,
+            timeout_seconds=self._settings.timeout_seconds,
+            open_socket=None if container is None else container.open_socket,
+            proxies=not self._local,
+        )
+
     async def _cold_starts(self) -> None:
-        count = self._settings.cold_starts
+        """The first calls to so many archives that no instance has loaded, one after the other."""
+        count, times, failures = self._settings.cold_starts, list[float](), list[str]()
         if not count:
             return
         self._progress.say(f"{self._subject.title}: {count} cold starts")
-        found = await cold_starts(self._session, self._subject.target, count=count, ask=self._ask_archive)
-        self._set(cold=found, calls=count)
+        target = self._subject.target
+        _, _, model = describe_endpoint(self._sagemaker, target.call.endpoint_name)
+        url = str(model["PrimaryContainer"]["ModelDataUrl"])
+        with copies(self._session.client("s3"), target, model_data_url=url, count=count) as names:
+            for name in names:
+                began = time.perf_counter()
+                failure = await self._ask_archive(name)
+                if failure is None:
+                    times.append((time.perf_counter() - began) * 1000)
+                else:
+                    failures.append(failure)
+        self._set(cold=ColdPart(milliseconds=times, failures=failures), calls=count)
 
     async def _ask_archive(self, archive: str) -> str | None:
-        async with self._callers.endpoint(archive) as caller:
+        async with self._caller(archive) as caller:
             return await caller()
 
     async def _first_call(self, caller: HttpCaller) -> None:
@@ -249,13 +228,17 @@ class OneModel:
             seed=settings.seed,
             most_under_way=settings.most_under_way,
             now=time.perf_counter,
-            on_round=lambda *told: self._progress.say(round_line(self._subject.title, *told)),
+            on_round=lambda line: self._progress.say(f"{self._subject.title}: {line}"),
         )
         analyser: Analyser | None = None
         if settings.generator == "perf-analyzer":
             chosen = isinstance(self._session, LocalSession)  # by option or name; variables are inherited
-            way = await stack.enter_async_context(by_proxy(settings, self._subject, local=chosen))
-            analyser = Analyser(settings, way, budget=budget)
+            options = ["--concurrency", str(min(settings.most_under_way, MOST_THREADS)), *["--local"] * chosen]
+            address = stack.enter_context(running_proxy(settings.environment, *options))
+            release = self._subject.target.release
+            way = ["-m", f"{release.endpoint}/{release.model}", "-u", address]
+            data = kserve_data(self._subject.payload, self._subject.manifest)
+            analyser = Analyser(settings, way, data=data, budget=budget)
         counters = ServerCounters(container, progress=self._progress)
         points = (
             measuring.ramp(settings.phases, settings.stop) if settings.phases else self._levels(analyser or measuring)

@@ -1,4 +1,4 @@
-"""The pages of a load test: of ``tritonstack capacity bench``, and of SageMaker Inference Recommender."""
+"""The page of a load test, and its table, which the terminal shows too."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from tritonstack.pages.charts import Axis, Bar, Chart, Line, Range, bar_chart, line_chart, linear_axis, value_text
 from tritonstack.pages.page import Figure, Page, Section, Table, render
-from tritonstack_capacity.bench.document import BenchDocument, ResultPart, best_point, result_notes, title, where
-from tritonstack_capacity.bench.measuring import IntervalPart, PointPart
+from tritonstack_capacity.bench.document import BenchDocument, ResultPart, best_point, is_recommended, notes, where
+from tritonstack_capacity.bench.measuring import CONFIDENCE, IntervalPart, PointPart
 from tritonstack_capacity.bench.subject import FORMATS
 
 FARTHEST_LIMIT = 3.0
@@ -19,32 +19,26 @@ Measured = tuple[ResultPart, PointPart]
 """A result and its best load."""
 
 
-def bench_page(document: BenchDocument) -> str:
+def results_page(document: BenchDocument) -> str:
     """The page of a test that may still run."""
-    commit = document.versions.get("commit", "unknown")
-    return _page(
-        document,
-        title=f"Bench of environment {document.environment}",
-        lines=(f"{document.started}, commit {commit}", where(document)),
-        figures=list(_figures(document)),
-        table=Section(title="Every load", table=_loads(document)),
-        notes=[line for result in document.results for line in result_notes(result)],
-    )
-
-
-def _page(
-    document: BenchDocument,
-    *,
-    title: str,
-    lines: Sequence[str],
-    figures: Sequence[Figure],
-    table: Section,
-    notes: Sequence[str],
-) -> str:
-    measured = Section(figures=figures) if figures else Section(notes=["Nothing was measured yet."])
+    recommended = is_recommended(document)
+    figures = list(_recommended_figures(document) if recommended else _figures(document))
+    table = results_table(document)
+    sections = [
+        Section(figures=figures) if figures else Section(notes=["Nothing was measured yet."]),
+        *([Section(title="Every job" if recommended else "Every load", table=table)] if table.groups else []),
+        Section(items=notes(document)),
+    ]
+    title = f"{'Load test' if recommended else 'Bench'} of environment {document.environment}"
     state = "" if document.complete else " (not complete)"
-    shown = [table] if table.table is not None and table.table.groups else []
-    return render(Page(title=title + state, lines=lines, sections=(measured, *shown, Section(items=notes))))
+    commit = document.versions.get("commit")
+    started = document.started if commit is None else f"{document.started}, commit {commit}"
+    return render(Page(title=title + state, lines=(started, where(document)), sections=sections))
+
+
+def results_table(document: BenchDocument) -> Table:
+    """A row for each load, or for each job of Inference Recommender; no column without a figure."""
+    return _jobs(document) if is_recommended(document) else _loads(document)
 
 
 def _table(columns: Sequence[str], groups: Sequence[Sequence[Sequence[str]]]) -> Table:
@@ -67,7 +61,7 @@ def _figures(document: BenchDocument) -> Iterator[Figure]:
     named = _Named(results)
     curves = [named.line(result, percentile=percentile) for result in results]
     has_intervals = any(each for line in curves for pair in line.intervals for each in pair)
-    confidence = f"Strokes: {document.settings['rule']['confidence']:.0%} confidence intervals over the rounds."
+    confidence = f"Strokes: {CONFIDENCE:.0%} confidence intervals over the rounds."
     note = confidence if has_intervals else ""
     yield _latency_against_throughput(
         curves, limit=limit, unit=f"p{percentile}, ms", across="answers a minute", note=note
@@ -225,40 +219,11 @@ def _cells(name: str, point: PointPart, percentile: str) -> Iterator[str]:
 
 def _spread(interval: IntervalPart | None) -> float | None:
     """Half the width of the confidence interval, per cent of the mean."""
-    if interval is None or interval.half_width is None or not interval.mean:
-        return None
-    return round(interval.half_width / interval.mean * 100, 1)
+    return None if interval is None or interval.share is None else round(interval.share * 100, 1)
 
 
-COMPLETED = "COMPLETED"
-"""Status of a recommendation job that reached its end."""
-
-
-def is_recommended(document: BenchDocument) -> bool:
-    """Whether the figures are Inference Recommender's: one load a result, and no percentiles."""
-    return "recommender" in document.settings
-
-
-def recommended_page(document: BenchDocument) -> str:
-    """The page of a test with Inference Recommender: a point for each configuration and instance type."""
-    lines = [document.started, "Measured by SageMaker Inference Recommender, at the most invocations that it found."]
-    if document.local:
-        lines.append("On the local AWS: these figures are constructed, of no instance.")
-    notes = [
-        line for result in document.results for line in result_notes(result) if line != f"{title(result)}: {COMPLETED}"
-    ]
-    limit = float(document.settings["stop"]["latency_ms"])
-    return _page(
-        document,
-        title=f"Load test of environment {document.environment}",
-        lines=lines,
-        figures=list(_recommended_figures(document, limit=limit)),
-        table=Section(title="Every job", table=_jobs(document, limit=limit)),
-        notes=notes,
-    )
-
-
-def _recommended_figures(document: BenchDocument, *, limit: float) -> Iterator[Figure]:
+def _recommended_figures(document: BenchDocument) -> Iterator[Figure]:
+    """A point for each configuration and instance type, at the most invocations that Inference Recommender found."""
     measured = [
         (each, rate, latency)
         for each in document.results
@@ -273,6 +238,7 @@ def _recommended_figures(document: BenchDocument, *, limit: float) -> Iterator[F
     ]
     keys = [Line(label=name, colour=number, points=()) for name, number in colours.items()]
     across = "invocations a minute and instance"
+    limit = document.settings["stop"]["latency_ms"]
     yield _latency_against_throughput(points, limit=limit, unit="ms", across=across, legend=keys)
     heading = "Throughput of an instance"
     bars = [
@@ -282,7 +248,8 @@ def _recommended_figures(document: BenchDocument, *, limit: float) -> Iterator[F
     yield Figure(title=heading, unit="invocations a minute", picture=bar_chart(bars, title=heading))
 
 
-def _jobs(document: BenchDocument, *, limit: float) -> Table:
+def _jobs(document: BenchDocument) -> Table:
+    limit = document.settings["stop"]["latency_ms"]
     rows: list[tuple[str, ...]] = []
     for result in document.results:
         rate, latency = _rate(result), _latency(result)

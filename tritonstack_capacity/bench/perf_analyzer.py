@@ -8,12 +8,12 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import machine_folder
 from tritonstack_capacity.bench.load import Budget, Load, Samples, Users
 from tritonstack_capacity.bench.measuring import SHARES, PointPart, figures, point_part
-from tritonstack_capacity.bench.settings import MOST_THREADS, BenchSettings
-from tritonstack_capacity.bench.subject import Payload, Subject
+from tritonstack_capacity.bench.settings import BenchSettings
+from tritonstack_capacity.bench.subject import Payload
 
 # Its latencies count from when a call was sent, also at a rate: a call that had to wait for its turn is not that late
 # here (see ``open_loop``).
@@ -54,15 +54,6 @@ class _Experiment(BaseModel):
 class _Export(BaseModel):
     version: str
     experiments: list[_Experiment]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Analysed:
-    """An export."""
-
-    version: str  # of perf_analyzer
-    samples: Samples  # every call, in the order in which they ended
-    cuts: tuple[float, ...]  # where one of its measurements ends and the next begins, seconds of the calls' clock
 
 
 def find_program() -> Path:
@@ -106,8 +97,8 @@ def arguments(
     ]
 
 
-def read_export(text: str) -> Analysed:
-    """What ``--profile-export-file`` holds, of one load.
+def read_export(text: str) -> tuple[str, Samples, list[float]]:
+    """perf_analyzer's version, the calls of one load, and the ends of its measurements (seconds of the calls' clock).
 
     Raises WorkFailedError: it is no such export, or holds no measurement.
     """
@@ -123,8 +114,7 @@ def read_export(text: str) -> Analysed:
     for one in sorted(answered, key=lambda one: one.response_timestamps[-1]):
         sent, ended = one.timestamp / NANOSECONDS, one.response_timestamps[-1] / NANOSECONDS
         samples.add(due=sent, sent=sent, ended=ended, failure=None if one.success else "no success")
-    cuts = tuple(cut / NANOSECONDS for cut in experiment.window_boundaries)
-    return Analysed(version=export.version, samples=samples, cuts=cuts)
+    return export.version, samples, [cut / NANOSECONDS for cut in experiment.window_boundaries]
 
 
 async def run(command: Sequence[str], *, seconds: float) -> str:
@@ -155,35 +145,28 @@ ADDRESS = "KServe v2 at http://"
 STOP_SECONDS = 30.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnalyserWay:
-    """A way to one model."""
+@contextmanager
+def running_proxy(environment: str, *options: str) -> Iterator[str]:
+    """``tritonstack proxy`` on a free port while the block lasts; its address, as ``127.0.0.1:8000``.
 
-    options: tuple[str, ...]  # how to measure
-    data: str  # the request, as its ``--input-data`` has it
-
-
-@asynccontextmanager
-async def by_proxy(settings: BenchSettings, subject: Subject, *, local: bool) -> AsyncIterator[AnalyserWay]:
-    """Through a proxy of its own, on a free port, for as long as the block lasts; ``local``: with ``--local``.
-
-    Raises InputError: the payload cannot be given to it; WorkFailedError: the proxy does not start.
+    Raises WorkFailedError: it does not start.
     """
-    data = kserve_data(subject.payload, subject.manifest)
-    release = subject.target.release
-    command = [sys.executable, "-m", "tritonstack", "proxy", "--environment", settings.environment]
-    command += ["--port", "0", "--concurrency", str(min(settings.most_under_way, MOST_THREADS))]
-    command += ["--local"] if local else []
-    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE, start_new_session=True)
-    try:
-        assert process.stdout is not None and process.stderr is not None  # noqa: S101 - they are pipes
-        line = (await process.stdout.readline()).decode()
-        if not line.startswith(ADDRESS):
-            raise WorkFailedError(f"tritonstack proxy did not start: {line}{(await process.stderr.read()).decode()}")
-        address = line.removeprefix(ADDRESS).split()[0]
-        yield AnalyserWay(options=("-m", f"{release.endpoint}/{release.model}", "-u", address), data=data)
-    finally:
-        await _end(process)
+    command = [sys.executable, "-m", "tritonstack", "proxy", "--environment", environment, "--port", "0", *options]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            assert process.stdout is not None  # noqa: S101 - it is a pipe
+            line = process.stdout.readline()
+            if not line.startswith(ADDRESS):
+                raise WorkFailedError(f"tritonstack proxy did not start: {line}{process.communicate()[1]}")
+            yield line.removeprefix(ADDRESS).split()[0]
+        finally:
+            process.send_signal(signal.SIGINT)  # as a person would end it
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def kserve_data(payload: Payload, manifest: Mapping[str, Any] | None) -> str:
@@ -205,18 +188,6 @@ def kserve_data(payload: Payload, manifest: Mapping[str, Any] | None) -> str:
     return json.dumps({"data": [data]})
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """As a person would end it; at once where it does not listen."""
-    if process.returncode is None:
-        process.send_signal(signal.SIGINT)
-    try:
-        async with asyncio.timeout(STOP_SECONDS):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-
-
 class Analyser:
     """Measures loads on one model. Needs the program: see ``find_program``.
 
@@ -224,11 +195,15 @@ class Analyser:
         version: of perf_analyzer, once it has measured.
     """
 
-    def __init__(self, settings: BenchSettings, way: AnalyserWay, *, budget: Budget) -> None:
-        """``budget``: its calls are counted after each load, since perf_analyzer takes no such number."""
+    def __init__(self, settings: BenchSettings, way: Sequence[str], *, data: str, budget: Budget) -> None:
+        """``way``: options by which it reaches the model; ``data``: the request, as its ``--input-data`` has it.
+
+        ``budget``: its calls are counted after each load, since perf_analyzer takes no such number.
+        """
         self.version = ""
         self._settings = settings
         self._way = way
+        self._data = data
         self._budget = budget
 
     async def level(self, load: Load) -> PointPart | None:
@@ -242,25 +217,20 @@ class Analyser:
             return None
         with tempfile.TemporaryDirectory(prefix="bench-") as name:
             data, export = Path(name) / "input.json", Path(name) / "export.json"
-            data.write_text(self._way.data)
+            data.write_text(self._data)
             last = await self._run(arguments(load, self._settings, data=data, export=export))
             if UNSTABLE in last:
                 last = await self._run(arguments(load, self._settings, data=data, export=export, whatever_comes=True))
             if not export.is_file():
                 raise WorkFailedError(f"perf_analyzer, {load.name}: {last}")
-            found = read_export(export.read_text())
-        self.version = found.version
-        self._budget.count(len(found.samples))  # also where time ran out meanwhile: they were made
-        return self._point(load, found)
+            self.version, samples, cuts = read_export(export.read_text())
+        self._budget.count(len(samples))  # also where time ran out meanwhile: they were made
+        shares = tuple(sorted({*SHARES, self._settings.rule.percentile}))
+        part = samples.part()
+        rounds = [figures(part, begin=begin, end=end, shares=shares) for begin, end in itertools.pairwise(cuts)]
+        whole = figures(part, begin=cuts[0], end=cuts[-1], shares=shares)
+        return point_part(load, rounds, whole=whole, rule=self._settings.rule, failures=dict(samples.failures))
 
     async def _run(self, options: list[str]) -> str:
-        command = [str(find_program()), *self._way.options, *options]
+        command = [str(find_program()), *self._way, *options]
         return await run(command, seconds=self._budget.seconds)
-
-    def _point(self, load: Load, found: Analysed) -> PointPart:
-        shares = tuple(sorted({*SHARES, self._settings.rule.percentile}))
-        part = found.samples.part()
-        rounds = [figures(part, begin=begin, end=end, shares=shares) for begin, end in itertools.pairwise(found.cuts)]
-        whole = figures(part, begin=found.cuts[0], end=found.cuts[-1], shares=shares)
-        failures = dict(found.samples.failures)
-        return point_part(load, rounds, whole=whole, rule=self._settings.rule, failures=failures)

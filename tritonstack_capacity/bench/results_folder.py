@@ -12,42 +12,35 @@ from pydantic import ValidationError
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import write_text
 from tritonstack_capacity.bench.document import BenchDocument, measurements_csv
-from tritonstack_capacity.bench.page import bench_page
+from tritonstack_capacity.bench.page import results_page
 
 JSON, CSV, PAGE = "results.json", "measurements.csv", "index.html"
 
 
-class ResultsFolder:
-    """One folder of results."""
+def make_folder(folder: Path) -> None:
+    """Make a folder of results, and see that it can be written to. Raises InputError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        problem = Problem(
+            field="--to", found=f"{folder}: {error.strerror}", allowed="a folder that can be made and written to"
+        )
+        raise InputError([problem]) from error
 
-    def __init__(self, folder: Path) -> None:
-        """The folder is made when something is written."""
-        self.folder = folder
 
-    def make(self) -> None:
-        """Make the folder, and see that it can be written to. Raises InputError."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.folder):
-                pass
-        except OSError as error:
-            found = f"{self.folder}: {error.strerror}"
-            problem = Problem(field="--to", found=found, allowed="a folder that can be made and written to")
-            raise InputError([problem]) from error
+def write_results(folder: Path, document: BenchDocument) -> None:
+    """Write the document, its table for `tritonstack capacity size`, and its page.
 
-    def write(self, document: BenchDocument) -> None:
-        """The document, its table for `tritonstack capacity size`, and its page.
-
-        Raises WorkFailedError: they cannot be written, as on a full disk; what was written before is still there.
-        """
-        try:
-            write_text(
-                self.folder / JSON, json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
-            )
-            write_text(self.folder / CSV, measurements_csv(document))
-            write_text(self.folder / PAGE, bench_page(document))
-        except OSError as error:
-            raise WorkFailedError(f"{self.folder}: results cannot be written: {error.strerror}") from error
+    Raises WorkFailedError: they cannot be written, as on a full disk; what was written before is still there.
+    """
+    try:
+        write_text(folder / JSON, json.dumps(document.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
+        write_text(folder / CSV, measurements_csv(document))
+        write_text(folder / PAGE, results_page(document))
+    except OSError as error:
+        raise WorkFailedError(f"{folder}: results cannot be written: {error.strerror}") from error
 
 
 def results_file(named: Path) -> Path:

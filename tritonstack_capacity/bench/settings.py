@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from tritonstack.client.inputs import InputFile
 from tritonstack.errors import InputError, Problem
@@ -14,14 +14,12 @@ from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, 
 from tritonstack_capacity.bench.subject import FORMATS, Format
 
 
-class Progress(Protocol):
+@dataclass
+class Progress:
     """Where a test's words go."""
 
-    def note(self, line: str, /) -> None:
-        """A line that stays."""
-
-    def say(self, text: str, /) -> None:
-        """What is done now, until something else is."""
+    note: Callable[[str], object]  # takes a line that stays
+    say: Callable[[str], object]  # takes what is done now, until something else is
 
 
 Generator = Literal["client", "perf-analyzer"]

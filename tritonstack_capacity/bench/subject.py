@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,29 +22,34 @@ from tritonstack.models.sample import request_arrays
 
 @dataclass(frozen=True, kw_only=True)
 class BenchTarget:
-    """One model behind an endpoint."""
+    """One model behind an endpoint; of the endpoint None where this caller may not ask SageMaker."""
 
     name: str  # as the person named it
     release: Release  # its current archive
     call: Target  # how InvokeEndpoint names it
-    fleet: Fleet  # what it runs on
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fleet:
-    """An endpoint's instances, as SageMaker describes them; None where this caller may not ask."""
-
-    variant: str | None
-    instance_type: str | None
-    instance_count: int | None
-    image: str | None
+    variant: str | None = None
+    instance_type: str | None = None
+    instance_count: int | None = None
+    image: str | None = None
 
 
 def find_target(client: ModelClient, session: Any, *, name: str) -> BenchTarget:
     """The target of a name. Raises what ``ModelClient.target`` raises."""
     call = client.target(name)
-    fleet = describe_fleet(session.client("sagemaker"), call.endpoint_name)
-    return BenchTarget(name=name, release=client.resolve(name), call=call, fleet=fleet)
+    target = BenchTarget(name=name, release=client.resolve(name), call=call)
+    try:
+        described, variant, model = describe_endpoint(session.client("sagemaker"), call.endpoint_name)
+    except (ClientError, BotoCoreError):
+        return target
+    containers = [model["PrimaryContainer"]] if "PrimaryContainer" in model else model.get("Containers", [])
+    live = (described.get("ProductionVariants") or [{}])[0]
+    return replace(
+        target,
+        variant=variant.get("VariantName"),
+        instance_type=variant.get("InstanceType"),
+        instance_count=live.get("CurrentInstanceCount", variant.get("InitialInstanceCount")),
+        image=containers[0].get("Image") if containers else None,
+    )
 
 
 def describe_endpoint(sagemaker: Any, endpoint: str) -> tuple[Any, Any, Any]:
@@ -53,23 +58,6 @@ def describe_endpoint(sagemaker: Any, endpoint: str) -> tuple[Any, Any, Any]:
     config = sagemaker.describe_endpoint_config(EndpointConfigName=described["EndpointConfigName"])
     variant = config["ProductionVariants"][0]
     return described, variant, sagemaker.describe_model(ModelName=variant["ModelName"])
-
-
-def describe_fleet(sagemaker: Any, endpoint: str) -> Fleet:
-    """Variant, instances and image of an endpoint."""
-    try:
-        described, variant, model = describe_endpoint(sagemaker, endpoint)
-    except (ClientError, BotoCoreError):
-        return Fleet(variant=None, instance_type=None, instance_count=None, image=None)
-    containers = [model["PrimaryContainer"]] if "PrimaryContainer" in model else model.get("Containers", [])
-    first = containers[0] if containers else {}
-    live = (described.get("ProductionVariants") or [{}])[0]
-    return Fleet(
-        variant=variant.get("VariantName"),
-        instance_type=variant.get("InstanceType"),
-        instance_count=live.get("CurrentInstanceCount", variant.get("InitialInstanceCount")),
-        image=first.get("Image"),
-    )
 
 
 Format = Literal["binary", "json"]

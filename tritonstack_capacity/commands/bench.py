@@ -13,75 +13,40 @@ from typing import TYPE_CHECKING, Any
 import click
 import uvloop
 from click.core import ParameterSource
-from rich.table import Table
+from markupsafe import Markup
 
 from tritonstack.cli.conventions import LOCAL, environment_option, json_option, local_option, print_json, result_console
-from tritonstack.cli.progress import Step, Steps
+from tritonstack.cli.progress import Steps
 from tritonstack.cli.session import calling_session, explain_name, refuse_wrong_aws, shell_is_local
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.client.model_client import ModelClient
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack_capacity.bench.bench import Bench
-from tritonstack_capacity.bench.document import result_notes, where
+from tritonstack_capacity.bench.document import notes, where
 from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, Timing
-from tritonstack_capacity.bench.results_folder import ResultsFolder
-from tritonstack_capacity.bench.settings import BenchSettings, OptionReader, check
+from tritonstack_capacity.bench.page import results_table
+from tritonstack_capacity.bench.results_folder import make_folder
+from tritonstack_capacity.bench.settings import BenchSettings, OptionReader, Progress, check
+from tritonstack_capacity.commands import text_table
 
 if TYPE_CHECKING:
-    from tritonstack_capacity.bench.document import BenchDocument, ResultPart
-    from tritonstack_capacity.bench.measuring import PointPart
+    from tritonstack_capacity.bench.document import BenchDocument
     from tritonstack_capacity.bench.subject import Subject
 
 
-TEXTS = 3
-"""Columns of text, which come first."""
-
-
-def show(document: BenchDocument, results: ResultsFolder, *, as_json: bool) -> None:
-    """Print the table and where everything lies, or the document as JSON."""
-    if as_json:
-        print_json(document.model_dump(mode="json"))
-        return
-    console = result_console()
-    console.print(table(document))
-    for result in document.results:
-        for line in result_notes(result):
-            console.print(line, soft_wrap=True)
-    console.print(where(document), soft_wrap=True)
-    console.print(f"{results.folder}: results.json, measurements.csv, index.html", soft_wrap=True)
-
-
-def table(document: BenchDocument) -> Table:
-    """A row for each load; no column without a figure."""
-    percentile = f"{document.settings['rule']['percentile']:g}"
-    names = ["configuration", "format", "load", "a minute", "p50", f"p{percentile}", "p99", "rounds"]
-    names += ["Triton", "queue", "batch", "failed"]
-    rows = [_row(result, point, percentile=percentile) for result in document.results for point in result.points]
-    kept = [place for place in range(len(names)) if any(row[place] for row in rows)]
-    found = Table(title="Latency in ms, end to end", title_justify="left")
-    for place in kept:
-        found.add_column(names[place], justify="left" if place < TEXTS else "right")
-    for row in rows:
-        found.add_row(*(row[place] for place in kept))
-    return found
-
-
-def _row(result: ResultPart, point: PointPart, *, percentile: str) -> list[str]:
-    values = point.all.percentiles_ms
-    latency = [_number(values.get(share)) for share in ("50", percentile, "99")]
-    width = point.per_minute.half_width
-    share = "" if width is None or not point.per_minute.mean else f" ±{width / point.per_minute.mean * 100:.0f} %"
-    server = point.server[0] if point.server else None
-    inside = ["", "", ""] if server is None else [_number(server.request_ms), _number(server.queue_ms)]
-    batch = [] if server is None else [f"{server.mean_batch:.1f}"]
-    named = [result.configuration, result.payload_format, point.load, f"{point.all.per_minute:,.0f}{share}"]
-    rounds = f"{len(point.rounds)}{' unstable' if len(point.rounds) > 1 and not point.stable else ''}"
-    return [*named, *latency, rounds, *inside, *batch, str(point.all.failed or "")]
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:,.1f}" if value >= 10 else f"{value:.2f}"
+def show(document: BenchDocument, folder: Path) -> None:
+    """Print the table of the page, its notes, and where everything lies."""
+    console, shown = result_console(), results_table(document)
+    rows = [
+        [cell.striptags() if isinstance(cell, Markup) else cell for cell in row]
+        for group in shown.groups
+        for row in group
+    ]
+    table = text_table(shown.columns, rows, title="Latency in ms, end to end", left=range(shown.left))
+    console.print(table)
+    for line in (*notes(document), where(document), f"{folder}: results.json, measurements.csv, index.html"):
+        console.print(line, soft_wrap=True)
 
 
 DEFAULT_USERS = "1,2,4,8"
@@ -112,20 +77,23 @@ def _run(settings: BenchSettings, *, local: bool, folder: Path | None, as_json: 
     subjects = _subjects(bench, settings, session)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     root = LocalPaths.from_environment().root / "bench"
-    results = ResultsFolder(folder or root / f"{settings.environment}-{stamp}")
-    results.make()
+    results = folder or root / f"{settings.environment}-{stamp}"
+    make_folder(results)
     make_room(settings.most_under_way + OTHER_FILES)
     steps = Steps()
     with steps.step("bench") as step:
-        command = ("tritonstack", *sys.argv[1:])
+        command, told = ("tritonstack", *sys.argv[1:]), Progress(note=steps.note, say=step.say)
         try:
-            document = uvloop.run(bench.run(subjects, results, command=command, progress=_Told(steps, step)))
+            document = uvloop.run(bench.run(subjects, results, command=command, progress=told))
         except KeyboardInterrupt:
-            steps.note(f"what was measured so far: {results.folder}")
+            steps.note(f"what was measured so far: {results}")
             raise
         failed = sum(result.failed for result in document.results)
-        step.end_with(f"{failed} of {len(document.results)} came to nothing" if failed else str(results.folder))
-    show(document, results, as_json=as_json)
+        step.end_with(f"{failed} of {len(document.results)} came to nothing" if failed else str(results))
+    if as_json:
+        print_json(document.model_dump(mode="json"))
+    else:
+        show(document, results)
     return document
 
 
@@ -147,16 +115,8 @@ def _subjects(bench: Bench, settings: BenchSettings, session: Any) -> list[Subje
         raise
 
 
-class _Told:
-    """A test's words on the terminal: notes stay, what is done now is shown with its time."""
-
-    def __init__(self, steps: Steps, step: Step) -> None:
-        self.note, self.say = steps.note, step.say
-
-
 def _settings(names: Sequence[str], options: Mapping[str, Any], reader: OptionReader, *, local: bool) -> BenchSettings:
     percentile = options["percentile"]
-    wait = options["cloudwatch_wait"]
     default = None if options["rate"] or options["phases"] else DEFAULT_USERS
     settings = BenchSettings(
         names=tuple(names),
@@ -167,7 +127,6 @@ def _settings(names: Sequence[str], options: Mapping[str, Any], reader: OptionRe
         timing=Timing(warm_up=options["warm_up"], round=options["seconds"]),
         rule=StabilityRule(
             within=options["stable_within"] / 100,
-            confidence=options["confidence"] / 100,
             least=options["rounds"],
             most=options["max_rounds"],
             percentile=percentile,
@@ -178,7 +137,7 @@ def _settings(names: Sequence[str], options: Mapping[str, Any], reader: OptionRe
         files=tuple(options["files"]),
         outputs=tuple(options["outputs"]),
         timeout_seconds=options["timeout"],
-        cloudwatch_wait_seconds=wait if wait is not None else LOCAL_SECONDS if local else SECONDS_OF_CLOUDWATCH,
+        cloudwatch_wait_seconds=LOCAL_SECONDS if local else SECONDS_OF_CLOUDWATCH,
         **{name: options[name] for name in _AS_THEY_ARE},
     )
     check(settings, reader, local=local)
@@ -271,10 +230,7 @@ PER_CENT = Number(min=0, max=100, min_open=True, max_open=True)
     type=PER_CENT,
     default=10.0,
     show_default=True,
-    help="Half of the confidence interval of rate and latency, in per cent, at which rounds end.",
-)
-@click.option(
-    "--confidence", type=PER_CENT, default=95.0, show_default=True, help="Confidence of that interval, in per cent."
+    help="Half of the 95 % confidence interval of rate and latency, in per cent, at which rounds end.",
 )
 @click.option(
     "--percentile", type=PER_CENT, default=95.0, show_default=True, help="Percentile of the latency that counts."
@@ -336,9 +292,6 @@ PER_CENT = Number(min=0, max=100, min_open=True, max_open=True)
     default="client",
     show_default=True,
     help="Program that sends the requests.",
-)
-@click.option(
-    "--cloudwatch-wait", type=NOT_NEGATIVE, help="Seconds to wait for SageMaker's metrics.  [default: 180; 6 locally]"
 )
 @click.option(
     "--to",

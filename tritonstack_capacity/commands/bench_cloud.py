@@ -13,19 +13,18 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
-from rich.table import Table
 
 from tritonstack.catalogue.prices import HostingPrice
-from tritonstack.cli.conventions import print_json, result_console
+from tritonstack.cli.conventions import print_json
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
-from tritonstack.paths import LocalPaths, project_folder
-from tritonstack_capacity.bench.cloud_gate import hold, p95_of, passes
-from tritonstack_capacity.bench.results_folder import JSON, ResultsFolder, read_results, results_file
+from tritonstack.paths import LocalPaths, environment_file
+from tritonstack_capacity.bench.cloud_gate import hold, passes
+from tritonstack_capacity.bench.results_folder import JSON, make_folder, read_results, results_file
+from tritonstack_capacity.commands.bench import show
 
 if TYPE_CHECKING:
     from tritonstack.config import Environment, GateSettings
-    from tritonstack_capacity.bench.cloud import Fetched
     from tritonstack_capacity.bench.document import BenchDocument
 
 
@@ -38,13 +37,13 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
     from tritonstack.local_aws import is_local  # noqa: PLC0415
     from tritonstack_capacity.bench.cloud import CloudTests, by_kind, chosen_endpoints, require_load_test  # noqa: PLC0415
 
-    settings = _environment(environment)
+    settings = load_environment(environment_file(environment))
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     target = folder or LocalPaths.from_environment().root / "bench" / f"{environment}-cloud-{stamp}"
     # Problems of files are reported before AWS is called, not at the end of a test of hours.
     require_load_test(settings)
     for kind in by_kind(chosen_endpoints(settings, endpoints)):
-        ResultsFolder(target / kind).make()
+        make_folder(target / kind)
     session = session_of(settings, local=local)
     require_account(session, settings)
     say = partial(click.echo, err=True)
@@ -59,7 +58,7 @@ def run_cloud(environment: str, endpoints: Sequence[str], *, local: bool, folder
         print_json([one.model_dump(mode="json") for one in documents])
     else:
         for one, document in zip(fetched, documents, strict=True):
-            _show(one, document)
+            show(document, one.folder)
     for each in fetched:
         if each.failed:
             click.echo(f"{each.kind}: {each.failed}", err=True)
@@ -92,7 +91,7 @@ def run_gate(files: Sequence[Path], *, as_json: bool) -> int:
     for file in files:
         try:
             document = read_results(results_file(file))
-            settings = _environment(document.environment)
+            settings = load_environment(environment_file(document.environment))
             _gate_of(settings)
             gated.append((document, settings))
         except InputError as error:
@@ -143,32 +142,3 @@ def _gate(documents: Sequence[BenchDocument], settings: Environment, *, as_json:
         print_json({"environment": settings.environment, "passed": good, "lines": list(map(asdict, lines))})
     click.echo(f"gate of {settings.environment}: {'passed' if good else 'FAILED'}", err=True)
     return 0 if good else 1
-
-
-def _show(fetched: Fetched, document: BenchDocument) -> None:
-    console = result_console()
-    table = Table("configuration", "instance type", "load", title=f"Load test {fetched.test}", title_justify="left")
-    for name in ("a minute", "latency", "p95", "ended by"):
-        table.add_column(name, justify="right" if name != "ended by" else "left")
-    for result in document.results:
-        for point in result.points:
-            p95, latency = p95_of(result, point), point.latency_ms
-            table.add_row(
-                result.configuration,
-                result.instance_type,
-                point.load,
-                f"{point.per_minute.mean:,.0f}",
-                "" if latency is None else f"{latency.mean:,.1f} ms",
-                "" if p95 is None else f"{p95:,.1f} ms",
-                result.ended_by,
-            )
-        if not result.points:
-            table.add_row(result.configuration, result.instance_type, "", "", "", "", result.ended_by)
-    console.print(table)
-    if document.local and fetched.kind == "recommender":
-        console.print("Constructed answers of the local AWS: nothing was measured.")
-    console.print(f"{fetched.folder}: results.json, measurements.csv", soft_wrap=True)
-
-
-def _environment(name: str) -> Environment:
-    return load_environment(project_folder() / "environments" / f"{name}.yaml")

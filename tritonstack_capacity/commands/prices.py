@@ -10,10 +10,8 @@ from typing import Any
 
 import click
 from botocore.exceptions import NoCredentialsError, PartialCredentialsError
-from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from tritonstack.aws_session import AccountSession
 from tritonstack.catalogue import load_catalogue
@@ -26,6 +24,7 @@ from tritonstack.config import Environment, load_environments
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest
 from tritonstack.paths import project_folder, write_text
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
+from tritonstack_capacity.commands import text_table
 from tritonstack_capacity.price_list import API_REGION, Update, hosting_documents, updated
 
 UNKNOWN = "not known"
@@ -34,11 +33,11 @@ UNKNOWN = "not known"
 def show_prices(regions: Sequence[str], environments: Sequence[Environment], *, project: Path) -> None:
     """Print what the environments take, then all that is known of their regions."""
     console = result_console()
-    own, carried = project_prices(project), carried_prices()
+    own = project_prices(project)
     if environments:
         console.print(_taken(environments))
     for region in regions:
-        known = {**_of(region, carried), **_of(region, own)}
+        known = _known_in(region, own)
         if not known:
             console.print(
                 f"{region}: no price is known; `tritonstack capacity prices update --region {region}` asks AWS"
@@ -53,7 +52,7 @@ def show_prices(regions: Sequence[str], environments: Sequence[Environment], *, 
 
 def prices_document(regions: Sequence[str], environments: Sequence[Environment], *, project: Path) -> dict[str, Any]:
     """What ``--json`` prints: the endpoints' prices, and every known price of the regions."""
-    own, carried = project_prices(project), carried_prices()
+    own = project_prices(project)
     return {
         "endpoints": [
             {
@@ -67,8 +66,7 @@ def prices_document(regions: Sequence[str], environments: Sequence[Environment],
             for endpoint in each.endpoints
         ],
         "regions": {
-            region: {name: asdict(price) for name, price in {**_of(region, carried), **_of(region, own)}.items()}
-            for region in regions
+            region: {name: asdict(price) for name, price in _known_in(region, own).items()} for region in regions
         },
     }
 
@@ -90,12 +88,12 @@ def show_update(found: Update, regions: Sequence[str], environments: Sequence[En
 
 def _known(region: str, known: Mapping[str, HostingPrice], *, own: Prices) -> Table:
     numbers = {source: number for number, source in enumerate(_sources(known), 1)}
-    table = _table(f"known in {region}", ("instance type", "USD an hour", "component", "date", "from", "source"))
+    rows = []
     for name, price in sorted(known.items(), key=lambda each: _by_size(each[0])):
         file = PRICES_FILE if (region, name) in own else "catalogue"
-        row = (name, _usd(price), price.component, price.date or "no date", file, f"[{numbers[price.source]}]")
-        table.add_row(*map(Text, row))
-    return table
+        rows.append((name, _usd(price), price.component, price.date or "no date", file, f"[{numbers[price.source]}]"))
+    columns = ("instance type", "USD an hour", "component", "date", "from", "source")
+    return text_table(columns, rows, title=f"known in {region}", left=(0, 2, 3, 4, 5))
 
 
 def _by_size(instance_type: str) -> tuple[str, int, str]:
@@ -108,13 +106,14 @@ def _sources(prices: Mapping[str, HostingPrice]) -> list[str]:
 
 
 def _taken(environments: Iterable[Environment]) -> Table:
-    table = _table("what the environments take", ("endpoint", "region", "instance type", "USD an hour", "who says so"))
+    rows = []
     for each in environments:
         for endpoint in each.endpoints:
             price = each.price(endpoint.instance_type)
             name, who = f"{each.environment}/{endpoint.name}", "" if price is None else price.short
-            table.add_row(*map(Text, (name, each.region, endpoint.instance_type, _usd(price), who)))
-    return table
+            rows.append((name, each.region, endpoint.instance_type, _usd(price), who))
+    columns = ("endpoint", "region", "instance type", "USD an hour", "who says so")
+    return text_table(columns, rows, title="what the environments take", left=(0, 1, 2, 4))
 
 
 def _unknown(console: Console, environments: Sequence[Environment]) -> None:
@@ -133,20 +132,13 @@ def _unknown(console: Console, environments: Sequence[Environment]) -> None:
         )
 
 
-def _of(region: str, prices: Prices) -> dict[str, HostingPrice]:
-    return {name: price for (where, name), price in prices.items() if where == region}
+def _known_in(region: str, own: Prices) -> dict[str, HostingPrice]:
+    """Instance type → price; the project's own go before the catalogue's."""
+    return {name: price for (where, name), price in {**carried_prices(), **own}.items() if where == region}
 
 
 def _usd(price: HostingPrice | None) -> str:
     return UNKNOWN if price is None else f"{Decimal(str(price.usd_per_hour)).normalize():f}"
-
-
-def _table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title or None, title_justify="left")
-    for column in columns:
-        amount = column.startswith("USD") or column == "now"
-        table.add_column(column, overflow="fold", justify="right" if amount else "left")
-    return table
 
 
 region_option = click.option(

@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from tritonstack import paths
 from tritonstack.cli.conventions import json_option, json_text, print_json, result_console
 from tritonstack.errors import LimitMissedError, Problem, WorkFailedError
+from tritonstack_capacity.commands import text_table
 from tritonstack_capacity.simulation.answer import PERCENTILES, Answer, Latencies, answer
 from tritonstack_capacity.simulation.hit_ratio import SteadyState
 from tritonstack_capacity.simulation.report import about, answer_document, sentences
@@ -25,39 +24,34 @@ NONE = "-"
 
 def simulate_view(found: Answer) -> RenderableType:
     """Tables of requests and latencies, the rest in sentences, then assumptions."""
-    parts: list[RenderableType] = [Text(about(found)), _calls(found), _latencies(found)]
-    parts += [*(Text(line) for line in sentences(found)), ""]
+    parts: list[RenderableType] = [about(found), _calls(found), _latencies(found), *sentences(found), ""]
     if found.steady is not None:
         parts.append(_sizes(found.steady))
-    parts += [Text("assumed:"), *(Text(f"- {line}") for line in found.assumptions)]
-    return Group(*parts)
+    return Group(*parts, "assumed:", *(f"- {line}" for line in found.assumptions))
 
 
 def _calls(found: Answer) -> Table:
     calls = found.calls
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    view.add_column("met")
-    view.add_column("requests", justify="right")
-    view.add_column("share", justify="right")
-    rows = (
-        ("a loaded model (hit)", calls.hits),
-        ("a load or unload under way", calls.waited),
-        ("began a load from the disk", calls.from_disk),
-        ("began a download and a load", calls.downloaded),
-    )
-    for name, count in rows:
-        view.add_row(name, f"{count:,}", f"{100 * count / calls.calls:.2f} %" if calls.calls else NONE)
-    return view
+    met = {
+        "a loaded model (hit)": calls.hits,
+        "a load or unload under way": calls.waited,
+        "began a load from the disk": calls.from_disk,
+        "began a download and a load": calls.downloaded,
+    }
+    rows = [
+        (name, f"{count:,}", f"{100 * count / calls.calls:.2f} %" if calls.calls else NONE)
+        for name, count in met.items()
+    ]
+    return text_table(("met", "requests", "share"), rows)
 
 
 def _latencies(found: Answer) -> Table:
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    view.add_column("latency, ms")
-    for name in ("mean", *(f"p{percent}" for percent in PERCENTILES), "greatest"):
-        view.add_column(name, justify="right")
-    view.add_row("all requests", *_cells(found.calls.everyone))
-    view.add_row("requests of loaded models", *_cells(found.calls.warm))
-    return view
+    columns = ("latency, ms", "mean", *(f"p{percent}" for percent in PERCENTILES), "greatest")
+    rows = [
+        ("all requests", *_cells(found.calls.everyone)),
+        ("requests of loaded models", *_cells(found.calls.warm)),
+    ]
+    return text_table(columns, rows)
 
 
 def _cells(each: Latencies) -> list[str]:
@@ -67,12 +61,8 @@ def _cells(each: Latencies) -> list[str]:
 
 def _sizes(found: SteadyState) -> Table:
     title = "hit ratio by size of an instance (GPU memory, disk, max_loaded_models), estimated by Che's approximation"
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
-    view.add_column("size")
-    for size, _ in found.by_size:
-        view.add_column(f"x {size:g}", justify="right")
-    view.add_row("hit ratio", *(f"{100 * ratio:.2f} %" for _, ratio in found.by_size))
-    return view
+    columns = ("size", *(f"x {size:g}" for size, _ in found.by_size))
+    return text_table(columns, [("hit ratio", *(f"{100 * ratio:.2f} %" for _, ratio in found.by_size))], title=title)
 
 
 def write_text(file: Path, text: str) -> None:

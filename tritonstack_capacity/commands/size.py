@@ -14,7 +14,7 @@ from tritonstack.config import Environment, load_environment
 from tritonstack.config.loader import project_of
 from tritonstack.config.scaling import DEFAULT_SAFETY_FACTOR
 from tritonstack.errors import InputError, LimitMissedError, Problem, TritonstackError
-from tritonstack.paths import project_folder
+from tritonstack.paths import environment_file, project_folder
 from tritonstack_capacity.commands.size_view import Proposal, proposal_document, proposal_view, size_document, size_view
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table, read_daily_curve
 from tritonstack_capacity.sizing.environment_diff import environment_diff
@@ -162,7 +162,7 @@ def _environment(name: str | None, file: Path | None) -> Environment | None:
         allowed = "--diff alone: region and prices are those of its file"
         raise InputError([Problem(field="--environment", found=f"{name} with --diff {file}", allowed=allowed)])
     if name is not None:
-        return load_environment(project_folder() / "environments" / f"{name}.yaml")
+        return load_environment(environment_file(name))
     return None if file is None else load_environment(file)
 
 

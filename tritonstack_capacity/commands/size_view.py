@@ -8,11 +8,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
+from tritonstack_capacity.commands import text_table
 from tritonstack_capacity.sizing.capacity import CapacityRow, CapacityTable, Cases, sensitivity
 from tritonstack_capacity.sizing.measurements import plain
 from tritonstack_capacity.sizing.scaling_advice import ScalingAdvice, ScalingChange, SettingChange
@@ -101,24 +100,20 @@ CENT = Decimal("0.01")
 
 def size_view(table: CapacityTable, *, advice: ScalingAdvice | None) -> RenderableType:
     """The table, the recommendation in a sentence, its scaling, and how far it holds."""
-    parts: list[RenderableType] = [_capacity(table)]
-    parts += [Text(line) for line in (*_sentences(table), *_unpriced(table))]
+    parts: list[RenderableType] = [_capacity(table), *_sentences(table), *_unpriced(table)]
     if advice is not None:
-        parts += ["", *(Text(line) for line in _scaling(advice))]
+        parts += ["", *_scaling(advice)]
     return Group(*parts, "", _sensitivity(table))
 
 
 def _capacity(table: CapacityTable) -> Table:
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    view.add_column("configuration")
-    view.add_column("instance type", min_width=max(len(row.measurement.instance_type) for row in table.rows))
     day = () if table.usd_per_day is None else ("USD/day",)
-    for name in ("invocations/min each", "latency ms", "instances", "USD/h", "USD/million", *day):
-        view.add_column(name, justify="right")
-    view.add_column(f"within {plain(table.demand.latency_ms)} ms")
-    for row in table.rows:
-        cells = map(Text, _cells(row, table))  # a name may look like markup
-        view.add_row(*cells, style=None if row.meets_latency else "dim")
+    columns = ("configuration", "instance type", "invocations/min each", "latency ms", "instances", "USD/h")
+    within = f"within {plain(table.demand.latency_ms)} ms"
+    rows = [_cells(row, table) for row in table.rows]
+    view = text_table((*columns, "USD/million", *day, within), rows, left=(0, 1, len(columns) + 1 + len(day)))
+    for shown, row in zip(view.rows, table.rows, strict=True):
+        shown.style = None if row.meets_latency else "dim"
     return view
 
 
@@ -203,21 +198,19 @@ def _scaling(advice: ScalingAdvice) -> list[str]:
 
 def _sensitivity(table: CapacityTable) -> Table:
     title = "how far this holds" if table.usd_per_day is None else "how far this holds, by the cost at the load"
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
-    view.add_column("if")
-    view.add_column("then the cheapest is")
-    view.add_column("instances", justify="right")
-    view.add_column("USD/h", justify="right")
     found = sensitivity(table)
     cases = [
         *((f"load x {factor}", row) for factor, row in found.loads.items()),
         *((f"measured rates x {factor}", row) for factor, row in found.rates.items()),
         *((f"limit from {plain(limit)} ms", row) for limit, row in found.limits.items()),
     ]
-    for case, row in cases:
-        best = () if row is None else (Text(row.measurement.name), str(row.instances), _money(row.cost_per_hour))
-        view.add_row(case, *(best or ("none", "", "")))
-    return view
+    rows = [
+        (case, "none", "", "")
+        if row is None
+        else (case, row.measurement.name, str(row.instances), _money(row.cost_per_hour))
+        for case, row in cases
+    ]
+    return text_table(("if", "then the cheapest is", "instances", "USD/h"), rows, title=title, left=(0, 1))
 
 
 def _money(value: Decimal | None) -> str:
@@ -255,10 +248,10 @@ def proposal_view(proposal: Proposal, *, table: CapacityTable) -> RenderableType
     """Each setting with its reason, and what else to know."""
     change = proposal.change
     title = f"\n{change.endpoint.name} in {proposal.file}, if it serves {change.advice.row.measurement.name}:"
-    parts: list[RenderableType] = [Text(title), _settings(change.settings)]
-    parts += [Text(f"- {note}") for note in _notes(proposal, table)]
+    parts: list[RenderableType] = [title, _settings(change.settings)]
+    parts += [f"- {note}" for note in _notes(proposal, table)]
     if not proposal.diff:
-        parts.append(Text(f"{proposal.file} has this scaling already: no diff"))
+        parts.append(f"{proposal.file} has this scaling already: no diff")
     return Group(*parts)
 
 
@@ -287,13 +280,13 @@ def _notes(proposal: Proposal, table: CapacityTable) -> Iterator[str]:
 
 
 def _settings(settings: tuple[SettingChange, ...]) -> Table:
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    view.add_column("setting", no_wrap=True)
-    view.add_column("is", justify="right", no_wrap=True)
-    view.add_column("becomes", justify="right", no_wrap=True)
-    view.add_column("why")
-    for each in settings:
-        before = "" if each.before is None else plain(each.before)
-        after = "stays" if each.after == each.before else plain(each.after)
-        view.add_row(each.path, before, after, Text(each.why))  # a name in it may look like markup
-    return view
+    rows = [
+        (
+            each.path,
+            "" if each.before is None else plain(each.before),
+            "stays" if each.after == each.before else plain(each.after),
+            each.why,
+        )
+        for each in settings
+    ]
+    return text_table(("setting", "is", "becomes", "why"), rows, left=(0, 3))

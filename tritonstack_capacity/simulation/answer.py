@@ -171,20 +171,18 @@ Points = list[tuple[float, float]]
 class Series:
     """A value for each period."""
 
-    period: float  # seconds
-    # a minute
-    calls: Points
-    loads: Points
-    thrash: Points  # the loads among them of models that were evicted shortly before
-    hit_ratio: Points  # percent
-    # latency in milliseconds
-    median: Points
-    p95: Points
-    warm_p95: Points
+    period_seconds: float
+    calls_per_minute: Points
+    hit_percent: Points
+    loads_per_minute: Points
+    loads_again_per_minute: Points  # those of models that were evicted shortly before
+    p50_ms: Points
+    p95_ms: Points
+    warm_p95_ms: Points
+    models_held: Points  # on an instance, on average
     # instances, as steps
     serving: Points
     paid: Points
-    held: Points  # models on an instance, on average
 
 
 def series(happening: Happening, trace: Trace, *, thrash: Floats) -> Series:
@@ -203,30 +201,24 @@ def series(happening: Happening, trace: Trace, *, thrash: Floats) -> Series:
 
     edges = np.searchsorted(place, np.arange(count + 1))
     warm = happening.calls.outcomes == HIT
-    fleet = happening.fleet
-    ends = [min(each.seconds, seconds) for each in fleet[1:]] + [seconds]
+    lasting = happening.lasting()
     return Series(
-        period=period,
-        calls=_points(middles, calls * MINUTE / period),
-        loads=a_minute(happening.events.of_kind(LOAD)[0]),
-        thrash=a_minute(thrash),
-        hit_ratio=[(float(t), 100 * float(h) / float(n)) for t, h, n in zip(middles, hits, calls, strict=True) if n],
-        median=_percentile(happening.calls.latencies, edges, middles, 50),
-        p95=_percentile(happening.calls.latencies, edges, middles, 95),
-        warm_p95=_percentile(np.where(warm, happening.calls.latencies, np.nan), edges, middles, 95),
-        serving=_steps([(each.seconds, end, each.serving) for each, end in zip(fleet, ends, strict=True)]),
-        paid=_steps([(each.seconds, end, each.paid) for each, end in zip(fleet, ends, strict=True)]),
-        held=[(now, loaded / serving) for now, loaded, serving in happening.loaded if now <= seconds],
+        period_seconds=period,
+        calls_per_minute=_points(middles, calls * MINUTE / period),
+        loads_per_minute=a_minute(happening.events.of_kind(LOAD)[0]),
+        loads_again_per_minute=a_minute(thrash),
+        hit_percent=[(float(t), 100 * float(h) / float(n)) for t, h, n in zip(middles, hits, calls, strict=True) if n],
+        p50_ms=_percentile(happening.calls.latencies, edges, middles, 50),
+        p95_ms=_percentile(happening.calls.latencies, edges, middles, 95),
+        warm_p95_ms=_percentile(np.where(warm, happening.calls.latencies, np.nan), edges, middles, 95),
+        serving=[(at, float(each.serving)) for start, end, each in lasting for at in (start, end)],
+        paid=[(at, float(each.paid)) for start, end, each in lasting for at in (start, end)],
+        models_held=[(now, loaded / serving) for now, loaded, serving in happening.loaded if now <= seconds],
     )
 
 
 def _points(times: Floats, values: Floats) -> Points:
     return [(float(time), float(value)) for time, value in zip(times, values, strict=True)]
-
-
-def _steps(lasting: list[tuple[float, float, int]]) -> Points:
-    """Of (start, end, value)."""
-    return [(at, float(value)) for start, end, value in lasting if end > start for at in (start, end)]
 
 
 def _percentile(latencies: Floats, edges: Integers, middles: Floats, percent: int) -> Points:
@@ -311,7 +303,7 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
         cost=FleetCost(
             usd_per_hour=usd,
             source=source,
-            instance_hours=happening.instance_seconds() / HOUR,
+            instance_hours=sum((end - start) * each.paid for start, end, each in happening.lasting()) / HOUR,
             hours=trace.seconds / HOUR,
             calls=len(trace),
         ),
@@ -325,14 +317,10 @@ def answer(prepared: PreparedScenario, *, seed: int) -> Answer:
 
 
 def _instances(happening: Happening) -> tuple[int, float, int]:
-    ends = [change.seconds for change in happening.fleet[1:]] + [happening.seconds]
-    lasting = [
-        (min(end, happening.seconds) - each.seconds, each) for each, end in zip(happening.fleet, ends, strict=True)
-    ]
-    counted = [(weight, each) for weight, each in lasting if weight > 0]
-    total = sum(weight for weight, _ in counted)
-    mean = sum(weight * each.serving for weight, each in counted) / total
-    return min(each.serving for _, each in counted), mean, max(each.serving for _, each in counted)
+    lasting = happening.lasting()
+    total = sum(end - start for start, end, _ in lasting)
+    mean = sum((end - start) * each.serving for start, end, each in lasting) / total
+    return min(each.serving for *_, each in lasting), mean, max(each.serving for *_, each in lasting)
 
 
 def _assumptions(scenario: Scenario, plan: FleetPlan, *, split: bool) -> Iterator[str]:

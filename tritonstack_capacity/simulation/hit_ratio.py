@@ -23,7 +23,8 @@ class CacheEstimate:
 
     hit_ratio: float  # share of all requests
     models: float  # mean number of models in the cache
-    limited_by: str | None  # name of the limit that is reached first; None where all requested models fit
+    # ``GPU memory``, ``disk`` or ``max_loaded_models``, which is reached first; None where all requested models fit
+    limited_by: str | None
 
 
 def che(rates: Floats, *, limits: Mapping[str, tuple[Floats, float]]) -> CacheEstimate:
@@ -90,13 +91,10 @@ def _pooled(plan: FleetPlan) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SteadyState:
+class SteadyState(CacheEstimate):
     """One instance of a fleet in the long run, by Che's approximation."""
 
-    models: float  # mean number of loaded models
-    hit_ratio: float  # of all requests of the fleet
     is_upper_bound: bool  # see ``estimated_cache``
-    limited_by: str | None  # ``GPU memory``, ``disk`` or ``max_loaded_models``; None where all models fit
     by_size: tuple[tuple[float, float], ...]  # (multiple of the instance's size, hit ratio with it)
 
 

@@ -114,13 +114,11 @@ class Happening:
     loaded: list[tuple[float, int, int]] = field(default_factory=list)
     seconds: float = 0.0  # when calls stopped coming; what was under way then was still finished
 
-    def instance_seconds(self) -> float:
-        """Paid time until calls stopped coming, of all instances."""
+    def lasting(self) -> list[tuple[float, float, FleetChange]]:
+        """(start, end, fleet) until calls stopped coming, each longer than nothing."""
         ends = [change.seconds for change in self.fleet[1:]] + [self.seconds]
-        lasting = (
-            max(0.0, min(end, self.seconds) - change.seconds) for change, end in zip(self.fleet, ends, strict=True)
-        )
-        return sum(time * change.paid for time, change in zip(lasting, self.fleet, strict=True))
+        found = [(change.seconds, min(end, self.seconds), change) for change, end in zip(self.fleet, ends, strict=True)]
+        return [each for each in found if each[1] > each[0]]
 
 
 class Disk:

@@ -58,20 +58,25 @@ def _tiles(found: Answer) -> Iterator[tuple[str, str]]:
 
 def _figures(found: Answer) -> Iterator[Figure]:
     course, limit = found.course, found.scenario.latency_limit_ms
-    yield _figure("calls", "Requests (Invocations)", "a minute", {"requests": course.calls})
-    yield _figure("hits", "Hits (ModelCacheHit)", "percent of requests", {"hits": course.hit_ratio}, top=100.0)
+    yield _figure("calls", "Requests (Invocations)", "a minute", {"requests": course.calls_per_minute})
+    yield _figure("hits", "Hits (ModelCacheHit)", "percent of requests", {"hits": course.hit_percent}, top=100.0)
     yield _figure(
         "latency",
         "Latency",
         "ms",
-        {"all, p50": course.median, "all, p95": course.p95, "loaded models, p95": course.warm_p95},
+        {"all, p50": course.p50_ms, "all, p95": course.p95_ms, "loaded models, p95": course.warm_p95_ms},
         log_y=True,
         limit=None if limit is None else (limit, f"limit {limit:g} ms"),
     )
     yield _figure("instances", "Instances", "count", {"paid": course.paid, "take requests": course.serving})
     again = f"of models evicted in the last {found.loads.thrash_seconds:g} s"
-    yield _figure("loads", "Loads and thrash", "a minute", {"loads": course.loads, again: course.thrash})
-    yield _figure("held", "Models on an instance (LoadedModelCount)", "mean", {"loaded": course.held})
+    yield _figure(
+        "loads",
+        "Loads and thrash",
+        "a minute",
+        {"loads": course.loads_per_minute, again: course.loads_again_per_minute},
+    )
+    yield _figure("held", "Models on an instance (LoadedModelCount)", "mean", {"loaded": course.models_held})
     if found.steady is not None:
         by_size = [(size, 100 * ratio) for size, ratio in found.steady.by_size]
         simulated = found.calls.hit_ratio

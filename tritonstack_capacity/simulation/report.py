@@ -107,7 +107,6 @@ def _cost(found: Answer) -> str:
 def answer_document(found: Answer) -> dict[str, Any]:
     """Plain values. Times are seconds, latencies milliseconds; null is unknown, never zero."""
     calls, loads, cost = found.calls, found.loads, found.cost
-    course = found.course
     return {
         "format": FORMAT,
         "seed": found.seed,
@@ -155,17 +154,7 @@ def answer_document(found: Answer) -> dict[str, Any]:
         "steady_state": None if found.steady is None else _steady_document(found, found.steady),
         "split": None if found.split is None else _split_document(found.split),
         "assumptions": list(found.assumptions),
-        "over_time": {
-            "period_seconds": course.period,
-            "calls_per_minute": course.calls,
-            "hit_percent": course.hit_ratio,
-            "loads_per_minute": course.loads,
-            "loads_again_per_minute": course.thrash,
-            "p50_ms": course.median,
-            "p95_ms": course.p95,
-            "warm_p95_ms": course.warm_p95,
-            "models_held": course.held,
-        },
+        "over_time": {name: values for name, values in vars(found.course).items() if name not in ("serving", "paid")},
     }
 
 

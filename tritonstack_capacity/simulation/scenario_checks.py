@@ -163,8 +163,7 @@ def _check_arrivals(arrivals: Arrivals) -> Iterator[Problem]:
 
 def _check_scaling(scaling: Scaling, *, instance: Instance) -> Iterator[Problem]:
     """As in an environment file, and the count to start with."""
-    for check in limits_and_targets(scaling, location=("scaling",), production=False):
-        yield from check
+    yield from limits_and_targets(scaling, location=("scaling",), production=False)
     if scaling.minimum <= scaling.maximum and not scaling.minimum <= instance.count <= scaling.maximum:
         allowed = f"{scaling.minimum} to {scaling.maximum}, as scaling says"
         yield Problem(location=("instance", "count"), found=str(instance.count), allowed=allowed)

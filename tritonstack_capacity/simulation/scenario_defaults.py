@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tritonstack.catalogue.prices import hosting_price
 from tritonstack.config import Endpoint, Environment, load_environment
 from tritonstack.errors import InputError, Location, Problem
 from tritonstack.models.model_config import ModelConfig, read_config
-from tritonstack.paths import LocalPaths, project_folder
+from tritonstack.paths import LocalPaths, environment_file, project_folder
 from tritonstack_capacity.simulation.scenario import MIB, Instance, Routing
+from tritonstack_capacity.sizing.measurements import listed_price
 
 if TYPE_CHECKING:
     from tritonstack_capacity.bench.document import ResultPart
@@ -179,7 +179,6 @@ def _name(result: ResultPart) -> str:
     return result.name.rpartition("/")[2]
 
 
-MIB_PER_GIB = 1024
 ROUTINGS: dict[str, Routing] = {"LEAST_OUTSTANDING_REQUESTS": "least_outstanding", "RANDOM": "random"}
 """``RoutingStrategy`` → what is simulated for it."""
 
@@ -192,9 +191,8 @@ def fill_from_environment(filled: Filled) -> None:
             found = f"{filled.get('endpoint')} without an environment"
             filled.findings.append(Problem(location=("endpoint",), found=found, allowed="the environment that has it"))
         return
-    path = project_folder() / "environments" / f"{name}.yaml"
     try:
-        environment = load_environment(path)
+        environment = load_environment(environment_file(name))
     except InputError as error:
         filled.problems += error.problems
         return
@@ -249,12 +247,12 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint) -
     """
     # Only here: who simulates what is in no environment needs no model folders.
     from tritonstack.models.inputs import choice_of, release_set  # noqa: PLC0415
-    from tritonstack.models.manifest import BuiltHere  # noqa: PLC0415
+    from tritonstack.models.manifest import ManifestFolder  # noqa: PLC0415
 
     repositories = project_folder() / "model_repos"
     served = _served(environment, endpoint)
     digests = release_set(endpoint, repositories, choice_of(environment))
-    built = BuiltHere(folder=LocalPaths.from_environment().archives)
+    built = ManifestFolder(folder=LocalPaths.from_environment().archives)
     groups = {str(group.get("name")): place for place, group in filled.groups()}
     filled.findings += _strangers(groups, served, endpoint)
     for name, archives in served.items():
@@ -306,11 +304,10 @@ def instance_price(instance: Instance) -> Price:
     """
     if instance.usd_per_hour is not None:
         return instance.usd_per_hour, "the scenario, or its environment's file"
-    listed = hosting_price(instance_type=instance.type, region=instance.region, project=project_folder())
+    listed = listed_price(instance.type, region=instance.region, project=project_folder())
     if listed is None:
         return None, (
             f"no source gives a price of {instance.type} in {instance.region}; "
             "`tritonstack capacity prices update` asks AWS, instance.usd_per_hour sets it"
         )
-    date = f", {listed.date}" if listed.date else ""
-    return listed.usd_per_hour, f"{listed.source} ({instance.region}, component {listed.component}{date})"
+    return float(listed.usd_per_hour), listed.source

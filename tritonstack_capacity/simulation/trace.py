@@ -75,10 +75,6 @@ class ModelTable:
         counts = calls.astype(np.float64)
         return replace(self, popularity=counts / counts.sum())
 
-    def kind(self, model: int) -> ModelKind:
-        """The kind of a model."""
-        return self.kinds[int(self.kind_of[model])]
-
 
 def model_names(groups: tuple[ModelGroup, ...]) -> tuple[str, ...]:
     """The names of all models, in the order of the file."""

@@ -12,8 +12,16 @@ from pathlib import Path
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.prices import hosting_price
 from tritonstack.errors import InputError, Problem
-from tritonstack_capacity.csv_file import csv_problem, reading
-from tritonstack_capacity.measurement_columns import CONFIGURATION, GPUS, INSTANCE_TYPE, LATENCY, PRICE, RATE
+from tritonstack_capacity.csv_file import (
+    CONFIGURATION,
+    GPUS,
+    INSTANCE_TYPE,
+    LATENCY,
+    PRICE,
+    RATE,
+    csv_problem,
+    reading,
+)
 
 LEAST = Decimal("0.000001")
 MOST = Decimal(10) ** 12
@@ -200,15 +208,22 @@ class InstancePrice:
     source: str  # of the price, with its date where known
 
 
+def listed_price(instance_type: str, *, region: str, project: Path | None) -> InstancePrice | None:
+    """The price of ``project``'s own ``prices.json``, else the catalogue's. Raises InputError: the file is wrong."""
+    listed = hosting_price(instance_type=instance_type, region=region, project=project)
+    if listed is None:
+        return None
+    date = f", {listed.date}" if listed.date else ""
+    source = f"{listed.source} ({region}, component {listed.component}{date})"
+    return InstancePrice(usd_per_hour=Decimal(str(listed.usd_per_hour)), source=source)
+
+
 PriceOf = Callable[[Measurement], InstancePrice | None]
 """The price of a measurement's instance type; None where no source has it: unknown, never zero."""
 
 
 def prices(*, region: str, overrides: Mapping[str, float], project: Path | None = None) -> PriceOf:
-    """Prices in ``region``: by ``overrides`` (instance type → USD an hour), else measured, else listed.
-
-    Listed prices are those of ``project``'s own ``prices.json``, else the catalogue's.
-    """
+    """Prices in ``region``: by ``overrides`` (instance type → USD an hour), else measured, else listed."""
     given = {name: Decimal(str(price)) for name, price in overrides.items()}
 
     def price_of(row: Measurement) -> InstancePrice | None:
@@ -216,11 +231,6 @@ def prices(*, region: str, overrides: Mapping[str, float], project: Path | None 
             return InstancePrice(usd_per_hour=given[row.instance_type], source="the environment file")
         if row.usd_per_hour is not None:
             return InstancePrice(usd_per_hour=row.usd_per_hour, source="the measurements")
-        listed = hosting_price(instance_type=row.instance_type, region=region, project=project)
-        if listed is None:
-            return None
-        date = f", {listed.date}" if listed.date else ""
-        source = f"{listed.source} ({region}, component {listed.component}{date})"
-        return InstancePrice(usd_per_hour=Decimal(str(listed.usd_per_hour)), source=source)
+        return listed_price(row.instance_type, region=region, project=project)
 
     return price_of

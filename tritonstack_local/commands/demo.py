@@ -25,6 +25,7 @@ from tritonstack.config import Endpoint, Environment, load_environment
 from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest
 from tritonstack.models.exporting import built_sample_file
+from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Places
 from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import CHECKOUT, REPOSITORY, project_folder
@@ -93,9 +94,8 @@ def command(*, environment: str, only: str | None, as_json: bool) -> None:
         names = [endpoint.name for endpoint in multi_model]
         allowed = listing(names, none="at least one multi-model endpoint")
         advice = nearest(only or "", names)
-        raise InputError(
-            [Problem(file=str(path), field="endpoints", found=only or "none", allowed=allowed, advice=advice)]
-        )
+        problem = Problem(file=str(path), field="endpoints", found=only or "none", allowed=allowed, advice=advice)
+        raise InputError([problem])
     rows, held, steps = [], [], Steps()
     for endpoint in endpoints:
         requests = [request_of(aws, settings, endpoint, served.sources[model]) for model in endpoint.models]
@@ -170,58 +170,42 @@ def call_models(aws: LocalAws, requests: Sequence[Request], steps: Steps) -> lis
 
 
 def call(aws: LocalAws, request: Request) -> Call:
-    """One call, and which models were loaded before and after it."""
-    before = loaded_models(fleet_of(aws, request.endpoint))
-    milliseconds, content, content_type = timed_call(
-        aws.client("sagemaker-runtime"), endpoint=request.endpoint, target=request.target_model, body=request.body
-    )
-    after = loaded_models(fleet_of(aws, request.endpoint))
-    return Call(
-        milliseconds=milliseconds,
-        cold=request.target_model not in before,
-        evicted=frozenset(before - after),
-        content=content,
-        content_type=content_type,
-    )
-
-
-def timed_call(runtime: Any, *, endpoint: str, target: str, body: Body) -> tuple[float, bytes, str]:
-    """One call with boto3: milliseconds until the whole answer was read, the answer, and its content type.
+    """One call with boto3, timed until the whole answer was read, and which models were loaded before and after it.
 
     Raises WorkFailedError: it was not answered.
     """
-    started = time.perf_counter()
+
+    def loaded() -> set[str]:
+        models = fleet_of(aws, request.endpoint)["models"]
+        return {model["target_model"] for model in models if model["state"] == "loaded"}
+
+    before, target, body = loaded(), request.target_model, request.body
+    runtime, started = aws.client("sagemaker-runtime"), time.perf_counter()
     try:
         answer = runtime.invoke_endpoint(
-            EndpointName=endpoint, TargetModel=target, ContentType=body.content_type, Body=body.content
+            EndpointName=request.endpoint, TargetModel=target, ContentType=body.content_type, Body=body.content
         )
         content: bytes = answer["Body"].read()
     except (ClientError, BotoCoreError) as error:
-        raise WorkFailedError(f"{endpoint} does not answer for {target}: {error}") from error
-    return (time.perf_counter() - started) * 1000, content, str(answer["ContentType"])
+        raise WorkFailedError(f"{request.endpoint} does not answer for {target}: {error}") from error
+    return Call(
+        milliseconds=(time.perf_counter() - started) * 1000,
+        cold=target not in before,
+        evicted=frozenset(before - loaded()),
+        content=content,
+        content_type=str(answer["ContentType"]),
+    )
 
 
 def fleet_of(aws: LocalAws, endpoint: str) -> dict[str, Any]:
     """The serving fleet of an endpoint, as the runtime describes it."""
-    found = next((one for one in aws.runtime_status()["endpoints"] if one["name"] == endpoint), None)
-    fleets = [fleet for fleet in found["fleets"] if fleet["serving"]] if found else []
+    endpoints = [each for each in aws.runtime_status()["endpoints"] if each["name"] == endpoint]
+    fleets = [fleet for each in endpoints for fleet in each["fleets"] if fleet["serving"]]
     if not fleets:
-        raise InputError(
-            [
-                Problem(
-                    found=f"endpoint {endpoint} serves nothing on the local AWS",
-                    allowed="a deployed endpoint",
-                    advice="tritonstack local deploy",
-                )
-            ]
-        )
+        found = f"endpoint {endpoint} serves nothing on the local AWS"
+        raise InputError([Problem(found=found, allowed="a deployed endpoint", advice="tritonstack local deploy")])
     fleet: dict[str, Any] = fleets[0]
     return fleet
-
-
-def loaded_models(fleet: dict[str, Any]) -> set[str]:
-    """The TargetModels that a fleet has loaded."""
-    return {model["target_model"] for model in fleet["models"] if model["state"] == "loaded"}
 
 
 def in_words(outputs: dict[str, Array] | Any) -> str:
@@ -240,10 +224,11 @@ def held_by(endpoint: Endpoint, fleet: Mapping[str, Any]) -> str:
     most = "no limit is set (local: max_loaded_models), so that none is evicted"
     if limit is not None:
         most = f"at most {limit} loaded at once (local: max_loaded_models, which stands in for the GPU's memory)"
+    models = "model" if len(endpoint.models) == 1 else "models"
     return (
         f"Endpoint {endpoint.name}: Triton {endpoint.release} asked for, "
-        f"{release_and_version(fleet['server_version'] or 'unknown')} answers. {len(endpoint.models)} models, {most}; "
-        f"{fleet['loads']} loads and {fleet['unloads']} unloads so far."
+        f"{release_and_version(fleet['server_version'] or 'unknown')} answers. "
+        f"{len(endpoint.models)} {models}, {most}; {fleet['loads']} loads and {fleet['unloads']} unloads so far."
     )
 
 
@@ -299,8 +284,3 @@ def how_to_go_on(aws: LocalAws, settings: Environment, rows: list[Row]) -> str:
         ]
     lines += ["Watch it:", f"  {program} local status --watch"]
     return "\n".join([*lines, f"The AWS APIs answer at {aws.emulator_url}. Stop it: {down}"])
-
-
-def shown(path: Path) -> str:
-    """A path as a person would type it here."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -21,7 +21,8 @@ from tritonstack.models.publish import publish_environment
 from tritonstack.models.source import contents_of, skipped_proof
 from tritonstack.naming import NAME_PATTERN
 from tritonstack.paths import LocalPaths, environment_file, project_folder
-from tritonstack_local.aws import ACCOUNT, REGION, LocalAws, require_local_aws
+from tritonstack_local import ACCOUNT, REGION
+from tritonstack_local.aws import LocalAws, require_local_aws
 from tritonstack_local.commands.start_stop import up
 from tritonstack_local.deployment import LocalDeployment
 from tritonstack_local.record import exclusive, read_record
@@ -145,15 +146,11 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool =
         with steps.step(f"deploy {name}/builds: what builds engines (cdk deploy)") as step:
             _following(deployment, step).deploy(f"{name}/builds")
     what = "engines, then endpoints" if builds else "endpoints"
-    if settings.watched:
-        # Its dependencies come with it: what serves, in one run of the CDK.
-        with steps.step(
-            f"deploy {name}/serving-*, {name}/observability: {what}, what watches them (cdk deploy)"
-        ) as step:
-            _following(deployment, step).deploy(f"{name}/observability", concurrency=concurrency)
-    else:
-        with steps.step(f"deploy {name}/serving-*: {what} (cdk deploy)") as step:
-            _following(deployment, step).deploy(f"{name}/serving-*", concurrency=concurrency)
+    last, stacks = f"{name}/serving-*", f"{name}/serving-*: {what}"
+    if settings.watched:  # its dependencies come with it: what serves, in one run of the CDK
+        last, stacks = f"{name}/observability", f"{name}/serving-*, {name}/observability: {what}, what watches them"
+    with steps.step(f"deploy {stacks} (cdk deploy)") as step:
+        _following(deployment, step).deploy(last, concurrency=concurrency)
     if settings.tested_endpoints:
         with steps.step(f"deploy {name}/load-test: what load tests run on (cdk deploy)") as step:
             _following(deployment, step).deploy(f"{name}/load-test")
@@ -190,15 +187,9 @@ def destroy_command(*, environment: str) -> None:
         raise InputError([Problem(field="--environment", found=environment, allowed="the name of an environment")])
     deployment = LocalDeployment(aws=require_local_aws(), environment=environment)
     if not (deployment.assembly / "manifest.json").is_file():
-        raise InputError(
-            [
-                Problem(
-                    found=f"environment {environment!r} was not deployed from here",
-                    allowed="an environment that was",
-                    advice=f"tritonstack local deploy -e {environment}",
-                )
-            ]
-        )
+        found = f"environment {environment!r} was not deployed from here"
+        advice = f"tritonstack local deploy -e {environment}"
+        raise InputError([Problem(found=found, allowed="an environment that was", advice=advice)])
     steps = Steps()
     with one_deployment(steps), steps.step(f"destroy {environment} (cdk destroy)"):
         deployment.destroy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,7 +39,6 @@ from tritonstack_local.commands.deploy import Deployable, deploy, deployable, on
 POLL_SECONDS = 0.2
 QUIET_SECONDS = 0.1
 """Pause without a change before changed files are read: an editor writes a file in several steps."""
-RECENT_SECONDS = 5.0
 SHOWN_VALUES = 4
 SHOWN_FILES = 3
 OUTCOMES = (TritonstackError, OSError, BotoCoreError, ClientError)
@@ -73,18 +72,14 @@ def dev_command(*, environment: str) -> None:
 def follow_changes(work: Work, watch: Watch) -> None:
     """Bring the local AWS up to date, and again after each change, until interrupted."""
     with shown_mistakes():
-        work.update(saved=time.time())
+        work.update()
     click.echo(f"watching {shown(work.places.repositories)} and {shown(work.file)}; Ctrl-C ends it")
     while files := watch.wait():
         names = sorted(map(shown, files))
         more = f" and {len(names) - SHOWN_FILES} more" if len(names) > SHOWN_FILES else ""
         click.echo(f"\n{time.strftime('%H:%M:%S')} {', '.join(names[:SHOWN_FILES])}{more}")
-        now = time.time()
-        times = [path.stat().st_mtime for path in files if path.exists()]
-        # Version control and copies may bring files with times of long ago.
-        saved = max((each for each in times if now - RECENT_SECONDS < each <= now), default=now)
         with shown_mistakes():
-            work.update(files, saved=saved)
+            work.update()
 
 
 @contextmanager
@@ -142,7 +137,6 @@ class Work:
     deployed: Deployable | None = None
     # (endpoint, model) → the digest that its record has
     digests: dict[tuple[str, str], str | None] = field(default_factory=dict)
-    failed: dict[tuple[str, str], str] = field(default_factory=dict)  # the same: one that was not released
 
     @property
     def file(self) -> Path:
@@ -155,11 +149,8 @@ class Work:
         project = Places.of_project()
         return replace(project, archives=LocalPaths.from_environment().root / "dev-archives")
 
-    def update(self, files: Collection[Path] = (), *, saved: float) -> None:
+    def update(self) -> None:
         """Deploy where the settings changed, else release the models that did.
-
-        ``files``: those that changed; a model that failed is tried again where one is its own. ``saved``: when they
-        were, in seconds since the epoch.
 
         Raises:
             InputError: the settings, a recipe or a model folder are wrong.
@@ -174,22 +165,17 @@ class Work:
         is_same = True
         for endpoint in wanted.served.environment.endpoints:
             for model, digest in wanted.served.release_sets[endpoint.name].items():
-                source = wanted.served.sources[model]
-                has_failed = self.failed.get((endpoint.name, model)) == digest
                 if self.digests[endpoint.name, model] == digest:
                     continue
                 is_same = False
-                if has_failed and not any(path.is_relative_to(source.folder) for path in files):
-                    continue
                 try:
-                    self._release(source, digest, endpoint, saved=saved)
+                    self._release(wanted.served.sources[model], digest, endpoint)
                 except OUTCOMES as error:  # of one model; the others are released all the same
-                    self.failed[endpoint.name, model] = digest
                     problems.append(str(error))
         if problems:
             raise WorkFailedError("\n".join(problems))
-        if is_same and files:
-            click.echo("as released: nothing to do")
+        if is_same:
+            click.echo("all models are as released")
 
     def last_words(self) -> str:
         """The line about what stays when the watch ends."""
@@ -245,9 +231,9 @@ class Work:
         }
         click.echo(f"deployed in {time.monotonic() - began:.0f} s")
 
-    def _release(self, source: ArchiveSource, digest: str, endpoint: Endpoint, *, saved: float) -> None:
+    def _release(self, source: ArchiveSource, digest: str, endpoint: Endpoint) -> None:
         """Build, publish and invoke a model, then move its record; print its response beside the one before."""
-        name = f"{endpoint.name}/{source.name}"
+        name, began = f"{endpoint.name}/{source.name}", time.monotonic()
         session = require_local_aws().session()
         with self.steps.step(name) as step:
             deployed = deployed_set(session, environment=self.environment, endpoint=endpoint.name)
@@ -267,7 +253,7 @@ class Work:
             write_record(session, record, digest, environment=self.environment, platform=platform, writer="dev")
             self.digests[endpoint.name, source.name] = digest
             answered = f"response in {answer.total_milliseconds / 1000:.2g} s, its load included"
-            step.end_with(f"{answered}; {time.time() - saved:.1f} s after saving")
+            step.end_with(f"{answered}; released {time.monotonic() - began:.1f} s after the change was seen")
         for line in answer_lines(before, answer.outputs):
             click.echo(f"  {line}")
         click.echo(f"  {expectation(source, manifest, answer.outputs)}")

@@ -215,17 +215,13 @@ def logs_command(*, name: str | None, lines: int, follow: bool, as_json: bool) -
     if stopped:
         left = "these are logs of an earlier one" if logs else "no log exists yet"
         click.echo(f"{stopped}, and {left}; tritonstack local up starts one", err=True)
-    if known_as is None:
-        _list_logs(logs, as_json=as_json)
-        return
-    print_log(logs[known_as], lines=lines, follow=follow)
-
-
-def _list_logs(logs: dict[str, Path], *, as_json: bool) -> None:
-    if as_json:
+    if known_as is not None:
+        print_log(logs[known_as], lines=lines, follow=follow)
+    elif as_json:
         print_json({known: str(path) for known, path in logs.items()})
-    for known, path in () if as_json else logs.items():
-        click.echo(f"{known:24} {path}")
+    else:
+        for known, path in logs.items():
+            click.echo(f"{known:24} {path}")
 
 
 def find_logs() -> dict[str, Path]:

@@ -1,23 +1,17 @@
-"""Edits of ``config.pbtxt``: instance groups without GPUs, another value of a parameter; every other byte as it was.
+"""Edits of ``config.pbtxt``: instance groups without GPUs, another value of a parameter; the rest says the same.
 
 Source of the fields' meaning: ``model_config.proto`` of triton-inference-server/common (ModelInstanceGroup).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.pbtxt import Field, Message, PbtxtError, Scalar, parse
+from tritonstack.models.pbtxt import Message, PbtxtError, Scalar, parse, quoted, to_text
 
 _ON_GPU = ("KIND_GPU", 1)
-_AUTOMATIC = ("KIND_AUTO", 0)
-_KIND_CPU = "KIND_CPU"
-
-_Edit = tuple[int, int, str]
-"""Start, end and replacement."""
+_AUTOMATIC = ("KIND_AUTO", 0, None)
 
 
 class ConfigSyntaxError(WorkFailedError):
@@ -34,43 +28,55 @@ def without_gpus(text: str, *, file: str = "config.pbtxt") -> str:
     Raises ConfigSyntaxError: the text cannot be read.
     """
     config = _parsed(text, file)
-    groups = config.all("instance_group")
-    edits = {edit for group in groups if isinstance(group.value, Message) for edit in _group_edits(group.value, text)}
+    fields = tuple(
+        replace(field, value=_on_cpu(field.value))
+        if field.name == "instance_group" and isinstance(field.value, Message)
+        else field
+        for field in config.fields
+    )
     platform = config.last("platform")
     is_ensemble = isinstance(platform, Scalar) and platform.value == "ensemble"
-    if not groups and not is_ensemble and not config.all("ensemble_scheduling"):
-        edits.add((len(text), len(text), f"\ninstance_group [ {{ count: 1 kind: {_KIND_CPU} }} ]\n"))
-    for start, end, replacement in sorted(edits, reverse=True):
-        text = text[:start] + replacement + text[end:]
-    return text
+    if not config.all("instance_group") and not is_ensemble and not config.all("ensemble_scheduling"):
+        fields += parse("instance_group { count: 1 kind: KIND_CPU }").fields
+    return text if fields == config.fields else to_text(replace(config, fields=fields))
 
 
-@dataclass(frozen=True, kw_only=True)
-class StringParameter:
-    """A parameter with a text for its value, and where that text stands in the file, quotes included."""
+def _on_cpu(group: Message) -> Message:
+    kind = group.last("kind")
+    value = kind.value if isinstance(kind, Scalar) else None
+    if value not in (*_ON_GPU, *_AUTOMATIC):
+        return group
+    gone = ("gpus", "kind") if value in _ON_GPU else ("gpus",)
+    fields = [field for field in group.fields if field.name not in gone]
+    fields += parse("kind: KIND_CPU").fields if value in _ON_GPU else ()
+    fields += () if group.all("count") else parse("count: 1").fields
+    return replace(group, fields=tuple(fields))
 
-    key: str
-    value: str
-    start: int
-    end: int
 
-
-def string_parameters(text: str, *, file: str = "config.pbtxt") -> tuple[StringParameter, ...]:
-    """The parameters of a configuration that have a ``string_value``. Raises :class:`ConfigSyntaxError`."""
-    found = []
+def string_parameter(text: str, key: str, *, file: str = "config.pbtxt") -> str | None:
+    """The ``string_value`` of a parameter; None without one. Raises :class:`ConfigSyntaxError`."""
     for entry in _parsed(text, file).all("parameters"):
-        key = entry.value.last("key") if isinstance(entry.value, Message) else None
+        named = entry.value.last("key") if isinstance(entry.value, Message) else None
         value = entry.value.last("value") if isinstance(entry.value, Message) else None
         string = value.last("string_value") if isinstance(value, Message) else None
-        if isinstance(key, Scalar) and isinstance(string, Scalar):
-            place = {"start": string.start, "end": string.end}
-            found.append(StringParameter(key=str(key.value), value=str(string.value), **place))
-    return tuple(found)
+        if isinstance(named, Scalar) and named.value == key and isinstance(string, Scalar):
+            return str(string.value)
+    return None
 
 
-def with_value(text: str, parameter: StringParameter, value: str) -> str:
-    """The configuration with another value of a parameter. ``value`` has neither quotes nor backslashes."""
-    return f'{text[: parameter.start]}"{value}"{text[parameter.end :]}'
+def with_parameter(text: str, key: str, value: str) -> str:
+    """The configuration with another ``string_value`` of a parameter, which stands last."""
+    config = parse(text)
+    others = tuple(
+        field
+        for field in config.fields
+        if field.name != "parameters"
+        or not isinstance(field.value, Message)
+        or not isinstance(named := field.value.last("key"), Scalar)
+        or named.value != key
+    )
+    entry = parse(f"parameters {{ key: {quoted(key)} value {{ string_value: {quoted(value)} }} }}")
+    return to_text(replace(config, fields=others + entry.fields))
 
 
 def _parsed(text: str, file: str) -> Message:
@@ -78,24 +84,3 @@ def _parsed(text: str, file: str) -> Message:
         return parse(text)
     except PbtxtError as error:
         raise ConfigSyntaxError(f"{file}: {error}") from error
-
-
-def _group_edits(group: Message, text: str) -> Iterator[_Edit]:
-    """The edits of one instance group."""
-    kind = group.last("kind")
-    value = kind.value if isinstance(kind, Scalar) else None
-    if kind is not None and value not in (*_ON_GPU, *_AUTOMATIC):
-        return
-    if value in _ON_GPU and kind is not None:
-        yield kind.start, kind.end, _KIND_CPU
-    if not group.all("count"):
-        inside = group.start + 1
-        yield inside, inside, " count: 1" + ("" if text[inside] in " \t\r\n}>" else " ")
-    for gpus in group.all("gpus"):
-        yield gpus.start, _with_separator(gpus, text), ""
-
-
-def _with_separator(field: Field, text: str) -> int:
-    """The end of a field and of the separator after it: what follows must not begin with a comma."""
-    separator = re.match(r"\s*[,;]", text[field.end :])
-    return field.end + (separator.end() if separator else 0)

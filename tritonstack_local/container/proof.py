@@ -62,7 +62,8 @@ def answer_in_container(
         peak = _peak_of_tree(container.pid)
         lines = container.log_path.read_text(errors="replace").splitlines()
     stood_in = sorted({line.partition(_STAND_IN)[2].strip() for line in lines if _STAND_IN in line})
-    unsaid = [change for change in changes if not any(line in change for line in map(_without_model, stood_in))]
+    said = [line.partition(" (model ")[0] for line in stood_in]  # without the model that a line names at its end
+    unsaid = [change for change in changes if not any(line in change for line in said)]
     return ContainerAnswer(
         outputs=outputs, stand_ins=(*stood_in, *unsaid), tools={"tritonserver": version}, peak_bytes=peak
     )
@@ -76,11 +77,6 @@ def _peak_of_tree(pid: int) -> int:
         with contextlib.suppress(OSError):  # one that has ended
             lines += Path(f"/proc/{process.pid}/status").read_text().splitlines()
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
-
-
-def _without_model(line: str) -> str:
-    """A stand-in's line in the log without the model that it names at its end."""
-    return line.partition(" (model ")[0]
 
 
 def _require(needs: Collection[str]) -> None:

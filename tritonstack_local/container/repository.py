@@ -17,7 +17,7 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import WorkFailedError
 from tritonstack.models import marked_plan
 from tritonstack.paths import REPOSITORY, setup_command
-from tritonstack_local.container.pbtxt import StringParameter, string_parameters, with_value, without_gpus
+from tritonstack_local.container.pbtxt import string_parameter, with_parameter, without_gpus
 
 # The stub of the Python backend embeds one minor version of Python. The local server's need not be the release's, and
 # an archive that is built for this machine carries no environment at all.
@@ -55,7 +55,7 @@ def with_local_environment(
     Returns:
         the configuration, and what stands in for what: None where nothing does.
     """
-    named = next((one for one in string_parameters(text, file=file) if one.key == PARAMETER), None)
+    named = string_parameter(text, PARAMETER, file=file)
     if named is None:
         return text, None
     packed = _own(named, model)
@@ -63,11 +63,9 @@ def with_local_environment(
     if packed and carried in (python, None):
         return text, None
     wanted = f"its Python {carried}" if carried else _release_python(release)
-    note = (
-        f"execution environment {Path(named.value).name}: {_shown(environment)}, Python {python} in place of {wanted}"
-    )
+    note = f"execution environment {Path(named).name}: {_shown(environment)}, Python {python} in place of {wanted}"
     _write_activate(model, environment, note=note)
-    return with_value(text, named, f"{MODEL_DIRECTORY}/{FOLDER}"), note
+    return with_parameter(text, PARAMETER, f"{MODEL_DIRECTORY}/{FOLDER}"), note
 
 
 def packed_python(path: Path) -> str | None:
@@ -84,9 +82,9 @@ def packed_python(path: Path) -> str | None:
         return None
 
 
-def _own(named: StringParameter, model: Path) -> Path | None:
+def _own(named: str, model: Path) -> Path | None:
     """The environment that the model carries itself; None where there is none."""
-    inside = named.value.removeprefix(f"{MODEL_DIRECTORY}/")
+    inside = named.removeprefix(f"{MODEL_DIRECTORY}/")
     place = model / inside
     return place if place.exists() and place.resolve().is_relative_to(model.resolve()) else None
 
@@ -267,7 +265,7 @@ def prepare_model_data(
 
     Every ``config.pbtxt`` has its instances on the CPU afterwards, and names an execution environment only where there
     is one for that Python: the archive's own, or the environment with torch, which stands in. The rest of each file
-    stays byte for byte. Idempotent.
+    says the same as before. Idempotent.
 
     Raises ConfigSyntaxError: a ``config.pbtxt`` is not protobuf text.
 

@@ -61,7 +61,6 @@ def serve_command(
     multi_model: bool,
     model_data: Path | None = None,
     release: str | None = None,
-    gpus: int = 0,
     multi_model_repository: str = MULTI_MODEL_REPOSITORY,
     single_model_repository: str = SINGLE_MODEL_REPOSITORY,
 ) -> ServeCommand:
@@ -77,10 +76,12 @@ def serve_command(
     known = _forget_newer(variables, release=release, notes=notes)
     # Not expanded with the rest: what stands for the script's fixed paths may have a space in it.
     repository = f"--model-repository={multi_model_repository if multi_model else single_model_repository}"
-    arguments = [
-        *_flags(known, release=parse_release(release)),
-        *_gpu_limits(known, gpus=gpus, notes=notes),
-    ]
+    arguments = _flags(known, release=parse_release(release))
+    if known.get("SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT"):
+        notes.append(
+            "SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT has no effect: nvidia-smi lists no GPU, "
+            "so no --model-load-gpu-limit is given"
+        )
     if not multi_model:
         known["SAGEMAKER_TRITON_DEFAULT_MODEL_NAME"] = default_model(known, model_data, notes=notes)
         arguments.append(f"--load-model={known['SAGEMAKER_TRITON_DEFAULT_MODEL_NAME']}")
@@ -164,19 +165,6 @@ def _flags(known: Mapping[str, str], *, release: Release | None) -> list[str]:
     if at_least(23, 4):
         flags.append(f"--model-namespacing={values.get('SAGEMAKER_TRITON_DISABLE_MODEL_NAMESPACING', 'true')}")
     return flags + [flag.format(values[name]) for name, flag in _FLAGS if name in values]
-
-
-def _gpu_limits(known: Mapping[str, str], *, gpus: int, notes: list[str]) -> list[str]:
-    """One limit for every GPU; none where there is no GPU."""
-    limit = known.get("SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT")
-    if not limit:
-        return []
-    if gpus == 0:
-        notes.append(
-            "SAGEMAKER_TRITON_MODEL_LOAD_GPU_LIMIT has no effect: nvidia-smi lists no GPU, "
-            "so no --model-load-gpu-limit is given"
-        )
-    return [f"--model-load-gpu-limit {gpu}:{limit}" for gpu in range(gpus)]
 
 
 def _check_inference_type(known: Mapping[str, str], *, notes: list[str]) -> None:

@@ -118,10 +118,9 @@ class ScalableTargets:
 
     def _forget_endpoint(self, endpoint: str) -> None:
         """DeleteEndpoint deregisters its variants "without notifying you" (developer guide)."""
-        for variant in self._variants_of(endpoint):
-            for target in list(self._targets.values()):
-                if target["ResourceId"].lower() == f"endpoint/{endpoint}/variant/{variant}".lower():
-                    self.deregister(target)
+        for target in list(self._targets.values()):
+            if target["ResourceId"].lower().startswith(f"endpoint/{endpoint}/variant/".lower()):
+                self.deregister(target)
 
     def register(self, request: Request) -> dict[str, Any]:
         """RegisterScalableTarget: the variant must exist; a first registration needs both capacities."""

@@ -34,7 +34,7 @@ class Clock:
     """Seconds that pass as everywhere, and a distance to them that tests may lengthen. Thread-safe.
 
     Attributes:
-        condition: notified when the clock is moved; notify it after a change that others wait for.
+        condition: notified when the clock is moved, and by ``wake``.
     """
 
     def __init__(self) -> None:
@@ -54,9 +54,14 @@ class Clock:
         with self.condition:
             self._ahead += seconds
             self.condition.notify_all()
-        for wake in list(self._moved):
-            wake()
+        for call in list(self._moved):
+            call()
         return self.now()
+
+    def wake(self) -> None:
+        """Have waiters look again, after a change that they may wait for."""
+        with self.condition:
+            self.condition.notify_all()
 
     def deadline(self, seconds: float) -> Deadline:
         """``seconds`` from now."""
@@ -72,9 +77,9 @@ class Clock:
                 self.condition.wait(timeout=deadline.remaining)
             return result
 
-    def on_advance(self, wake: Callable[[], None]) -> None:
-        """Call ``wake`` whenever the clock is moved, for those who wait on a condition of their own."""
-        self._moved.append(wake)
+    def on_advance(self, call: Callable[[], None]) -> None:
+        """Have ``call`` called whenever the clock is moved, for those who wait on a condition of their own."""
+        self._moved.append(call)
 
 
 clock = Clock()

@@ -23,12 +23,6 @@ STRUCTURE = "CodePipeline user guide, Pipeline structure reference"
 MOST_STAGES, MOST_ACTIONS_OF_STAGE = 50, 50
 
 
-def check_structure(pipeline: Declaration) -> None:
-    """Raise RefusedError (InvalidStructureException) with the first thing that is wrong; AWS names one too."""
-    for message in (*_stage_problems(pipeline), *_artifact_problems(pipeline["stages"])):
-        raise RefusedError("InvalidStructureException", message, source=STRUCTURE)
-
-
 def _stage_problems(pipeline: Declaration) -> Iterator[str]:
     """The pipeline's type, numbers and names of stages and actions, and where source actions are."""
     stages = pipeline["stages"]
@@ -89,7 +83,7 @@ Request = dict[str, Any]
 
 
 class Pipelines:
-    """What is kept: declarations with their versions, and tags."""
+    """What is kept: declarations with their versions. No operation here shows tags."""
 
     def __init__(self) -> None:
         """None."""
@@ -107,14 +101,9 @@ class Pipelines:
             raise RefusedError("PipelineNameInUseException", message, source=f"{API}, CreatePipeline")
         self._check(declared)
         now = clock.now()
-        kept = {
-            "pipeline": {**copy.deepcopy(declared), "version": 1},
-            "tags": list(request.get("tags", [])),
-            "created": now,
-            "updated": now,
-        }
+        kept = {"pipeline": {**copy.deepcopy(declared), "version": 1}, "created": now, "updated": now}
         self._kept[declared["name"]] = kept
-        return {"pipeline": kept["pipeline"], "tags": kept["tags"]}
+        return {"pipeline": kept["pipeline"], "tags": request.get("tags", [])}
 
     def update(self, request: Request) -> Request:
         """UpdatePipeline: the whole declaration anew, one version on."""
@@ -139,19 +128,6 @@ class Pipelines:
         """DeletePipeline: of one that is not there, too."""
         self._kept.pop(request["name"], None)
 
-    def tag(self, request: Request) -> Request:
-        """TagResource."""
-        kept = self._of(request["resourceArn"].rpartition(":")[2])
-        tags = {each["key"]: each["value"] for each in [*kept["tags"], *request["tags"]]}
-        kept["tags"] = [{"key": key, "value": value} for key, value in sorted(tags.items())]
-        return {}
-
-    def untag(self, request: Request) -> Request:
-        """UntagResource."""
-        kept = self._of(request["resourceArn"].rpartition(":")[2])
-        kept["tags"] = [each for each in kept["tags"] if each["key"] not in request["tagKeys"]]
-        return {}
-
     def arn(self, name: str) -> str:
         """The ARN of a pipeline of this account and region."""
         return f"arn:aws:codepipeline:{get_region()}:{get_account_id()}:{name}"
@@ -164,7 +140,8 @@ class Pipelines:
         return kept
 
     def _check(self, declared: Request) -> None:
-        check_structure(declared)
+        for message in (*_stage_problems(declared), *_artifact_problems(declared["stages"])):
+            raise RefusedError("InvalidStructureException", message, source=STRUCTURE)  # the first: AWS names one too
         arn = declared["roleArn"]
         if arn.split(":")[4] == get_account_id() and arn.rpartition("/")[2] not in iam._roles:
             raise RefusedError(
@@ -183,8 +160,6 @@ def codepipeline_service(pipelines: Pipelines) -> JsonService:
             "CreatePipeline": pipelines.create,
             "DeletePipeline": pipelines.delete,
             "GetPipeline": pipelines.get,
-            "TagResource": pipelines.tag,
-            "UntagResource": pipelines.untag,
             "UpdatePipeline": pipelines.update,
         },
         forget=pipelines.clear,
@@ -207,33 +182,21 @@ class PipelineResource:
     def create(self, logical_id: str, properties: Properties, stack_name: str) -> Provisioned:
         """CreatePipeline, under the given name or a generated one."""
         name = properties.get("Name") or physical_name(stack_name, logical_id, longest=_LONGEST_NAME)
-        request: dict[str, Any] = {"pipeline": _declaration({**properties, "Name": name})}
-        tags = _tags(properties)
-        if tags:
-            request["tags"] = tags
+        request = {"pipeline": _declaration({**properties, "Name": name})}
         made = self._service.call_from_template("CreatePipeline", request)
         return name, {"Version": str(made["pipeline"]["version"])}
 
     def update(self, name: str, old: Properties, new: Properties, _stack_name: str) -> Provisioned:
-        """UpdatePipeline where the declaration changed, and tags."""
+        """UpdatePipeline where the declaration changed."""
         declared = _declaration({**new, "Name": name})
         if declared != _declaration({**old, "Name": name}):
             self._service.call_from_template("UpdatePipeline", {"pipeline": declared})
-        self._tag(name, old, new)
         version = self._service.call("GetPipeline", {"name": name})["pipeline"]["version"]
         return name, {"Version": str(version)}
 
     def delete(self, name: str, _properties: Properties) -> None:
         """DeletePipeline."""
         self._service.call("DeletePipeline", {"name": name})
-
-    def _tag(self, name: str, old: Properties, new: Properties) -> None:
-        arn = self._pipelines.arn(name)
-        dropped = {each["key"] for each in _tags(old)} - {each["key"] for each in _tags(new)}
-        if dropped:
-            self._service.call("UntagResource", {"resourceArn": arn, "tagKeys": sorted(dropped)})
-        if _tags(new):
-            self._service.call("TagResource", {"resourceArn": arn, "tags": _tags(new)})
 
 
 def install_pipelines(service: JsonService, pipelines: Pipelines) -> None:
@@ -262,11 +225,3 @@ def _lowered(value: Any) -> Any:
 def _texts(configuration: dict[str, Any]) -> dict[str, str]:
     """An action's configuration: texts, however a template spells truth values and numbers."""
     return {name: str(each).lower() if isinstance(each, bool) else str(each) for name, each in configuration.items()}
-
-
-def _tags(properties: Properties) -> list[dict[str, str]]:
-    return [
-        {"key": each["Key"], "value": each["Value"]}
-        for each in properties.get("Tags", [])
-        if not each["Key"].startswith("aws:")
-    ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import importlib.metadata
 import json
 import re
 import urllib.parse
@@ -16,7 +15,6 @@ from ministack.core.concurrency import run_reentrant
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.faults import Faults
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
-from tritonstack_local.emulator.settings import EmulatorSettings
 
 # So a client that knows nothing but ``AWS_ENDPOINT_URL`` can invoke; who wants the short way gives the runtime's own
 # URL.
@@ -64,9 +62,9 @@ _LARGEST_BODY = 32 * 1024 * 1024  # SageMaker's own limit is 25 MiB and the runt
 class Gateway:
     """The ASGI application."""
 
-    def __init__(self, settings: EmulatorSettings, endpoints: Endpoints, faults: Faults) -> None:
+    def __init__(self, runtime_url: str | None, endpoints: Endpoints, faults: Faults) -> None:
         """``endpoints`` take the runtime's reports; ``faults`` are those that were asked for."""
-        self._settings = settings
+        self._runtime_url = runtime_url
         self._endpoints = endpoints
         self._faults = faults
 
@@ -91,7 +89,7 @@ class Gateway:
 
     async def _internal(self, method: str, path: str, receive: Receive) -> Answer:
         if path == "/_tritonstack/health" and method == "GET":
-            return _json(200, self.health())
+            return _json(200, {"status": "ok"})
         if path == "/_tritonstack/mark" and method == "GET":
             return _json(200, {"mark": self._endpoints.mark()})
         if path == "/_tritonstack/clock" and method in ("GET", "POST"):
@@ -113,17 +111,6 @@ class Gateway:
         except ValueError as error:
             return _json(400, {"message": f"no fault: {error}"})
         return _json(200, {"faults": self._faults.shown()})
-
-    def health(self) -> dict[str, Any]:
-        """What ``GET /_tritonstack/health`` answers."""
-        return {
-            "status": "ok",
-            "fleets": "runtime" if self._settings.fleets else "none",
-            "runtime_url": self._settings.runtime_url,
-            "account": self._settings.account,
-            "ministack": importlib.metadata.version("ministack"),
-            "botocore": importlib.metadata.version("botocore"),
-        }
 
     def _report(self, endpoint: str, body: bytes | None) -> Answer:
         """200 with what the deployment is now, 400 for a malformed report, 409 for one that no deployment awaits."""
@@ -148,7 +135,7 @@ class Gateway:
             return _json(413, {"Message": f"The body is larger than {_LARGEST_BODY} bytes."})
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
         path = scope.get("raw_path", b"").decode("ascii") or urllib.parse.quote(scope["path"])
-        answer: Answer = await run_reentrant(forward, self._settings.runtime_url, path, headers, body)
+        answer: Answer = await run_reentrant(forward, self._runtime_url, path, headers, body)
         return answer
 
 

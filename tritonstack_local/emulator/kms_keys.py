@@ -18,9 +18,8 @@ from typing import Any
 from ministack.core.iam_evaluator import EvalContext, evaluate_resource_policy
 from ministack.core.responses import error_response_json, get_account_id, get_region, json_response
 from ministack.services import cloudwatch_logs, eventbridge, kms, sns
-from ministack.services.cloudformation import provisioners
 
-from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned
+from tritonstack_local.emulator.cloudformation.provisioning import Properties, complete
 
 logger = logging.getLogger("tritonstack.emulator.keys")
 Answer = tuple[int, dict[str, str], Any]
@@ -32,9 +31,7 @@ _PUBLISHING = ("kms:Decrypt", "kms:GenerateDataKey")
 def install() -> None:
     """Answer both actions of CloudWatch Logs, keep topics' keys, and have EventBridge refused by them."""
     cloudwatch_logs.handle_request = _with_log_group_keys(cloudwatch_logs.handle_request)
-    topic = provisioners._RESOURCE_HANDLERS["AWS::SNS::Topic"]
-    topic["create"] = _with_topic_key(topic["create"], position=1)
-    topic["update"] = _with_topic_key(topic["update"], position=2)
+    complete("AWS::SNS::Topic", apply=_set_topic_key)
     eventbridge._dispatch_to_sns = _unless_refused(eventbridge._dispatch_to_sns)
 
 
@@ -80,19 +77,10 @@ def _unless_refused(publish: Callable[[str, Any], None]) -> Callable[[str, Any],
     return published
 
 
-def _with_topic_key(provision: Callable[..., Provisioned], *, position: int) -> Callable[..., Provisioned]:
-    """Provisioning of a topic that keeps the key in the properties at ``position`` of its arguments."""
-
-    def provisioned(*arguments: Any, **more: Any) -> Provisioned:
-        made = provision(*arguments, **more)
-        properties: Properties = arguments[position]
-        attributes = sns._topics[made[0]]["attributes"]
-        attributes.pop(_KEY, None)
-        if _KEY in properties:
-            attributes[_KEY] = properties[_KEY]
-        return made
-
-    return provisioned
+def _set_topic_key(topic: str, new: Properties, _old: Properties) -> None:
+    attributes = sns._topics[topic]["attributes"]
+    attributes.pop(_KEY, None)
+    attributes.update({name: value for name, value in new.items() if name == _KEY})
 
 
 def _with_log_group_keys(others: Callable[..., Any]) -> Callable[..., Any]:

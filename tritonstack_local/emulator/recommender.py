@@ -18,7 +18,15 @@ from tritonstack_local.emulator.cloudwatch import metrics
 from tritonstack_local.emulator.cloudwatch.metrics import ahead_seconds
 from tritonstack_local.emulator.processing.container import s3
 from tritonstack_local.emulator.request_validation import RefusedError
-from tritonstack_local.emulator.sagemaker.records import API, MODEL, Kind, Record, Records, check_execution_role
+from tritonstack_local.emulator.sagemaker.records import (
+    API,
+    MODEL,
+    Kind,
+    Record,
+    Records,
+    check_execution_role,
+    refused,
+)
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 
 Request = dict[str, Any]
@@ -67,11 +75,8 @@ class ModelPackages:
         with self._state.changed:
             group = self._groups.get(request["ModelPackageGroupName"])
             if group.packages:
-                raise RefusedError(
-                    "ConflictException",
-                    f"Model Package Group ({group.arn}) cannot be deleted as it still contains Model Packages.",
-                    source=f"{API}, DeleteModelPackageGroup",
-                )
+                sentence = f"Model Package Group ({group.arn}) cannot be deleted as it still contains Model Packages."
+                raise refused(sentence, "DeleteModelPackageGroup", code="ConflictException")
             self._groups.remove(group.name)
             self._state.tags.pop(group.arn, None)
 
@@ -151,7 +156,8 @@ def _kept(request: Request, *names: str) -> dict[str, Any]:
 
 
 GUIDE = 'SageMaker developer guide, "Run a custom load test"'
-_USERS, _SPAWN, _SECONDS = (1, 3), (0, 3), (120, 3600)
+_LIMITS = {"InitialNumberOfUsers": (1, 3), "SpawnRate": (0, 3), "DurationInSeconds": (120, 3600)}
+"""Of a phase: the least and the most."""
 _LONGEST_JOB = 7200
 
 
@@ -169,24 +175,16 @@ def check_job(request: dict[str, Any]) -> None:
     if duration > _LONGEST_JOB:
         raise _refused(f"JobDurationInSeconds {duration} is above {_LONGEST_JOB}.")
     for phase in given["TrafficPattern"].get("Phases", []):
-        _check_phase(phase)
+        for name, (least, most) in _LIMITS.items():
+            if name in phase and not least <= phase[name] <= most:
+                raise _refused(f"{name} {phase[name]} is not between {least} and {most}.")
     if sum(seconds_of(given["TrafficPattern"])) > duration:
         raise _refused("The phases take longer than JobDurationInSeconds.")
 
 
 def seconds_of(pattern: dict[str, Any]) -> list[float]:
     """How long each phase takes."""
-    return [float(phase.get("DurationInSeconds", _SECONDS[0])) for phase in pattern.get("Phases", [])]
-
-
-def _check_phase(phase: dict[str, Any]) -> None:
-    for name, (least, most) in (
-        ("InitialNumberOfUsers", _USERS),
-        ("SpawnRate", _SPAWN),
-        ("DurationInSeconds", _SECONDS),
-    ):
-        if name in phase and not least <= phase[name] <= most:
-            raise _refused(f"{name} {phase[name]} is not between {least} and {most}.")
+    return [float(phase.get("DurationInSeconds", 120)) for phase in pattern.get("Phases", [])]
 
 
 def _refused(sentence: str) -> RefusedError:
@@ -242,12 +240,9 @@ class RecommendationJob(Record):
 
     def describe(self) -> dict[str, Any]:
         """DescribeInferenceRecommendationsJob's answer."""
+        members = ("JobName", "JobDescription", "JobType", "RoleArn", "InputConfig", "StoppingConditions")
         answer: dict[str, Any] = {
-            **{
-                name: self.request[name]
-                for name in ("JobName", "JobDescription", "JobType", "RoleArn", "InputConfig", "StoppingConditions")
-                if name in self.request
-            },
+            **_kept(self.request, *members),
             "JobArn": self.arn,
             "Status": self.status,
             "CreationTime": self.created,
@@ -332,14 +327,10 @@ class RecommendationJobs:
         with self._state.changed:
             job = self._get(request)
             if job.status not in ("PENDING", "IN_PROGRESS"):
-                raise RefusedError(
-                    "ValidationException",
-                    f"The request was rejected because the job is in status {job.status}.",
-                    source=f"{API}, StopInferenceRecommendationsJob",
-                )
+                sentence = f"The request was rejected because the job is in status {job.status}."
+                raise refused(sentence, "StopInferenceRecommendationsJob")
             job.become("STOPPING")
-        with clock.condition:
-            clock.condition.notify_all()
+        clock.wake()
 
     def clear(self) -> None:
         """Forget everything; running jobs find themselves stopped."""
@@ -347,17 +338,13 @@ class RecommendationJobs:
             for job in self._jobs.everywhere():
                 job.status = "STOPPING"
             self._jobs.clear()
-        with clock.condition:
-            clock.condition.notify_all()
+        clock.wake()
 
     def _get(self, request: Request) -> RecommendationJob:
-        found = next((one for one in self._jobs if one.name.lower() == request["JobName"].lower()), None)
+        found = self._jobs.find(request["JobName"])
         if found is None:
-            raise RefusedError(
-                "ResourceNotFound",
-                f"Inference recommendations job {request['JobName']} does not exist.",
-                source=f"{API}, DescribeInferenceRecommendationsJob",
-            )
+            sentence = f"Inference recommendations job {request['JobName']} does not exist."
+            raise refused(sentence, "DescribeInferenceRecommendationsJob", code="ResourceNotFound")
         return found
 
     def _run(self, job: RecommendationJob, package: Record) -> None:

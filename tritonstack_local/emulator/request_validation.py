@@ -103,16 +103,16 @@ def _problems(shape: Any, value: Any, path: str) -> Iterator[str]:
     elif kind == "structure":
         yield from _structure_problems(shape, value, path)
     elif kind == "list":
-        yield from _size_problems(shape, value, path)
+        yield from _bound_problems(shape, value, path)
         for index, item in enumerate(value, start=1):
             yield from _problems(shape.member, item, f"{path}.{index}.member")
     elif kind == "map":
-        yield from _size_problems(shape, value, path)
+        yield from _bound_problems(shape, value, path)
         for key, item in value.items():
             yield from _problems(shape.key, key, f"{path}.key")
             yield from _problems(shape.value, item, f"{path}.{key}.value")
     elif kind in _NUMBERS:
-        yield from _range_problems(shape, value, path)
+        yield from _bound_problems(shape, value, path)
     elif kind == "string":
         yield from _string_problems(shape, value, path)
 
@@ -146,24 +146,18 @@ def _unsupported_problems(shape: Any, name: str, value: Any, path: str) -> Itera
         yield f"{_member(path, name)} {_shown(value)} is not in the local AWS{has}"
 
 
-def _size_problems(shape: Any, value: Any, path: str) -> Iterator[str]:
+def _bound_problems(shape: Any, value: Any, path: str) -> Iterator[str]:
+    """A number's value, or the length of anything else."""
+    what, measured = ("value", value) if shape.type_name in _NUMBERS else ("length", len(value))
     low, high = shape.metadata.get("min"), shape.metadata.get("max")
-    if low is not None and len(value) < low:
-        yield _constraint(value, path, f"Member must have length greater than or equal to {low}")
-    if high is not None and len(value) > high:
-        yield _constraint(value, path, f"Member must have length less than or equal to {high}")
-
-
-def _range_problems(shape: Any, value: float, path: str) -> Iterator[str]:
-    low, high = shape.metadata.get("min"), shape.metadata.get("max")
-    if low is not None and value < low:
-        yield _constraint(value, path, f"Member must have value greater than or equal to {low}")
-    if high is not None and value > high:
-        yield _constraint(value, path, f"Member must have value less than or equal to {high}")
+    if low is not None and measured < low:
+        yield _constraint(value, path, f"Member must have {what} greater than or equal to {low}")
+    if high is not None and measured > high:
+        yield _constraint(value, path, f"Member must have {what} less than or equal to {high}")
 
 
 def _string_problems(shape: Any, value: str, path: str) -> Iterator[str]:
-    yield from _size_problems(shape, value, path)
+    yield from _bound_problems(shape, value, path)
     allowed = shape.metadata.get("enum")
     if allowed and value not in allowed:
         yield _constraint(value, path, f"Member must satisfy enum value set: [{_enumeration(value, allowed)}]")

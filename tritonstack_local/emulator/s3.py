@@ -10,7 +10,7 @@ from ministack.core.responses import get_account_id, get_region
 from ministack.services import s3
 from ministack.services.cloudformation import provisioners
 
-from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned
+from tritonstack_local.emulator.cloudformation.provisioning import Properties, complete
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import call
 
@@ -74,15 +74,13 @@ def _with_checksums(body: bytes, checksums: dict[str, str]) -> bytes:
 # that no property of a template is ignored.
 
 TYPE = "AWS::S3::Bucket"
-_BY_MINISTACK = frozenset(
-    {
-        "BucketName",
-        "CorsConfiguration",
-        "NotificationConfiguration",
-        "PublicAccessBlockConfiguration",
-        "WebsiteConfiguration",
-    }
-)
+_BY_MINISTACK = {
+    "BucketName",
+    "CorsConfiguration",
+    "NotificationConfiguration",
+    "PublicAccessBlockConfiguration",
+    "WebsiteConfiguration",
+}
 
 
 def _encryption(_bucket: str, value: Any) -> dict[str, Any]:
@@ -126,7 +124,6 @@ def _lifecycle_rule(rule: dict[str, Any], number: int) -> dict[str, Any]:
     return spelled
 
 
-# Each property with how it is set, and the operation that takes it away again.
 # Each property with the operation that sets it, what that is sent, and the call that takes the property away again.
 _Call = tuple[str, dict[str, Any]]
 _BY_US: dict[str, tuple[str, Callable[[str, Any], dict[str, Any]], _Call]] = {
@@ -179,25 +176,7 @@ def _delete(bucket: str, _properties: Properties) -> None:
 
 
 def install_bucket() -> None:
-    """Wrap MiniStack's provisioner of the type."""
-    handler = provisioners._RESOURCE_HANDLERS[TYPE]
-    create, update = handler["create"], handler["update"]
-
-    def create_whole(logical_id: str, properties: Properties, stack_name: str) -> Provisioned:
-        _check(properties)
-        bucket, attributes = create(logical_id, properties, stack_name)
-        try:
-            _apply(bucket, properties, {})
-        except RefusedError:
-            _delete(bucket, properties)  # MiniStack rolls back only what was made without an error
-            raise
-        return bucket, attributes
-
-    def update_whole(bucket: str, old: Properties, new: Properties, stack_name: str) -> Provisioned:
-        _check(new)
-        provisioned: Provisioned = update(bucket, old, new, stack_name)
-        _apply(bucket, new, old)
-        return provisioned
-
+    """Complete MiniStack's provisioner of the type."""
+    complete(TYPE, check=_check, apply=_apply)
     provisioners._STACK_TAG_PROPERTY[TYPE] = ("Tags", "list")
-    handler.update(create=create_whole, update=update_whole, delete=_delete)
+    provisioners._RESOURCE_HANDLERS[TYPE]["delete"] = _delete

@@ -15,6 +15,7 @@ from typing import Any
 
 import hypercorn.asyncio  # type: ignore[import-not-found]  # comes with MiniStack
 from hypercorn.config import Config  # type: ignore[import-not-found]
+from ministack.core.responses import AccountRegionScopedDict, AccountScopedDict
 
 from tritonstack_local.emulator import account_facts, kms_keys, s3, service_events
 from tritonstack_local.emulator.autoscaling import ScalableTargets, autoscaling_service
@@ -36,7 +37,7 @@ from tritonstack_local.emulator.processing.jobs import ProcessingJobs
 from tritonstack_local.emulator.sagemaker.api import sagemaker_service
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
-from tritonstack_local.emulator.settings import EmulatorSettings
+from tritonstack_local.emulator.settings import HOST, EmulatorSettings
 
 logger = logging.getLogger("tritonstack.emulator")
 _SHUTDOWN_SECONDS = 15.0
@@ -50,6 +51,7 @@ def build(settings: EmulatorSettings) -> Gateway:
 
     The order matters where two wrap the same function of MiniStack's stack engine: the last one is called first.
     """
+    read_tables_whole()
     state = SageMakerState(fleets=settings.fleets)
     endpoints = Endpoints(state)
     jobs = ProcessingJobs(state)
@@ -70,31 +72,53 @@ def build(settings: EmulatorSettings) -> Gateway:
     autoscaling_resources.install(autoscaling, targets)
     evaluator = cloudwatch.install(before=service_events.QueueDepths().write, after=targets.tracking.look)
     s3.install_bucket()
-    stack_operations.install_cancelling()
     install_pipelines(codepipeline, pipelines)
-    custom_resources.install()
-    stack_operations.install_failed_rollbacks()
     network_resources.install()
     network_resources.install_joined_networks(state)
-    stack_operations.install_new_resources()
-    stack_operations.install_unchanged_resources()
-    stack_operations.install_operation_ids()
-    custom_resources.install_wait_conditions()
+    stack_operations.install(patience_seconds=settings.stack_patience_seconds)
+    custom_resources.install()
     provisioning.install_role_boundaries()
     provisioning.install_schemas()
-    stack_operations.install_patience(seconds=settings.stack_patience_seconds)
     _before_exit.extend((jobs.end_all, builds.end_all, evaluator.stop))
     faults = Faults()
     sagemaker.before = autoscaling.before = faults.refuse
     endpoints.silently_back = faults.silently_back
     endpoints.instances.short_of = faults.short_of
-    return Gateway(settings, endpoints, faults)
+    return Gateway(settings.runtime_url, endpoints, faults)
+
+
+def read_tables_whole() -> None:
+    """Let threads, such as those that write logs, fill MiniStack's tables while others read them.
+
+    ``list(rows.items())`` may collect garbage between two rows, which lets another thread in: then a stack's deletion
+    fails with "dictionary changed size during iteration". The copy of a dictionary is made in one go.
+    """
+
+    def rows(self: Any) -> list[tuple[Any, Any]]:
+        return list(self._data.copy().items())
+
+    def items(self: Any) -> list[tuple[Any, Any]]:
+        return [(self._unscope(key), value) for key, value in rows(self) if self._is_mine(key)]
+
+    def values(self: Any) -> list[Any]:
+        return [value for key, value in rows(self) if self._is_mine(key)]
+
+    def items_scoped(self: Any, account_id: str, region: str) -> list[tuple[Any, Any]]:
+        return [(self._unscope(key), value) for key, value in rows(self) if key[:2] == (account_id, region)]
+
+    def values_scoped(self: Any, account_id: str, region: str) -> list[Any]:
+        return [value for key, value in rows(self) if key[:2] == (account_id, region)]
+
+    for table in (AccountScopedDict, AccountRegionScopedDict):
+        table.items, table.values = items, values
+    AccountRegionScopedDict.all_items = rows
+    AccountRegionScopedDict.items_scoped, AccountRegionScopedDict.values_scoped = items_scoped, values_scoped
 
 
 def serve(settings: EmulatorSettings) -> int:
     """Serve until SIGTERM or SIGINT; then end child processes. 1 where the port is taken."""
     if _taken(settings):
-        logger.error("%s:%s is already in use", settings.host, settings.port)
+        logger.error("%s:%s is already in use", HOST, settings.port)
         return 1
     if not settings.fleets:
         logger.warning("TRITONSTACK_FLEETS=none: no container is ever started, endpoints are InService at once")
@@ -108,7 +132,7 @@ async def _serve(settings: EmulatorSettings, gateway: Gateway) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     config = Config()
-    config.bind = [f"{settings.host}:{settings.port}"]
+    config.bind = [f"{HOST}:{settings.port}"]
     config.keep_alive_timeout = 75
     config.graceful_timeout = 1
     config.loglevel = os.environ.get("LOG_LEVEL", "INFO").upper()
@@ -136,9 +160,9 @@ def _bound_shutdown() -> None:
 
 
 def _taken(settings: EmulatorSettings) -> bool:
-    with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as probe:
+    with socket.socket() as probe:
         probe.settimeout(1)
-        return probe.connect_ex((settings.host, settings.port)) == 0
+        return probe.connect_ex((HOST, settings.port)) == 0
 
 
 def _end_descendants() -> None:
@@ -152,14 +176,10 @@ def _end_descendants() -> None:
                 os.kill(pid, number)
         until = time.monotonic() + seconds
         while pids and time.monotonic() < until:
-            _reap(pids)
+            for pid in pids:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)
             pids &= descendants(pids)
             time.sleep(0.01)
         if not pids:
             return
-
-
-def _reap(pids: set[int]) -> None:
-    for pid in pids:
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)

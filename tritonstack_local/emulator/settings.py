@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from tritonstack_local import ACCOUNT, REGION
+
+HOST = "127.0.0.1"
+"""The local AWS has no access control: it listens on loopback alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EmulatorSettings:
     """Where the emulator listens and what stands behind its endpoints."""
 
-    host: str  # a loopback address
     port: int  # the gateway's TCP port
-    account: str  # twelve digits; MiniStack's default account
     fleets: bool  # False where no runtime is there to start containers: endpoints are then InService at once
     runtime_url: str | None  # the local runtime, which InvokeEndpoint calls are handed to; None where there is none
     temporary: Path  # the folder under which the emulator makes its own temporary folder
@@ -25,15 +27,9 @@ class EmulatorSettings:
     @classmethod
     def read(cls, variables: Mapping[str, str]) -> EmulatorSettings:
         """Reads the variables; raises ValueError with a sentence for the user where one is wrong."""
-        host = variables.get("BIND_HOST", "127.0.0.1")
-        if not _is_loopback(host):
-            raise ValueError(f"BIND_HOST={host}: the local AWS has no access control, only a loopback address will do")
         fleets = variables.get("TRITONSTACK_FLEETS", "runtime")
         if fleets not in ("runtime", "none"):
             raise ValueError(f"TRITONSTACK_FLEETS={fleets}: 'runtime' or 'none'")
-        account = variables.get("MINISTACK_ACCOUNT_ID", "123456789012")
-        if not (account.isdigit() and len(account) == 12):
-            raise ValueError(f"MINISTACK_ACCOUNT_ID={account}: twelve digits")
         try:
             port = int(variables.get("GATEWAY_PORT", "4566"))
             wait = float(variables.get("TRITONSTACK_ENDPOINT_WAIT_SECONDS", "1800"))
@@ -41,9 +37,7 @@ class EmulatorSettings:
         except ValueError as error:
             raise ValueError(f"GATEWAY_PORT and TRITONSTACK_…_SECONDS are numbers: {error}") from error
         return cls(
-            host=host,
             port=port,
-            account=account,
             fleets=fleets == "runtime",
             runtime_url=variables.get("TRITONSTACK_RUNTIME_URL") or None,
             temporary=Path(variables.get("TMPDIR") or "/tmp"),  # noqa: S108  the system's own default
@@ -54,11 +48,12 @@ class EmulatorSettings:
     def export(self, folder: str) -> None:
         """Set the variables that MiniStack reads when it is imported, and that the Lambdas it starts inherit."""
         os.environ |= {
-            "BIND_HOST": self.host,
+            "BIND_HOST": HOST,
             "GATEWAY_PORT": str(self.port),
-            "MINISTACK_ACCOUNT_ID": self.account,
+            "MINISTACK_ACCOUNT_ID": ACCOUNT,
+            "MINISTACK_REGION": REGION,
             "TMPDIR": folder,
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",
+            "AWS_ENDPOINT_URL": f"http://{HOST}:{self.port}",
             "AWS_EC2_METADATA_DISABLED": "true",
             "AWS_CONFIG_FILE": os.devnull,
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
@@ -69,10 +64,3 @@ class EmulatorSettings:
         # A Lambda must not find this repository, nor a profile of the user's.
         for name in ("PYTHONPATH", "AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
             os.environ.pop(name, None)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

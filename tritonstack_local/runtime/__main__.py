@@ -11,20 +11,11 @@ from pathlib import Path
 
 import uvloop
 
-from tritonstack_local.runtime.app import Runtime, Services
-from tritonstack_local.runtime.container import launch_triton
+from tritonstack_local.runtime.app import Runtime
 from tritonstack_local.runtime.deployed import EmulatorReader, emulator_client
 from tritonstack_local.runtime.fleet import FleetParts
 from tritonstack_local.runtime.model_store import S3Objects
 from tritonstack_local.runtime.settings import RuntimeSettings
-
-PAYLOAD_VARIABLE = "TRITONSTACK_MAX_PAYLOAD_BYTES"
-
-
-def _payload_bytes(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of bytes above 0 (also {PAYLOAD_VARIABLE})")
-    return int(text)
 
 
 def read_arguments(argv: list[str] | None = None) -> RuntimeSettings:
@@ -33,31 +24,13 @@ def read_arguments(argv: list[str] | None = None) -> RuntimeSettings:
     parser.add_argument("--port", type=int, default=4567, help="loopback port of InvokeEndpoint; 0 takes a free one")
     parser.add_argument("--emulator", default="http://127.0.0.1:4566", help="where the other AWS APIs answer")
     parser.add_argument("--state", type=Path, required=True, help="folder of the fleets: unpacked models, logs")
-    parser.add_argument(
-        "--max-payload-bytes",
-        type=_payload_bytes,
-        default=os.environ.get(PAYLOAD_VARIABLE, str(RuntimeSettings.max_payload_bytes)),
-        help=f"the largest request body (default: {PAYLOAD_VARIABLE}, else {RuntimeSettings.max_payload_bytes}; "
-        "newer pages of the developer guide say 25 MB)",
-    )
     given = parser.parse_args(argv)
+    payload = os.environ.get("TRITONSTACK_MAX_PAYLOAD_BYTES", RuntimeSettings.max_payload_bytes)
     return RuntimeSettings(
         port=given.port,
         emulator_url=given.emulator.rstrip("/"),
         state=given.state.resolve(),
-        max_payload_bytes=given.max_payload_bytes,
-    )
-
-
-def real_services(settings: RuntimeSettings) -> Services:
-    """The local AWS and the real Triton."""
-    return Services(
-        reader=EmulatorReader(settings),
-        parts=FleetParts(
-            settings=settings, launch=launch_triton, objects=S3Objects(emulator_client(settings, "s3", read_timeout=60))
-        ),
-        cloudwatch=emulator_client(settings, "cloudwatch"),
-        logs=emulator_client(settings, "logs"),
+        max_payload_bytes=int(payload),
     )
 
 
@@ -66,7 +39,13 @@ async def serve(settings: RuntimeSettings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    runtime = Runtime(settings=settings, services=real_services(settings))
+    objects = S3Objects(emulator_client(settings, "s3", read_timeout=60))
+    runtime = Runtime(
+        parts=FleetParts(settings=settings, objects=objects),
+        reader=EmulatorReader(settings),
+        cloudwatch=emulator_client(settings, "cloudwatch"),
+        logs=emulator_client(settings, "logs"),
+    )
     await runtime.start()
     await stop.wait()
     logging.getLogger("tritonstack.runtime").info("stopping")

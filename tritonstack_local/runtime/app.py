@@ -7,13 +7,12 @@ import logging
 import shutil
 import time
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
 from tritonstack.http_server import Answer, InvokeError, Request, Server
-from tritonstack_local.runtime.deployed import DeployedConfig, Reader
+from tritonstack_local.runtime.deployed import DeployedConfig, EmulatorReader
 from tritonstack_local.runtime.endpoint import Endpoint, Reconciler, say_if_it_failed
 from tritonstack_local.runtime.errors import endpoint_not_found, unknown_operation
 from tritonstack_local.runtime.fleet import Fleet, FleetParts
@@ -21,7 +20,6 @@ from tritonstack_local.runtime.invocation import Done
 from tritonstack_local.runtime.metrics import NOT_WRITTEN
 from tritonstack_local.runtime.model_cache import CachedModel
 from tritonstack_local.runtime.publisher import Publisher
-from tritonstack_local.runtime.settings import RuntimeSettings
 
 
 def runtime_status(reconciler: Reconciler) -> dict[str, Any]:
@@ -99,25 +97,15 @@ LAST_REQUESTS_SECONDS = 2.0
 logger = logging.getLogger("tritonstack.runtime")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Services:
-    """What the runtime works with; tests put their own in."""
-
-    reader: Reader
-    parts: FleetParts
-    cloudwatch: Any
-    logs: Any
-
-
 class Runtime:
     """InvokeEndpoint for everything that is deployed."""
 
-    def __init__(self, *, settings: RuntimeSettings, services: Services) -> None:
-        """Starts nothing yet."""
+    def __init__(self, *, parts: FleetParts, reader: EmulatorReader, cloudwatch: Any, logs: Any) -> None:
+        """Starts nothing yet. ``cloudwatch`` and ``logs`` are boto3 clients."""
+        self._parts, settings = parts, parts.settings
         self.settings = settings
-        self.publisher = Publisher(settings=settings, cloudwatch=services.cloudwatch, logs=services.logs)
-        self.reconciler = Reconciler(reader=services.reader, settings=settings, new_fleet=self._new_fleet)
-        self._parts = services.parts
+        self.publisher = Publisher(settings=settings, cloudwatch=cloudwatch, logs=logs)
+        self.reconciler = Reconciler(reader=reader, settings=settings, new_fleet=self._new_fleet)
         self._server = Server(
             handle=self.handle,
             handle_at_once=self.handle_at_once,
@@ -139,8 +127,8 @@ class Runtime:
         if name is not None:
             endpoint = self.reconciler.endpoints.get(name)
             if endpoint is None:
-                raise endpoint_not_found(endpoint=name, account=self.settings.account)
-            return await endpoint.invoke(request, account=self.settings.account)
+                raise endpoint_not_found(endpoint=name)
+            return await endpoint.invoke(request)
         if request.method == b"GET" and path == b"/_tritonstack/health":
             return Answer.of_json({"status": "ok"})
         if request.method == b"GET" and path == b"/_tritonstack/status":

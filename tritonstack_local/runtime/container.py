@@ -5,16 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import re
-import socket
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from tritonstack.http_server import Answer
-from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
+from tritonstack_local.container import prepare_model_data
 from tritonstack_local.container.pbtxt import ConfigSyntaxError
 from tritonstack_local.runtime.model_cache import TARGET_MODEL, CachedModel
 from tritonstack_local.runtime.pool import (
@@ -130,73 +124,7 @@ class ContainerClient:
         self._unloads.close()
 
 
-_RELEASE = re.compile(r":(\d\d\.\d\d)-py3")
 logger = logging.getLogger("tritonstack.runtime")
-
-
-def release_of(image: str) -> str | None:
-    """The Triton release that an image's tag names (``…:24.09-py3`` → ``24.09``)."""
-    found = _RELEASE.search(image)
-    return found[1] if found else None
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaunchPlan:
-    """What a container is started from."""
-
-    image: str
-    environment: Mapping[str, str]
-    multi_model: bool
-    folder: Path  # the container's own folder; its models lie in ``models/<hash>/model``
-    model_data: Path | None  # the unpacked archive of a single-model endpoint
-
-    @property
-    def release(self) -> str | None:
-        """The Triton release that the image's tag names."""
-        return release_of(self.image)
-
-
-class Container(Protocol):
-    """A started container. Methods block."""
-
-    isolation: str
-    notes: tuple[str, ...]
-    exited: Future[int]
-    log_path: Path
-
-    @property
-    def pid(self) -> int:
-        """The server's process id."""
-
-    @property
-    def server_version(self) -> str | None:
-        """The server's own version, once it has logged it."""
-
-    def connect(self) -> socket.socket:
-        """A connected socket. Raises OSError."""
-
-    def model_url(self, name_hash: str) -> str:
-        """The path that the server loads for ``models/<hash>/model``."""
-
-    def log_tail(self, lines: int = 20) -> str:
-        """The log's last lines."""
-
-    def stop(self, *, seconds: float = 10.0) -> int:
-        """End it and all it started."""
-
-
-Launch = Callable[[LaunchPlan], Container]
-
-
-def launch_triton(plan: LaunchPlan) -> TritonContainer:
-    """Start the real Triton. Raises WorkFailedError."""
-    settings = ContainerSettings(
-        environment=plan.environment,
-        multi_model=plan.multi_model,
-        release=plan.release,
-        model_data=plan.model_data,
-    )
-    return TritonContainer.start(settings, folder=plan.folder)
 
 
 def prepare_for_here(folder: Path, release: str | None) -> None:

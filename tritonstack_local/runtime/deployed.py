@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import boto3
@@ -17,6 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.naming import LOCAL_MAX_LOADED_MODELS_TAG
+from tritonstack_local import REGION
 from tritonstack_local.runtime.settings import RuntimeSettings
 
 DEPLOYING = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
@@ -117,32 +118,13 @@ class DeployedEndpoint:
     max_loaded_models: int | None = None  # how many models the local container may hold (tag), or None
 
 
-class Reader(Protocol):
-    """Reads what is deployed, and reports on deployments. Methods block."""
-
-    def mark(self) -> str:
-        """A mark that differs as soon as anything about the endpoints does; cheap to ask. Raises UnreachableError."""
-
-    def endpoints(self) -> tuple[DeployedEndpoint, ...]:
-        """Every endpoint. Raises UnreachableError."""
-
-    def config(self, name: str) -> DeployedConfig:
-        """An endpoint config with its model. Raises DeploymentError, UnreachableError."""
-
-    def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "", instances: int = 0) -> Reported:
-        """Report the progress of a deployment. Raises UnreachableError.
-
-        ``outcome``: ``in_service``, ``failed`` for a ``reason``, or ``shifted`` to so many ``instances``.
-        """
-
-
 def emulator_client(settings: RuntimeSettings, service: str, *, read_timeout: float = 20.0) -> Any:
     """A boto3 client of the local AWS."""
     session = boto3.session.Session()
     return session.client(
         service,
         endpoint_url=settings.emulator_url,
-        region_name=settings.region,
+        region_name=REGION,
         aws_access_key_id="testing",
         aws_secret_access_key="testing",  # noqa: S106  (the emulator checks none)
         config=Config(
@@ -156,7 +138,7 @@ def emulator_client(settings: RuntimeSettings, service: str, *, read_timeout: fl
 
 
 class EmulatorReader:
-    """The Reader over the local AWS. Used by one thread at a time."""
+    """Reads what is deployed, and reports on deployments. Methods block; one thread at a time calls them."""
 
     def __init__(self, settings: RuntimeSettings) -> None:
         """Makes the client; calls nothing yet."""
@@ -164,7 +146,7 @@ class EmulatorReader:
         self._sagemaker = emulator_client(settings, "sagemaker")
 
     def mark(self) -> str:
-        """Asked on the emulator's own route."""
+        """A mark that differs as soon as anything about the endpoints does; cheap to ask. Raises UnreachableError."""
         url = f"{self._settings.emulator_url}/_tritonstack/mark"
         try:
             with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310  (the emulator, on loopback)
@@ -173,7 +155,7 @@ class EmulatorReader:
             raise UnreachableError(f"{url}: {error!r}") from error
 
     def endpoints(self) -> tuple[DeployedEndpoint, ...]:
-        """Every endpoint, as listed and described."""
+        """Every endpoint, as listed and described. Raises UnreachableError."""
         try:
             pages = self._sagemaker.get_paginator("list_endpoints").paginate()
             summaries = [summary for page in pages for summary in page["Endpoints"]]
@@ -218,18 +200,15 @@ class EmulatorReader:
         )
 
     def config(self, name: str) -> DeployedConfig:
-        """The config and its model, as described."""
+        """An endpoint config and its model. Raises DeploymentError, UnreachableError."""
         try:
             config = self._sagemaker.describe_endpoint_config(EndpointConfigName=name)
-            variants = config["ProductionVariants"]
-            if len(variants) != 1:
-                raise DeploymentError(f"{name} has {len(variants)} production variants; the local runtime serves one")
-            model = self._sagemaker.describe_model(ModelName=variants[0]["ModelName"])
+            [variant] = config["ProductionVariants"]  # the emulator refuses several
+            model = self._sagemaker.describe_model(ModelName=variant["ModelName"])
         except ClientError as error:
             raise DeploymentError(str(error)) from error
         except BotoCoreError as error:
             raise UnreachableError(str(error)) from error
-        variant = variants[0]
         return DeployedConfig(
             name=name,
             variant=variant["VariantName"],
@@ -241,7 +220,10 @@ class EmulatorReader:
         )
 
     def report(self, *, endpoint: str, config: str, outcome: str, reason: str = "", instances: int = 0) -> Reported:
-        """POST to the emulator's own route."""
+        """Report the progress of a deployment. Raises UnreachableError.
+
+        ``outcome``: ``in_service``, ``failed`` for a ``reason``, or ``shifted`` to so many ``instances``.
+        """
         url = f"{self._settings.emulator_url}/_tritonstack/endpoints/{quote(endpoint)}/report"
         report = {"endpoint_config_name": config, "outcome": outcome, "reason": reason, "instances": instances}
         request = urllib.request.Request(  # noqa: S310  (the emulator's address, on loopback)
@@ -275,15 +257,6 @@ def read_model(answer: Mapping[str, Any]) -> DeployedModel:
         image=container.get("Image", ""),
         environment=dict(container.get("Environment") or {}),
         multi_model=container.get("Mode") == "MultiModel",
-        data=S3Location.parse(_data_url(name, container)),
+        data=S3Location.parse(container.get("ModelDataUrl", "")),
         cache_enabled=(container.get("MultiModelConfig") or {}).get("ModelCacheSetting") != "Disabled",
     )
-
-
-def _data_url(name: str, container: Mapping[str, Any]) -> str:
-    if container.get("ModelDataUrl"):
-        return str(container["ModelDataUrl"])
-    source = (container.get("ModelDataSource") or {}).get("S3DataSource") or {}
-    if source.get("S3DataType") == "S3Object" and source.get("CompressionType") == "Gzip":
-        return str(source["S3Uri"])
-    raise DeploymentError(f"model {name} has neither ModelDataUrl nor a gzip archive as its ModelDataSource")

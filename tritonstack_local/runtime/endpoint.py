@@ -13,7 +13,7 @@ from tritonstack_local.runtime.deployed import (
     DeployedConfig,
     DeployedEndpoint,
     DeploymentError,
-    Reader,
+    EmulatorReader,
     Reported,
     Traffic,
     UnreachableError,
@@ -39,7 +39,7 @@ class Endpoint:
     missing. So a runtime that is started again comes to the same state.
     """
 
-    def __init__(self, *, described: DeployedEndpoint, reader: Reader, new_fleet: NewFleet) -> None:
+    def __init__(self, *, described: DeployedEndpoint, reader: EmulatorReader, new_fleet: NewFleet) -> None:
         """Starts nothing yet."""
         self.described = described
         self.serving: Fleet | None = None
@@ -85,14 +85,14 @@ class Endpoint:
         """Who takes the next call."""
         return self.starting if self._split.next_is_new() and self.starting is not None else self.serving
 
-    async def invoke(self, request: Request, *, account: str) -> Answer:
+    async def invoke(self, request: Request) -> Answer:
         """Answer a request with the fleet in service, or with the new one where that is to take a part of them."""
         fleet = self._next_fleet()
         if fleet is not None:
             self._split.count()
             return await invoke(fleet, request)
         if self.described.status in ("Creating", "Failed"):
-            raise endpoint_not_found(endpoint=self.name, account=account)
+            raise endpoint_not_found(endpoint=self.name)
         raise service_unavailable(
             f"The container of endpoint {self.name} is not running yet: {self.last_failure or 'starting'}"
         )
@@ -317,7 +317,7 @@ UNREACHABLE_SECONDS = 2.0
 class Reconciler:
     """Holds the endpoints and keeps them as deployed."""
 
-    def __init__(self, *, reader: Reader, settings: RuntimeSettings, new_fleet: NewFleet) -> None:
+    def __init__(self, *, reader: EmulatorReader, settings: RuntimeSettings, new_fleet: NewFleet) -> None:
         """``new_fleet`` makes a fleet for an endpoint's config."""
         self.endpoints: dict[str, Endpoint] = {}
         self.unreachable: str | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tritonstack import aws_names
 from tritonstack.http_server import InvokeError
+from tritonstack_local import ACCOUNT, REGION
 
 NO_STATUS = 0
 """The OriginalStatusCode of a container that gave no HTTP answer at all."""
@@ -30,40 +31,9 @@ def validation_error(message: str, *, error_code: str | None = None) -> InvokeEr
     return InvokeError("ValidationError", 400, message, members)
 
 
-def endpoint_not_found(*, endpoint: str, account: str) -> InvokeError:
+def endpoint_not_found(*, endpoint: str) -> InvokeError:
     """There is no such endpoint, or it is not in service."""
-    return validation_error(f"Endpoint {shortened(endpoint)} of account {account} not found.")
-
-
-def target_model_missing(*, request_id: str) -> InvokeError:
-    """A multi-model endpoint was called without TargetModel."""
-    return validation_error(f"Request {request_id} is missing a target model header.")
-
-
-def target_model_not_supported(*, endpoint: str) -> InvokeError:
-    """A single-model endpoint was called with TargetModel."""
-    return validation_error(
-        f"Endpoint {endpoint} is not a multi-model endpoint and does not support target model header.",
-        error_code="TARGET_MODEL_HEADER_NOT_SUPPORTED",
-    )
-
-
-def target_model_invalid(*, target_model: str) -> InvokeError:
-    """TargetModel is no relative path of an object below the prefix."""
-    return validation_error(
-        f"Invalid target model header '{shortened(target_model)}': a path relative to the model data "
-        "prefix is expected, of printable ASCII characters."
-    )
-
-
-def member_not_supported(*, member: str) -> InvokeError:
-    """InvokeEndpoint was called with a member that the local runtime would have to ignore."""
-    return validation_error(f"The local runtime does not support {member} of InvokeEndpoint.")
-
-
-def target_variant_unknown(*, endpoint: str, variant: str) -> InvokeError:
-    """TargetVariant names no production variant."""
-    return validation_error(f"Variant {shortened(variant)} was not found for endpoint {endpoint}.")
+    return validation_error(f"Endpoint {shortened(endpoint)} of account {ACCOUNT} not found.")
 
 
 def model_data_not_found(*, bucket: str, key: str) -> InvokeError:
@@ -106,8 +76,6 @@ class ContainerAddress:
     """Where a container's log is, for the errors that name it."""
 
     endpoint: str
-    account: str
-    region: str
     log_stream: str
 
     @property
@@ -118,15 +86,15 @@ class ContainerAddress:
     @property
     def log_stream_arn(self) -> str:
         """What ModelError carries as LogStreamArn."""
-        return f"arn:aws:logs:{self.region}:{self.account}:log-group:{self.log_group}:log-stream:{self.log_stream}"
+        return f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{self.log_group}:log-stream:{self.log_stream}"
 
     def model_error(self, *, status: int, message: str) -> InvokeError:
         """The container answered with an error, or not at all (status 0)."""
         kind = "client" if 400 <= status < 500 else "server"
-        console = f"https://{self.region}.console.aws.amazon.com/cloudwatch/home?region={self.region}"
+        console = f"https://{REGION}.console.aws.amazon.com/cloudwatch/home?region={REGION}"
         text = (
             f'Received {kind} error ({status}) from primary with message "{message}". See {console}'
-            f"#logEventViewer:group={self.log_group} in account {self.account} for more information."
+            f"#logEventViewer:group={self.log_group} in account {ACCOUNT} for more information."
         )
         members = {"OriginalStatusCode": status, "OriginalMessage": message, "LogStreamArn": self.log_stream_arn}
         return InvokeError("ModelError", 424, text, members)

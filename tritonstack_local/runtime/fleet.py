@@ -23,21 +23,16 @@ from tritonstack import aws_names
 from tritonstack.errors import TritonstackError
 from tritonstack.http_server import Answer, InvokeError
 from tritonstack.unpacking import UnpackLimits
-from tritonstack_local.runtime.container import (
-    Container,
-    ContainerClient,
-    Launch,
-    LaunchPlan,
-    prepare_for_here,
-    release_of,
-)
+from tritonstack_local.container import ContainerSettings, TritonContainer
+from tritonstack_local.runtime.container import ContainerClient, prepare_for_here
 from tritonstack_local.runtime.deployed import DeployedConfig, DeploymentError
 from tritonstack_local.runtime.errors import ContainerAddress
 from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics
 from tritonstack_local.runtime.model_cache import CachedModel, ModelCache
-from tritonstack_local.runtime.model_store import ModelStore, Objects
+from tritonstack_local.runtime.model_store import ModelStore, S3Objects
 from tritonstack_local.runtime.pool import ContainerGoneError
 from tritonstack_local.runtime.settings import RuntimeSettings
+from tritonstack_local.trtexec.launchers import release_of
 
 _ROUNDING = 1e-9
 
@@ -130,8 +125,8 @@ class FleetParts:
     """What every fleet is made with."""
 
     settings: RuntimeSettings
-    launch: Launch
-    objects: Objects
+    objects: S3Objects
+    launch: Callable[..., TritonContainer] = TritonContainer.start
     prepare: Callable[[Path, str | None], None] = prepare_for_here
 
 
@@ -145,7 +140,7 @@ class Fleet:
         self.state = FleetState.STARTING
         self.restarts = 0
         self.started_at = time.time()
-        self.container: Container | None = None
+        self.container: TritonContainer | None = None
         self.client: ContainerClient | None = None
         self.ready = asyncio.Event()
         self.refused_ping: int | None = None
@@ -159,8 +154,6 @@ class Fleet:
         self.folder = parts.settings.state / "fleets" / endpoint / own
         self.address = ContainerAddress(
             endpoint=endpoint,
-            account=parts.settings.account,
-            region=parts.settings.region,
             log_stream=f"{config.variant}/{self.instance_id}",
         )
         self.metrics = FleetMetrics(
@@ -175,7 +168,8 @@ class Fleet:
             prepare=lambda folder: parts.prepare(folder, self.release),
         )
         self.models = ModelCache(
-            container=self,
+            load=self.load,
+            unload=self.unload,
             store=self.store,
             settings=parts.settings,
             address=self.address,
@@ -210,7 +204,7 @@ class Fleet:
         """An invocation failed: kept for the status."""
         self.last_errors.append((time.time(), f"{error.code} ({error.status}): {error.message[:300]}"))
 
-    # ContainerModels ------------------------------------------------------------------------------------------------
+    # The container's models -----------------------------------------------------------------------------------------
 
     async def load(self, model: CachedModel) -> Answer:
         """Load a model into the container, once it is up."""
@@ -222,7 +216,7 @@ class Fleet:
         client, _ = await self._running()
         return await client.unload(model)
 
-    async def _running(self) -> tuple[ContainerClient, Container]:
+    async def _running(self) -> tuple[ContainerClient, TritonContainer]:
         while self.client is None or self.container is None or not self.ready.is_set():
             if self.state is FleetState.STOPPED:
                 raise ContainerGoneError("the fleet is stopped")
@@ -268,17 +262,16 @@ class Fleet:
         except InvokeError as error:
             raise DeploymentError(error.message) from error
 
-    async def _boot(self) -> Container:
+    async def _boot(self) -> TritonContainer:
         """One start of the container, up to its answer to /ping."""
         model = self.config.model
-        plan = LaunchPlan(
-            image=model.image,
+        settings = ContainerSettings(
             environment=model.environment,
             multi_model=model.multi_model,
-            folder=self.folder,
+            release=self.release,
             model_data=None if model.multi_model else self._model_data,
         )
-        container = await self._launch(plan)
+        container = await self._launch(settings)
         client = ContainerClient(open_sockets=lambda count: _connect(container, count), settings=self._settings)
         try:
             await self._await_ping(container, client)
@@ -297,8 +290,8 @@ class Fleet:
         self.ready.set()
         return container
 
-    async def _launch(self, plan: LaunchPlan) -> Container:
-        launching = asyncio.ensure_future(asyncio.to_thread(self._parts.launch, plan))
+    async def _launch(self, settings: ContainerSettings) -> TritonContainer:
+        launching = asyncio.ensure_future(asyncio.to_thread(self._parts.launch, settings, folder=self.folder))
         try:
             return await asyncio.shield(launching)
         except asyncio.CancelledError:  # the thread goes on; what it starts must not stay behind
@@ -309,7 +302,7 @@ class Fleet:
         except (TritonstackError, OSError) as error:
             raise DeploymentError(f"The container could not be started: {error}") from error
 
-    async def _await_ping(self, container: Container, client: ContainerClient) -> None:
+    async def _await_ping(self, container: TritonContainer, client: ContainerClient) -> None:
         deadline = time.monotonic() + self.config.startup_seconds
         found = "no answer"
         while time.monotonic() < deadline:
@@ -331,11 +324,11 @@ class Fleet:
             f"The last lines of its log:\n{container.log_tail(20)}"
         )
 
-    async def _supervise(self, container: Container) -> None:
+    async def _supervise(self, container: TritonContainer) -> None:
         """When the container ends, start it again, and its models in it."""
         pause, began = FIRST_RESTART_SECONDS, time.monotonic()
         while True:
-            code = await _exit_code(container)
+            code = await asyncio.shield(asyncio.wrap_future(container.exited))  # see Enclosure.exited
             self.ready.clear()
             self.state = FleetState.RESTARTING
             self.restarts += 1
@@ -352,7 +345,7 @@ class Fleet:
             pause, began = min(pause * 2, LONGEST_RESTART_SECONDS), time.monotonic()
             self.state = FleetState.READY
 
-    async def _boot_again(self, pause: float) -> Container:
+    async def _boot_again(self, pause: float) -> TritonContainer:
         while True:
             await asyncio.sleep(pause)
             try:
@@ -429,12 +422,7 @@ class Fleet:
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
 
 
-async def _exit_code(container: Container) -> int:
-    """Wait for the container's end. Shielded: giving up waiting must not cancel the container's own future."""
-    return await asyncio.shield(asyncio.wrap_future(container.exited))
-
-
-async def _connect(container: Container, count: int) -> list[socket.socket]:
+async def _connect(container: TritonContainer, count: int) -> list[socket.socket]:
     """So many connected sockets, opened within a fraction of a millisecond. Raises OSError."""
 
     def connect() -> list[socket.socket]:

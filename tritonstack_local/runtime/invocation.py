@@ -47,7 +47,10 @@ def checked_target(raw: bytes) -> str:
         text = raw.decode("latin-1")
     parts = text.split("/")
     if not _TARGET_MODEL.fullmatch(text) or "\\" in text or any(part in ("", ".", "..") for part in parts):
-        raise errors.target_model_invalid(target_model=text)
+        raise errors.validation_error(
+            f"Invalid target model header '{errors.shortened(text)}': a path relative to the model data prefix is "
+            "expected, of printable ASCII characters."
+        )
     return text
 
 
@@ -168,15 +171,19 @@ async def _invoke(fleet: Fleet, request: Request, measured: _Measured) -> Answer
     target = request.headers.get(TARGET_MODEL)
     variant = request.headers.get(TARGET_VARIANT)
     for header in UNSUPPORTED.keys() & request.headers.keys():
-        raise errors.member_not_supported(member=UNSUPPORTED[header])
+        raise errors.validation_error(f"The local runtime does not support {UNSUPPORTED[header]} of InvokeEndpoint.")
     if variant is not None and variant.decode("latin-1") != fleet.config.variant:
-        raise errors.target_variant_unknown(endpoint=fleet.endpoint, variant=variant.decode("latin-1"))
+        unknown = errors.shortened(variant.decode("latin-1"))
+        raise errors.validation_error(f"Variant {unknown} was not found for endpoint {fleet.endpoint}.")
     if not fleet.config.model.multi_model:
         if target is not None:
-            raise errors.target_model_not_supported(endpoint=fleet.endpoint)
+            raise errors.validation_error(
+                f"Endpoint {fleet.endpoint} is not a multi-model endpoint and does not support target model header.",
+                error_code="TARGET_MODEL_HEADER_NOT_SUPPORTED",
+            )
         return await _call(fleet, None, request, measured)
     if target is None:
-        raise errors.target_model_missing(request_id=request.id)
+        raise errors.validation_error(f"Request {request.id} is missing a target model header.")
     model = fleet.models.claim_loaded(target.decode("latin-1"))
     measured.hit = model is not None
     if model is None:

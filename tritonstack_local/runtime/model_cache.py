@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import bisect
 import threading
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from operator import itemgetter
 
 from tritonstack.http_server import Answer, InvokeError, internal_failure
 from tritonstack.sagemaker_rules.model_cache import (
@@ -66,23 +66,14 @@ class CachedModel:
 ALREADY_LOADED = 409
 
 
-class ContainerModels(Protocol):
-    """The model part of the container's API."""
-
-    async def load(self, model: CachedModel) -> Answer:
-        """POST /models. Raises ContainerGoneError, TimeoutError."""
-
-    async def unload(self, model: CachedModel) -> Answer:
-        """DELETE /models/<hash>. Raises ContainerGoneError, TimeoutError."""
-
-
 class ModelCache:
     """The models of one container."""
 
     def __init__(
         self,
         *,
-        container: ContainerModels,
+        load: Callable[[CachedModel], Awaitable[Answer]],
+        unload: Callable[[CachedModel], Awaitable[Answer]],
         store: ModelStore,
         settings: RuntimeSettings,
         address: ContainerAddress,
@@ -91,10 +82,13 @@ class ModelCache:
         limit: int | None = None,
         cache_enabled: bool = True,
     ) -> None:
-        """``limit`` is the most models at once (None: until the container returns 507)."""
+        """``load`` and ``unload`` call the container, and raise ContainerGoneError or TimeoutError.
+
+        ``limit`` is the most models at once (None: until the container returns 507).
+        """
         self.limit = limit
         self.models: dict[str, CachedModel] = {}
-        self._container = container
+        self._load_call, self._unload_call = load, unload
         self._store = store
         self._settings = settings
         self._address = address
@@ -103,7 +97,7 @@ class ModelCache:
         self._cache_enabled = cache_enabled
         self._resident = 0
         self._history: dict[str, tuple[int, int]] = {}
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: list[tuple[float, asyncio.Future[None]]] = []  # for room, since when: the longest first
         self._loads = asyncio.Semaphore(settings.max_parallel_loads)
         self._tasks: set[asyncio.Task[None]] = set()
         self._cancel = threading.Event()
@@ -212,7 +206,7 @@ class ModelCache:
             began = time.monotonic()
             self._in_load_call.add(model)
             try:
-                answer = await self._container.load(model)
+                answer = await self._load_call(model)
             finally:
                 self._in_load_call.discard(model)
             if answer.status in (200, ALREADY_LOADED):
@@ -263,7 +257,7 @@ class ModelCache:
             now = time.monotonic()
             newcomer.waiting_since = newcomer.waiting_since or now
             left = newcomer.waiting_since + self._settings.victim_patience_seconds - now
-            if left <= 0 or not await self._changed(left):
+            if left <= 0 or not await self._changed(left, since=newcomer.waiting_since):
                 self._retire_one()
                 newcomer.waiting_since = None
         finally:
@@ -283,9 +277,10 @@ class ModelCache:
             self._log(f"an inference of {called.target} got 507: {victim.target} is unloaded")
             self._spawn(self._unload(victim))
 
-    async def _changed(self, seconds: float) -> bool:
+    async def _changed(self, seconds: float, *, since: float) -> bool:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        # One that looked in vain keeps its place before those that came meanwhile.
+        bisect.insort(self._waiting, (since, turn), key=itemgetter(0))
         try:
             async with asyncio.timeout(seconds):
                 await turn
@@ -300,8 +295,8 @@ class ModelCache:
             chosen.done = asyncio.get_running_loop().create_future()
 
     def _wake(self) -> None:
-        while self._waiting:
-            turn = self._waiting.popleft()
+        waiting, self._waiting = self._waiting, []
+        for _, turn in waiting:
             if not turn.done():
                 turn.set_result(None)
 
@@ -314,7 +309,7 @@ class ModelCache:
         model.state = ModelState.UNLOADING
         began = time.monotonic()
         try:
-            answer = await self._container.unload(model)
+            answer = await self._unload_call(model)
             if answer.status not in (200, 404):
                 self._log(
                     f"{model.target}: unload answered {answer.status}: {answer.body.decode(errors='replace')[:500]}"

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -27,13 +27,6 @@ def model_hash(target_model: str) -> str:
     return hashlib.sha256(target_model.encode()).hexdigest()[:32]
 
 
-class Objects(Protocol):
-    """Where archives come from."""
-
-    def chunks(self, location: S3Location) -> Iterator[bytes]:
-        """An object's bytes. Raises InvokeError as InvokeEndpoint would."""
-
-
 class S3Objects:
     """Objects of the local AWS."""
 
@@ -42,7 +35,7 @@ class S3Objects:
         self._client = client
 
     def chunks(self, location: S3Location) -> Iterator[bytes]:
-        """An object's bytes, a chunk at a time."""
+        """An object's bytes, a chunk at a time. Raises InvokeError as InvokeEndpoint would."""
         try:
             body = self._client.get_object(Bucket=location.bucket, Key=location.key)["Body"]
             try:
@@ -76,7 +69,7 @@ class ModelStore:
     def __init__(
         self,
         *,
-        objects: Objects,
+        objects: S3Objects,
         prefix: S3Location,
         root: Path,
         limits: UnpackLimits,

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-ACCOUNT = "123456789012"
-REGION = "us-east-1"
-
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeSettings:
@@ -16,8 +13,6 @@ class RuntimeSettings:
     port: int  # the loopback port of InvokeEndpoint
     emulator_url: str  # where the other AWS APIs answer
     state: Path  # the folder of the fleets: unpacked models and Triton's logs
-    account: str = ACCOUNT  # the account that error messages name
-    region: str = REGION  # the region that error messages and log addresses name
     # the largest request body. 6,291,456 in botocore's service model, 25 MB in a newer page of the developer guide, so
     # it is a setting
     max_payload_bytes: int = 6_291_456

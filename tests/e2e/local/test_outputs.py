@@ -69,27 +69,6 @@ def test_json_is_the_file_and_the_table_has_every_reason(document: dict[str, Any
     assert "- (the environment was deployed with neither a dashboard nor alarms)" in printed
 
 
-def test_what_is_not_deployed_is_wrong_input_with_every_problem(project: Project, deployed: LocalAws) -> None:
-    text = (project.root / "environments" / "local.yaml").read_text()
-    project.write("environments/nowhere.yaml", text.replace("environment: local", "environment: nowhere"))
-    message = project.run("outputs", "-e", "nowhere", "--local", expect=2).stderr
-    assert "/tritonstack/nowhere/_outputs/" in message
-    assert "cdk deploy 'nowhere/*'" in message
-    assert "no-such" in project.run("outputs", "-e", "no-such", "--local", expect=2).stderr
-    ssm = deployed.client("ssm")
-    old = {"contract": 0, "kind": "artifacts"}
-    name = "/tritonstack/nowhere/_outputs/artifacts"
-    ssm.put_parameter(Name=name, Value=json.dumps(old), Type="String")
-    try:
-        message = project.run("outputs", "-e", "nowhere", "--local", expect=2).stderr
-    finally:
-        ssm.delete_parameter(Name=name)
-    assert "older version" in message
-    for endpoint in ("digits", "many", "memory", "single"):
-        assert f"cdk deploy 'nowhere/serving-{endpoint}'" in message
-    assert "Traceback" not in message
-
-
 @pytest.mark.parametrize("block", [each for each in blocks() if each.language == "sh"], ids=lambda each: each.heading)
 def test_a_shell_block_of_the_page_runs_as_it_stands(
     block: Block, project: Project, deployed: LocalAws, document: dict[str, Any], tmp_path: Path

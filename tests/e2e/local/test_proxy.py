@@ -160,12 +160,3 @@ def test_errors_reach_tritonclient_as_its_own(client: InferenceServerClient, dep
     given = InferInput("x", list(large.shape), "FP32")
     given.set_data_from_numpy(large)
     assert refused(lambda: client.infer("fits", [given]))[0] == "413", "8 MB, and this InvokeEndpoint takes 6"
-
-
-@pytest.mark.long  # tried four times, as it may be another moment's; test_whole_way.py calls it once
-def test_out_of_memory_is_triton_s_507(client: InferenceServerClient) -> None:
-    given = InferInput("x", [1, 1], "FP32")
-    given.set_data_from_numpy(np.zeros((1, 1), np.float32))
-    status, words = refused(lambda: client.infer("too-large", [given]))
-    assert status == "507"
-    assert "CUDA out of memory" in words

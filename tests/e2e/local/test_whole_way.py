@@ -65,12 +65,6 @@ def test_a_name_on_two_endpoints_is_refused_with_both(project: Project, deployed
     assert "single/digits-onnx" in result.stderr
 
 
-def test_an_input_file_that_does_not_exist_is_named(project: Project, deployed: LocalAws) -> None:
-    result = project.run("invoke", "digits/digits-onnx", "--input", "missing.json", expect=2)
-    assert "missing.json" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 def test_a_single_model_endpoint_answers_without_a_target_model(deployed: LocalAws) -> None:
     request = REPOSITORY / "model_repos" / "digits-onnx" / "sample" / "request.json"
     answer = deployed.client("sagemaker-runtime").invoke_endpoint(
@@ -103,30 +97,22 @@ def test_status_names_loaded_models_and_what_stands_in_for_the_gpu(project: Proj
         assert words in printed
 
 
-def test_every_sdk_reaches_invoke_endpoint_through_the_one_endpoint_url(deployed: LocalAws) -> None:
-    import boto3
-
-    client = boto3.client(
-        "sagemaker-runtime",
-        endpoint_url=deployed.emulator_url,
-        region_name="us-east-1",
-        aws_access_key_id="testing",
-        aws_secret_access_key="testing",
-    )
-    target = target_model(deployed, endpoint="memory", model="fits")
-    assert invoke(client, endpoint="memory", target=target, value=4.0) == 8.0
-
-
-def test_a_target_model_that_is_not_in_the_bucket_raises_sagemakers_validation_error(deployed: LocalAws) -> None:
+@pytest.mark.parametrize(
+    ("endpoint", "target"),
+    [
+        ("local-memory", {"TargetModel": "nothing.0123456789abcdef.tar.gz"}),
+        ("local-memory", {}),
+        ("nobody", {}),
+    ],
+    ids=["an archive that is not in the bucket", "no archive", "no endpoint"],
+)
+def test_a_call_that_names_nothing_there_raises_sagemakers_validation_error(
+    deployed: LocalAws, endpoint: str, target: dict[str, str]
+) -> None:
     client = deployed.client("sagemaker-runtime")
-    with pytest.raises(client.exceptions.ValidationError):
-        invoke(client, endpoint="memory", target="nothing.0123456789abcdef.tar.gz", value=1.0)
-
-
-def test_a_missing_target_model_raises_sagemakers_validation_error(deployed: LocalAws) -> None:
-    client = deployed.client("sagemaker-runtime")
-    with pytest.raises(client.exceptions.ValidationError):
-        client.invoke_endpoint(EndpointName="local-memory", ContentType="application/json", Body=body(1.0))
+    with pytest.raises(botocore.exceptions.ClientError) as raised:
+        client.invoke_endpoint(EndpointName=endpoint, ContentType="application/json", Body=body(1.0), **target)
+    assert raised.value.response["Error"]["Code"] == "ValidationError"
 
 
 def test_a_model_that_runs_out_of_gpu_memory_answers_507_and_another_is_evicted(deployed: LocalAws) -> None:
@@ -185,10 +171,3 @@ def test_describe_endpoint_says_in_service_with_the_deployed_config(deployed: Lo
     assert container["Mode"] == "MultiModel"
     assert container["ModelDataUrl"].endswith("/endpoints/digits/24.09-t4/")
     assert container["Environment"]["SAGEMAKER_TRITON_LOG_VERBOSE"] == "false"
-
-
-def test_an_unknown_endpoint_raises_sagemakers_validation_error(deployed: LocalAws) -> None:
-    client = deployed.client("sagemaker-runtime")
-    with pytest.raises(botocore.exceptions.ClientError) as raised:
-        client.invoke_endpoint(EndpointName="nobody", ContentType="application/json", Body=b"{}")
-    assert raised.value.response["Error"]["Code"] == "ValidationError"

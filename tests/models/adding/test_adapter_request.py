@@ -10,10 +10,11 @@ import pytest
 from tests.client.tokenizers_for_tests import write_tokenizer
 from tests.models.folders import places_in
 from tritonstack.errors import InputError
-from tritonstack.models.adding.adapter_request import AdapterOptions, with_adapter
-from tritonstack.models.adding.additions import Addition, TritonModel
+from tritonstack.models.adding.adapter_request import with_adapter
+from tritonstack.models.adding.additions import Addition, AddOptions, TritonModel
 from tritonstack.models.adding.new_folder import write_folder
 from tritonstack.models.adding.tensors import config_text, parse_tensors
+from tritonstack.models.lint.completion import completed_tensor
 
 PASS_ON = """\
 import numpy
@@ -33,9 +34,8 @@ def addition(tmp_path: Path, *inputs: str) -> Addition:
     config = config_text(
         head='backend: "python"',
         max_batch_size=8,
-        inputs=parse_tensors("--input", inputs),
-        outputs=parse_tensors("--output", ["y:INT64:N,1"]),
-        batches=True,
+        inputs=[completed_tensor(each, 8) for each in parse_tensors("--input", inputs)],
+        outputs=[completed_tensor(each, 8) for each in parse_tensors("--output", ["y:INT64:N,1"])],
     )
     model = TritonModel(name="net", config=config, files={"1/model.py": tmp_path / "model.py"})
     return Addition(name="net", model="net", kind="python", description="A net.", models=(model,))
@@ -54,7 +54,7 @@ def addition(tmp_path: Path, *inputs: str) -> Addition:
 )
 def test_the_adapter_follows_from_the_input(tmp_path: Path, tensor: str, option: str, fields: dict[str, Any]) -> None:
     tokenizer = write_tokenizer(tmp_path / "words.json") if option == "tokens" else None
-    options = AdapterOptions(
+    options = AddOptions(
         image="x" if option == "image" else None, text=None if option == "image" else "x", tokenizer=tokenizer
     )
     adapted = with_adapter(addition(tmp_path, tensor), options)
@@ -83,4 +83,4 @@ def test_what_no_adapter_can_fill_is_refused(
     tmp_path: Path, tensors: list[str], options: dict[str, Any], found: str
 ) -> None:
     with pytest.raises(InputError, match=found):
-        with_adapter(addition(tmp_path, *tensors), AdapterOptions(**options))
+        with_adapter(addition(tmp_path, *tensors), AddOptions(**options))

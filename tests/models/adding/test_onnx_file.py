@@ -10,7 +10,6 @@ import pytest
 
 from tests.models.lint.onnx_files import node, write_graph
 from tritonstack.errors import InputError
-from tritonstack.models import programs
 from tritonstack.models.adding.additions import Addition, AddOptions
 from tritonstack.models.adding.onnx_file import onnx_addition
 from tritonstack.models.adding.tensors import parse_tensors
@@ -51,7 +50,7 @@ def test_types_shapes_and_batch_follow_from_the_graph(
     *, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: Any, outputs: Any, batch: int, lines: list[str]
 ) -> None:
     """Without ONNX Runtime to try it, names alone say what a batch is."""
-    monkeypatch.setattr(programs, "REPOSITORY", tmp_path)
+    monkeypatch.setattr("tritonstack.paths.REPOSITORY", tmp_path)
     write_graph(tmp_path / "net.onnx", {"inputs": inputs, "outputs": outputs})
     addition = added(tmp_path / "net.onnx")
     config = read_config(addition.addressed.config)
@@ -79,7 +78,7 @@ def test_everything_that_triton_cannot_serve_is_said_at_once(tmp_path: Path) -> 
 
 
 def test_weights_beside_the_graph_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "REPOSITORY", tmp_path)
+    monkeypatch.setattr("tritonstack.paths.REPOSITORY", tmp_path)
     (tmp_path / "data").mkdir()
     (tmp_path / "data/w.bin").write_bytes(b"1234")
     write_graph(tmp_path / "net.onnx", {"inputs": [X], "outputs": [Y], "weights": {"w": "data/w.bin"}})
@@ -111,7 +110,7 @@ def test_a_shape_that_the_graph_does_not_state_is_tried_and_declared(
     addition = added(file)
     assert "the shape of y" in addition.unknown[-1]
     assert addition.addressed.files["1/model.onnx"] != file
-    monkeypatch.setattr(programs, "REPOSITORY", tmp_path)
+    monkeypatch.setattr("tritonstack.paths.REPOSITORY", tmp_path)
     with pytest.raises(InputError, match=r"(?s)y, whose shape the graph does not state.*setup.py exporters"):
         added(file)
 
@@ -146,8 +145,6 @@ def test_the_batch_is_tried_row_by_row(tmp_path: Path) -> None:
         addition = added(file)
         assert read_config(addition.addressed.config).max_batch_size == size
     assert "two rows together are answered otherwise" in addition.unknown[0]
-    with pytest.raises(InputError, match=r"(?s)--max-batch-size.*4: two rows together.*dynamic first axis"):
-        added(file, options=AddOptions(max_batch_size=4))
 
 
 def test_a_fixed_number_of_rows_that_follows_the_request_is_repaired() -> None:

@@ -126,18 +126,14 @@ def test_everything_that_a_repository_lacks_is_said_at_once(tmp_path: Path) -> N
     ]
 
 
-def test_tensors_that_nothing_states_are_options(tmp_path: Path) -> None:
+def test_tensors_that_nothing_states_are_written_by_hand(tmp_path: Path) -> None:
     files = {"net/config.pbtxt": 'backend: "pytorch"\nmax_batch_size: 8\n', "net/1/model.pt": ""}
     repository = written(tmp_path / "given", files)
-    with pytest.raises(InputError, match=r"--input NAME:TYPE:SHAPE"):
+    with pytest.raises(InputError, match=r"(?s)every input.*write them into .*/net/config.pbtxt"):
         additions(repository, tmp_path)
-    options = AddOptions(
-        inputs=parse_tensors("--input", ["x:FP32:N,3,H,W"]), outputs=parse_tensors("--output", ["y:FP32:N,10"])
-    )
-    (addition,) = additions(repository, tmp_path, options)
-    config = read_config(addition.addressed.config)
-    assert [(each.name, each.dims) for each in (*config.inputs, *config.outputs)] == [("x", (3, -1, -1)), ("y", (10,))]
-    assert config.max_batch_size == 8
+    options = AddOptions(inputs=parse_tensors("--input", ["x:FP32:N,3"]))
+    with pytest.raises(InputError, match=r"(?s)--input, --output\n  found:   x\n.*config.pbtxt states the tensors"):
+        additions(repository, tmp_path, options)
 
 
 def test_a_name_is_of_one_model(tmp_path: Path) -> None:

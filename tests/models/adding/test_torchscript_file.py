@@ -9,7 +9,6 @@ import pytest
 
 from tests.models.folders import places_in
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models import programs
 from tritonstack.models.adding.additions import Addition, AddOptions
 from tritonstack.models.adding.new_folder import write_folder
 from tritonstack.models.adding.tensors import parse_tensors
@@ -32,7 +31,7 @@ def test_the_code_states_the_arguments_and_nothing_of_the_file_is_run() -> None:
 
 
 def test_what_the_file_does_not_state_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "REPOSITORY", tmp_path)
+    monkeypatch.setattr("tritonstack.paths.REPOSITORY", tmp_path)
     with pytest.raises(InputError) as caught:
         added(tmp_path, ("idz:INT64:N,8",))
     assert [problem.field for problem in caught.value.problems] == ["--input", "ids, mask", "--output"]

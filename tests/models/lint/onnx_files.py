@@ -10,21 +10,9 @@ from pathlib import Path
 from typing import Any
 
 TYPES = {
-    "FP32": 1,
-    "UINT8": 2,
-    "INT8": 3,
-    "UINT16": 4,
-    "INT16": 5,
-    "INT32": 6,
-    "INT64": 7,
-    "BYTES": 8,
-    "BOOL": 9,
-    "FP16": 10,
-    "FP64": 11,
-    "UINT32": 12,
-    "UINT64": 13,
-    "BF16": 16,
-}
+    "FP32": 1, "UINT8": 2, "INT8": 3, "UINT16": 4, "INT16": 5, "INT32": 6, "INT64": 7, "BYTES": 8, "BOOL": 9,
+    "FP16": 10, "FP64": 11, "UINT32": 12, "UINT64": 13, "BF16": 16,
+}  # fmt: skip
 """KServe's name of a type → its number in ONNX."""
 
 

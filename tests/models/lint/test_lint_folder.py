@@ -9,8 +9,8 @@ import pytest
 from tests.models.folders import CONFIG, MODEL, write, write_double
 from tritonstack.errors import InputError
 from tritonstack.models.lint import Finding, lint_folder
-from tritonstack.models.programs import REPOSITORY
 from tritonstack.models.recipe import RECIPE
+from tritonstack.paths import REPOSITORY
 
 
 def _rules(findings: tuple[Finding, ...]) -> list[tuple[str, int]]:

@@ -120,9 +120,9 @@ def test_a_configuration_that_differs_from_the_recipe_is_told_the_fragment_to_wr
     (finding,) = _found(tmp_path, config, options=options)
     assert (finding.rule, finding.level) == ("onnxruntime-recipe", "error")
     assert finding.found == (
-        "optimization.graph.level: none (all), the recipe wants 1 (extended); "
-        "accelerator tensorrt: not there, the recipe wants it there; "
-        'enable_mem_arena: "0", the recipe wants "1"; gpu_mem_limit: "1", the recipe wants none'
+        "accelerator tensorrt: none, the recipe wants one; "
+        'enable_mem_arena: "0", the recipe wants "1"; gpu_mem_limit: "1", the recipe wants none; '
+        "optimization.graph.level: none (all), the recipe wants 1 (extended)"
     )
     fragment = finding.advice.partition("\n")[2]
     assert _found(tmp_path, fragment, options=options) == []

@@ -9,29 +9,12 @@ import pytest
 
 from tests.models.folders import CONFIG, MODEL, write
 from tritonstack.models.lint import Finding, lint_folder
-from tritonstack.models.lint.python_model import Fetch, fetches
+from tritonstack.models.lint.python_model import fetches
 
 
 def _lint(root: Path, files: dict[str, str], config: str = CONFIG) -> list[Finding]:
     write(root / "r", {"double/config.pbtxt": config, **files})
     return list(lint_folder(root / "r"))
-
-
-@pytest.mark.parametrize(
-    ("program", "rules"),
-    [
-        (MODEL, []),
-        ("from helper import TritonPythonModel\n", []),
-        ("from helper import *\n", []),
-        ("class Model:\n    def execute(self, requests): ...\nTritonPythonModel = Model\n", []),
-        ("class TritonPythonModel:\n    execute = other\n", []),
-        ("TritonPythonModel\n", ["python-class"]),
-        ("class TritonPythonModel:\n    def run(self): ...\n", ["python-execute"]),
-        ("if x:\n\ty = 1\n        z = 2\n", ["python-syntax"]),
-    ],
-)
-def test_a_program_has_the_class_that_the_backend_takes(tmp_path: Path, program: str, rules: list[str]) -> None:
-    assert [finding.rule for finding in _lint(tmp_path, {"double/1/model.py": program})] == rules
 
 
 def test_only_versions_that_are_served_are_read(tmp_path: Path) -> None:
@@ -47,8 +30,9 @@ def test_a_fetch_in_a_helper_is_found_with_line_and_column(tmp_path: Path) -> No
     assert finding.found == "requests.get(url)"
 
 
-def _found(program: str) -> list[Fetch]:
-    return list(fetches(ast.parse(program)))
+def _found(program: str) -> list[int]:
+    """The lines of calls that fetch something."""
+    return [call.lineno for call in fetches(ast.parse(program))]
 
 
 @pytest.mark.parametrize(
@@ -66,8 +50,7 @@ def _found(program: str) -> list[Fetch]:
     ],
 )
 def test_what_fetches_is_found_in_its_line(program: str) -> None:
-    (found,) = _found(program)
-    assert found.line == 2
+    assert _found(program) == [2]
 
 
 @pytest.mark.parametrize(

@@ -9,22 +9,21 @@ from typing import Any
 import pytest
 
 from tests.models.lint.examples import Example, examples_of, lay_out, target_of
+from tritonstack.cli.lint import page
 from tritonstack.models.lint import Finding, lint_folder, lint_release
-from tritonstack.models.lint.registry import CATEGORIES, rule_ids, rules
+from tritonstack.models.lint.registry import CATEGORIES, rule, rule_ids, rules
 
 
 @pytest.mark.parametrize("rule_id", rule_ids())
-def test_the_bad_example_breaks_this_rule_and_no_other(tmp_path: Path, rule_id: str) -> None:
-    page = examples_of(rule_id)
-    found = _found(page.bad, page.endpoint, tmp_path, rule_id)
-    assert {finding.rule for finding in found} == {rule_id} | page.also, [str(finding) for finding in found]
-
-
-@pytest.mark.parametrize("rule_id", rule_ids())
-def test_the_good_example_breaks_none(tmp_path: Path, rule_id: str) -> None:
-    page = examples_of(rule_id)
-    found = _found(page.good, page.good_endpoint, tmp_path, rule_id)
+def test_the_bad_example_breaks_this_rule_and_no_other_and_the_good_one_none(tmp_path: Path, rule_id: str) -> None:
+    examples = examples_of(rule_id)
+    found = _found(examples.bad, examples.endpoint, tmp_path / "bad", rule_id)
+    assert {finding.rule for finding in found} == {rule_id} | examples.also, [str(finding) for finding in found]
+    found = _found(examples.good, examples.good_endpoint, tmp_path / "good", rule_id)
     assert [str(finding) for finding in found] == []
+    text = page(rule(rule_id))
+    assert text.startswith(f"# {rule_id} (")
+    assert all(part in text for part in (rule(rule_id).title, "## Bad", "## Good", *rule(rule_id).sources))
 
 
 def _found(example: Example, endpoint: Mapping[str, Any], project: Path, rule_id: str) -> list[Finding]:

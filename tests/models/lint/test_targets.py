@@ -9,7 +9,7 @@ import pytest
 from tests.models.folders import CONFIG, MODEL, write
 from tritonstack.errors import InputError
 from tritonstack.models.lint import Target, lint_folder
-from tritonstack.models.programs import REPOSITORY
+from tritonstack.paths import REPOSITORY
 
 G4 = Target.of_names(release="24.09", instance_type="ml.g4dn.xlarge")
 ENVIRONMENT = """\

@@ -13,10 +13,9 @@ from tritonstack.review.assembly import read_assembly
 from tritonstack.review.change import EnvironmentChange
 from tritonstack.review.compare import compare
 from tritonstack.review.cost import Prices, price_book
-from tritonstack.review.document import ReviewDocument, document_of
-from tritonstack.review.engines import dependencies_of
-from tritonstack.review.models import EarlierReleases, sets_of
-from tritonstack.review.report import Base, Known, Report, report_of
+from tritonstack.review.document import BaseEntry, ReviewDocument
+from tritonstack.review.models import EarlierReleases, ModelFolders, sets_of
+from tritonstack.review.report import Known, Report, document_of, report_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, Snapshots
 
 
@@ -51,7 +50,7 @@ class Made:
     def change(self, case: Case) -> EnvironmentChange:
         """What a review reports of the change."""
         sides = (self.snapshots(self.assembly(side)) for side in (case.before, case.after))
-        [environment] = compare(*sides).environments
+        [environment] = compare(*sides)
         return environment
 
     def document(self, case: Case) -> ReviewDocument:
@@ -67,9 +66,9 @@ class Made:
         known = Known(
             prices=lambda _environment: Prices(before=books[0], after=books[1]),
             earlier=lambda _environment: self._earlier(case),
-            dependencies=lambda environment: dependencies_of(environment, project=sides[1].parent),
+            folders=lambda environment: ModelFolders.of(environment, project=sides[1].parent),
         )
-        return report_of(old, new, base=Base(ref="main", commit="0" * 40, chosen=False), known=known)
+        return report_of(old, new, base=BaseEntry(ref="main", commit="0" * 40, chosen=False), known=known)
 
     def _earlier(self, case: Case) -> EarlierReleases:
         """The case's base was deployed before, and nothing else was."""

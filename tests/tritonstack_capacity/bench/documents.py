@@ -81,6 +81,6 @@ def document(*results: ResultPart, limit_ms: float | None = None) -> BenchDocume
         machine={"processor": "P", "cores": "2", "memory": "8 GiB", "system": "Linux", "load_before": "0.1"},
         versions={"commit": "abc"},
         seed=0,
-        settings={"rule": {"percentile": 95.0, "confidence": 0.95}, "stop": {"latency_ms": limit_ms}},
+        settings={"rule": {"percentile": 95.0}, "stop": {"latency_ms": limit_ms}},
         results=list(results),
     )

@@ -29,7 +29,7 @@ from tritonstack_capacity.bench.bench import Bench
 from tritonstack_capacity.bench.document import EVERY_LOAD, BenchDocument, ResultPart, settings_part
 from tritonstack_capacity.bench.load import Users
 from tritonstack_capacity.bench.one_model import OneModel
-from tritonstack_capacity.bench.results_folder import ResultsFolder, read_results
+from tritonstack_capacity.bench.results_folder import read_results
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.bench.subject import Subject
 
@@ -43,8 +43,7 @@ def bench(found: World, settings: BenchSettings, folder: Path) -> Bench:
 
 def run(found: World, settings: BenchSettings, folder: Path, told: Told | None = None) -> BenchDocument:
     one = bench(found, settings, folder)
-    results = ResultsFolder(folder / "results")
-    return asyncio.run(one.run(one.subjects(), results, command=COMMAND, progress=told or Told()))
+    return asyncio.run(one.run(one.subjects(), folder / "results", command=COMMAND, progress=told or Told()))
 
 
 def test_every_name_in_every_format_is_a_subject(tmp_path: Path) -> None:
@@ -142,8 +141,7 @@ def test_an_interrupted_test_leaves_what_was_measured(tmp_path: Path) -> None:
         async def work() -> None:
             one = bench(found, settings, tmp_path)
             subjects = await asyncio.to_thread(one.subjects)
-            results = ResultsFolder(tmp_path / "results")
-            task = asyncio.create_task(one.run(subjects, results, command=COMMAND, progress=Told()))
+            task = asyncio.create_task(one.run(subjects, tmp_path / "results", command=COMMAND, progress=Told()))
 
             def reply(request: Request) -> Any:
                 if request.target_model is not None and request.target_model.startswith("small."):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -196,15 +195,3 @@ def test_every_file_that_cannot_be_judged_is_told_before_any_is(
     told = [f"{one.file} {one.field}".strip() for one in ran.exception.problems]
     assert told == [str(bad), str(gone), "environments/other.yaml load_test.gate"]
     assert "passed" not in ran.stderr
-
-
-def test_of_several_files_that_can_be_judged_one_that_fails_is_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slow = tmp_path / "slow.json"
-    slow.write_text(json.dumps(measured(fast(point(per_minute=600, p95=41))).model_dump(mode="json")))
-
-    ran = gate_command(tmp_path, monkeypatch, "load_test: {gate: {p95_ms: 40}}", str(slow), str(tmp_path))
-
-    assert ran.return_value == 1, ran.output
-    assert ran.stderr.count("gate of local: ") == 2

@@ -35,9 +35,11 @@ def configuration(name: str, *, instance_type: str = "ml.g4dn.xlarge", **changes
     )
     given = {
         "result": whole,
-        "image": "301217895009.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3",
-        "model_data_url": "s3://bucket/endpoints/one/24.09-t4/fast.0.tar.gz",
-        "environment": {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
+        "container": {
+            "Image": "301217895009.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3",
+            "ModelDataUrl": "s3://bucket/endpoints/one/24.09-t4/fast.0.tar.gz",
+            "Environment": {"SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
+        },
         "vpc": None,
         "payload_url": "s3://bucket/load-tests/1/payloads/fast.tar.gz",
         "content_type": "application/json",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import resource
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -14,7 +12,6 @@ from click.testing import CliRunner, Result
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tritonstack.errors import InputError
 from tritonstack_capacity.bench.document import BenchDocument
-from tritonstack_capacity.bench.results_folder import ResultsFolder
 from tritonstack_capacity.bench.settings import BenchSettings
 from tritonstack_capacity.commands import bench as bench_module
 from tritonstack_capacity.commands.bench import command
@@ -64,18 +61,10 @@ def test_what_the_own_client_takes_and_what_perf_analyzer_is_told_is_taken(
     ran: list[tuple[BenchSettings, bool]],
 ) -> None:
     bench("digits", *BY_CLIENT, "--users", "600", "--output", "y", "--generator", "client")
-    told = ("--seconds", "1", "--max-rounds", "5", "--stable-within", "20", "--confidence", "90", "--percentile", "99")
+    told = ("--seconds", "1", "--max-rounds", "5", "--stable-within", "20", "--percentile", "99")
     bench(*ANALYSER, "--users", "512", *told, "--most-under-way", "512")
 
     assert [(one.timing.warm_up, one.rule.most) for one, _ in ran] == [(30, 10), (2, 5)]
-
-
-def test_whatever_is_wrong_is_told_at_once() -> None:
-    arguments = ("--phase", "1:x", "--rounds", "11", "--arrivals", "even", "--users", "nan", "--input", "none.json")
-
-    found = refused("digits", "digits", *arguments)
-
-    assert found == ["--rounds", "--arrivals", "--users", "--phase", "--rounds", "NAME", "--input"]
 
 
 @pytest.fixture
@@ -116,9 +105,14 @@ def test_a_shells_limit_of_open_files_does_not_limit_the_calls() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_json_is_the_document_alone(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_terminal_shows_the_table_of_the_page_and_its_notes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    failing = point(users=1, per_minute=1000, p95=60, failed=7)
+    bench_module.show(document(result("[b]", failing, ended_by="failed: no")), tmp_path)
 
-    bench_module.show(FOUND, ResultsFolder(tmp_path), as_json=True)
-
-    told: Any = json.loads(capsys.readouterr().out)
-    assert BenchDocument.model_validate(told) == FOUND
+    told = capsys.readouterr().out
+    [row] = [line.split() for line in told.splitlines() if "1 user" in line]
+    assert (row[0], "7" in row) == ("[b]", True)
+    assert "[b] (binary): failed: no" in told
+    assert f"{tmp_path}: results.json" in told

@@ -21,7 +21,6 @@ from tritonstack_capacity.bench.load import Budget, Load, Rate, Users
 from tritonstack_capacity.bench.perf_analyzer import (
     VARIABLE,
     Analyser,
-    AnalyserWay,
     arguments,
     find_program,
     kserve_data,
@@ -54,8 +53,8 @@ def payload(**arrays: Any) -> Payload:
 
 
 def analyser(*, calls: int = 10_000, seconds: float = 60.0) -> Analyser:
-    way = AnalyserWay(options=("-m", "digits-onnx"), data='{"data": []}')
-    return Analyser(SETTINGS, way, budget=Budget(calls=calls, seconds=seconds, now=time.monotonic))
+    budget = Budget(calls=calls, seconds=seconds, now=time.monotonic)
+    return Analyser(SETTINGS, ["-m", "digits-onnx"], data='{"data": []}', budget=budget)
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"version": "1", "experiments": []}', export(windows=0)])

@@ -12,10 +12,10 @@ import pytest
 
 from tests.tritonstack_capacity.bench.documents import CONFIG, document, point, result
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack_capacity.bench.document import COLUMNS, BenchDocument, ResultPart, measurements_csv, result_notes
-from tritonstack_capacity.bench.page import bench_page as page
-from tritonstack_capacity.bench.page import recommended_page
-from tritonstack_capacity.bench.results_folder import ResultsFolder, read_results
+from tritonstack_capacity.bench.document import COLUMNS, BenchDocument, ResultPart, measurements_csv
+from tritonstack_capacity.bench.document import notes as notes_of
+from tritonstack_capacity.bench.page import results_page as page
+from tritonstack_capacity.bench.results_folder import read_results, write_results
 from tritonstack_capacity.sizing.capacity import Demand, capacity_table
 from tritonstack_capacity.sizing.measurements import Measurement, prices, read_measurements
 
@@ -28,8 +28,7 @@ FOUND = document(
 
 
 def test_the_document_is_what_its_schema_says_and_reads_back(tmp_path: Path) -> None:
-    folder = ResultsFolder(tmp_path / "results")
-    folder.write(FOUND)
+    write_results(tmp_path / "results", FOUND)
     written = tmp_path / "results" / "results.json"
 
     jsonschema.validate(json.loads(written.read_text()), json.loads(SCHEMA.read_text()))
@@ -46,8 +45,7 @@ def test_results_of_another_version_are_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = ResultsFolder(tmp_path)
-    folder.write(FOUND)
+    write_results(tmp_path, FOUND)
     before = (tmp_path / "results.json").read_bytes()
 
     def broken(file: Path, _: Path) -> Path:
@@ -55,17 +53,10 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(Path, "replace", broken)
     with pytest.raises(WorkFailedError, match="No space"):
-        folder.write(FOUND.model_copy(update={"complete": False}))
+        write_results(tmp_path, FOUND.model_copy(update={"complete": False}))
 
     assert (tmp_path / "results.json").read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 3, "nothing half written lies about"
-
-
-def test_a_folder_that_cannot_be_is_wrong_input(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-
-    with pytest.raises(InputError, match="--to"):
-        ResultsFolder(tmp_path / "file" / "results").make()
 
 
 def test_the_page_shows_every_configuration_and_loads_nothing() -> None:
@@ -168,7 +159,7 @@ def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
     )
 
     counted = "of the 100 calls that are counted in those minutes"
-    lines = list(result_notes(found))
+    lines = notes_of(document(found))
 
     assert lines == [
         "plain (binary): failed: no",
@@ -185,7 +176,7 @@ def test_calls_that_began_late_are_told_where_that_counts(late_ms: float, told: 
     load = point(users=1, per_minute=1000, p95=120)
     load["all"] = {**load["all"], "late_ms": late_ms}
 
-    lines = list(result_notes(result("plain", load)))
+    lines = notes_of(document(result("plain", load)))
 
     assert lines == (
         ["plain (binary): 1 user: calls began up to 6.1 ms late (p99): beyond the generator"] if told else []
@@ -277,25 +268,25 @@ def rows(page: str) -> list[list[str]]:
 
 
 def test_each_job_is_a_point_a_bar_and_a_row_by_one_instance() -> None:
-    page = recommended_page(recommended(FAST, SLOW))
-    assert "<title>fast &lt;b&gt;, g4dn.xlarge: 600, 90</title>" in page
-    assert "<title>slow, g5.xlarge: 400, 800</title>" in page
-    assert page.count("<circle") == page.count("<rect") == 2
-    assert rows(page) == [
+    html = page(recommended(FAST, SLOW))
+    assert "<title>fast &lt;b&gt;, g4dn.xlarge: 600, 90</title>" in html
+    assert "<title>slow, g5.xlarge: 400, 800</title>" in html
+    assert html.count("<circle") == html.count("<rect") == 2
+    assert rows(html) == [
         ["fast &lt;b&gt;", "ml.g4dn.xlarge", "2", "1\u202f200", "600", "90", "yes"],
         ["slow", "ml.g5.xlarge", "1", "400", "400", "800", "no"],
     ]
 
 
 def test_a_job_without_figures_has_a_row_and_its_reason_and_no_point() -> None:
-    page = recommended_page(recommended(FAST, NOTHING))
-    assert page.count("<circle") == 1
-    assert rows(page)[1] == ["lost", "ml.g5.xlarge", "2", "", "", "", ""]
-    assert "lost (binary): FAILED: no capacity" in page
-    assert "COMPLETED" not in page
-    assert "Nothing was measured yet" in recommended_page(recommended(NOTHING))
+    html = page(recommended(FAST, NOTHING))
+    assert html.count("<circle") == 1
+    assert rows(html)[1] == ["lost", "ml.g5.xlarge", "2", "", "", "", ""]
+    assert "lost (binary): FAILED: no capacity" in html
+    assert "COMPLETED" not in html
+    assert "Nothing was measured yet" in page(recommended(NOTHING))
 
 
 def test_constructed_figures_are_called_so() -> None:
-    assert "constructed" not in recommended_page(recommended(FAST))
-    assert "these figures are constructed" in recommended_page(recommended(FAST, local=True))
+    assert "onstructed" not in page(recommended(FAST))
+    assert "Constructed answers of the local AWS" in page(recommended(FAST, local=True))

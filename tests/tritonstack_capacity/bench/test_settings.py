@@ -22,7 +22,7 @@ SETTINGS = BenchSettings(
     phases=(),
     formats=("binary",),
     timing=Timing(warm_up=1.0, round=5.0),
-    rule=StabilityRule(within=0.1, confidence=0.95, least=3, most=10, percentile=95.0),
+    rule=StabilityRule(within=0.1, least=3, most=10, percentile=95.0),
     stop=StopConditions(),
     container=False,
     cold_starts=0,

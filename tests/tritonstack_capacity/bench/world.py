@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,8 +30,8 @@ from tritonstack.client.releases import Release
 from tritonstack_capacity.bench.document import ResultPart
 from tritonstack_capacity.bench.load import Users
 from tritonstack_capacity.bench.measuring import StabilityRule, Timing
-from tritonstack_capacity.bench.settings import BenchSettings
-from tritonstack_capacity.bench.subject import BenchTarget, Fleet, Payload, Subject
+from tritonstack_capacity.bench.settings import BenchSettings, Progress
+from tritonstack_capacity.bench.subject import BenchTarget, Payload, Subject
 
 DIGEST = "0123456789abcdef"
 SHORT = replace(
@@ -40,23 +40,18 @@ SHORT = replace(
     environment="prod",
     loads=(Users(count=1), Users(count=2)),
     timing=Timing(warm_up=0.0, round=0.1),
-    rule=StabilityRule(within=0.9, confidence=0.5, least=1, most=1, percentile=95.0),
+    rule=StabilityRule(within=0.9, least=1, most=1, percentile=95.0),
     max_calls=100_000,
 )
 
 
-@dataclass
-class Told:
+class Told(Progress):
     """Keeps what a test tells."""
 
-    notes: list[str] = field(default_factory=list)
-    now: list[str] = field(default_factory=list)
-
-    def note(self, line: str, /) -> None:
-        self.notes.append(line)
-
-    def say(self, text: str, /) -> None:
-        self.now.append(text)
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.now: list[str] = []
+        super().__init__(note=self.notes.append, say=self.now.append)
 
 
 class CopyingS3(FakeS3):
@@ -139,14 +134,16 @@ def world(*, mode: str = "multi-model", models: tuple[str, ...] = ("bert",)) -> 
 def subject(**changes: Any) -> Subject:
     """The model ``bert`` of the world's endpoint."""
     release = Release(endpoint="bert", model="bert", digest=DIGEST)
-    fleet = Fleet(variant="g4dn-xlarge", instance_type="ml.g4dn.xlarge", instance_count=3, image="image:24.09")
     given = Subject(
         configuration="plain",
         target=BenchTarget(
             name="bert/bert",
             release=release,
             call=Target(endpoint_name="prod-bert", target_model=str(release.archive)),
-            fleet=fleet,
+            variant="g4dn-xlarge",
+            instance_type="ml.g4dn.xlarge",
+            instance_count=3,
+            image="image:24.09",
         ),
         payload=Payload(inputs={"x": np.ones((1, 2), dtype=np.float32)}, outputs=None, source="the test"),
         payload_format="binary",

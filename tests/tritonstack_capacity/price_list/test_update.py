@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -100,19 +99,6 @@ Document = dict[str, Any]
 
 def read(one: Any) -> HostingProduct | None:
     return read_product(json.dumps(one), region=REGION)
-
-
-def test_a_product_s_price_comes_with_its_list() -> None:
-    assert read(document(usd="0.7364000000")) == HostingProduct(
-        instance_type=TYPE,
-        region=REGION,
-        sku=f"SKU-{TYPE}-{REGION}",
-        usage_type=f"USE1-Host:{TYPE}",
-        usd_per_hour=Decimal("0.7364"),
-        effective="2026-11-01",
-        published="2026-11-20T02:56:06Z",
-        version="20261120025606",
-    )
 
 
 @pytest.mark.parametrize(

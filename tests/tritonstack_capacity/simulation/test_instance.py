@@ -113,9 +113,8 @@ def mean_latency(kind: ModelKind, *, rate: float, count: int, executions: int = 
     return float(happening.calls.latencies[count // 10 :].mean())
 
 
-@pytest.mark.parametrize(("servers", "load"), [(1, 0.5), (3, 2.0)])
-def test_exponential_executions_wait_as_erlang_c_says(servers: int, load: float) -> None:
-    mean = 0.1
+def test_exponential_executions_wait_as_erlang_c_says() -> None:
+    servers, load, mean = 3, 2.0, 0.1
     kind = replace(KIND, fixed=mean, exponential=True, copies=servers)
     expected = mean + erlang_c(servers=servers, load=load) * mean / (servers - load)
     found = mean_latency(kind, rate=load / mean, count=400_000, executions=servers)

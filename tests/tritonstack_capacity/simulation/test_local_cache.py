@@ -82,10 +82,11 @@ async def played(pairs: Pairs, *, parallel: int, unload: float, cached: bool) ->
     files = SimpleNamespace(fetch_target=lambda *_, **__: SimpleNamespace(download_seconds=0.0), remove=lambda _: None)
     limits = RuntimeSettings(port=1, emulator_url="", state=Path())
     cache = ModelCache(
-        container=container,
+        load=container.load,
+        unload=container.unload,
         store=cast("ModelStore", files),
         settings=replace(limits, load_seconds=FOREVER, victim_patience_seconds=FOREVER, max_parallel_loads=parallel),
-        address=ContainerAddress(endpoint="e", account="a", region="r", log_stream="s"),
+        address=ContainerAddress(endpoint="e", log_stream="s"),
         events=cast("FleetMetrics", nothing),
         log=lambda _: None,
         limit=PLACES,
@@ -125,6 +126,12 @@ def simulated(pairs: Pairs, *, parallel: int, unload: float, cached: bool) -> Pl
 
 @given(trace=TRACES, parallel=st.integers(1, 3), unload=st.sampled_from([0.0, 0.4]), cached=st.booleans())
 @example(trace=[(0.01, model) for model in range(6)], parallel=1, unload=0.4, cached=True)
+@example(  # 2 waits for a place, in vain once, before 3 does
+    trace=[(1.000123, 1), (0.125015375, 4), (0.5000615, 0), (0.25003075, 2), (0.125015375, 3)],
+    parallel=3,
+    unload=0.0,
+    cached=True,
+)
 @example(trace=[(2.01, 0), (2.01, 1), (2.01, 2), (2.01, 3), (0.1, 0), (0.1, 0)], parallel=2, unload=0.4, cached=True)
 @settings(max_examples=200)
 def test_calls_at_once_hit_wait_and_evict_as_on_the_local_runtime(

@@ -89,11 +89,11 @@ def test_a_built_archive_tells_sizes_batches_and_instances(tmp_path: Path, proje
     archives.mkdir(parents=True)
     (archives / f"digits-onnx.{digest}.json").write_text(Manifest.model_validate(parts).to_json())
     found = read(tmp_path, PROD.replace("disk_mib: 4, ", "", 1))
-    kind = found.models.kind(0)
+    kind = found.models.kinds[0]
     assert kind.disk == 3 * MIB
     assert kind.download_seconds == pytest.approx(0.02)
     assert (kind.max_batch, kind.delay, kind.copies) == (16, 0.0005, 2)
-    own = read(tmp_path, PROD.replace("disk_mib: 4, ", "max_batch: 2, ", 1)).models.kind(0)
+    own = read(tmp_path, PROD.replace("disk_mib: 4, ", "max_batch: 2, ", 1)).models.kinds[0]
     assert (own.max_batch, own.copies) == (2, 2)
 
 
@@ -171,7 +171,7 @@ def test_cold_starts_are_the_median_of_all_results_beyond_a_warm_call(tmp_path: 
     results(tmp_path, cold_result("prod/large", 24_100.0, 25_100.0), cold_result("other", 9000.0), name="a.json")
     results(tmp_path, cold_result("large", 30_100.0), name="b.json")
     text = GOOD.replace(LARGE, f"{LARGE}, cold_results: [a.json, b.json]")
-    kind = read(tmp_path, text).models.kind(3)
+    kind = read(tmp_path, text).models.kinds[1]
     assert kind.download_seconds == 20.0
     assert kind.load_seconds == pytest.approx(5.0)
 
@@ -179,7 +179,7 @@ def test_cold_starts_are_the_median_of_all_results_beyond_a_warm_call(tmp_path: 
 def test_a_measured_whole_that_is_shorter_than_the_assumed_download_is_all_download(tmp_path: Path) -> None:
     results(tmp_path, cold_result("bert", 4100.0))
     text = GOOD.replace(LARGE, f"{LARGE}, cold_results: [results.json], measured_as: bert")
-    kind = read(tmp_path, text).models.kind(3)
+    kind = read(tmp_path, text).models.kinds[1]
     assert kind.download_seconds == pytest.approx(4.0)
     assert kind.load_seconds == 0.0
 
@@ -208,9 +208,9 @@ def test_a_manifest_tells_how_triton_batches_unless_the_scenario_does(tmp_path: 
     config = f"max_batch_size: 8\n{batching}\ninstance_group [{{count: 2}}, {{count: 1}}]"
     parts = {"archive": {"bytes": MIB, "tar_bytes": MIB}, "model": {"name": "m"}, "configs": {"m": config}}
     written(tmp_path, json.dumps(parts), name="m.json")
-    kind = read(tmp_path, GOOD.replace(LARGE, "manifest: m.json")).models.kind(3)
+    kind = read(tmp_path, GOOD.replace(LARGE, "manifest: m.json")).models.kinds[1]
     assert (kind.max_batch, kind.delay, kind.copies) == (8, 0.00025, 3)
-    own = read(tmp_path, GOOD.replace(LARGE, "manifest: m.json, max_batch: 1, instances: 1")).models.kind(3)
+    own = read(tmp_path, GOOD.replace(LARGE, "manifest: m.json, max_batch: 1, instances: 1")).models.kinds[1]
     assert (own.max_batch, own.delay, own.copies) == (1, 0.0, 1)
 
 

@@ -65,7 +65,7 @@ def test_groups_become_models_with_names_sizes_and_shares(tmp_path: Path) -> Non
     weights = np.array([1, 1 / 2, 1 / 3]) / (1 + 1 / 2 + 1 / 3) * 3
     assert list(found.models.popularity) == pytest.approx([*(weights / 4), 1 / 4])
     assert found.plan.machine.memory == 16_384 * MIB
-    assert found.models.kind(3).download_seconds == 20.0
+    assert found.models.kinds[1].download_seconds == 20.0
 
 
 def test_json_is_read_like_yaml(tmp_path: Path) -> None:

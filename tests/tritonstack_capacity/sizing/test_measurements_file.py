@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tritonstack.errors import InputError
@@ -103,8 +103,9 @@ def test_a_folder_and_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None
 
 
 @given(text=st.text(max_size=300))
-def test_no_text_ends_in_anything_but_rows_or_problems(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    file = tmp_path_factory.mktemp("measured") / "any.csv"
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_text_ends_in_anything_but_rows_or_problems(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "any.csv"
     file.write_text(f"{HEADER}\n{text}", newline="")
     try:
         assert read_measurements(file)

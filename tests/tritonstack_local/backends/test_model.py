@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 CONFIG = {
     "max_batch_size": 8,
@@ -180,15 +178,6 @@ def test_an_output_without_a_batch_dimension_is_an_error_of_the_joint_run_only(b
     assert [outputs["y"].tolist() for outputs in results] == [[[3.0]], [[3.0]]]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 2)), min_size=1, max_size=8))
-def test_each_request_gets_exactly_its_own_rows(batching: Any, shapes: list[tuple[int, int]]) -> None:
-    requests = [rows(*shape, of=index) for index, shape in enumerate(shapes)]
-    results = batching.run_together(requests, Runs(), batched=True)
-    for inputs, outputs in zip(requests, results, strict=True):
-        np.testing.assert_array_equal(outputs["y"], inputs["x"] * 2)
-
-
 @pytest.fixture
 def devices(backend: Callable[[str], Any]) -> Any:
     return backend("common/tritonstack_dali_devices.py")
@@ -232,12 +221,3 @@ def test_other_arguments_that_read_gpu_stay(devices: Any) -> None:
 def test_what_is_no_pipeline_is_refused(devices: Any, text: bytes) -> None:
     with pytest.raises(ValueError, match="not a serialised DALI pipeline"):
         devices.on_cpu(text)
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary(max_size=200))
-def test_arbitrary_bytes_are_refused_or_rewritten_without_another_error(devices: Any, text: bytes) -> None:
-    try:
-        devices.on_cpu(text)
-    except ValueError as error:
-        assert "not a serialised DALI pipeline" in str(error)

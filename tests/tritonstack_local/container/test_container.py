@@ -57,13 +57,13 @@ def test_the_shared_container_answers_from_namespaces_of_its_own(sagemaker: Any)
     assert ours != theirs
 
 
-def test_the_port_is_not_reachable_from_loopback_and_the_server_has_nothing_of_the_callers_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_server_is_not_reachable_from_loopback_has_nothing_of_its_callers_environment_and_runs_below_any_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_sagemaker: Any, python_model: Callable[..., Files]
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a secret")
     port = free_port()
     settings = replace(SETTINGS, environment={**SETTINGS.environment, "SAGEMAKER_BIND_TO_PORT": str(port)})
-    with TritonContainer.start(settings, folder=tmp_path) as container:
+    with TritonContainer.start(settings, folder=tmp_path / "a folder") as container:
         container.wait_ready(60)
         variables = psutil.Process(container.pid).environ()
         assert "AWS_SECRET_ACCESS_KEY" not in variables
@@ -72,14 +72,26 @@ def test_the_port_is_not_reachable_from_loopback_and_the_server_has_nothing_of_t
             pytest.skip(f"user namespaces are not permitted here: {container.isolation}")
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), timeout=5)
+        sagemaker = make_sagemaker(container)
+        assert sagemaker.load("spaced", python_model()).status == 200
+        assert sagemaker.invoke("spaced", raw=("FP32", [1, 3], [1, 2, 3])).outputs == {"x": [2.0, 3.0, 4.0]}
 
 
 @pytest.mark.parametrize("namespace", [True, False])
-def test_a_server_killed_by_its_own_process_id_leaves_nothing(
-    namespace: bool, tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files]
+def test_a_server_killed_by_its_own_process_id_leaves_nothing_and_an_open_port_is_reported_loudly(
+    namespace: bool,
+    tmp_path: Path,
+    *,
+    make_sagemaker: Any,
+    python_model: Callable[..., Files],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     container = TritonContainer.start(replace(SETTINGS, namespace=namespace), folder=tmp_path)
     container.wait_ready(60)
+    if not namespace:
+        assert container.isolation == "open port: asked for"
+        assert "port is open to this machine's network" in caplog.text
+        assert "WARNING: the SageMaker port is open" in container.log_path.read_text()
     assert make_sagemaker(container).load("plus", python_model()).status == 200
     processes = family(container)
     assert len(processes) == 2
@@ -92,14 +104,6 @@ def test_a_server_killed_by_its_own_process_id_leaves_nothing(
     with pytest.raises(ConnectionError):
         container.connect()
     assert container.stop() == 128 + signal.SIGKILL
-
-
-def test_a_server_of_work_that_was_interrupted_is_given_no_time_to_end(tmp_path: Path) -> None:
-    container = TritonContainer.start(SETTINGS, folder=tmp_path)
-    with pytest.raises(KeyboardInterrupt), container:
-        container.wait_ready(60)
-        raise KeyboardInterrupt
-    assert container.exited.result() == 128 + signal.SIGKILL, "told to end, it ends with 0 after seconds"
 
 
 PARENT = """
@@ -118,8 +122,7 @@ threading.Event().wait()
 """
 
 
-@pytest.mark.parametrize("victim", ["caller", "launcher"])
-@pytest.mark.parametrize("mode", ["namespace", "open"])
+@pytest.mark.parametrize(("victim", "mode"), [("caller", "namespace"), ("launcher", "open")])
 def test_a_server_does_not_outlive_its_caller_or_its_launcher(victim: str, mode: str, tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path), mode], stdout=subprocess.PIPE) as caller:
         assert caller.stdout
@@ -146,41 +149,24 @@ def test_what_makes_serve_exit_is_an_error_and_stands_in_the_log(tmp_path: Path)
     assert "ERROR: No model found" in (tmp_path / "container" / "triton.log").read_text()
 
 
-def test_an_open_port_is_reported_loudly_and_readable(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with TritonContainer.start(replace(SETTINGS, namespace=False), folder=tmp_path) as container:
-        container.wait_ready(60)
-        assert container.isolation == "open port: asked for"
-        assert "port is open to this machine's network" in caplog.text
-        assert "WARNING: the SageMaker port is open" in container.log_path.read_text()
-
-
-def test_a_python_model_answers_from_a_folder_whose_path_has_a_space(
-    tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files]
-) -> None:
-    with TritonContainer.start(SETTINGS, folder=tmp_path / "a folder") as container:
-        container.wait_ready(60)
-        if container.isolation != "namespace":
-            pytest.skip(f"user namespaces are not permitted here: {container.isolation}")
-        sagemaker = make_sagemaker(container)
-        assert sagemaker.load("spaced", python_model()).status == 200
-        assert sagemaker.invoke("spaced", raw=("FP32", [1, 3], [1, 2, 3])).outputs == {"x": [2.0, 3.0, 4.0]}
-
-
 def test_without_namespaces_a_folder_whose_path_has_a_space_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WorkFailedError, match=r"a shell without quotes. Set TRITONSTACK_HOME"):
         TritonContainer.start(replace(SETTINGS, namespace=False), folder=tmp_path / "a folder")
 
 
-def test_a_single_model_answers_invocations(
+def test_a_single_model_answers_invocations_and_interrupted_work_gives_the_server_no_time_to_end(
     tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files]
 ) -> None:
     files = {path: str(text).replace("KIND_GPU", "KIND_CPU") for path, text in python_model().items()}
     write_files(tmp_path / "data", files)
     settings = replace(SETTINGS, multi_model=False, model_data=tmp_path / "data")
-    with TritonContainer.start(settings, folder=tmp_path / "container") as container:
+    container = TritonContainer.start(settings, folder=tmp_path / "container")
+    with pytest.raises(KeyboardInterrupt), container:
         container.wait_ready(60)
         assert make_sagemaker(container).call("POST", "/invocations", BODY).outputs == {"x": [2.0, 3.0, 4.0]}
         assert any("plus-one, is served" in note for note in container.notes)
+        raise KeyboardInterrupt
+    assert container.exited.result() == 128 + signal.SIGKILL, "told to end, it ends with 0 after seconds"
 
 
 def test_a_missing_server_is_reported_with_what_to_install(tmp_path: Path) -> None:

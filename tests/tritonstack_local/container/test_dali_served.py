@@ -12,14 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.environments import needs
 from tritonstack.paths import environment_python
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(
-        not environment_python("dali").exists(), reason="DALI is not installed: python3 scripts/setup.py dali"
-    ),
-]
+pytestmark = [pytest.mark.long, needs("dali")]
 
 CONFIG = """
 backend: "dali"

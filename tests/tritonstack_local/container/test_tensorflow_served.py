@@ -10,15 +10,10 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.environments import needs
 from tritonstack.paths import environment_python
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(
-        not environment_python("tensorflow").exists(),
-        reason="TensorFlow is not installed: python3 scripts/setup.py tensorflow",
-    ),
-]
+pytestmark = [pytest.mark.long, needs("tensorflow")]
 
 INPUTS = 'input [ { name: "factor" data_type: TYPE_FP32 dims: [1] }, { name: "x" data_type: TYPE_FP32 dims: [3] } ]'
 PRODUCT = '{ name: "Model/product" data_type: TYPE_FP32 dims: [3] }'

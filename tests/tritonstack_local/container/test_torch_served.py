@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.environments import needs
 from tritonstack.paths import environment_python
 
-pytestmark = pytest.mark.skipif(
-    not environment_python("torch").exists(), reason="torch is not installed: python3 scripts/setup.py torch"
-)
+pytestmark = needs("torch")
 
 SCALE = """
 platform: "pytorch_libtorch"

@@ -9,6 +9,8 @@ import stat
 import zipfile
 from typing import Any
 
+import psutil
+
 from tests.tritonstack_local.emulator.running import Emulator, wait_until
 
 ROLE = "arn:aws:iam::123456789012:role/builder"
@@ -122,3 +124,36 @@ def zipped(files: dict[str, str], *, links: dict[str, str] | None = None, progra
             entry.external_attr = (stat.S_IFLNK | 0o777) << 16
             archive.writestr(entry, target)
     return content.getvalue()
+
+
+# Processes in the background. The second leaves its group, its session and its parent. The others keep no variable
+# that names the build: the third leaves its group and its session, the fourth its parent.
+ENDLESS = """
+    sh -c 'echo pid=$$; exec sleep 600' &
+    setsid -f sh -c 'echo pid=$$; exec sleep 600'
+    env -i PATH="$PATH" setsid sh -c 'echo pid=$$; exec sleep 600' &
+    (env -i PATH="$PATH" sh -c 'echo pid=$$; exec sleep 600' &)
+    echo started
+    sleep 600
+"""
+
+
+def endless_processes(emulator: Emulator, build: str) -> list[int]:
+    """The endless processes of a running build."""
+    logged(emulator, build, "started")
+
+    def pids() -> list[int]:
+        lines = log(emulator, look(emulator, build))
+        return [int(line.removeprefix("pid=")) for line in lines if line.startswith("pid=")]
+
+    found: list[int] = wait_until(pids, lambda pids: len(pids) == 4)
+    assert all(alive(pid) for pid in found)
+    return found
+
+
+def alive(pid: int) -> bool:
+    """Whether it runs; an unreaped process does not."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

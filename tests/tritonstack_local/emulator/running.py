@@ -72,8 +72,6 @@ class Emulator:
             "PYTHONPATH": str(REPOSITORY),
             "PYTHONDONTWRITEBYTECODE": "1",
             "GATEWAY_PORT": str(self.port),
-            "BIND_HOST": "127.0.0.1",
-            "MINISTACK_ACCOUNT_ID": "123456789012",
             "TRITONSTACK_STACK_PATIENCE_SECONDS": "0",  # the tests look themselves, and often
             "STATE_DIR": str(folder / "state"),
             "TMPDIR": str(self.temporary),

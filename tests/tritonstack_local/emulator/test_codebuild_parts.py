@@ -26,10 +26,23 @@ from tritonstack_local.emulator.codebuild.source import matching_files, unpack
 
 
 def test_every_problem_of_a_buildspec_is_reported_at_once() -> None:
+    wrong = """
+        version: 0.1
+        env: {secrets-manager: {A: b}}
+        phases: {build: {commands: echo, finally: ["true"]}}
+        artifacts: {files: ["../*", "$HOME/*"], exclude-paths: [a]}
+    """
     with pytest.raises(BuildspecError) as refused:
-        read_buildspec("version: 0.1\nenv: {shell: bash}\nphases: {build: {commands: echo}}\nartifacts: {}\n")
-    for problem in ("version 0.1", "env.shell", "phases.build.commands: a list", "artifacts.files"):
-        assert problem in str(refused.value)
+        read_buildspec(wrong)
+    assert str(refused.value).split("; ") == [
+        "version 0.1: the local AWS runs version 0.2",
+        "env.secrets-manager: the local AWS has no such part",
+        "phases.build.finally: the local AWS has no such part",
+        "phases.build.commands: a list of texts is needed",
+        "artifacts.exclude-paths: the local AWS has no such part",
+        "artifacts: '../*': a path within the source folder is needed",
+        "artifacts: '$HOME/*': the local AWS expands no variables in paths",
+    ]
 
 
 NAMES = st.lists(st.sampled_from(["a", "b", "..", ".", "", "c.txt", "\\", "..\\.."]), min_size=1, max_size=5).map(
@@ -144,3 +157,7 @@ def test_artifacts_leave_out_what_lies_behind_links(tmp_path: Path) -> None:
     (base / "link").symlink_to(outside)
     files = ArtifactFiles(files=("**/*", "link/*"), base_directory="out")
     assert list(matching_files(files, tmp_path / "src")) == ["a.txt", "deep/b.txt"]
+    with pytest.raises(PhaseError, match="no matching artifact paths found"):
+        matching_files(ArtifactFiles(files=("b.txt",)), tmp_path / "src")
+    with pytest.raises(PhaseError, match="no matching base directory path found for b"):
+        matching_files(ArtifactFiles(files=("*",), base_directory="b"), tmp_path / "src")

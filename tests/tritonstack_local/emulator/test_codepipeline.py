@@ -80,14 +80,6 @@ def test_a_pipeline_is_kept_as_declared_and_each_update_is_a_version(aws: Emulat
         client.get_pipeline(name=name)
 
 
-@pytest.mark.parametrize(
-    "operation", ["start_pipeline_execution", "get_pipeline_state"], ids=["execution", "state of executions"]
-)
-def test_no_pipeline_is_executed(aws: Emulator, name: str, operation: str) -> None:
-    with pytest.raises(ClientError, match="is not in the local AWS"):
-        getattr(aws.client("codepipeline"), operation)(name=name)
-
-
 LATE = action("late", "Source", "S3", outputArtifacts=[{"name": "other"}])
 BESIDE = action("beside", "Build", "CodeBuild", inputArtifacts=[{"name": "assembly"}])
 
@@ -122,15 +114,6 @@ def test_what_codepipeline_refuses_is_refused_with_its_source(
         aws.client("codepipeline").create_pipeline(pipeline=declared)
     assert said in str(refused.value)
     assert "[source: CodePipeline user guide" in str(refused.value)
-
-
-def test_what_only_other_pipelines_have_is_refused_by_name(aws: Emulator, name: str, role: str) -> None:
-    declared = {**declaration(name, role), "executionMode": "PARALLEL", "variables": [{"name": "a"}]}
-    declared["stages"][2]["onFailure"] = {"result": "FAIL"}
-    with pytest.raises(ClientError) as refused:
-        aws.client("codepipeline").create_pipeline(pipeline=declared)
-    for part in ("executionMode PARALLEL", "variables", "result FAIL"):
-        assert f"pipeline.{part}" in str(refused.value) or f"{part} is not in the local AWS" in str(refused.value)
 
 
 def test_a_role_that_does_not_exist_and_a_name_that_is_taken_are_refused(aws: Emulator, name: str, role: str) -> None:

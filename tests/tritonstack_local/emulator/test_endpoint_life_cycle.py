@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import boto3
 import pytest
 from botocore.exceptions import ClientError
@@ -85,17 +83,6 @@ def test_update_keeps_the_old_config_until_the_new_fleet_is_reported(fleets: Emu
     assert (after["EndpointStatus"], after["EndpointConfigName"]) == ("InService", name + "-2")
 
 
-def test_failed_update_leaves_the_endpoint_in_service_on_the_old_config(fleets: Emulator, name: str) -> None:
-    _in_service(fleets, name)
-    make_config(fleets, name + "-2")
-    sagemaker = fleets.client("sagemaker")
-    sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=name + "-2")
-    fleets.report(name, name + "-2", "failed", "the container ended")
-    endpoint = sagemaker.describe_endpoint(EndpointName=name)
-    assert (endpoint["EndpointStatus"], endpoint["EndpointConfigName"]) == ("InService", name)
-    assert endpoint["FailureReason"] == "the container ended"
-
-
 def test_endpoint_in_progress_can_be_neither_updated_nor_deleted(fleets: Emulator, name: str) -> None:
     make_config(fleets, name)
     sagemaker = fleets.client("sagemaker")
@@ -147,24 +134,6 @@ def test_without_fleets_an_endpoint_is_in_service_at_once_and_its_model_may_go(a
     sagemaker.delete_model(ModelName=name)
     assert sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"] == "InService"
     assert f"{name}: InService at once, NO CONTAINER WAS STARTED" in aws.log.read_text()
-
-
-@pytest.mark.parametrize(
-    ("member", "found"),
-    [
-        ({"RoutingConfig": {"RoutingStrategy": "PREFIX_AWARE"}}, "routingConfig.routingStrategy PREFIX_AWARE"),
-        ({"ServerlessConfig": {"MemorySizeInMB": 1024, "MaxConcurrency": 1}}, "serverlessConfig"),
-    ],
-    ids=["routing by prompts", "serverless"],
-)
-def test_what_this_project_never_makes_is_refused_by_name(
-    aws: Emulator, name: str, member: dict[str, Any], found: str
-) -> None:
-    make_config(aws, name)
-    with pytest.raises(ClientError, match=rf"{found}.* is not in the local AWS"):
-        aws.client("sagemaker").create_endpoint_config(
-            EndpointConfigName=f"{name}-2", ProductionVariants=[{**VARIANT, "ModelName": name, **member}]
-        )
 
 
 def test_metrics_are_published_at_the_documented_intervals_and_shown_with_their_defaults(
@@ -256,13 +225,6 @@ def test_pages_hold_ten_unless_asked_otherwise_newest_first(aws: Emulator, many:
     assert "NextToken" not in rest
 
 
-@pytest.mark.parametrize("size", [4, 13])
-def test_paginator_sees_each_once_whatever_the_page_size(aws: Emulator, many: list[str], size: int) -> None:
-    pages = aws.client("sagemaker").get_paginator("list_endpoints")
-    found = pages.paginate(NameContains="LISTED-", PaginationConfig={"PageSize": size})
-    assert list(found.search("Endpoints[].EndpointName")) == many[::-1]
-
-
 def test_a_record_deleted_between_pages_hides_no_other(aws: Emulator, many: list[str]) -> None:
     sagemaker = aws.client("sagemaker")
     make_config(aws, "between")
@@ -283,10 +245,3 @@ def test_status_and_time_filter(aws: Emulator, many: list[str]) -> None:
     later = sagemaker.list_endpoints(CreationTimeAfter=fifth, NameContains="listed-", MaxResults=100)["Endpoints"]
     assert many[0] not in {e["EndpointName"] for e in later}
     assert many[12] in {e["EndpointName"] for e in later}
-
-
-def test_configs_and_models_are_listed(aws: Emulator, many: list[str]) -> None:
-    configs = aws.client("sagemaker").list_endpoint_configs(NameContains="listed")["EndpointConfigs"]
-    models = aws.client("sagemaker").list_models(NameContains="listed")["Models"]
-    assert [c["EndpointConfigName"] for c in configs] == ["listed"]
-    assert [m["ModelName"] for m in models] == ["listed"]

@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 from botocore.config import Config
-from botocore.exceptions import ClientError, WaiterError
+from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.emulator.processing_jobs import ended_job, start_job
 from tests.tritonstack_local.emulator.running import Emulator, make_role
@@ -35,10 +35,9 @@ def ask(aws: Emulator, verb: str, fault: dict[str, Any] | None = None) -> tuple[
         connection.close()
 
 
-def fault(*, status: int | None, times: int = 1, delay_seconds: float = 0.0) -> dict[str, Any]:
+def fault(*, status: int, times: int = 1) -> dict[str, Any]:
     """A fault of writes below staging/."""
-    told = {"method": "PUT", "path": "/staging/", "status": status, "times": times}
-    return {**told, "delay_seconds": delay_seconds}
+    return {"method": "PUT", "path": "/staging/", "status": status, "times": times}
 
 
 def s3_of(aws: Emulator, *, attempts: int) -> Any:
@@ -73,24 +72,12 @@ def test_what_aws_itself_reads_and_writes_for_a_job_outlives_a_short_fault(aws: 
     assert ask(aws, "GET") == (200, {"faults": []})
 
 
-@pytest.mark.parametrize(
-    ("code", "answered"),
-    [({}, "ConditionalRequestConflict"), ({"code": "BucketNotEmpty"}, "BucketNotEmpty")],
-)
-def test_s3_answers_a_conflict_with_the_code_that_was_asked_for(
-    aws: Emulator, bucket: str, code: dict[str, str], answered: str
-) -> None:
-    ask(aws, "POST", {**fault(status=409), **code})
-    with pytest.raises(ClientError) as error:
-        s3_of(aws, attempts=3).put_object(Bucket=bucket, Key="staging/d", Body=b"1", IfNoneMatch="*")
-    assert error.value.response["Error"]["Code"] == answered
+def test_s3_answers_a_conflict_with_the_code_that_was_asked_for(aws: Emulator, bucket: str) -> None:
+    for code, answered in (({}, "ConditionalRequestConflict"), ({"code": "BucketNotEmpty"}, "BucketNotEmpty")):
+        ask(aws, "POST", {**fault(status=409), **code})
+        with pytest.raises(ClientError, match=answered):
+            s3_of(aws, attempts=3).put_object(Bucket=bucket, Key="staging/d", Body=b"1", IfNoneMatch="*")
     assert ask(aws, "POST", {"operation": "PutParameter", "status": 409, "times": 1})[0] == 400
-
-
-def test_a_fault_without_a_status_only_delays(aws: Emulator, bucket: str) -> None:
-    ask(aws, "POST", fault(status=None, delay_seconds=0.1))
-    s3_of(aws, attempts=1).put_object(Bucket=bucket, Key="staging/c", Body=b"1")
-    assert ask(aws, "GET") == (200, {"faults": []})
 
 
 def refused(operation: str, *, times: int = 1) -> dict[str, Any]:
@@ -111,19 +98,13 @@ def test_an_operation_is_refused_in_its_services_own_words_and_no_other_is(aws: 
 
 
 def test_cloudformations_own_calls_are_refused_too_and_the_stack_fails_with_the_words(
-    aws: Emulator, bucket: str
+    aws: Emulator, bucket: str, name: str
 ) -> None:
     ask(aws, "POST", refused("CreateModel"))
-    cloudformation = aws.client("cloudformation")
     role = "arn:aws:iam::123456789012:role/any"
     resource = {"Type": "AWS::SageMaker::Model", "Properties": {"ExecutionRoleArn": role}}
-    cloudformation.create_stack(StackName="faulty", TemplateBody=json.dumps({"Resources": {"Model": resource}}))
-    with pytest.raises(WaiterError):
-        cloudformation.get_waiter("stack_create_complete").wait(StackName="faulty", WaiterConfig={"Delay": 1})
-    events = cloudformation.describe_stack_events(StackName="faulty")["StackEvents"]
-    cloudformation.delete_stack(StackName="faulty")
-    reasons = [each.get("ResourceStatusReason", "") for each in events if each["LogicalResourceId"] == "Model"]
-    assert any("a fault that was asked for at /_tritonstack/faults: CreateModel" in each for each in reasons)
+    assert aws.deploy(name, {"Model": resource}) == "ROLLBACK_COMPLETE"
+    assert "a fault that was asked for at /_tritonstack/faults: CreateModel" in aws.failures(name)
 
 
 @pytest.mark.parametrize("wrong", [{"times": 1}, {**fault(status=503), "endpoint": "both"}, fault(status=418)])

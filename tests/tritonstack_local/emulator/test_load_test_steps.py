@@ -35,7 +35,8 @@ def with_client(clients: Any, **changed: Any) -> Any:
 
 
 @pytest.fixture
-def clients(aws: Emulator) -> Any:
+def clients(aws: Emulator, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(steps, "LOOK_SECONDS", 0)
     return shared_clients.Aws(aws.client)
 
 
@@ -49,12 +50,8 @@ def planned(aws: Emulator, bucket: str, name: str) -> str:
     """The plan that ``bench --cloud`` writes for an advanced and a default job, archive and payload; the test's id."""
     for key in ("model.tar.gz", "payload.tar.gz"):
         aws.client("s3").put_object(Bucket=bucket, Key=key, Body=b"bytes")
-    fast = configuration(
-        "fast",
-        image=IMAGE,
-        model_data_url=f"s3://{bucket}/model.tar.gz",
-        payload_url=f"s3://{bucket}/payload.tar.gz",
-    )
+    container = {"Image": IMAGE, "ModelDataUrl": f"s3://{bucket}/model.tar.gz", "Environment": {}}
+    fast = configuration("fast", container=container, payload_url=f"s3://{bucket}/payload.tar.gz")
     plan = recommender_plan(
         name,
         [fast],
@@ -106,33 +103,6 @@ def test_the_steps_register_start_look_gather_and_clean_up_and_may_be_repeated(
     assert [each.configuration for each in document.results] == ["fast", "fast (default job)", "fast (default job)"]
     assert document.results[0].endpoint_figures[0].p95_ms == pytest.approx(118, abs=3)
     assert len(read(aws, bucket, planned, "measurements.csv").splitlines()) == 4
-
-
-def test_a_cancelled_test_is_stopped_kept_and_removed(
-    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
-) -> None:
-    jobs = started(planned, clients, place)
-    status(aws, jobs[0], "IN_PROGRESS")
-    cleaned = steps.clean_up(
-        {"id": planned, "why": "its execution is ABORTED"}, clients, place, seconds=20, wait=lambda _: None
-    )
-    assert cleaned["stopped"] == jobs
-    assert {described(aws, job)["Status"] for job in jobs} == {"STOPPED"}
-    assert not aws.client("sagemaker").list_models(NameContains=planned)["Models"]
-    document = BenchDocument.model_validate(read(aws, bucket, planned, "results.json"))
-    assert (document.complete, {each.ended_by for each in document.results}) == (False, {"STOPPED"})
-
-
-def test_a_failed_job_is_reported_by_its_reason_and_leaves_the_others_results(
-    aws: Emulator, bucket: str, planned: str, clients: Any, place: Any
-) -> None:
-    aws.client("s3").delete_object(Bucket=bucket, Key="payload.tar.gz")
-    jobs = started(planned, clients, place)
-    for job in jobs:
-        status(aws, job, "FAILED")
-    told = steps.gather({"id": planned}, clients, place)
-    assert told["failed"] == 2
-    assert "payload.tar.gz" in told["reason"]
 
 
 def test_a_test_without_a_plan_has_nothing_to_clean_up_and_no_id_leads_out_of_its_folder(
@@ -197,9 +167,9 @@ def test_what_a_test_made_is_removed_although_the_bucket_refuses(
     running_test(aws, planned, clients, place)
     refusing = Refusing(clients.s3, lambda name, given: name == "put_object" and given["Key"].endswith(refused))
     with pytest.raises(ClientError, match="put_object"):
-        steps.clean_up({"id": planned}, with_client(clients, s3=refusing), place, seconds=20, wait=lambda _: None)
+        steps.clean_up({"id": planned}, with_client(clients, s3=refusing), place, seconds=20)
     assert left(aws, planned) == []
-    again = steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
+    again = steps.clean_up({"id": planned}, clients, place, seconds=20)
     assert again["removed"] == [], "and what could not be written is, by the next try"
 
 
@@ -222,10 +192,10 @@ def test_figures_that_cloudwatch_refuses_are_reported_missing_and_the_others_kep
 def test_nothing_is_made_for_a_test_that_was_cleaned_up(aws: Emulator, planned: str, clients: Any, place: Any) -> None:
     """A step that was called before the execution was cancelled, and begins after its clean-up."""
     jobs = started(planned, clients, place)
-    steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
+    steps.clean_up({"id": planned}, clients, place, seconds=20)
     for step in ({"do": "register"}, {"do": "start", "job": jobs[0], "poll_seconds": 1}):
         with pytest.raises(load_test_plan.ClosedError, match="nothing more is made"):
-            steps.run({"id": planned, **step}, clients, place, seconds=20, wait=lambda _: None)
+            steps.run({"id": planned, **step}, clients, place, seconds=20)
     assert left(aws, planned) == []
 
 
@@ -262,11 +232,11 @@ def test_what_a_step_makes_while_the_test_is_cleaned_up_is_removed_by_the_step(
         event |= {"job": job, "poll_seconds": 1}
 
     def clean_up() -> None:
-        steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
+        steps.clean_up({"id": planned}, clients, place, seconds=20)
 
     overtaken = Overtaken(clients.sagemaker, before, clean_up)
     with pytest.raises(load_test_plan.MadeTooLateError):
-        steps.run(event, with_client(clients, sagemaker=overtaken), place, seconds=20, wait=lambda _: None)
+        steps.run(event, with_client(clients, sagemaker=overtaken), place, seconds=20)
     assert overtaken.overtaken
     assert left(aws, planned) == []
 
@@ -277,30 +247,9 @@ def test_two_clean_ups_at_once_remove_all_and_neither_fails(
     running_test(aws, planned, clients, place)
 
     def clean_up() -> None:
-        steps.clean_up({"id": planned}, clients, place, seconds=20, wait=lambda _: None)
+        steps.clean_up({"id": planned}, clients, place, seconds=20)
 
     overtaken = Overtaken(clients.sagemaker, "delete_model_package", clean_up)
-    steps.clean_up({"id": planned}, with_client(clients, sagemaker=overtaken), place, seconds=20, wait=lambda _: None)
+    steps.clean_up({"id": planned}, with_client(clients, sagemaker=overtaken), place, seconds=20)
     assert overtaken.overtaken
     assert left(aws, planned) == []
-
-
-class Context:
-    """Of a run of the function that has just begun."""
-
-    def get_remaining_time_in_millis(self) -> int:
-        return 110_000
-
-
-def test_both_callers_reach_the_steps(
-    aws: Emulator, planned: str, clients: Any, place: Any, *, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(handler, "Aws", lambda: clients)
-    monkeypatch.setattr(load_test_plan.Place, "of_environment", lambda: place)
-    jobs = handler.handler({"do": "register", "id": planned}, Context())["jobs"]
-    handler.handler({"do": "start", "id": planned, "job": jobs[0], "poll_seconds": 1}, Context())
-    status(aws, jobs[0], "IN_PROGRESS")
-    cancelled = {"detail": {"status": "ABORTED", "input": json.dumps({"id": planned})}}
-    assert handler.handler(cancelled, Context())["stopped"] == jobs[:1]
-    assert left(aws, planned) == []
-    assert handler.handler({"do": "clean_up", "id": planned, "why": "again"}, Context())["removed"] == []

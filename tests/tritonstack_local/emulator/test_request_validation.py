@@ -149,55 +149,12 @@ REFUSED = {
         "source: SageMaker",
     ),
     "misspelt property": (_serving({"Enviroment": {"A": "b"}}), "extraneous key [Enviroment]", SCHEMA),
-    "mode": (_serving({"Mode": "Multimodel"}), "Multimodel is not a valid enum value", SCHEMA),
     "model data URL": (_serving({"ModelDataUrl": "http://b/m"}), "'primaryContainer.modelDataUrl'", MODEL),
-    "instance type": (_serving(InstanceType="ml.g5.xxlarge"), "near: ml.g5.xlarge", SCHEMA),
-    "start-up timeout": (
-        _serving(ContainerStartupHealthCheckTimeoutInSeconds=9000),
-        "'productionVariants.1.member.containerStartupHealthCheckTimeoutInSeconds'",
-        MODEL,
-    ),
-    "count in words": (_serving(InitialInstanceCount="one"), "Member must be of type integer", MODEL),
     "missing model": (_serving(ModelName="nope"), 'Could not find model "arn:aws', API),
-    "missing config": (
-        _one("AWS::SageMaker::Endpoint", EndpointConfigName="nope"),
-        "Could not find endpoint configuration",
-        API,
-    ),
-    "endpoint without config": (_one("AWS::SageMaker::Endpoint", EndpointName="x"), "key [EndpointConfigName]", SCHEMA),
-    "bucket property": (_one("AWS::S3::Bucket", Versionning={"Status": "Enabled"}), "key [Versionning]", SCHEMA),
     "lost bucket property": (
         _one("AWS::S3::Bucket", AccelerateConfiguration={"AccelerationStatus": "Enabled"}),
         "AccelerateConfiguration of a bucket would have no effect",
         "source: tritonstack",
-    ),
-    "alarm property": (
-        _one("AWS::CloudWatch::Alarm", Treshold=1, ComparisonOperator="GreaterThanThreshold", EvaluationPeriods=1),
-        "extraneous key [Treshold] is not permitted (near: Threshold)",
-        SCHEMA,
-    ),
-    "Lambda runtime": (
-        _one(
-            "AWS::Lambda::Function",
-            Runtime="python9.9",
-            Handler="index.h",
-            Role="arn:aws:iam::123456789012:role/any",
-            Code={"ZipFile": "x=1"},
-        ),
-        "python9.9 is not a valid enum value",
-        SCHEMA,
-    ),
-    "target without endpoint": (
-        _one(
-            "AWS::ApplicationAutoScaling::ScalableTarget",
-            MinCapacity=1,
-            MaxCapacity=2,
-            ResourceId="endpoint/none/variant/v",
-            ScalableDimension="sagemaker:variant:DesiredInstanceCount",
-            ServiceNamespace="sagemaker",
-        ),
-        "Endpoint variant does not exist: endpoint/none/variant/v",
-        API,
     ),
     "attribute": (
         {

@@ -67,13 +67,7 @@ def test_a_scaled_endpoint_through_its_life(endpoint: ScaledEndpoint) -> None:
     assert (endpoint.targets, endpoint.policies, endpoint.config_names()) == ({}, {}, set())
 
 
-def test_other_targets_do_not_touch_the_endpoint(endpoint: ScaledEndpoint) -> None:
-    config = endpoint.described()["EndpointConfigName"]
-    assert endpoint.deploy(scaling={"gpu_utilization": 70}) == "UPDATE_COMPLETE"
-    assert endpoint.described()["EndpointConfigName"] == config
-    assert endpoint.policies == {T4: {"gpu-utilization": 70, "invocations-per-instance": 600}}
-
-
+@pytest.mark.long
 def test_other_targets_that_fail_later_leave_the_old_ones(endpoint: ScaledEndpoint) -> None:
     changes = {"scaling": {"gpu_utilization": 70, "maximum": 4}, "broken_later": True}
     assert endpoint.deploy(**changes) == "UPDATE_ROLLBACK_COMPLETE"
@@ -83,7 +77,13 @@ def test_other_targets_that_fail_later_leave_the_old_ones(endpoint: ScaledEndpoi
     assert endpoint.policies == {T4: {"gpu-utilization": 75, "invocations-per-instance": 600}}
 
 
-@pytest.mark.parametrize("outcomes", [("in_service", "in_service"), ("failed",)], ids=["moves", "fails"])
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        pytest.param(("in_service", "in_service"), id="moves"),
+        pytest.param(("failed",), id="fails", marks=pytest.mark.long),
+    ],
+)
 def test_a_cancelled_change_of_type_leaves_the_old_variant_scaled(
     outcomes: tuple[str, ...], endpoint: ScaledEndpoint
 ) -> None:
@@ -116,21 +116,6 @@ def test_scaling_comes_and_goes_in_deployments_of_its_own(fleets: Emulator, name
     assert (made.live, made.targets, made.policies) == ((T4, 1), {}, {})
 
 
-def test_a_change_of_type_goes_all_at_once_whatever_the_rollout(fleets: Emulator, name: str) -> None:
-    canary = Rollout.model_validate({"kind": "canary", "size_percent": 50, "wait_seconds": 3600})
-    made = ScaledEndpoint(fleets, name)
-    limits = {"minimum": 2}
-    assert made.deploy("in_service", rollout=canary, scaling=limits) == "CREATE_COMPLETE", fleets.failures(name)
-    made.start(rollout=canary, scaling=limits, instance_type=G5)
-    config = made.pending()
-    fleets.report(name, config, "in_service")
-    [pending] = made.described()["PendingDeploymentSummary"]["ProductionVariants"]
-    assert pending["VariantStatus"][0]["Status"] == "ActivatingTraffic"
-    assert pending["CurrentInstanceCount"] == 2  # all of them: a canary would be one
-    assert taken_over(made, config) == "UPDATE_COMPLETE"
-    assert (made.live, set(made.targets)) == ((A10G, 2), {A10G})
-
-
 def taken_over(made: ScaledEndpoint, config: str) -> str:
     """Say that two instances of a config take every call; the stack's status then."""
     shifted = {"endpoint_config_name": config, "outcome": "shifted", "instances": 2}
@@ -138,6 +123,7 @@ def taken_over(made: ScaledEndpoint, config: str) -> str:
     return str(made.emulator.settled(made.name)["StackStatus"])
 
 
+@pytest.mark.long
 def test_a_change_of_type_waits_until_no_rolling_update_is_on_the_way_there_or_back(
     fleets: Emulator, name: str
 ) -> None:

@@ -136,44 +136,26 @@ HIGH = {"PredefinedMetricType": "SageMakerVariantConcurrentRequestsPerModelHighR
 COPIES = {"PredefinedMetricType": "SageMakerInferenceComponentInvocationsPerCopy"}
 
 
-@pytest.mark.parametrize(
-    ("configuration", "words"),
-    [
+def test_what_is_no_target_tracking_and_no_schedule_is_refused(aws: Emulator, name: str) -> None:
+    scaling = make_scaled(aws, name)
+    put = {**target(name), "PolicyName": "p", "PolicyType": "TargetTrackingScaling"}
+    policies: list[tuple[dict[str, Any], str]] = [
         ({}, "Exactly one of"),
         ({"PredefinedMetricSpecification": HIGH, "CustomizedMetricSpecification": GPU}, "Exactly one of"),
         ({"PredefinedMetricSpecification": COPIES}, "not valid for scalable dimension"),
         ({"CustomizedMetricSpecification": {"MetricName": "GPUUtilization"}}, "Namespace, Statistic"),
         ({"CustomizedMetricSpecification": GPU, "TargetValue": 0.0}, "greater than 0"),
-    ],
-    ids=["no metric", "two metrics", "of components", "half a metric", "target of nothing"],
-)
-def test_what_is_no_target_tracking_is_refused(
-    aws: Emulator, name: str, configuration: dict[str, Any], words: str
-) -> None:
-    message = refused(
-        make_scaled(aws, name).put_scaling_policy,
-        **target(name),
-        PolicyName="p",
-        PolicyType="TargetTrackingScaling",
-        TargetTrackingScalingPolicyConfiguration={"TargetValue": 5.0, **configuration},
-    )
-    assert words in message
-
-
-@pytest.mark.parametrize(
-    ("schedule", "limits", "words"),
-    [
-        ("every morning", {"MinCapacity": 2}, "Invalid schedule expression"),
-        ("cron(0 7 * * ?)", {"MinCapacity": 2}, "Invalid schedule expression"),
-        ("at(2030-01-01T00:00:00)", {"MinCapacity": 5}, "Maximum capacity 4 cannot be less than minimum capacity 5"),
-    ],
-)
-def test_what_is_no_schedule_is_refused(
-    aws: Emulator, name: str, schedule: str, limits: dict[str, int], words: str
-) -> None:
-    call = make_scaled(aws, name).put_scheduled_action
-    request = {**target(name), "ScheduledActionName": "s", "Schedule": schedule, "ScalableTargetAction": limits}
-    assert words in refused(call, **request)
+    ]
+    for configuration, words in policies:
+        tracking = {"TargetValue": 5.0, **configuration}
+        assert words in refused(scaling.put_scaling_policy, **put, TargetTrackingScalingPolicyConfiguration=tracking)
+    for schedule, least, words in (
+        ("every morning", 2, "Invalid schedule expression"),
+        ("cron(0 7 * * ?)", 2, "Invalid schedule expression"),
+        ("at(2030-01-01T00:00:00)", 5, "Maximum capacity 4 cannot be less than minimum capacity 5"),
+    ):
+        action = {"ScheduledActionName": "s", "Schedule": schedule, "ScalableTargetAction": {"MinCapacity": least}}
+        assert words in refused(scaling.put_scheduled_action, **target(name), **action)
 
 
 def test_traffic_shifts_in_steps_only_between_the_same_variants(aws: Emulator, name: str) -> None:
@@ -376,28 +358,8 @@ def test_no_load_takes_instances_away_and_a_deleted_endpoint_is_no_target(aws: E
 @pytest.mark.parametrize(
     ("specification", "metric", "period"),
     [
-        (
-            {
-                "CustomizedMetricSpecification": {
-                    "Namespace": "/aws/sagemaker/Endpoints",
-                    "MetricName": "GPUUtilization",
-                    "Dimensions": [{"Name": "EndpointName", "Value": "e"}, {"Name": "VariantName", "Value": "v"}],
-                    "Statistic": "Average",
-                    "Unit": "Percent",
-                }
-            },
-            "GPUUtilization",
-            PERIOD,
-        ),
-        (
-            {
-                "PredefinedMetricSpecification": {
-                    "PredefinedMetricType": "SageMakerVariantConcurrentRequestsPerModelHighResolution"
-                }
-            },
-            "ConcurrentRequestsPerModel",
-            10,
-        ),
+        ({"CustomizedMetricSpecification": {**GPU, "Unit": "Percent"}}, "GPUUtilization", PERIOD),
+        ({"PredefinedMetricSpecification": HIGH}, "ConcurrentRequestsPerModel", 10),
     ],
     ids=["of the instance", "high resolution"],
 )

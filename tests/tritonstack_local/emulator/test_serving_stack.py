@@ -68,18 +68,6 @@ def test_changed_model_replaces_model_and_config_and_updates_the_endpoint_in_pla
     assert _left(fleets, name) == []
 
 
-def test_failed_update_keeps_the_old_config_and_removes_the_new(fleets: Emulator, name: str) -> None:
-    old_config = _create(fleets, name)
-    fleets.update_stack(name, serving(name, InstanceType="ml.g5.xlarge"))
-    fleets.report(name, _pending(fleets, name), "failed", "out of memory")
-    assert fleets.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
-    assert f"Endpoint {name} failed. Reason: out of memory" in fleets.failures(name)
-    sagemaker = fleets.client("sagemaker")
-    endpoint = sagemaker.describe_endpoint(EndpointName=name)
-    assert (endpoint["EndpointStatus"], endpoint["EndpointConfigName"]) == ("InService", old_config)
-    assert len(sagemaker.list_endpoint_configs(NameContains=name)["EndpointConfigs"]) == 1
-
-
 def test_update_that_fails_later_brings_the_endpoint_back(fleets: Emulator, name: str) -> None:
     old_config = _create(fleets, name)
     broken = {
@@ -139,24 +127,16 @@ def test_fixed_model_name_cannot_be_replaced(aws: Emulator, name: str) -> None:
     assert "Cannot create already existing model" in aws.failures(name)
 
 
-def test_bounded_wait_fails_an_endpoint_without_a_report(tmp_path: Path, name: str) -> None:
-    emulator = Emulator(tmp_path, TRITONSTACK_ENDPOINT_WAIT_SECONDS="0.3")
-    try:
-        emulator.wait_ready()
-        assert emulator.deploy(name, serving(name)) == "ROLLBACK_COMPLETE"
-        assert "The local runtime reported nothing within" in emulator.failures(name)
-        assert emulator.client("sagemaker").list_endpoints()["Endpoints"] == []
-    finally:
-        emulator.stop()
-
-
-def test_answer_waits_a_moment_for_a_stack_that_settles_soon(tmp_path: Path, name: str) -> None:
-    emulator = Emulator(tmp_path, TRITONSTACK_STACK_PATIENCE_SECONDS="20", TRITONSTACK_FLEETS="none").wait_ready()
+def test_an_answer_waits_for_its_stack_and_an_endpoint_without_a_report_fails_in_bounded_time(
+    tmp_path: Path, name: str
+) -> None:
+    patient = {"TRITONSTACK_ENDPOINT_WAIT_SECONDS": "0.3", "TRITONSTACK_STACK_PATIENCE_SECONDS": "20"}
+    emulator = Emulator(tmp_path, **patient).wait_ready()
     try:
         emulator.create_stack(name, serving(name))
-        seen_first = emulator.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]["StackStatus"]
-        assert seen_first == "CREATE_COMPLETE"
-        emulator.client("cloudformation").delete_stack(StackName=name)
-        assert emulator.client("cloudformation").describe_stacks()["Stacks"] == []
+        [stack] = emulator.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
+        assert stack["StackStatus"] == "ROLLBACK_COMPLETE", "at the first look"
+        assert "The local runtime reported nothing within" in emulator.failures(name)
+        assert emulator.client("sagemaker").list_endpoints()["Endpoints"] == []
     finally:
         emulator.stop()

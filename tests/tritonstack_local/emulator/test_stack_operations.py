@@ -67,7 +67,7 @@ def stuck(fleets: Emulator, name: str) -> Iterator[ScaledEndpoint]:
     ask(fleets, "DELETE")
 
 
-@pytest.mark.parametrize("way", ["mended", "skipped"])
+@pytest.mark.parametrize("way", ["mended", pytest.param("skipped", marks=pytest.mark.long)])
 def test_the_page_leads_out_of_a_rollback_that_failed(stuck: ScaledEndpoint, way: str) -> None:
     aws, stack = stuck.emulator, stuck.name
     with pytest.raises(ClientError, match="UPDATE_ROLLBACK_FAILED"):

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from tritonstack.http_server import Answer, Request, Server
-from tritonstack_local.runtime.container import LaunchPlan
+from tritonstack_local.container import ContainerSettings, TritonContainer
 
 TARGET_MODEL = b"x-amzn-sagemaker-target-model"
 
@@ -114,13 +114,13 @@ class FakeTriton:
         given = {b"content-type": b"application/json", b"x-amzn-sagemaker-custom-attributes": b"from=container"}
         return Answer(200, given, json.dumps({"model": target, "body": request.body.decode()}).encode())
 
-    def launch(self, plan: LaunchPlan) -> FakeContainer:
+    def launch(self, settings: ContainerSettings, *, folder: Path) -> FakeContainer:
         """Start a container; called in a thread, as the real one is."""
-        started = asyncio.run_coroutine_threadsafe(self._start(plan), self.loop)
+        started = asyncio.run_coroutine_threadsafe(self._start(settings, folder), self.loop)
         return started.result(timeout=10)
 
-    async def _start(self, plan: LaunchPlan) -> FakeContainer:
-        container = FakeContainer(plan=plan, triton=self)
+    async def _start(self, settings: ContainerSettings, folder: Path) -> FakeContainer:
+        container = FakeContainer(settings=settings, folder=folder, triton=self)
         await container.listen()
         self.containers.append(container)
         if self.exits_at_start:
@@ -132,22 +132,21 @@ class FakeTriton:
         return sum(1 for one, name in self.calls if one == kind and target in (None, name))
 
 
-class FakeContainer:
+class FakeContainer(TritonContainer):
     """One start of it."""
 
-    isolation = "namespace"
-    notes: tuple[str, ...] = ()
+    pid = 2**22 + 1  # no process has this number
     server_version = "2.51.0"
 
-    def __init__(self, *, plan: LaunchPlan, triton: FakeTriton) -> None:
+    def __init__(self, *, settings: ContainerSettings, folder: Path, triton: FakeTriton) -> None:
         """Does not listen yet."""
-        self.plan = plan
+        self.settings, self.folder = settings, folder
+        self.isolation, self.notes = "namespace", ()
         self.port = 0
         self.hangs = False
         self.loaded: dict[str, str] = {}
-        self.pid = 2**22 + 1  # no process has this number
         self.exited: Future[int] = Future()
-        self.log_path = plan.folder / "triton.log"
+        self.log_path = folder / "triton.log"
         self.log_path.write_text("the fake Triton says hello\n")
         self._server = Server(handle=self._handle, max_payload_bytes=1 << 26, log=print)
         self._triton = triton
@@ -169,7 +168,7 @@ class FakeContainer:
 
     def model_url(self, name_hash: str) -> str:
         """The folder itself: it shares the file system."""
-        return str(self.plan.folder / "models" / name_hash / "model")
+        return str(self.folder / "models" / name_hash / "model")
 
     def log_tail(self, lines: int = 20) -> str:
         """The log."""

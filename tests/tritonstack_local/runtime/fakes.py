@@ -20,13 +20,13 @@ from botocore.config import Config
 
 from tests.tritonstack_local.runtime.fake_triton import FakeTriton
 from tritonstack.http_server import Answer, Request
-from tritonstack_local.runtime.app import Runtime, Services
-from tritonstack_local.runtime.container import launch_triton
+from tritonstack_local.runtime.app import Runtime
 from tritonstack_local.runtime.deployed import (
     DeployedConfig,
     DeployedEndpoint,
     DeployedModel,
     DeploymentError,
+    EmulatorReader,
     Reported,
     S3Location,
     Traffic,
@@ -34,6 +34,7 @@ from tritonstack_local.runtime.deployed import (
 )
 from tritonstack_local.runtime.errors import model_data_not_found
 from tritonstack_local.runtime.fleet import Fleet, FleetParts
+from tritonstack_local.runtime.model_store import S3Objects
 from tritonstack_local.runtime.settings import RuntimeSettings
 
 P = ParamSpec("P")
@@ -72,7 +73,7 @@ def archive(text: str = "a model", *, name: str = "model.txt") -> bytes:
     return data.getvalue()
 
 
-class FakeObjects:
+class FakeObjects(S3Objects):
     """A bucket. Every ``<letter>.tar.gz`` below ``prefix/`` exists unless ``missing`` names it."""
 
     def __init__(self) -> None:
@@ -95,7 +96,7 @@ class FakeObjects:
         yield data[10:]
 
 
-class FakeReader:
+class FakeReader(EmulatorReader):
     """What is deployed, as the emulator keeps it: a report ends a deployment."""
 
     def __init__(self) -> None:
@@ -345,11 +346,10 @@ async def stage(
     triton, reader, objects = FakeTriton(), FakeReader(), objects or FakeObjects()
     chosen = settings(folder, **changes)
     cloudwatch, logs = Recorder(), Recorder()
-    parts = FleetParts(settings=chosen, launch=launch_triton, objects=objects)
+    parts = FleetParts(settings=chosen, objects=objects)
     if not real:
         parts = replace(parts, launch=triton.launch, prepare=lambda _folder, _release: None)
-    services = Services(reader=reader, parts=parts, cloudwatch=cloudwatch, logs=logs)
-    runtime = Runtime(settings=chosen, services=services)
+    runtime = Runtime(parts=parts, reader=reader, cloudwatch=cloudwatch, logs=logs)
     made = Stage(runtime=runtime, triton=triton, reader=reader, objects=objects, cloudwatch=cloudwatch, logs=logs)
     made.port = await runtime.start()
     try:

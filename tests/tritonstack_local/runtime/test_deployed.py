@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.stub import Stubber
 
+from tests.tritonstack_local.http_fake import answering
 from tritonstack_local.runtime.deployed import (
     DeployedEndpoint,
     DeploymentError,
@@ -117,12 +114,6 @@ def test_a_local_aws_that_does_not_answer_is_unreachable() -> None:
         reader().report(endpoint="e", config="c", outcome="in_service")
 
 
-def described_config(stub: Stubber, *variants: dict[str, Any]) -> None:
-    """DescribeEndpointConfig of config ``c1``."""
-    named = {"EndpointConfigName": "c1", "EndpointConfigArn": ARN, "CreationTime": WHEN}
-    stub.add_response("describe_endpoint_config", {**named, "ProductionVariants": list(variants)})
-
-
 def test_a_config_is_read_with_its_model_and_timeouts() -> None:
     one = reader()
     variant = {
@@ -134,7 +125,8 @@ def test_a_config_is_read_with_its_model_and_timeouts() -> None:
         "ContainerStartupHealthCheckTimeoutInSeconds": 120,
     }
     with Stubber(one._sagemaker) as stub:
-        described_config(stub, variant)
+        named = {"EndpointConfigName": "c1", "EndpointConfigArn": ARN, "CreationTime": WHEN}
+        stub.add_response("describe_endpoint_config", {**named, "ProductionVariants": [variant]})
         stub.add_response("describe_model", MODEL | {"CreationTime": WHEN, "ModelArn": ARN})
         found = one.config("c1")
     assert (found.variant, found.instance_count, found.download_seconds, found.startup_seconds) == ("v", 2, 600, 120)
@@ -144,27 +136,10 @@ def test_a_config_is_read_with_its_model_and_timeouts() -> None:
     assert not read_model(MODEL | {"PrimaryContainer": container}).cache_enabled
 
 
-def test_two_variants_are_refused() -> None:
-    one = reader()
-    with Stubber(one._sagemaker) as stub:
-        described_config(stub, *({"VariantName": name, "ModelName": "m"} for name in ("a", "b")))
-        with pytest.raises(DeploymentError, match="2 production variants"):
-            one.config("c1")
-
-
-def test_a_single_model_is_read_from_its_url_or_its_source() -> None:
-    by_url = {"Image": "i", "ModelDataUrl": "s3://bucket/one.tar.gz"}
-    source = {"S3DataType": "S3Object", "CompressionType": "Gzip", "S3Uri": "s3://bucket/one.tar.gz"}
-    by_source = {"Image": "i", "ModelDataSource": {"S3DataSource": source}}
-    for container in (by_url, by_source):
-        found = read_model({"ModelName": "m", "PrimaryContainer": container})
-        assert (found.multi_model, str(found.data)) == (False, "s3://bucket/one.tar.gz")
-
-
 @pytest.mark.parametrize(
     ("container", "reason"),
     [
-        ({"Image": "i"}, "neither ModelDataUrl nor"),
+        ({"Image": "i"}, "is no s3://bucket/key"),
         ({"Image": "i", "ModelDataUrl": "https://bucket/one.tar.gz"}, "is no s3://bucket/key"),
         ({"Image": "i", "ModelDataUrl": "s3://bucket"}, "is no s3://bucket/key"),
     ],
@@ -174,38 +149,12 @@ def test_model_data_that_cannot_be_served_is_refused(container: dict[str, Any], 
         read_model({"ModelName": "m", "PrimaryContainer": container})
 
 
-@contextmanager
-def emulator(status: int, answer: bytes = b"{}") -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """Something that takes reports and answers with ``status``."""
-    got: list[tuple[str, Any]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            got.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(answer)
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  (the base class's name)
-            """Quiet."""
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", got
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 @pytest.mark.parametrize(
     ("status", "answer", "expected"),
     [
         (200, b'{"deployment": "ended"}', Reported.ENDED),
         (200, b'{"deployment": "in_progress"}', Reported.IN_PROGRESS),
         (409, b"{}", Reported.NOT_AWAITED),
-        (404, b"{}", Reported.NOT_AWAITED),
         (200, b"what?", None),
         (500, b"{}", None),
     ],
@@ -214,10 +163,10 @@ def test_a_report_returns_the_deployment_as_it_is_now_or_is_tried_again_by_its_c
     status: int, answer: bytes, expected: Reported | None
 ) -> None:
     refused = pytest.raises(UnreachableError) if expected is None else nullcontext()
-    with emulator(status, answer) as (url, got), refused:
-        assert reader(url).report(endpoint="e", config="c", outcome="shifted", instances=2) is expected
-    report = {"endpoint_config_name": "c", "outcome": "shifted", "reason": "", "instances": 2}
-    assert got == [("/_tritonstack/endpoints/e/report", report)]
+    with answering(answer, status=status) as (port, seen), refused:
+        asked = reader(f"http://127.0.0.1:{port}").report(endpoint="e", config="c", outcome="shifted", instances=2)
+        assert asked is expected
+    assert seen == ["POST /_tritonstack/endpoints/e/report HTTP/1.1"]
 
 
 @pytest.mark.parametrize(

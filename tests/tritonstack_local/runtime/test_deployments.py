@@ -22,8 +22,7 @@ async def test_an_endpoint_is_in_service_only_when_its_container_answers_ping(tm
     async with stage(tmp_path) as at:
         at.triton.ping_status = 400
         at.reader.deploy("e", config())
-        await until(lambda: bool(at.triton.containers))
-        await asyncio.sleep(0.2)
+        await until(lambda: at.triton.pings > 3)
         assert at.reader.reports == []
         at.triton.ping_status = 200
         await at.in_service()
@@ -76,7 +75,7 @@ async def test_what_cannot_be_served_fails_the_deployment_with_the_reason(
         assert all(container.exited.done() for container in at.triton.containers)
 
 
-def refuse(_plan: object) -> None:
+def refuse(_settings: object, *, folder: Path) -> None:
     """A launcher that cannot launch."""
     raise WorkFailedError("libpython3.11 is missing: apt-get install libpython3.11")
 

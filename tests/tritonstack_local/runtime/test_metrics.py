@@ -21,7 +21,7 @@ from tritonstack_local.runtime.publisher import LINE_BYTES, REQUEST_NOTES, LogSh
 
 ENDPOINT = {"EndpointName": "e", "VariantName": "v"}
 FLEET = ENDPOINT | {"EndpointConfigName": "c"}
-ADDRESS = ContainerAddress(endpoint="e", account="1", region="r", log_stream="s")
+ADDRESS = ContainerAddress(endpoint="e", log_stream="s")
 
 
 class Clock:

@@ -102,10 +102,10 @@ async def test_whoever_sends_a_large_body_on_reads_the_refusal_and_no_reset() ->
 )
 @asynchronous
 async def test_a_request_that_does_not_arrive_in_time_ends_its_connection(sent: bytes) -> None:
-    async with client(receive_seconds=0.1) as (reader, writer):
+    async with client(receive_seconds=0.05) as (reader, writer):
         writer.write(b"GET /before HTTP/1.1\r\n\r\n")
         await answer(reader)
-        await asyncio.sleep(0.3)  # an idle connection stays
+        await asyncio.sleep(0.1)  # an idle connection stays
         writer.write(sent)
         with contextlib.suppress(ConnectionResetError):
             assert await reader.read() == b""

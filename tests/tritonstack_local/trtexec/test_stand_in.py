@@ -69,14 +69,10 @@ def test_a_value_that_came_later_than_its_option_is_refused(tmp_path: Path, onnx
     assert run(programs(tmp_path, tensorrt="10.9.0").trtexec, onnx, wanted, "--skipInference")[0] == 0
 
 
-@pytest.mark.parametrize(
-    "option",
-    ["--memPoolSize=4096", "--builderOptimizationLevel=6", "--hardwareCompatibilityLevel=turing+", "--shapes=x:[1,3]"],
-)
-def test_a_value_that_trtexec_does_not_take_is_refused(tmp_path: Path, onnx: str, option: str) -> None:
-    status, log = run(programs(tmp_path).trtexec, onnx, option, "--skipInference")
-    assert status == 1
-    assert option.partition("=")[0] in log
+def test_a_value_that_trtexec_does_not_take_is_refused() -> None:
+    for option in ("--memPoolSize=4096", "--builderOptimizationLevel=6", "--hardwareCompatibilityLevel=turing+"):
+        with pytest.raises(Refused, match=option.partition("=")[0]):
+            Arguments.parse([option], known=frozenset([option.partition("=")[0]]))
 
 
 @pytest.mark.parametrize(
@@ -133,20 +129,13 @@ def test_a_marked_file_is_loaded_by_its_version_its_gpu_and_within_its_profile_o
     assert "incompatible device" in log
 
 
-@pytest.mark.parametrize(
-    ("option", "content", "said"),
-    [
-        ("--loadEngine", b"ptrt" + bytes(100), "a TensorRT plan needs TensorRT and a GPU"),
-        ("--onnx", b"no graph", "cannot read the graph"),
-    ],
-)
-def test_a_file_that_it_did_not_write_is_no_plan_to_it_and_no_graph_is_refused(
-    option: str, content: bytes, said: str, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_bytes(content)
-    status, log = run(programs(tmp_path).trtexec, f"{option}={tmp_path / 'file'}", "--skipInference")
-    assert status == 1
-    assert said in log
+def test_a_file_that_it_did_not_write_is_no_plan_to_it_and_no_graph_is_refused(tmp_path: Path) -> None:
+    file, trtexec = tmp_path / "file", programs(tmp_path).trtexec
+    cases = {"--loadEngine": "a TensorRT plan needs TensorRT and a GPU", "--onnx": "cannot read the graph"}
+    for option, said in cases.items():
+        file.write_bytes(b"neither")
+        status, log = run(trtexec, f"{option}={file}", "--skipInference")
+        assert (status, said in log) == (1, True)
 
 
 @pytest.mark.parametrize(("version", "kind"), [("8.6.1", np.int32), ("10.4.0", np.int64)])

@@ -4,97 +4,67 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.adding.additions import Addition
+from tritonstack.models.adding.additions import Addition, AddOptions
 from tritonstack.models.model_config import ModelConfig, Tensor, read_config
 
 TEXT = "Seven small boats sail slowly past the harbour.\n"
 TOKENIZER = "tokenizer.json"
+NORMALISED = "how pixels are normalised: they are 0 to 1; mean and std of adapters.image in recipe.yaml"
 _CHANNELS = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class AdapterOptions:
-    """The inputs that images or texts become."""
-
-    image: str | None = None
-    text: str | None = None
-    tokenizer: Path | None = None  # of Hugging Face's tokenizers; without it a text is sent as it is
-
-
-def with_adapter(addition: Addition, options: AdapterOptions) -> Addition:
+def with_adapter(addition: Addition, options: AddOptions) -> Addition:
     """The model folder with the adapter that is asked for, and its sample request; as it is where none is.
 
     Raises :class:`InputError` where the model has no input that an adapter can fill, or others beside it.
     """
+    if options.text is None and options.tokenizer is not None:
+        raise _refused("--tokenizer", "no --text", "--text INPUT beside it")
     if options.image is None and options.text is None:
-        if options.tokenizer is not None:
-            raise InputError([Problem(field="--tokenizer", found="no --text", allowed="--text INPUT beside it")])
         return addition
     if options.image is not None and options.text is not None:
-        raise InputError(
-            [Problem(field="--image", found="--text too", allowed="one adapter, whose sample is recorded")]
-        )
-    config = read_config(addition.addressed.config)
-    option, name = ("--image", options.image) if options.image is not None else ("--text", options.text)
+        raise _refused("--image", "--text too", "one adapter, whose sample is recorded")
+    config, is_image = read_config(addition.addressed.config), options.image is not None
+    option, name = ("--image", options.image) if is_image else ("--text", options.text)
     given = {tensor.name: tensor for tensor in config.inputs}
-    tensor = given.get(name or "")
-    if tensor is None:
-        raise InputError([Problem(field=option, found=str(name), allowed=f"an input: {', '.join(given)}")])
-    made = _image(tensor, config) if options.image is not None else _text(tensor, config, options.tokenizer)
-    others = [each.name for each in config.inputs if not each.optional and each.name not in made.fills]
-    if others:
+    if name not in given:
+        raise _refused(option, str(name), f"an input: {', '.join(given)}")
+    fields = _image(given[name], config) if is_image else _text(given[name], config, options.tokenizer)
+    fills = [each for each in (name, fields.get("mask")) if each]
+    if others := [each.name for each in config.inputs if not each.optional and each.name not in fills]:
         found = f"{name}, and the model needs {', '.join(others)} too"
-        allowed = f"a model whose inputs an adapter fills all: here {', '.join(made.fills)}"
-        advice = f"leave {option} out: the sample request then has every input"
-        raise InputError([Problem(field=option, found=found, allowed=allowed, advice=advice)])
+        allowed = f"a model whose inputs an adapter fills all: here {', '.join(fills)}"
+        raise _refused(option, found, allowed, f"leave {option} out: the sample request then has every input")
+    unknown = (*addition.unknown, NORMALISED) if fields["encoding"] == "pixels" else addition.unknown
     return dataclasses.replace(
         addition,
-        adapters={made.kind: made.fields},
-        sample_file=(made.file, made.content),
+        adapters={"image" if is_image else "text": fields},
+        sample_file=("sample/image.png", _picture()) if is_image else ("sample/text.txt", TEXT.encode()),
         client_files={} if options.tokenizer is None else {TOKENIZER: options.tokenizer},
-        unknown=(*addition.unknown, *made.unknown),
+        unknown=unknown,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Adapter:
-    """An adapter as the recipe has it, and a request for it."""
-
-    kind: str
-    fields: dict[str, Any]
-    fills: Sequence[str]  # the inputs that it makes
-    file: str
-    content: bytes
-    unknown: tuple[str, ...] = ()
+def _refused(option: str, found: str, allowed: str, advice: str = "") -> InputError:
+    return InputError([Problem(field=option, found=found, allowed=allowed, advice=advice)])
 
 
-def _image(tensor: Tensor, config: ModelConfig) -> _Adapter:
-    fields: dict[str, Any] = {"input": tensor.name, "encoding": "file-bytes"}
-    unknown: tuple[str, ...] = ()
-    if tensor.data_type.startswith("FP"):
-        axes = tensor.shape(config.max_batch_size)[-_CHANNELS:]
-        sides = {"nchw": axes[1:], "nhwc": axes[:2]} if len(axes) == _CHANNELS else {}
-        channels = {"nchw": axes[0], "nhwc": axes[-1]} if sides else {}
-        layout = next((each for each, count in channels.items() if count == _CHANNELS), None)
-        height, width = sides[layout] if layout else (0, -1)
-        if height != width or height < 1:
-            found = f"{tensor.name}, {tensor.data_type} {list(tensor.dims)}"
-            allowed = "pixels of a square image, [3, side, side] or [side, side, 3], or an encoded file (BYTES, UINT8)"
-            raise InputError([Problem(field="--image", found=found, allowed=allowed)])
-        fields = {"input": tensor.name, "encoding": "pixels", "crop": height, "layout": layout}
-        unknown = ("how pixels are normalised: they are 0 to 1; mean and std of adapters.image in recipe.yaml",)
-    elif tensor.data_type not in ("BYTES", "UINT8"):
-        found = f"{tensor.name}, {tensor.data_type}"
-        raise InputError([Problem(field="--image", found=found, allowed="an input of FP32, FP16, BYTES or UINT8")])
-    return _Adapter(
-        kind="image", fields=fields, fills=(tensor.name,), file="sample/image.png", content=_picture(), unknown=unknown
-    )
+def _image(tensor: Tensor, config: ModelConfig) -> dict[str, Any]:
+    """The recipe's fields for an input that takes images: pixels of a square, or an encoded file."""
+    if tensor.data_type in ("BYTES", "UINT8"):
+        return {"input": tensor.name, "encoding": "file-bytes"}
+    axes = tensor.shape(config.max_batch_size)[-_CHANNELS:]
+    squares = {"nchw": (_CHANNELS, axes[-1], axes[-1]), "nhwc": (axes[0], axes[0], _CHANNELS)} if axes else {}
+    layout = next((each for each, square in squares.items() if axes == square and min(axes) > 0), None)
+    if layout is None or not tensor.data_type.startswith("FP"):
+        found = f"{tensor.name}, {tensor.data_type} {list(tensor.dims)}"
+        allowed = "pixels of a square image (FP32, FP16), [3, side, side] or [side, side, 3]; or a file (BYTES, UINT8)"
+        raise _refused("--image", found, allowed)
+    return {"input": tensor.name, "encoding": "pixels", "crop": axes[1], "layout": layout}
 
 
 def _picture() -> bytes:
@@ -107,21 +77,18 @@ def _picture() -> bytes:
     return buffer.getvalue()
 
 
-def _text(tensor: Tensor, config: ModelConfig, tokenizer: Path | None) -> _Adapter:
+def _text(tensor: Tensor, config: ModelConfig, tokenizer: Path | None) -> dict[str, Any]:
+    """The recipe's fields for an input that takes texts, or the numbers that a tokenizer makes of them."""
     if tensor.data_type == "BYTES":
         if tokenizer is not None:
-            allowed = "none: the input takes the text itself"
-            raise InputError([Problem(field="--tokenizer", found=str(tokenizer), allowed=allowed)])
-        fields: dict[str, Any] = {"encoding": "utf8", "input": tensor.name}
-        return _Adapter(kind="text", fields=fields, fills=(tensor.name,), file="sample/text.txt", content=TEXT.encode())
+            raise _refused("--tokenizer", str(tokenizer), "none: the input takes the text itself")
+        return {"encoding": "utf8", "input": tensor.name}
     if tokenizer is None or not tokenizer.is_file():
         found = f"{tokenizer}, which is not there" if tokenizer else f"none, and {tensor.name} is {tensor.data_type}"
         allowed = f"{TOKENIZER} of Hugging Face's tokenizers, which makes numbers of a text"
-        raise InputError([Problem(field="--tokenizer", found=found, allowed=allowed)])
+        raise _refused("--tokenizer", found, allowed)
     mask = next((each.name for each in config.inputs if "mask" in each.name.lower() and each is not tensor), None)
     length = tensor.dims[-1] if tensor.dims else -1
     fields = {"encoding": "tokens", "tokenizer": TOKENIZER, "ids": tensor.name}
     fields |= {"mask": mask} if mask else {}
-    fields |= {"length": length} if length > 0 else {}
-    fills = [tensor.name, *([mask] if mask else [])]
-    return _Adapter(kind="text", fields=fields, fills=fills, file="sample/text.txt", content=TEXT.encode())
+    return fields | ({"length": length} if length > 0 else {})

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from tritonstack.config.fields import MAXIMUM_NAME, PATTERNS
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.adding.seeded_request import lengths, seeded_tensor
 from tritonstack.models.lint.onnx_graph import GraphTensor
-from tritonstack.models.model_config import Tensor, read_config
-from tritonstack.models.programs import Report, run_script
+from tritonstack.models.model_config import read_config
 from tritonstack.models.recipe import Dependency
 from tritonstack.naming import NAME_PATTERN
 
@@ -26,6 +26,7 @@ PLAN = (
     "add the ONNX file that it was built from; docs/engines.md builds the plan on the endpoint's GPU",
 )
 """What a plan is, and what to add in its place: nothing here could answer its sample request."""
+ANSWER = "sample/answer.json"
 TOLERANCE = 1e-3
 """Of a recorded response whose values are at most 1: a GPU rounds otherwise than the CPU that answered."""
 
@@ -35,9 +36,11 @@ class AddOptions:
     """Options: what a user states about a model beside its file."""
 
     name: str | None = None  # of the model folder
-    max_batch_size: int | None = None
     inputs: tuple[GraphTensor, ...] = ()  # tensors that the file does not state
     outputs: tuple[GraphTensor, ...] = ()
+    image: str | None = None  # the input that images become
+    text: str | None = None  # the input that texts become
+    tokenizer: Path | None = None  # of Hugging Face's tokenizers; without it a text is sent as it is
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,11 +81,12 @@ class Addition:
     def sample_request(self) -> tuple[Mapping[str, Any], ...]:
         """The tensors of the sample request, one row where the model has a batch; optional inputs are left out."""
         config = read_config(self.addressed.config)
+        row = (None,) if config.max_batch_size > 0 else ()
         return tuple(
             seeded_tensor(
                 tensor.name,
                 tensor.data_type,
-                _lengths(tensor, config.max_batch_size),
+                lengths((*row, *tensor.dims), rows=len(row)),
                 values=self.values.get(tensor.name),
             )
             for tensor in config.inputs
@@ -91,44 +95,19 @@ class Addition:
 
     def recipe(self, *, tolerance: float, schema: str) -> str:
         """The text of recipe.yaml. ``schema``: the path of its JSON Schema, empty for none."""
-        lines = [f"# yaml-language-server: $schema={schema}"] if schema else []
-        lines += [f"description: {json.dumps(self.description, ensure_ascii=False)}", f"kind: {self.kind}"]
-        lines += [f"model: {json.dumps(self.model, ensure_ascii=False)}"] if self.model != self.name else []
-        lines += [f"dependency: {self.dependency}"] if self.dependency != "none" else []
-        lines += [
-            "sample:",
-            f"  request: {self.request_file}",
-            f"  answer: sample/answer.json   # recorded; tritonstack build {self.name} --record-sample renews it",
-            f"  tolerance: {tolerance!r}",
-        ]
-        lines += ["adapters:"] if self.adapters else []
-        lines += [f"  {kind}: {json.dumps(dict(fields), ensure_ascii=False)}" for kind, fields in self.adapters.items()]
-        lines += [f"client_files: [{', '.join(self.client_files)}]"] if self.client_files else []
-        return "\n".join(lines) + "\n"
-
-
-def _lengths(tensor: Tensor, max_batch_size: int) -> list[int]:
-    """A tensor's shape in the sample request: one row where the model has a batch."""
-    if max_batch_size > 0:
-        return [1, *lengths((1, *tensor.dims))[1:]]
-    return lengths(tensor.dims)
-
-
-def run_trial(
-    script: Path, plan: Mapping[str, Any], *, environment: str, what: str, work: Path, report: Report
-) -> dict[str, Any]:
-    """What a script of this folder finds out about a model: ``python SCRIPT PLAN.json RESULT.json``."""
-    plan_file, result_file = work / "plan.json", work / "result.json"
-    plan_file.write_text(json.dumps(plan))
-    run_script(
-        environment=environment,
-        arguments=["-P", str(script), str(plan_file.resolve()), str(result_file.resolve())],
-        folder=work,
-        what=f"trial of {what}",
-        report=report,
-    )
-    found: dict[str, Any] = json.loads(result_file.read_text())
-    return found
+        fields = {
+            "description": self.description,
+            "kind": self.kind,
+            "model": self.model if self.model != self.name else None,
+            "dependency": self.dependency if self.dependency != "none" else None,
+            "sample": {"request": self.request_file, "answer": ANSWER, "tolerance": tolerance},
+            "adapters": dict(self.adapters),
+            "client_files": list(self.client_files),
+        }
+        head = f"# yaml-language-server: $schema={schema}\n" if schema else ""
+        head += f"# tritonstack build {self.name} --record-sample renews {ANSWER}.\n"
+        given = {name: value for name, value in fields.items() if value}
+        return head + yaml.safe_dump(given, sort_keys=False, allow_unicode=True, width=120)
 
 
 def folder_name(text: str, *, given: bool, source: Path) -> str:

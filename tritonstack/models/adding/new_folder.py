@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
-from tritonstack.models.adding.additions import TOLERANCE, Addition
+from tritonstack.models.adding.additions import ANSWER, TOLERANCE, Addition
 from tritonstack.models.adding.recording import Recorded, record_sample
 from tritonstack.models.adding.seeded_request import body_text
 from tritonstack.models.lint import Finding, Target, lint_folder
@@ -21,9 +21,9 @@ from tritonstack.models.model_config import read_config
 from tritonstack.models.programs import Report
 from tritonstack.models.recipe import RECIPE
 from tritonstack.models.source import CONFIG, archives_of, skipped_proof
+from tritonstack.paths import write_text
 
 SCHEMA = "schemas/recipe.schema.json"
-ANSWER = "sample/answer.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,22 +41,18 @@ class Added:
 def refuse_existing(additions: Sequence[Addition], repositories: Path) -> None:
     """Raise :class:`InputError` for every folder that is there already, and for two of one name."""
     problems: list[Problem] = []
-    names = [addition.name for addition in additions]
-    for name in dict.fromkeys(names):
+    for name, count in Counter(addition.name for addition in additions).items():
         folder = repositories / name
-        if names.count(name) > 1:
-            found, advice = f"{names.count(name)} models that would be called {name}", "add each by itself with --name"
+        if count > 1:
+            found, advice = f"{count} models that would be called {name}", "add each by itself with --name"
             problems.append(Problem(found=found, allowed="a name for each", advice=advice))
         elif folder.exists() or folder.is_symlink():
-            problems.append(
-                Problem(
-                    file=shown(folder),
-                    found="a folder of that name, which is never overwritten",
-                    allowed="a new name",
-                    advice=f"give another one (--name), change the files there (tritonstack build {name} "
-                    "--record-sample renews the response), or remove the folder first",
-                )
+            found, allowed = "a folder of that name, which is never overwritten", "a new name"
+            advice = (
+                f"give another one (--name), change the files there (tritonstack build {name} --record-sample renews "
+                "the response), or remove the folder first"
             )
+            problems.append(Problem(file=shown(folder), found=found, allowed=allowed, advice=advice))
     if problems:
         raise InputError(problems)
 
@@ -64,64 +60,68 @@ def refuse_existing(additions: Sequence[Addition], repositories: Path) -> None:
 def write_folder(addition: Addition, *, places: Places, target: Target | None, report: Report) -> Added:
     """Write a model folder, lint it, and record the response to its sample request.
 
-    A folder whose model cannot be run yet is written too, without the response. Until everything is written nothing
-    of it is there. Raises :class:`InputError` where the folder exists.
+    A folder whose model cannot be run yet stays, without the response; one whose making is interrupted does not. Raises
+    :class:`InputError` where the folder exists.
     """
     refuse_existing([addition], places.repositories)
-    final = places.folder(addition.name)
+    folder = places.folder(addition.name)
     with partial_folder(places.repositories, name=f".{addition.name}") as partial:
-        folder = partial / addition.name
-        _write(addition, folder, schema=_schema(places.repositories), report=report)
-        findings = [_placed(each, folder, final) for each in lint_folder(folder, target=target)]
-        findings = [each for each in findings if not _awaits_answer(each)]
-        of_endpoint = [finding.problem() for finding in findings if finding.level == "error"]
-        errors = of_endpoint if target is None else _errors(folder, final)
-        recorded: Recorded | None = None
-        failure: TritonstackError | None = InputError(errors) if errors else None
-        remedy = f"mend the files there, then record it: tritonstack build {addition.name} --record-sample"
-        if not errors and (lacking := skipped_proof(read_config(model.config).backend for model in addition.models)):
-            failure = WorkFailedError(f"  found:   nothing here answers it: {lacking}")
-            remedy = f"write {shown(final / ANSWER)}, in KServe's JSON form, by what made the model"
-        elif not errors:
-            (source,) = archives_of(folder)
-            inside = dataclasses.replace(places, repositories=partial)
-            try:
-                recorded = record_sample(source, places=inside, report=report)
-            except TritonstackError as error:
-                failure = _renamed(error, partial)
-            else:
-                _set_tolerance(folder / RECIPE, recorded.largest)
-                recorded = dataclasses.replace(recorded, file=final / ANSWER)
-                failure = InputError(of_endpoint) if of_endpoint else None
-                remedy = f"name it in `models` of an endpoint that can, or mend {shown(final)}"
-        folder.rename(final)
-    return Added(
-        addition=addition, folder=final, recorded=recorded, failure=failure, remedy=remedy, findings=tuple(findings)
-    )
+        schema = f"../../{SCHEMA}" if (places.repositories.parent / SCHEMA).is_file() else ""
+        _write(addition, partial / addition.name, schema=schema, report=report)
+        (partial / addition.name).rename(folder)
+    try:
+        return _recorded(addition, folder, places=places, target=target, report=report)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
 
 
-def _schema(repositories: Path) -> str:
-    return f"../../{SCHEMA}" if (repositories.parent / SCHEMA).is_file() else ""
+def _recorded(addition: Addition, folder: Path, *, places: Places, target: Target | None, report: Report) -> Added:
+    findings = _findings(folder, target)
+    errors = _errors(findings if target is None else _findings(folder, Target()))
+    recorded: Recorded | None = None
+    failure: TritonstackError | None = InputError(errors) if errors else None
+    remedy = f"mend the files there, then record it: tritonstack build {addition.name} --record-sample"
+    if not errors and (lacking := skipped_proof(read_config(model.config).backend for model in addition.models)):
+        failure = WorkFailedError(f"  found:   nothing here answers it: {lacking}")
+        remedy = f"write {shown(folder / ANSWER)}, in KServe's JSON form, by what made the model"
+    elif not errors:
+        (source,) = archives_of(folder)
+        try:
+            recorded = record_sample(source, places=places, report=report)
+        except TritonstackError as error:
+            failure = error
+        else:
+            _set_tolerance(folder / RECIPE, recorded.largest)
+            of_endpoint = _errors(findings)
+            failure = InputError(of_endpoint) if of_endpoint else None
+            remedy = f"name it in `models` of an endpoint that can, or mend {shown(folder)}"
+    return Added(addition=addition, folder=folder, recorded=recorded, failure=failure, remedy=remedy, findings=findings)
+
+
+def _findings(folder: Path, target: Target | None) -> tuple[Finding, ...]:
+    """What the linter finds, but for the response, which is yet to be recorded."""
+    found = lint_folder(folder, target=target)
+    return tuple(each for each in found if not (each.rule == "recipe-file" and each.found.startswith("sample.answer:")))
+
+
+def _errors(findings: Sequence[Finding]) -> list[Problem]:
+    return [finding.problem() for finding in findings if finding.level == "error"]
 
 
 def _write(addition: Addition, folder: Path, *, schema: str, report: Report) -> None:
     (folder / "sample").mkdir(parents=True)
-    (folder / RECIPE).write_text(addition.recipe(tolerance=TOLERANCE, schema=schema), encoding="utf-8")
-    if addition.sample_file is None:
-        request = body_text("inputs", addition.sample_request()).encode()
-    else:
-        request = addition.sample_file[1]
-    (folder / addition.request_file).write_bytes(request)
-    for name, source in addition.client_files.items():
-        shutil.copyfile(source, folder / name)
+    write_text(folder / RECIPE, addition.recipe(tolerance=TOLERANCE, schema=schema))
+    request = body_text("inputs", addition.sample_request()).encode()
+    (folder / addition.request_file).write_bytes(addition.sample_file[1] if addition.sample_file else request)
+    files = dict(addition.client_files)
     for model in addition.models:
-        directory = folder / model.name
-        directory.mkdir()
-        (directory / CONFIG).write_text(model.config, encoding="utf-8")
-        for name, source in model.files.items():
-            report(f"copying {source.name}")
-            (directory / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, directory / name)
+        write_text(folder / model.name / CONFIG, model.config)
+        files |= {f"{model.name}/{name}": source for name, source in model.files.items()}
+    for name, source in files.items():
+        report(f"copying {source.name}")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source, folder / name)
 
 
 def _set_tolerance(recipe: Path, largest: float) -> None:
@@ -132,31 +132,3 @@ def _set_tolerance(recipe: Path, largest: float) -> None:
     wide = float(f"{math.ceil(TOLERANCE * largest / step) * step:.1g}")  # one digit, rounded up
     text = recipe.read_text(encoding="utf-8")
     recipe.write_text(text.replace(f"tolerance: {TOLERANCE!r}", f"tolerance: {wide!r}"), encoding="utf-8")
-
-
-def _errors(folder: Path, final: Path) -> list[Problem]:
-    """What no endpoint can serve of the folder."""
-    found = (_placed(each, folder, final) for each in lint_folder(folder, target=Target()))
-    return [each.problem() for each in found if each.level == "error" and not _awaits_answer(each)]
-
-
-def _awaits_answer(finding: Finding) -> bool:
-    return finding.rule == "recipe-file" and finding.found.startswith("sample.answer:")
-
-
-def _placed(finding: Finding, folder: Path, final: Path) -> Finding:
-    """A finding about the folder at its final place."""
-    if not finding.file.is_relative_to(folder):
-        return finding
-    return dataclasses.replace(finding, file=final / finding.file.relative_to(folder))
-
-
-def _renamed(error: TritonstackError, partial: Path) -> TritonstackError:
-    """An error about a file of the unfinished folder, by its final name."""
-    wrong = f"{partial.name}/"
-    if not isinstance(error, InputError):
-        return type(error)(str(error).replace(wrong, ""))
-    problems = [
-        dataclasses.replace(each, file=each.file.replace(wrong, "") if each.file else None) for each in error.problems
-    ]
-    return InputError(problems)

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.adding.additions import SUPPORTED, Addition, AddOptions, TritonModel, run_trial
-from tritonstack.models.adding.seeded_request import lengths, seeded_tensor
-from tritonstack.models.adding.tensors import (
-    DEFAULT_BATCH,
-    batch_axis,
-    config_text,
-)
+from tritonstack.models.adding.additions import SUPPORTED, Addition, AddOptions
+from tritonstack.models.adding.tensors import why_no_batch
+from tritonstack.models.adding.trial import REPAIRED, Trial, file_addition, try_model
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
-from tritonstack.models.pbtxt import quoted
 from tritonstack.models.programs import Report, has_environment
 from tritonstack.models.sample import PROOF_ENVIRONMENT
 from tritonstack.paths import setup_command
 
-TRIAL = Path(__file__).with_name("try_onnx.py")
-REPAIRED = "repaired.onnx"
-ROWS = 2
-"""Rows of the request that shows whether the first axis is a batch: each is answered by itself, and both together."""
-
 NO_TYPE = "a graph whose inputs and outputs are tensors of a type that Triton has a name for"
+ZIPMAP = (
+    "convert it with zipmap off: skl2onnx.to_onnx(model, X, options={'zipmap': False}), "
+    "onnxmltools.convert_lightgbm(…, zipmap=False)"
+)
 
 
 def onnx_addition(path: Path, name: str, options: AddOptions, *, work: Path, report: Report) -> Addition:
@@ -41,39 +34,21 @@ def onnx_addition(path: Path, name: str, options: AddOptions, *, work: Path, rep
     problems = [*_not_tensors(path, graph), *_wrong_weights(path, beside), *_wrong_options(options)]
     if problems:
         raise InputError(problems)
-    trial = _try(path, graph.inputs, graph.outputs, work=work, report=report)
-    outputs = tuple(map(trial.corrected, graph.outputs))
+    has_rows = all(tensor.shape is None or tensor.shape for tensor in graph.outputs)
+    rows = has_rows and not why_no_batch(graph.inputs, ())
+    # Of a graph that does not run the recording of its response reports why.
+    trial = try_model(path, graph.inputs, rows=rows, environment=PROOF_ENVIRONMENT, work=work, report=report)
+    outputs = tuple(_corrected(each, trial) for each in graph.outputs)
     if shapeless := [tensor.name for tensor in (*graph.inputs, *outputs) if tensor.shape is None]:
         raise InputError([_without_shape(path, name) for name in shapeless])
-    axis = batch_axis(graph.inputs, outputs)
-    batches = axis.possible and (axis.named if trial.batches is None else trial.batches)
-    why_not = axis.why_not or (_UNTRIED if trial.batches is None else _MIXED)
-    size = _max_batch_size(path, options, batches=batches, why_not=why_not)
-    unknown: list[str] = []
-    if size and options.max_batch_size is None:
-        unknown.append(f"how many rows fit the GPU's memory at once: max_batch_size is {size}")
-    elif not size and not batches:
-        unknown.append(f"a batch axis: {why_not}, so max_batch_size is 0")
+    unknown = []
     if trial.repaired:
         wrong = ", ".join(trial.repaired)
-        unknown.append(f"the shape of {wrong}: the file declares another one, or none; the copy in the folder has it")
-    head = f'# Written by tritonstack add from {path.name}.\nname: {quoted(name)}\nplatform: "onnxruntime_onnx"'
-    config = config_text(head=head, max_batch_size=size, inputs=graph.inputs, outputs=outputs, batches=size > 0)
-    model = work / REPAIRED if trial.repaired else path
-    files = {"1/model.onnx": model} | {f"1/{PurePosixPath(each)}": path.parent / each for each in beside}
-    return Addition(
-        name=name,
-        model=name,
-        kind="onnx",
-        description=f"The ONNX model {path.name}.",
-        models=(TritonModel(name=name, config=config, files=files),),
-        unknown=tuple(unknown),
-        values=trial.values,
-    )
-
-
-_UNTRIED = "the outputs' first axes are not called like the inputs', and it could not be tried"
-_MIXED = "two rows together are answered otherwise than each by itself"
+        unknown = [f"the shape of {wrong}: the file declares another one, or none; the copy in the folder has it"]
+    files = {"1/model.onnx": work / REPAIRED if trial.repaired else path}
+    files |= {f"1/{PurePosixPath(each)}": path.parent / each for each in beside}
+    tensors = {"inputs": graph.inputs, "outputs": outputs}
+    return file_addition(path, name, "onnx", trial=trial, files=files, unknown=unknown, **tensors)
 
 
 def _not_tensors(path: Path, graph: OnnxGraph) -> Iterator[Problem]:
@@ -83,25 +58,17 @@ def _not_tensors(path: Path, graph: OnnxGraph) -> Iterator[Problem]:
             yield Problem(file=str(path), found=f"a graph without {kind}s", allowed=f"a graph with an {kind}")
         for tensor in tensors:
             if tensor.kind != "tensor":
-                yield Problem(
-                    file=str(path),
-                    field=tensor.name,
-                    found=f"{kind} {tensor.name} is a {tensor.kind}, which Triton has no type for",
-                    allowed=NO_TYPE,
-                    advice="convert it with zipmap off: skl2onnx.to_onnx(model, X, options={'zipmap': False}), "
-                    "onnxmltools.convert_lightgbm(…, zipmap=False)"
-                    if kind == "output" and tensor.kind == "sequence"
-                    else "",
-                )
+                what = f"a {tensor.kind}, which Triton has no type for"
+                advice = ZIPMAP if (kind, tensor.kind) == ("output", "sequence") else ""
             elif tensor.datatype in ("", "BF16"):
-                said = tensor.datatype or "a type without a name in KServe"
-                yield Problem(
-                    file=str(path),
-                    field=tensor.name,
-                    found=f"{kind} {tensor.name} is {said}, which Triton's onnxruntime backend does not take",
-                    allowed=NO_TYPE,
-                    advice="export it with a Cast to FP32 or FP16 there",
+                what = (
+                    f"{tensor.datatype or 'of a type without a name in KServe'}, which Triton's backend does not take"
                 )
+                advice = "export it with a Cast to FP32 or FP16 there"
+            else:
+                continue
+            found = f"{kind} {tensor.name} is {what}"
+            yield Problem(file=str(path), field=tensor.name, found=found, allowed=NO_TYPE, advice=advice)
 
 
 def _wrong_weights(path: Path, names: Sequence[str]) -> Iterator[Problem]:
@@ -133,44 +100,11 @@ def _without_shape(path: Path, name: str) -> Problem:
     return Problem(file=str(path), field=name, found=found, allowed="a shape for every tensor", advice=advice)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Trial:
-    """What ONNX Runtime made of a graph; all empty where it was not tried."""
-
-    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)  # output → shape of one row
-    batches: bool | None = None
-    repaired: Sequence[str] = ()  # outputs that declare another first axis than they have
-    values: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # input → values that the graph's encoders know
-
-    def corrected(self, tensor: GraphTensor) -> GraphTensor:
-        """An output of unknown shape with as many free axes as it had; a repaired one with a free first axis."""
-        if tensor.shape is None and tensor.name in self.shapes:
-            return replace(tensor, shape=tuple(None for _ in self.shapes[tensor.name]), symbols=())
-        if tensor.shape is not None and tensor.name in self.repaired:
-            return replace(tensor, shape=(None, *tensor.shape[1:]), symbols=("",) * len(tensor.shape))
-        return tensor
-
-
-def _try(
-    path: Path, inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor], *, work: Path, report: Report
-) -> _Trial:
-    """Run the graph once for each of two rows, and once for both: its outputs may declare a fixed axis and be wrong."""
-    if not has_environment(PROOF_ENVIRONMENT):
-        return _Trial()
-    has_rows = all(tensor.shape is None or tensor.shape for tensor in outputs)
-    rows = ROWS if has_rows and batch_axis(inputs, ()).possible else 0
-    request = [seeded_tensor(each.name, each.datatype, lengths(each.shape or (), rows=rows)) for each in inputs]
-    plan = {"file": str(path.absolute()), "request": request, "rows": rows, "repaired": str(work / REPAIRED)}
-    result = run_trial(TRIAL, plan, environment=PROOF_ENVIRONMENT, what=path.name, work=work, report=report)
-    return _Trial() if "failure" in result else _Trial(**result)  # the recording of its response reports why
-
-
-def _max_batch_size(path: Path, options: AddOptions, *, batches: bool, why_not: str) -> int:
-    given = options.max_batch_size
-    if given and not batches:
-        advice = "export it with a dynamic first axis for every input and output, or leave the option out"
-        problem = Problem(
-            file=str(path), field="--max-batch-size", found=f"{given}: {why_not}", allowed="0", advice=advice
-        )
-        raise InputError([problem])
-    return given if given is not None else DEFAULT_BATCH if batches else 0
+def _corrected(tensor: GraphTensor, trial: Trial) -> GraphTensor:
+    """An output of unknown shape with as many free axes as it had; a repaired one with a free first axis."""
+    had = next((each["shape"] for each in trial.outputs if each["name"] == tensor.name), None)
+    if tensor.shape is None and had is not None:
+        return replace(tensor, shape=(None,) * len(had), symbols=())
+    if tensor.shape is not None and tensor.name in trial.repaired:
+        return replace(tensor, shape=(None, *tensor.shape[1:]), symbols=("",) * len(tensor.shape))
+    return tensor

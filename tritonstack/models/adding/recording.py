@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from tritonstack.models.inputs import sources_of
 from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report
 from tritonstack.models.recipe import RECIPE
-from tritonstack.models.sample import Answered
 from tritonstack.models.source import ArchiveSource, BuildChoice
 from tritonstack.models.staging import answer_sample
 from tritonstack.paths import write_text
@@ -51,26 +50,25 @@ def record_samples(names: Sequence[str], *, choice: BuildChoice, places: Places,
     sources: dict[tuple[Path, str], ArchiveSource] = {}
     for name in names:
         try:
-            for source in sources_of(name, places.repositories, choice):
-                problems |= dict.fromkeys(_made_by_export(source))
-                sources.setdefault((source.folder, source.recipe.sample.answer), source)
+            found = sources_of(name, places.repositories, choice)
         except InputError as error:
             problems |= dict.fromkeys(error.problems)
+            continue
+        for source in found:
+            answer = source.recipe.sample.answer
+            sources.setdefault((source.folder, answer), source)
+            if any(answer in export.produces for export in source.recipe.exports):
+                problem = Problem(
+                    file=str(source.folder / RECIPE),
+                    field="sample.answer",
+                    found=f"{answer}, which an export makes: the source framework answers",
+                    allowed="a file of the folder",
+                    advice=f"build {source.name} without --record-sample, or take it out of exports[].produces",
+                )
+                problems[problem] = None
     if problems:
         raise InputError(tuple(problems))
     return [record_sample(source, places=places, report=report) for source in sources.values()]
-
-
-def _made_by_export(source: ArchiveSource) -> Iterator[Problem]:
-    answer = source.recipe.sample.answer
-    if answer in {name for export in source.recipe.exports for name in export.produces}:
-        yield Problem(
-            file=str(source.folder / RECIPE),
-            field="sample.answer",
-            found=f"{answer}, which an export makes: the source framework answers",
-            allowed="a file of the folder",
-            advice=f"build {source.name} without --record-sample, or take it out of exports[].produces",
-        )
 
 
 def record_sample(source: ArchiveSource, *, places: Places, report: Report) -> Recorded:
@@ -81,9 +79,15 @@ def record_sample(source: ArchiveSource, *, places: Places, report: Report) -> R
     """
     with partial_folder(places.archives, name=f".{source.name}.sample") as work:
         answered = answer_sample(source, work=work, places=places, report=report)
-    kept, left_out = _tensors(answered)
-    wrong = [each["name"] for each in kept if any(map(_is_nan, each["data"]))]
-    if wrong:
+    kept: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    for tensor in answered.outputs:
+        try:
+            kept.append({key: tensor[key] for key in ("name", "datatype", "shape")} | {"data": _data(tensor)})
+        except UnicodeDecodeError:
+            left_out.append(tensor["name"])
+    numbers = {each["name"]: each["data"] for each in kept if each["datatype"].startswith("FP")}
+    if wrong := [name for name, values in numbers.items() if any(map(math.isnan, values))]:
         advice = "Write a request that suits the model, then record again."
         raise WorkFailedError(
             f"{source.name}: {', '.join(wrong)} of the response holds NaN, which is no response to expect.\n{advice}"
@@ -92,8 +96,7 @@ def record_sample(source: ArchiveSource, *, places: Places, report: Report) -> R
         raise WorkFailedError(f"{source.name}: its response holds no output that JSON can state: {', '.join(left_out)}")
     file = source.folder / source.recipe.sample.answer
     write_text(file, body_text("outputs", kept))
-    values = [abs(value) for each in kept if each["datatype"].startswith("FP") for value in each["data"]]
-    finite = [value for value in values if math.isfinite(value)]
+    finite = [abs(value) for values in numbers.values() for value in values if math.isfinite(value)]
     return Recorded(
         file=file,
         outputs=tuple(each["name"] for each in kept),
@@ -103,24 +106,8 @@ def record_sample(source: ArchiveSource, *, places: Places, report: Report) -> R
     )
 
 
-def _tensors(answered: Answered) -> tuple[list[dict[str, Any]], list[str]]:
-    """The outputs as JSON bodies have them, and the names of those that cannot be there."""
-    kept: list[dict[str, Any]] = []
-    left_out: list[str] = []
-    for tensor in answered.outputs:
-        try:
-            kept.append({key: tensor[key] for key in ("name", "datatype", "shape")} | {"data": _data(tensor)})
-        except UnicodeDecodeError:
-            left_out.append(tensor["name"])
-    return kept, left_out
-
-
 def _data(tensor: Mapping[str, Any]) -> list[Any]:
     if tensor["datatype"] == "BYTES":
         return [base64.b64decode(item).decode() for item in tensor["data"]]
     digits = _DIGITS.get(tensor["datatype"])
     return [float(f"{value:.{digits}g}") for value in tensor["data"]] if digits else list(tensor["data"])
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)

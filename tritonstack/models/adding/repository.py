@@ -7,24 +7,23 @@ every tensor in it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, listing
 from tritonstack.models.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, TritonModel, folder_name
-from tritonstack.models.adding.tensors import DEFAULT_BATCH, TENSOR_FORM, batch_axis, config_text
+from tritonstack.models.adding.tensors import config_text
 from tritonstack.models.lint.completion import complete
-from tritonstack.models.lint.onnx_graph import GraphTensor
 from tritonstack.models.lint.view import ModelView, RepositoryView, view_model, view_repository
 from tritonstack.models.model_config import Tensor
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.recipe import KIND_BACKENDS, Dependency
+from tritonstack.models.sample import ENVIRONMENT
 from tritonstack.models.source import CONFIG, TENSORRT, files_below
 
 KINDS = {backend: kind for kind, backend in KIND_BACKENDS.items()}
 COMPLETED = "# Completed by tritonstack add, as Triton does when it loads the model."
-ENVIRONMENT = "EXECUTION_ENV_PATH"
 _MOST_LEVELS = 3
 """So many folders that hold nothing but the next one are looked through for the repository."""
 
@@ -45,9 +44,9 @@ def repository_additions(folder: Path, options: AddOptions, *, given: Path, name
         allowed = "a name for one model; without it they are called so"
         raise InputError([Problem(field="--name", found=found, allowed=allowed)])
     problems: list[Problem] = list(_missing_steps(view))
-    if (options.inputs or options.outputs or options.max_batch_size is not None) and len(view.models) > 1:
-        found = "tensors or a batch size for several models"
-        problems.append(Problem(field="--input", found=found, allowed="one model", advice=f"change their {CONFIG}"))
+    if given_tensors := [each.name for each in (*options.inputs, *options.outputs)]:
+        allowed = f"none for a Triton model folder: its {CONFIG} states the tensors"
+        problems.append(Problem(field="--input, --output", found=", ".join(given_tensors), allowed=allowed))
     found_models: list[Addition] = []
     for addressed, members in groups.items():
         try:
@@ -83,9 +82,8 @@ def _no_model(folder: Path, given: Path) -> Problem:
     """What is there instead of a model, and what of it can be added."""
     files = [name for name, _ in files_below(folder)]
     graphs = [name for name in files if name.endswith((".onnx", ".pt"))]
-    shown = ", ".join(files[:5]) + (f" and {len(files) - 5} more" if len(files) > 5 else "") or "no file"
     advice = f"tritonstack add {given / graphs[0]} --name NAME" if graphs and folder == given else ""
-    found = f"no Triton model: {shown}"
+    found = f"no Triton model: {listing(files, none='no file')}"
     return Problem(
         file=str(given), found=found, allowed=f"<model>/{CONFIG} and <model>/1/…; {SUPPORTED}", advice=advice
     )
@@ -98,26 +96,20 @@ def _groups(view: RepositoryView) -> dict[str, tuple[str, ...]]:
     """
     uses = {name: _used(name, view) for name in view.models}
     used = {other for name, others in uses.items() for other in others if other != name}
-    roots = [name for name in view.models if name not in used] or list(view.models)[:1]
-    return {root: tuple(dict.fromkeys([root, *sorted(_reached(root, uses) - {root})])) for root in roots}
-
-
-def _reached(name: str, uses: Mapping[str, Iterable[str]]) -> set[str]:
-    found: set[str] = set()
-    waiting = [name]
-    while waiting:
-        here = waiting.pop()
-        if here not in found:
-            found.add(here)
-            waiting += uses[here]
-    return found
+    groups: dict[str, tuple[str, ...]] = {}
+    for root in [name for name in view.models if name not in used] or list(view.models)[:1]:
+        reached = [root]
+        for name in reached:
+            reached += [each for each in uses[name] if each not in reached]
+        groups[root] = (root, *sorted(reached[1:]))
+    return groups
 
 
 def _used(name: str, view: RepositoryView) -> list[str]:
     """The models of the repository that one calls: an ensemble's steps, or names that a Python model's code quotes."""
     model = view.models[name]
     if model.is_ensemble:
-        called = [step.text("model_name") for step in model.config.steps]
+        called = dict.fromkeys(step.text("model_name") for step in model.config.steps)
         return [each for each in called if each in view.models]
     if model.backend != "python":
         return []
@@ -147,18 +139,18 @@ def _addition(
     for name in members:
         model = view.models[name]
         try:
-            completed = _completed(view, model, name, options, given=given)
+            text, of_model = _completed(view, model, name)
         except InputError as error:
             problems += error.problems
             continue
-        unknown += completed.unknown
+        unknown += of_model
         if model.backend == TENSORRT and "1/model.onnx" not in model.files:
             found, advice = PLAN
             problems.append(Problem(file=str(model.directory), found=found, allowed=SUPPORTED, advice=advice))
         files = {file: path for file, path in files_below(model.directory) if file != CONFIG}
         gone = [path for path in files.values() if not path.is_file()]
         problems += [Problem(file=str(path), found="a link to nothing", allowed="a file") for path in gone]
-        models.append(TritonModel(name=name, config=completed.text, files=files))
+        models.append(TritonModel(name=name, config=text, files=files))
     main = view.models[addressed]
     if not main.backend and main.is_readable:
         allowed = 'backend: "…" or platform: "…"'
@@ -170,95 +162,66 @@ def _addition(
         name=folder_name(options.name or addressed, given=options.name is not None, source=given),
         model=addressed,
         kind=KINDS.get(main.backend, "other"),
-        dependency=_dependency(view.models[name] for name in members),
+        dependency=_dependency([view.models[name] for name in members]),
         description=f"The Triton model {addressed}{others}.",
         models=tuple(models),
         unknown=tuple(unknown),
     )
 
 
-def _dependency(models: Iterable[ModelView]) -> Dependency:
+def _dependency(models: Sequence[ModelView]) -> Dependency:
     """What the models' bytes depend on, by their configurations."""
-    found: Dependency = "none"
-    for model in models:
-        if model.backend == TENSORRT:
-            return "engine"
-        if ENVIRONMENT in model.config.node.entries("parameters"):
-            found = "python"
-    return found
+    if any(model.backend == TENSORRT for model in models):
+        return "engine"
+    has_own_python = any(ENVIRONMENT in model.config.node.entries("parameters") for model in models)
+    return "python" if has_own_python else "none"
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Completed:
-    """The text of a configuration with every tensor in it, and what was taken."""
+def _completed(view: RepositoryView, model: ModelView, name: str) -> tuple[str, tuple[str, ...]]:
+    """A configuration's text with every tensor in it, and what was taken that it does not state.
 
-    text: str
-    unknown: tuple[str, ...] = ()
-
-
-def _completed(view: RepositoryView, model: ModelView, name: str, options: AddOptions, *, given: Path) -> _Completed:
-    """Raises :class:`InputError` where neither the model's files nor the options state the tensors."""
+    Raises :class:`InputError` where the model's files do not state the tensors.
+    """
     config = model.config
     if not model.is_readable:
-        return _Completed(text=model.text)  # the linter reports why
-    done = complete(view, model)
-    stated = {"input": config.inputs, "output": config.outputs}
-    completed = {"input": done.inputs, "output": done.outputs}
-    options_of = {"input": options.inputs, "output": options.outputs}
-    problems = [
-        Problem(field=f"--{kind}", found=tensor.name, allowed=f"no --{kind}: {CONFIG} states the {kind}s")
-        for kind, tensors in options_of.items()
-        if stated[kind]
-        for tensor in tensors
-    ]
-    size = done.max_batch_size
-    if config.node.has("max_batch_size"):
-        size = config.max_batch_size
-        if options.max_batch_size is not None:
-            allowed = f"no --max-batch-size: {CONFIG} states {size}"
-            problems.append(Problem(field="--max-batch-size", found=str(options.max_batch_size), allowed=allowed))
-    elif options.max_batch_size is not None:
-        size = options.max_batch_size
-    elif options.inputs and options.outputs:
-        size = DEFAULT_BATCH if batch_axis(options.inputs, options.outputs).possible else 0
-    added: dict[str, tuple[GraphTensor, ...]] = {}
-    for kind, tensors in stated.items():
-        if tensors:
-            continue
-        added[kind] = options_of[kind] or tuple(
-            _as_graph(each, batches=done.max_batch_size > 0) for each in completed[kind]
+        return model.text, ()  # the linter reports why
+    done, states_size = complete(view, model), config.node.has("max_batch_size")
+    added: dict[str, Sequence[Tensor]] = {}
+    if not config.inputs:
+        added["input"] = done.inputs
+    if not config.outputs:
+        added["output"] = done.outputs
+    if lacking := [kind for kind, tensors in added.items() if not tensors]:
+        backend = f"{model.backend or 'no backend'} completes none"
+        raise InputError(
+            [
+                Problem(
+                    file=str(model.file),
+                    field=kind,
+                    found=f"no {kind}, and nothing in the folder that states it ({backend})",
+                    allowed=f"every {kind} with name, data_type and dims",
+                    advice=f"write them into {model.file}",
+                )
+                for kind in lacking
+            ]
         )
-        if not added[kind]:
-            problems.append(_lacks(model, kind, given=given, is_only=len(view.models) == 1))
-    if problems:
-        raise InputError(problems)
     if not added and config.backend:
-        return _Completed(text=model.text)
-    head = [] if config.backend else [f"backend: {quoted(model.backend)}"]
-    head = head if CONFIG in model.files else [f"name: {quoted(name)}", *head]
+        return model.text, ()
+    if states_size and not config.max_batch_size and done.max_batch_size:  # Triton cannot tell 0 from none; a user can
+        added = {kind: [_without_batch(each) for each in tensors] for kind, tensors in added.items()}
+    head = [] if CONFIG in model.files else [f"name: {quoted(name)}"]
+    head += [] if config.backend else [f"backend: {quoted(model.backend)}"]
     fields = config_text(
         head="\n".join(head),
-        max_batch_size=None if config.node.has("max_batch_size") or not size else size,
+        max_batch_size=None if states_size else done.max_batch_size or None,
         inputs=added.get("input", ()),
         outputs=added.get("output", ()),
-        batches=size > 0,
     )
     text = f"{model.text.rstrip()}\n\n" if model.text.strip() else ""
     what = ", ".join([*(["backend"] if not config.backend else []), *(f"{kind}s" for kind in added)])
-    unknown = f"{name}/{CONFIG} left {what} to Triton; written there: check them"
-    return _Completed(text=f"{text}{COMPLETED}\n{fields}", unknown=(unknown,))
+    return f"{text}{COMPLETED}\n{fields}", (f"{name}/{CONFIG} left {what} to Triton; written there: check them",)
 
 
-def _as_graph(tensor: Tensor, *, batches: bool) -> GraphTensor:
-    """A completed tensor with its batch axis."""
-    dims = () if tensor.reshape == () else tensor.dims
-    axes = tuple(None if length == -1 else length for length in dims)
-    return GraphTensor(name=tensor.name, datatype=tensor.data_type, shape=(None, *axes) if batches else axes)
-
-
-def _lacks(model: ModelView, kind: str, *, given: Path, is_only: bool) -> Problem:
-    """Tensors that nothing states: the command with the option, or the file to write them into."""
-    how = f"tritonstack add {given} --{kind} NAME:TYPE:SHAPE" if is_only else f"write them into {model.file}"
-    backend = model.backend or "no backend"
-    found = f"no {kind}, and nothing in the folder that states it ({backend} completes none)"
-    return Problem(file=str(model.file), field=kind, found=found, allowed=f"every {kind}: {TENSOR_FORM}", advice=how)
+def _without_batch(tensor: Tensor) -> Tensor:
+    """A tensor of a batch as one with a free first axis."""
+    return replace(tensor, dims=(-1, *(tensor.dims if tensor.reshape is None else tensor.reshape)), reshape=None)

@@ -17,23 +17,15 @@ from tritonstack.models.programs import Report
 from tritonstack.unpacking import UnsafeArchiveError, unpack
 
 _GZIP, _ZIP, _PICKLE = b"\x1f\x8b", b"PK\x03\x04", b"\x80"
-_OTHER_FORMATS = {
-    ".plan": PLAN,
-    ".engine": PLAN,
-    ".safetensors": (
-        "weights without their computation",
-        "export the model to ONNX: torch.onnx.export, or optimum-cli export onnx",
-    ),
-    ".h5": ("a Keras file", "export it to ONNX: tf2onnx"),
-    ".keras": ("a Keras file", "export it to ONNX: model.export('model.onnx', format='onnx')"),
-    ".pb": ("a TensorFlow graph", "export it to ONNX (tf2onnx), or give the Triton model folder that it lies in"),
-    ".tflite": ("a TensorFlow Lite file", "export it to ONNX: tf2onnx --tflite"),
-    ".pt2": (
-        "an exported program of PyTorch, which no Triton backend of the catalogue loads",
-        "export it to ONNX: torch.onnx.export(…).save('model.onnx')",
-    ),
+_TO_ONNX = {
+    ".safetensors": "torch.onnx.export, or optimum-cli export onnx",
+    ".pt2": "torch.onnx.export(…).save('model.onnx')",
+    ".h5": "tf2onnx",
+    ".keras": "model.export('model.onnx', format='onnx')",
+    ".pb": "tf2onnx; or give the Triton model folder that it lies in",
+    ".tflite": "tf2onnx --tflite",
 }
-"""Suffix → what such a file is, and what to make of it."""
+"""Suffix of a file that no Triton backend loads by itself → what makes an ONNX file of it."""
 
 
 @contextmanager
@@ -74,9 +66,14 @@ def _unpacked(archive: Path, folder: Path, *, report: Report) -> Path:
 
 def _refuse_other(path: Path, begins: bytes) -> None:
     """Refuse files of formats that Triton does not serve as they are, with what to make of them."""
-    found, advice = _OTHER_FORMATS.get(path.suffix.lower(), ("", ""))
-    if not found and begins.startswith(_PICKLE):
+    suffix = path.suffix.lower()
+    if suffix in (".plan", ".engine"):
+        found, advice = PLAN
+    elif suffix in _TO_ONNX:
+        found, advice = f"a {suffix} file, which no backend loads by itself", f"export it to ONNX: {_TO_ONNX[suffix]}"
+    elif begins.startswith(_PICKLE):
         found = "a pickled Python object, which no Triton backend loads"
         advice = "convert it to ONNX: skl2onnx.to_onnx(model, X, options={'zipmap': False}), onnxmltools for others"
-    if found:
-        raise InputError([Problem(file=str(path), found=found, allowed=SUPPORTED, advice=advice)])
+    else:
+        return
+    raise InputError([Problem(file=str(path), found=found, allowed=SUPPORTED, advice=advice)])

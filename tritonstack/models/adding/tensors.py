@@ -4,73 +4,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import get_args
 
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.lint.onnx_graph import GraphTensor
+from tritonstack.models.model_config import Tensor
 from tritonstack.models.pbtxt import quoted
 from tritonstack.models.recipe import Datatype
 
 DATATYPES: tuple[str, ...] = get_args(Datatype)
-DEFAULT_BATCH = 8
-"""max_batch_size where the model has a batch axis and nothing states how many rows fit the GPU's memory."""
-
 TENSOR_FORM = "NAME:TYPE:SHAPE with the batch first, such as x:FP32:N,3,224,224 (a letter or -1 for a free length)"
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_AXIS = r"\s*(?:-1|[1-9][0-9]*|[A-Za-z_][A-Za-z0-9_]*)\s*"
+_TENSOR = re.compile(
+    rf"(?P<name>.+):(?P<type>{'|'.join(DATATYPES)}):(?P<axes>(?:{_AXIS}(?:,{_AXIS})*)?)", re.IGNORECASE
+)
 
 
 def parse_tensors(option: str, texts: Iterable[str]) -> tuple[GraphTensor, ...]:
     """Tensors as a command's option gives them. Raises :class:`InputError` with every text that is none."""
-    found: list[GraphTensor] = []
-    problems: list[Problem] = []
-    for text in texts:
-        name, _, rest = text.partition(":")
-        datatype, _, axes = rest.partition(":")
-        parts = [part.strip() for part in axes.split(",")] if axes.strip() else []
-        lengths = [_length(part) for part in parts]
-        if not name or datatype.upper() not in DATATYPES or 0 in lengths or ":" not in rest:
-            allowed = f"{TENSOR_FORM}; types {', '.join(DATATYPES)}"
-            problems.append(Problem(field=option, found=text, allowed=allowed))
-            continue
-        symbols = tuple(part if _WORD.fullmatch(part) else "" for part in parts)
-        found.append(GraphTensor(name=name, datatype=datatype.upper(), shape=tuple(lengths), symbols=symbols))
-    if problems:
+    matches = {text: _TENSOR.fullmatch(text) for text in texts}
+    allowed = f"{TENSOR_FORM}; types {', '.join(DATATYPES)}"
+    if problems := [Problem(field=option, found=text, allowed=allowed) for text, match in matches.items() if not match]:
         raise InputError(problems)
-    return tuple(found)
+    return tuple(_tensor_of(match) for match in matches.values() if match)
 
 
-def _length(text: str) -> int | None:
-    """A fixed length; None for a free one; 0 for what is neither."""
-    if text == "-1" or _WORD.fullmatch(text):
-        return None
-    return int(text) if text.isascii() and text.isdecimal() else 0
+def _tensor_of(match: re.Match[str]) -> GraphTensor:
+    axes = [axis.strip() for axis in match["axes"].split(",") if axis.strip()]
+    return GraphTensor(
+        name=match["name"],
+        datatype=match["type"].upper(),
+        shape=tuple(int(axis) if axis.isdecimal() else None for axis in axes),
+        symbols=tuple(axis if axis[0].isalpha() or axis[0] == "_" else "" for axis in axes),
+    )
 
 
-@dataclass(frozen=True, kw_only=True)
-class BatchAxis:
-    """Whether the first axis of every tensor can be the batch."""
-
-    possible: bool  # the first axes are free, and those of the inputs do not have different names
-    named: bool = False  # the outputs' first axes have the inputs' name too: no need to try it
-    why_not: str = ""
-
-
-def batch_axis(inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor]) -> BatchAxis:
-    """Whether requests can have a batch dimension: the first axis is free, and the same for all tensors."""
+def why_no_batch(inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor]) -> str:
+    """Why the first axis cannot be the batch: it is fixed, or not the same for all inputs; empty where it can."""
     for tensor in (*inputs, *outputs):
         if tensor.shape is not None and (not tensor.shape or tensor.shape[0] is not None):
-            shown = shape_text(tensor)
-            return BatchAxis(possible=False, why_not=f"the first axis of {tensor.name} {shown} is fixed")
+            return f"the first axis of {tensor.name} {shape_text(tensor)} is fixed"
     if not inputs or any(tensor.shape is None for tensor in inputs):
-        return BatchAxis(possible=False, why_not="the shape of an input is unknown")
-    names = {tensor.symbols[0] for tensor in inputs if tensor.symbols and tensor.symbols[0]}
-    if len(names) > 1:
-        return BatchAxis(
-            possible=False, why_not=f"the inputs' first axes have different names: {', '.join(sorted(names))}"
-        )
-    of_outputs = {tensor.symbols[0] if tensor.symbols else "" for tensor in outputs}
-    return BatchAxis(possible=True, named=of_outputs <= (names or {""}) and all(each.shape for each in outputs))
+        return "the shape of an input is unknown"
+    names = _first_names(inputs) - {""}
+    return f"the inputs' first axes have different names: {', '.join(sorted(names))}" if len(names) > 1 else ""
+
+
+def same_names(inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor]) -> bool:
+    """Whether the outputs' first axes have the name of the inputs', or none as these: then they are one axis."""
+    return _first_names(outputs) <= (_first_names(inputs) - {""} or {""}) and all(each.shape for each in outputs)
+
+
+def _first_names(tensors: Sequence[GraphTensor]) -> set[str]:
+    return {tensor.symbols[0] if tensor.symbols else "" for tensor in tensors}
 
 
 def shape_text(tensor: GraphTensor) -> str:
@@ -82,29 +68,19 @@ def shape_text(tensor: GraphTensor) -> str:
     return f"[{', '.join(axes)}]"
 
 
-def config_text(
-    *,
-    head: str,
-    max_batch_size: int | None,
-    inputs: Sequence[GraphTensor],
-    outputs: Sequence[GraphTensor],
-    batches: bool,
-) -> str:
+def config_text(*, head: str, max_batch_size: int | None, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> str:
     """Fields of config.pbtxt: ``head`` as it stands, then batch and tensors; lists without a tensor are left out."""
     lines = [head] if head else []
     if max_batch_size is not None:
         lines.append(f"max_batch_size: {max_batch_size}")
     for field, tensors in (("input", inputs), ("output", outputs)):
         if tensors:
-            lines += [f"{field} [", ",\n".join(f"  {_tensor(each, batches=batches)}" for each in tensors), "]"]
+            lines += [f"{field} [", ",\n".join(f"  {_tensor_text(each)}" for each in tensors), "]"]
     return "\n".join(lines) + "\n"
 
 
-def _tensor(tensor: GraphTensor, *, batches: bool) -> str:
-    axes = tensor.shape or ()
-    dims = [-1 if axis is None else axis for axis in (axes[1:] if batches else axes)]
-    shape = f"dims: {dims}".replace("[", "[ ").replace("]", " ]") if dims else "dims: [ 1 ]"
-    if not dims and batches:
-        shape += " reshape { shape: [ ] }"  # one number a row: dims cannot be empty
-    kind = "STRING" if tensor.datatype == "BYTES" else tensor.datatype
-    return f"{{ name: {quoted(tensor.name)} data_type: TYPE_{kind} {shape} }}"
+def _tensor_text(tensor: Tensor) -> str:
+    kind = "STRING" if tensor.data_type == "BYTES" else tensor.data_type
+    reshape = " reshape { shape: [ ] }" if tensor.reshape == () else ""  # one number a row: dims cannot be empty
+    dims = ", ".join(map(str, tensor.dims))
+    return f"{{ name: {quoted(tensor.name)} data_type: TYPE_{kind} dims: [ {dims} ]{reshape} }}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tritonstack.catalogue import TritonRelease, load_catalogue, model_formats, release_order
+from tritonstack.errors import listing
 from tritonstack.models.lint.completion import complete, promised_graph
 from tritonstack.models.lint.onnx_graph import OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.registry import Finding
@@ -127,7 +128,7 @@ def _transactions(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 NO_AUTOSERIALIZE_FROM = "24.04"
 """The first release whose image lacks the Python environment that ``dali.py`` needs."""
 
-_SHOWN = 4
+MINIMAL_IR = "set the model's ir_version to onnx.helper.find_min_ir_version_for(model.opset_import)"
 
 
 def check_formats(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
@@ -154,16 +155,13 @@ def _onnx(view: RepositoryView, model: ModelView, path: Path, release: TritonRel
     reads = (
         f"{'' if limits.is_exact else 'at most '}ONNX Runtime {limits.onnxruntime} of release {release.version} reads"
     )
-    if graph.opset > limits.opset:
-        found = f"operator set {graph.opset}"
-        allowed = f"operator set {limits.opset} or older, which {reads}"
-        advice = "export.graph.opset in recipe.yaml, or onnx.version_converter"
-        yield Finding(file=where, rule="onnx-version", found=found, allowed=allowed, advice=advice)
-    if graph.ir_version > limits.ir_version:
-        found = f"ir_version {graph.ir_version}"
-        allowed = f"ir_version {limits.ir_version} or older, which {reads}"
-        advice = "set the model's ir_version to onnx.helper.find_min_ir_version_for(model.opset_import)"
-        yield Finding(file=where, rule="onnx-version", found=found, allowed=allowed, advice=advice)
+    for what, number, limit, advice in (
+        ("operator set", graph.opset, limits.opset, "export.graph.opset in recipe.yaml, or onnx.version_converter"),
+        ("ir_version", graph.ir_version, limits.ir_version, MINIMAL_IR),
+    ):
+        if number > limit:
+            found, allowed = f"{what} {number}", f"{what} {limit} or older, which {reads}"
+            yield Finding(file=where, rule="onnx-version", found=found, allowed=allowed, advice=advice)
 
 
 def _graph(view: RepositoryView, model: ModelView, path: Path) -> tuple[OnnxGraph | None, Path]:
@@ -195,7 +193,7 @@ def _torchscript(path: Path, release: TritonRelease) -> Iterator[Finding]:
     held = f"release {release.version} holds {f'PyTorch {torch}' if torch else 'a PyTorch that is UNVERIFIED'}"
     missing = [each for each in lacking if not _is_there(each, torch)]
     if missing:
-        found = f"{_listed(missing)}, which {model_formats.OLDEST_TORCH} lacks; {held}"
+        found = f"{listing(missing)}, which {model_formats.OLDEST_TORCH} lacks; {held}"
         yield Finding(file=path, rule="torchscript-operator", found=found, allowed="what the release's PyTorch has")
 
 
@@ -220,10 +218,6 @@ def _dali(path: Path, release: TritonRelease) -> Iterator[Finding]:
     if lacking:
         dali = model_formats.dali_of(release)
         held = f"release {release.version} holds {f'DALI {dali}' if dali else 'a DALI that is UNVERIFIED'}"
-        found = f"{_listed(lacking)}, which {model_formats.OLDEST_DALI} lacks; {held}"
+        found = f"{listing(lacking)}, which {model_formats.OLDEST_DALI} lacks; {held}"
         allowed = "operators and arguments that the release's DALI has"
         yield Finding(file=path, rule="dali-operator", found=found, allowed=allowed)
-
-
-def _listed(names: tuple[str, ...] | list[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

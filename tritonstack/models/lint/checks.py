@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem
@@ -71,23 +71,17 @@ MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ..
 
 
 def lint_folder(
-    folder: Path,
-    *,
-    target: Target | None = None,
-    backends: Collection[str] | None = None,
-    archives: Collection[str] | None = None,
+    folder: Path, *, target: Target | None = None, archives: Collection[str] | None = None
 ) -> tuple[Finding, ...]:
     """Every finding about a model folder, or about a model repository without a recipe, sorted by file and line.
 
-    Files that an export makes need not exist; a folder with overlays is linted as each of them. ``target``: where it
-    shall be served; without it every backend of the catalogue's releases is taken, or ``backends`` alone.
-    ``archives``: of a folder's overlays, those alone.
-    Raises :class:`InputError` where the folder does not exist or a recipe is wrong.
+    Files that an export makes need not exist; a folder with overlays is linted as each of them, or as those of
+    ``archives`` alone. ``target``: where it shall be served; without it every backend of the catalogue's releases is
+    taken. Raises :class:`InputError` where the folder does not exist or a recipe is wrong.
     """
     if not folder.is_dir():
         raise InputError([Problem(file=str(folder), found="no such folder", allowed="a model folder")])
-    known = frozenset(backends) if backends is not None else known_backends()
-    return _sorted(folder_findings(folder, target or Target(backends=known), archives))
+    return _sorted(_folder_findings(folder, target or Target(backends=known_backends()), archives))
 
 
 def lint_repository(
@@ -98,30 +92,12 @@ def lint_repository(
     ``absent``: files of the addressed model that need not be, such as an environment that the local one stands in for.
     ``target``: where it shall be served.
     """
-    return _sorted(findings(view_repository(folder, addressed=addressed, target=target or Target(), absent=absent)))
+    return _sorted(_findings(view_repository(folder, addressed=addressed, target=target or Target(), absent=absent)))
 
 
-def refuse_errors(
-    folders: Sequence[Path],
-    *,
-    staged_for: str | None = None,
-    absent: Collection[str] = (),
-    target: Target | None = None,
-) -> None:
-    """Raise :class:`InputError` with every error of all folders at once; warnings pass.
-
-    ``staged_for``: the folders are staged repositories whose requests reach this model, and ``absent`` names its files
-    that need not be there. ``target``: where they shall be served; without it backends are not checked, for an image of
-    one's own may have others.
-    """
-    problems: list[Problem] = []
-    for folder in folders:
-        if staged_for is None:
-            found = lint_folder(folder, target=target or Target())
-        else:
-            found = lint_repository(folder, addressed=staged_for, absent=absent, target=target)
-        problems += [finding.problem() for finding in found if finding.level == "error"]
-    if problems:
+def refuse_errors(found: Iterable[Finding]) -> None:
+    """Raise :class:`InputError` with every error among findings; warnings pass."""
+    if problems := [finding.problem() for finding in found if finding.level == "error"]:
         raise InputError(problems)
 
 
@@ -129,7 +105,7 @@ def _sorted(found: Iterator[Finding]) -> tuple[Finding, ...]:
     return tuple(sorted(set(found), key=lambda each: (str(each.file), each.line, each.column, each.rule, each.found)))
 
 
-def findings(view: RepositoryView) -> Iterator[Finding]:
+def _findings(view: RepositoryView) -> Iterator[Finding]:
     """Every finding about an archive, unsorted."""
     for check in ARCHIVE_CHECKS:
         yield from check(view)
@@ -138,15 +114,14 @@ def findings(view: RepositoryView) -> Iterator[Finding]:
             yield from model_check(view, model)
 
 
-def folder_findings(folder: Path, target: Target, archives: Collection[str] | None = None) -> Iterator[Finding]:
+def _folder_findings(folder: Path, target: Target, archives: Collection[str] | None) -> Iterator[Finding]:
     """Every finding about a model folder: as each overlay makes it, or as it is written where it has none.
 
-    ``archives``: the names of the overlays' archives that count; None for all. Copies differ in their names only.
-    Raises :class:`InputError` where the recipe is wrong.
+    Copies differ in their names only. Raises :class:`InputError` where the recipe is wrong.
     """
     base = view_folder(folder, target)
     if base.recipe is None or not base.recipe.overlays:
-        yield from findings(base)
+        yield from _findings(base)
         return
     known: set[tuple[object, ...]] = set()
     for source in archives_of(folder):
@@ -157,8 +132,7 @@ def folder_findings(folder: Path, target: Target, archives: Collection[str] | No
         except InputError as error:
             yield from (_unmerged(problem, folder) for problem in error.problems)
             continue
-        for finding in findings(view):
-            placed = _placed(finding, source, view)
+        for placed in (_placed(finding, source, view) for finding in _findings(view)):
             key = (placed.file, placed.rule, placed.found, placed.allowed)
             if key not in known:
                 known.add(key)
@@ -188,26 +162,18 @@ def _unmerged(problem: Problem, folder: Path) -> Finding:
 
 
 def _placed(finding: Finding, source: ArchiveSource, view: RepositoryView) -> Finding:
-    """A finding about the merged configuration, at the file that sets the field: the last fragment wins."""
+    """A finding about the merged configuration, at the field of the file that sets it: the last fragment wins."""
     merged = source.folder / source.directory / CONFIG
     if not source.fragments or finding.file != merged:
         return finding
     fragments = [source.folder / name for name in reversed(source.fragments)]
-    model = view.models[source.model]
-    before = [field for field in _fields(model.text) if field.line <= finding.line]
-    if not before:
-        return dataclasses.replace(finding, file=fragments[0], line=0, column=0)
-    name = before[-1].name
-    return _at_field_of(finding, name, sum(field.name == name for field in before) - 1, [*fragments, merged])
-
-
-def _at_field_of(finding: Finding, name: str, index: int, files: Sequence[Path]) -> Finding:
-    """The finding at a field of the first file that has it: its ``index``-th occurrence."""
-    for file in files:
-        same = [field for field in _fields(file.read_text(encoding="utf-8", errors="replace")) if field.name == name]
-        if same:
-            return dataclasses.replace(finding, file=file, line=same[min(index, len(same) - 1)].line, column=0)
-    return dataclasses.replace(finding, file=files[0], line=0, column=0)
+    before = [field.name for field in _fields(view.models[source.model].text) if field.line <= finding.line]
+    for file in [*fragments, merged] if before else ():
+        fields = _fields(file.read_text(encoding="utf-8", errors="replace"))
+        if lines := [field.line for field in fields if field.name == before[-1]]:
+            line = lines[min(before.count(before[-1]), len(lines)) - 1]
+            return dataclasses.replace(finding, file=file, line=line, column=0)
+    return dataclasses.replace(finding, file=fragments[0], line=0, column=0)
 
 
 def _fields(text: str) -> tuple[Field, ...]:

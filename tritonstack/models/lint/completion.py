@@ -13,13 +13,13 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, ClassVar
 
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.view import ModelView, RepositoryView
 from tritonstack.models.model_config import ModelConfig, Tensor
 
-FUNCTION = "auto_complete_config"
+PYTHON_CLASS, FUNCTION = "TritonPythonModel", "auto_complete_config"
 _FIELDS = ("name", "data_type", "dims")
 _MOST_STEPS = 10_000
 """No program that only fills in tensors takes more statements; one that does is left unknown."""
@@ -38,23 +38,23 @@ class Completion:
     line: int = 0  # where that stands in the program; 0 elsewhere
 
 
-def as_written(config: ModelConfig, *, is_known: bool = True, refusal: str = "", line: int = 0) -> Completion:
-    """A configuration that nothing completes, or whose completion is unknown."""
+def as_written(config: ModelConfig, **more: Any) -> Completion:
+    """A configuration that nothing completes, or whose completion is unknown; ``more``: fields of the completion."""
     return Completion(
         inputs=config.inputs,
         outputs=config.outputs,
         max_batch_size=config.max_batch_size,
         decoupled=config.decoupled,
-        is_known=is_known,
-        refusal=refusal,
-        line=line,
+        **more,
     )
 
 
-def completed_by_program(tree: ast.Module, config: ModelConfig, *, class_name: str) -> Completion:
-    """A configuration as a program's class completes it; as written where the class has no such function."""
-    found = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == class_name]
-    functions = [node for each in found for node in each.body if _is_function(node)]
+def completed_by_program(tree: ast.Module, config: ModelConfig) -> Completion:
+    """A configuration as the program's class completes it; as written where the class has no such function."""
+    found = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == PYTHON_CLASS]
+    functions = [
+        node for each in found for node in each.body if isinstance(node, ast.FunctionDef) and node.name == FUNCTION
+    ]
     if len(found) == 1 and not found[0].bases and not any(FUNCTION in ast.dump(node) for node in tree.body):
         return as_written(config)
     if len(found) != 1 or len(functions) != 1 or len(functions[0].args.args) != 1:
@@ -62,7 +62,7 @@ def completed_by_program(tree: ast.Module, config: ModelConfig, *, class_name: s
     function = functions[0]
     run = _Run(config, function.args.args[0].arg)
     try:
-        returned = run.body(function.body)
+        returned = run.block(function.body)
     except _UnknownError:
         return as_written(config, is_known=False)
     except _RefusedError as error:
@@ -70,11 +70,7 @@ def completed_by_program(tree: ast.Module, config: ModelConfig, *, class_name: s
     if returned is not run.target:
         what = f"{FUNCTION} does not return the configuration that it was given"
         return as_written(config, refusal=what, line=function.lineno)
-    return run.completion()
-
-
-def _is_function(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
-    return isinstance(node, ast.FunctionDef) and node.name == FUNCTION
+    return run.target.completion()
 
 
 class _UnknownError(Exception):
@@ -96,6 +92,16 @@ class _Backends(dict[str, Any]):
 class _Model:
     """The configuration inside of the program: the object that the backend passes."""
 
+    CALLS: ClassVar = {
+        "as_dict": 0,
+        "set_dynamic_batching": 0,
+        "set_max_batch_size": 1,
+        "set_model_transaction_policy": 1,
+        "add_input": 1,
+        "add_output": 1,
+    }
+    """Its methods that are evaluated, and how many arguments each takes."""
+
     def __init__(self, config: ModelConfig) -> None:
         policy = config.node.node("model_transaction_policy")
         self.written = config
@@ -108,6 +114,15 @@ class _Model:
             if config.node.has(scheduler):
                 self.values[scheduler] = {}
         self.policy = None if policy is None else policy.flag("decoupled")
+
+    def completion(self) -> Completion:
+        """What the calls have made of the configuration."""
+        return Completion(
+            inputs=tuple(_tensor(values, self.written.inputs) for values in self.values["input"]),
+            outputs=tuple(_tensor(values, self.written.outputs) for values in self.values["output"]),
+            max_batch_size=self.values["max_batch_size"],
+            decoupled=bool(self.policy),
+        )
 
     def set_max_batch_size(self, size: object) -> None:
         if isinstance(size, bool) or not isinstance(size, int):
@@ -127,10 +142,10 @@ class _Model:
             raise _UnknownError
         if policy.keys() - {"decoupled"}:
             raise _RefusedError(f"set_model_transaction_policy: {sorted(policy)}, and decoupled alone is allowed")
-        if "decoupled" in policy:
-            if self.policy is not None and self.policy != policy["decoupled"]:
-                raise _RefusedError(f"set_model_transaction_policy: decoupled is {str(self.policy).lower()} already")
-            self.policy = bool(policy["decoupled"])
+        wanted = policy.get("decoupled", self.policy)
+        if self.policy is not None and self.policy != wanted:
+            raise _RefusedError(f"set_model_transaction_policy: decoupled is {str(self.policy).lower()} already")
+        self.policy = wanted
 
     def add_input(self, tensor: object) -> None:
         self._add("input", tensor, (*_FIELDS, "optional"))
@@ -175,27 +190,13 @@ class _Run:
         self.names: dict[str, Any] = {parameter: self.target}
         self.steps = 0
 
-    def completion(self) -> Completion:
-        """What the calls have made of the configuration."""
-        model = self.target
-        inputs, outputs = (
-            tuple(_tensor(values, written) for values in model.values[kind])
-            for kind, written in (("input", model.written.inputs), ("output", model.written.outputs))
-        )
-        return Completion(
-            inputs=inputs,
-            outputs=outputs,
-            max_batch_size=model.values["max_batch_size"],
-            decoupled=bool(model.policy),
-        )
-
-    def body(self, statements: Sequence[ast.stmt]) -> object:
-        """Run statements; the value of the first ``return`` that is reached, None without one."""
+    def block(self, statements: Sequence[ast.stmt]) -> object:
+        """Run statements; the value of the first ``return`` that is reached, ``_GOES_ON`` without one."""
         for statement in statements:
             returned = self._statement(statement)
             if returned is not _GOES_ON:
                 return returned
-        return None
+        return _GOES_ON
 
     def _statement(self, node: ast.stmt) -> object:
         self.steps += 1
@@ -210,10 +211,15 @@ class _Run:
                 self.names[name] = self._placed(value)
             case ast.Expr(value=value):
                 self._placed(value)
-            case ast.For(target=ast.Name(id=name), iter=values, body=body, orelse=[]):
-                return self._loop(name, self._value(values), body)
+            case ast.For(target=ast.Name(id=name), iter=iterated, body=body, orelse=[]):
+                values = self._value(iterated)
+                if not isinstance(values, list):
+                    raise _UnknownError
+                for self.names[name] in values:
+                    if (returned := self.block(body)) is not _GOES_ON:
+                        return returned
             case ast.If(test=test, body=body, orelse=other):
-                return self._inner(body if self._placed(test) else other)
+                return self.block(body if self._placed(test) else other)
             case ast.Pass():
                 pass
             case _:
@@ -226,23 +232,6 @@ class _Run:
             return self._value(node)
         except _RefusedError as error:
             raise _RefusedError(str(error), error.line or node.lineno) from error
-
-    def _loop(self, name: str, values: object, body: Sequence[ast.stmt]) -> object:
-        if not isinstance(values, list):
-            raise _UnknownError
-        for value in values:
-            self.names[name] = value
-            returned = self._inner(body)
-            if returned is not _GOES_ON:
-                return returned
-        return _GOES_ON
-
-    def _inner(self, body: Sequence[ast.stmt]) -> object:
-        for statement in body:
-            returned = self._statement(statement)
-            if returned is not _GOES_ON:
-                return returned
-        return _GOES_ON
 
     def _value(self, node: ast.expr) -> Any:  # noqa: PLR0911  (one for each kind of expression)
         match node:
@@ -291,29 +280,18 @@ class _Run:
         raise _UnknownError
 
     def _call(self, node: ast.Call) -> Any:
-        arguments = [self._value(one) for one in node.args]
-        named = {one.arg: self._value(one.value) for one in node.keywords if one.arg}
-        if len(named) != len(node.keywords):
+        arguments = [*map(self._value, node.args), *(self._value(one.value) for one in node.keywords)]
+        if any(one.arg is None for one in node.keywords):
             raise _UnknownError
         match node.func:
-            case ast.Name(id="dict") if not arguments:
-                return named
+            case ast.Name(id="dict") if not node.args:
+                return dict(zip((one.arg for one in node.keywords), arguments, strict=True))
             case ast.Attribute(value=value, attr=method):
-                return self._method(self._value(value), method, [*arguments, *named.values()])
-            case _:
-                raise _UnknownError
-
-    @staticmethod
-    def _method(value: Any, method: str, arguments: list[Any]) -> Any:
-        if isinstance(value, _Model):
-            if method == "as_dict" and not arguments:
-                return value.values
-            calls = ("set_max_batch_size", "set_dynamic_batching", "set_model_transaction_policy")
-            takes = 0 if method == "set_dynamic_batching" else 1
-            if method in (*calls, "add_input", "add_output") and len(arguments) == takes:
-                return getattr(value, method)(*arguments)
-        if isinstance(value, list) and method == "append" and len(arguments) == 1:
-            return value.append(arguments[0])
+                called = self._value(value)
+                if isinstance(called, _Model) and _Model.CALLS.get(method) == len(arguments):
+                    return called.values if method == "as_dict" else getattr(called, method)(*arguments)
+                if isinstance(called, list) and method == "append" and len(arguments) == 1:
+                    return called.append(arguments[0])
         raise _UnknownError
 
 
@@ -342,7 +320,6 @@ def _tensor(values: dict[str, Any], written: Sequence[Tensor]) -> Tensor:
 DEFAULT_MAX_BATCH_SIZE = 4
 """The backends' ``default-max-batch-size``: core src/backend_manager.cc, kDefaultMaxBatchSize of server src."""
 
-PYTHON_CLASS = "TritonPythonModel"
 _NEVER = ("ensemble", "pytorch")
 """Backends that complete no tensors. What any other does beside the two below cannot be read from its files here."""
 
@@ -415,12 +392,13 @@ def completed_from_graph(model: ModelView, graph: OnnxGraph) -> Completion:
     return dataclasses.replace(
         written,
         max_batch_size=limit,
-        inputs=written.inputs if given else tuple(_completed(each, limit) for each in graph.inputs),
-        outputs=written.outputs or tuple(_completed(each, limit) for each in graph.outputs),
+        inputs=written.inputs if given else tuple(completed_tensor(each, limit) for each in graph.inputs),
+        outputs=written.outputs or tuple(completed_tensor(each, limit) for each in graph.outputs),
     )
 
 
-def _completed(tensor: GraphTensor, limit: int) -> Tensor:
+def completed_tensor(tensor: GraphTensor, limit: int) -> Tensor:
+    """A graph's tensor in a configuration whose max_batch_size is ``limit``."""
     axes = tensor.shape or ()
     dims = tuple(-1 if axis is None else axis for axis in (axes[1:] if limit else axes))
     return Tensor(
@@ -437,7 +415,7 @@ def _by_program(model: ModelView) -> Completion:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
         return as_written(model.config, is_known=False)  # another rule's matter
-    return completed_by_program(tree, model.config, class_name=PYTHON_CLASS)
+    return completed_by_program(tree, model.config)
 
 
 def _from_graph(view: RepositoryView, model: ModelView) -> Completion:

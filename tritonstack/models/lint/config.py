@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib.resources
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
+from tritonstack.errors import nearest
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
-from tritonstack.models.model_config import Complaint, Node
+from tritonstack.models.model_config import Node
 from tritonstack.models.source import CONFIG
 
 
@@ -25,15 +26,10 @@ def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         yield Finding(file=model.file, rule=rule, found=found, allowed=allowed)
     for complaint in model.config.complaints:
         found = f"{complaint.path}: {complaint.found}" if complaint.path else complaint.found
-        finding = at_line(model, complaint.line, "config", found, complaint.allowed, _near(complaint))
+        words = complaint.found.replace('"', "").split()
+        near = nearest(words[-1] if words else "", complaint.allowed.removeprefix("one of ").split(", "))
+        finding = at_line(model, complaint.line, "config", found, complaint.allowed, near)
         yield replace(finding, column=complaint.column)
-
-
-def _near(complaint: Complaint) -> str:
-    """The names among the allowed ones that an unknown one is near to."""
-    words = complaint.found.replace('"', "").split()
-    near = difflib.get_close_matches(words[-1] if words else "", complaint.allowed.removeprefix("one of ").split(", "))
-    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 # Source: the message definitions inside of server 2.51.0 (release 24.10), against those of tritonclient 2.73.0.
@@ -58,24 +54,12 @@ def check_newer_fields(view: RepositoryView, model: ModelView) -> Iterator[Findi
 
 
 OUT_OF_MEMORY_WORDS = (
-    "CUDA out of memory",
-    "CUDA_OUT_OF_MEMORY",
-    "Out of memory",
-    "Out Of Memory",
-    "out of memory",
-    "MemoryError",
-    "OutOfMemory",
-    "OOM",
-    "Dst tensor is not initialized",
-    "Src tensor is not initialized",
-    "CNMEM_STATUS_OUT_OF_MEMORY",
-    "CUDNN_STATUS_NOT_INITIALIZED",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUBLAS_STATUS_NOT_INITIALIZED",
-    "Failed to allocate memory",
-    "failed to allocate memory",
+    "CUDA out of memory", "CUDA_OUT_OF_MEMORY", "Out of memory", "Out Of Memory", "out of memory", "MemoryError",
+    "OutOfMemory", "OOM", "Dst tensor is not initialized", "Src tensor is not initialized",
+    "CNMEM_STATUS_OUT_OF_MEMORY", "CUDNN_STATUS_NOT_INITIALIZED", "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUBLAS_STATUS_NOT_INITIALIZED", "Failed to allocate memory", "failed to allocate memory",
     "No space left on device",
-)
+)  # fmt: skip
 """Texts in an error that the front end takes for a full GPU (507), case-sensitive.
 
 Source: server src/sagemaker_server.cc (SageMakerMMECheckOOMError).
@@ -105,27 +89,15 @@ def _directory(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     yield at_field(model, "name", rule, f'name: "{name}"', f'name: "{model.name}", the directory\'s name, or none')
 
 
-@dataclass(frozen=True)
-class KnownParameters:
-    """The parameters that a backend reads, and where that was read."""
-
-    keys: frozenset[str]
-    values: Mapping[str, tuple[str, ...]]
-    source: str
-
-
 @functools.cache
-def known_parameters() -> Mapping[str, KnownParameters]:
-    """Backend → what it knows, from ``backend_parameters.json``; a backend that is not in it takes any key."""
-    content = json.loads(importlib.resources.files(__package__).joinpath("backend_parameters.json").read_text())
-    return {
-        backend: KnownParameters(
-            keys=frozenset(entry["keys"]),
-            values={key: tuple(values) for key, values in entry.get("values", {}).items()},
-            source=entry["source"],
-        )
-        for backend, entry in content["backends"].items()
-    }
+def known_parameters() -> Mapping[str, Mapping[str, Any]]:
+    """Backend → ``keys`` of the parameters that it reads, ``values`` of some of them, and the ``source`` of both.
+
+    A backend that is not in it takes any key.
+    """
+    content = importlib.resources.files(__package__).joinpath("backend_parameters.json").read_text(encoding="utf-8")
+    backends: Mapping[str, Mapping[str, Any]] = json.loads(content)["backends"]
+    return backends
 
 
 def check_parameters(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
@@ -133,14 +105,13 @@ def check_parameters(_view: RepositoryView, model: ModelView) -> Iterator[Findin
     known = known_parameters().get(model.backend)
     if known is None:
         return
+    keys, values = known["keys"], known.get("values", {})
     for key, entry in model.config.node.entries("parameters").items():
         line = entry.line if isinstance(entry, Node) else model.config.node.line_of("parameters")
         value = entry.text("string_value") if isinstance(entry, Node) else ""
-        if key not in known.keys:
-            near = difflib.get_close_matches(key.upper(), {each.upper(): each for each in known.keys}, n=1)
-            advice = f"did you mean {next(each for each in known.keys if each.upper() == near[0])}?" if near else ""
-            allowed = ", ".join(sorted(known.keys))
-            yield at_line(model, line, "parameter-unknown", f"parameter {key}", allowed, advice)
-        elif key in known.values and value not in known.values[key]:
-            allowed = ", ".join(known.values[key])
+        if key not in keys:
+            advice = nearest(key, keys, most=1)
+            yield at_line(model, line, "parameter-unknown", f"parameter {key}", ", ".join(sorted(keys)), advice)
+        elif key in values and value not in values[key]:
+            allowed = ", ".join(values[key])
             yield at_line(model, line, "parameter-value", f'parameter {key}: "{value}"', allowed)

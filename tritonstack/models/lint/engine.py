@@ -46,13 +46,11 @@ def _profile_batch(model: ModelView, engine: Engine) -> Iterator[Finding]:
         return
     largest = min(shapes.max[0] for shapes in engine.shapes.values())
     smallest = max(shapes.min[0] for shapes in engine.shapes.values())
-    if limit > largest:
+    if limit != largest:
         found = f"max_batch_size: {limit}, and the engine is built for up to {largest}"
-        yield at_field(model, "max_batch_size", "engine-batch", found, f"up to {largest}")
-    elif limit < largest:
-        found = f"max_batch_size: {limit}, and the engine is built for up to {largest}"
-        allowed = f"{largest}, or engine.shapes with max {limit}: what is not used costs memory"
-        yield at_field(model, "max_batch_size", "engine-batch-unused", found, allowed)
+        unused = f"{largest}, or engine.shapes with max {limit}: what is not used costs memory"
+        rule, allowed = ("engine-batch", f"up to {largest}") if limit > largest else ("engine-batch-unused", unused)
+        yield at_field(model, "max_batch_size", rule, found, allowed)
     if smallest > 1:
         found = f"an engine for batches from {smallest} on"
         yield at_field(

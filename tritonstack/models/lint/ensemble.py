@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tritonstack.models.lint.completion import Completion, complete
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
-from tritonstack.models.model_config import Node, Tensor
+from tritonstack.models.model_config import Node
 
 # Source: core src/model_config_utils.cc (ValidateEnsembleSchedulingConfig), src/ensemble_scheduler/ensemble_utils.cc
 # (ValidateEnsembleConfig), src/model_repository_manager/model_repository_manager.cc (dependencies).
@@ -75,14 +75,9 @@ def _step(view: RepositoryView, ensemble: ModelView, step: Step) -> Iterator[Fin
 
 def _needs_itself(view: RepositoryView, ensemble: ModelView) -> Iterator[Finding]:
     """An ensemble that needs itself by way of others."""
-    reached: set[str] = set()
-    waiting = [step.text("model_name") for step in ensemble.config.steps]
-    while waiting:
-        name = waiting.pop()
-        if name in reached or name not in view.models:
-            continue
-        reached.add(name)
-        waiting += [step.text("model_name") for step in view.models[name].config.steps]
+    reached = [step.text("model_name") for step in ensemble.config.steps]
+    for model in (view.models[name] for name in reached if name in view.models):
+        reached += {step.text("model_name") for step in model.config.steps} - set(reached)
     if ensemble.name in reached:
         found, allowed = f"{ensemble.name}, which needs itself", "steps that do not lead back"
         yield at_field(ensemble, "ensemble_scheduling", "ensemble-circle", found, allowed)
@@ -119,17 +114,17 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class _End:
-    """One end of a connection: who gives or takes a tensor; ``shape`` has the batch dimension that ``dims`` has not."""
+    """One end of a connection: who gives or takes a tensor of these dims, behind a batch dimension or not."""
 
     owner: str
     data_type: str
     dims: tuple[int, ...]
-    shape: tuple[int, ...]
+    batches: bool
 
-    @classmethod
-    def of(cls, owner: str, tensor: Tensor, dims: tuple[int, ...], *, batches: bool) -> _End:
-        shape = (-1, *dims) if batches else dims
-        return cls(owner=owner, data_type=tensor.data_type, dims=dims, shape=shape)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """With the batch dimension."""
+        return (-1, *self.dims) if self.batches else self.dims
 
     def __str__(self) -> str:
         return f"{self.data_type} {list(self.shape)} of {self.owner}"
@@ -192,21 +187,20 @@ def _unwritten(ensemble: ModelView, steps: Sequence[Step], givers: Mapping[str, 
         if tensor.name not in givers and not (tensor.name in inputs and is_taken):
             found = f"output {tensor.name}, which no step gives"
             yield at_line(ensemble, tensor.line, "ensemble-tensor-missing", found, allowed)
-    stuck = _stuck(steps, inputs)
+    _, stuck = _in_order(steps, inputs)
     if stuck and all(set(step.inputs.values()) <= given for step in stuck):
         found = f"steps {', '.join(f'{step.index + 1} ({step.name})' for step in stuck)} wait for each other"
         yield at_field(ensemble, "ensemble_scheduling", "ensemble-circle", found, "no circle")
 
 
-def _stuck(steps: Sequence[Step], inputs: set[str]) -> list[Step]:
-    """The steps that never have all their inputs."""
-    ready, waiting = set(inputs), list(steps)
-    while True:
-        able = [step for step in waiting if set(step.inputs.values()) <= ready]
-        if not able:
-            return waiting
+def _in_order(steps: Sequence[Step], inputs: Iterable[str]) -> tuple[list[Step], list[Step]]:
+    """The steps, each after those that give what it takes; and those that never have all their inputs."""
+    ready, order, waiting = set(inputs), list[Step](), list(steps)
+    while able := [step for step in waiting if set(step.inputs.values()) <= ready]:
+        order += able
         ready |= {name for step in able for name in step.outputs.values()}
         waiting = [step for step in waiting if step not in able]
+    return order, waiting
 
 
 def check_tensors(view: RepositoryView, ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
@@ -215,7 +209,9 @@ def check_tensors(view: RepositoryView, ensemble: ModelView, steps: Sequence[Ste
     for tensor in (*ensemble.config.inputs, *ensemble.config.outputs):
         # A caller sees an ensemble's dims; its steps see its reshape.
         dims = tensor.dims if tensor.reshape is None else tensor.reshape
-        settled.setdefault(tensor.name, _End.of("the ensemble", tensor, dims, batches=ensemble.is_batched))
+        settled.setdefault(
+            tensor.name, _End(owner="the ensemble", data_type=tensor.data_type, dims=dims, batches=ensemble.is_batched)
+        )
     for step in steps:
         if step.model is None or step.model is ensemble:
             continue
@@ -240,7 +236,9 @@ def _mapped(
             continue
         if not tensors[key].dims or not tensors[key].data_type:
             continue  # another rule's matter
-        end = _End.of(str(step), tensors[key], tensors[key].dims, batches=model.max_batch_size > 0)
+        end = _End(
+            owner=str(step), data_type=tensors[key].data_type, dims=tensors[key].dims, batches=model.max_batch_size > 0
+        )
         if not settled.setdefault(name, end).agrees(end):
             found = f"tensor {name}: {settled[name]}, and {end}"
             allowed = "one type and shape at both ends"
@@ -266,17 +264,14 @@ def check_decoupled(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Find
     """Where tensors meet that number their responses differently."""
     # Tensor → the decoupled step that its responses are counted by; 0 for the request itself.
     label = {tensor.name: 0 for tensor in ensemble.config.inputs}
-    waiting = list(steps)
-    while able := [step for step in waiting if set(step.inputs.values()) <= label.keys()]:
-        for step in able:
-            labels = {label[name] for name in step.inputs.values()}
-            if len(labels) > 1:
-                found = f"{step} takes tensors of different decoupled models"
-                yield at_field(ensemble, "input_map", "ensemble-decoupled", found, _ALLOWED, step.node)
-            is_decoupled = step.model is not None and step.model.config.decoupled
-            own = step.index + 1 if is_decoupled else min(labels, default=0)
-            label |= dict.fromkeys(step.outputs.values(), own)
-        waiting = [step for step in waiting if step not in able]
+    for step in _in_order(steps, label)[0]:
+        labels = {label[name] for name in step.inputs.values()}
+        if len(labels) > 1:
+            found = f"{step} takes tensors of different decoupled models"
+            yield at_field(ensemble, "input_map", "ensemble-decoupled", found, _ALLOWED, step.node)
+        is_decoupled = step.model is not None and step.model.config.decoupled
+        own = step.index + 1 if is_decoupled else min(labels, default=0)
+        label |= dict.fromkeys(step.outputs.values(), own)
     outputs = {label[tensor.name] for tensor in ensemble.config.outputs if tensor.name in label}
     if len(outputs) > 1:
         found = "outputs of different decoupled models"

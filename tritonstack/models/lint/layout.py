@@ -122,29 +122,10 @@ def _single_model(view: RepositoryView) -> Iterator[Finding]:
 
 
 STRAY = (
-    ".ipynb_checkpoints",
-    ".git",
-    ".svn",
-    ".DS_Store",
-    "Thumbs.db",
-    "desktop.ini",
-    "*~",
-    "*.swp",
-    "*.swo",
-    "*.bak",
-    "*.orig",
-    "*.rej",
-    "*.tmp",
-    "*.partial",
-    "#*#",
-    ".#*",
-    ".pytest_cache",
-    ".mypy_cache",
-    ".ruff_cache",
-    ".vscode",
-    ".idea",
-    "*.ipynb",
-)
+    ".ipynb_checkpoints", "*.ipynb", ".git", ".svn", ".DS_Store", "Thumbs.db", "desktop.ini", ".vscode", ".idea",
+    "*~", "*.swp", "*.swo", "*.bak", "*.orig", "*.rej", "*.tmp", "*.partial", "#*#", ".#*",
+    ".pytest_cache", ".mypy_cache", ".ruff_cache",
+)  # fmt: skip
 """What notebooks, version control, editors and file managers leave behind."""
 
 COMPILED = ("__pycache__", "*.pyc")

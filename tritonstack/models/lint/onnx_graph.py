@@ -28,21 +28,9 @@ _KINDS = {4: "sequence", 5: "map", 7: "opaque value", 8: "sparse tensor", 9: "op
 """Field of a TypeProto that is no tensor's → what it stands for."""
 
 DATATYPES: Mapping[int, str] = {
-    1: "FP32",
-    2: "UINT8",
-    3: "INT8",
-    4: "UINT16",
-    5: "INT16",
-    6: "INT32",
-    7: "INT64",
-    8: "BYTES",
-    9: "BOOL",
-    10: "FP16",
-    11: "FP64",
-    12: "UINT32",
-    13: "UINT64",
-    16: "BF16",
-}
+    1: "FP32", 2: "UINT8", 3: "INT8", 4: "UINT16", 5: "INT16", 6: "INT32", 7: "INT64", 8: "BYTES", 9: "BOOL",
+    10: "FP16", 11: "FP64", 12: "UINT32", 13: "UINT64", 16: "BF16",
+}  # fmt: skip
 """ONNX's number of an element type → KServe's name; complex and 8-bit floating-point types have none."""
 
 

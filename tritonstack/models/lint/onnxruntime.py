@@ -15,7 +15,7 @@ from tritonstack.catalogue.releases import release_order
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_line
 from tritonstack.models.model_config import ModelConfig, Node
-from tritonstack.models.runtime_options import EngineShapes, OnnxRuntimeOptions, TensorRtAccelerator
+from tritonstack.models.runtime_options import OnnxRuntimeOptions, TensorRtAccelerator
 
 # Triton's README calls four parameters of the model deprecated (``cudnn_conv_algo_search``, ``gpu_mem_limit``,
 # ``arena_extend_strategy``, ``do_copy_in_default_stream``) and wants them as parameters of an accelerator ``cuda``.
@@ -38,18 +38,10 @@ NUMBERED = {
 TOP_LEVEL_ONLY = ("arena_extend_strategy", "cudnn_conv_algo_search", "do_copy_in_default_stream", "gpu_mem_limit")
 """Options of the CUDA provider that have an effect only as parameters of the model."""
 
-MODEL_PARAMETERS = frozenset(
-    {
-        *TOP_LEVEL_ONLY,
-        "enable_mem_arena",
-        "enable_mem_pattern",
-        "execution_mode",
-        "inter_op_thread_count",
-        "intra_op_thread_count",
-        "memory.enable_memory_arena_shrinkage",
-        "session.use_device_allocator_for_initializers",
-    }
-)
+MODEL_PARAMETERS = frozenset({
+    *TOP_LEVEL_ONLY, "enable_mem_arena", "enable_mem_pattern", "execution_mode", "inter_op_thread_count",
+    "intra_op_thread_count", "memory.enable_memory_arena_shrinkage", "session.use_device_allocator_for_initializers",
+})  # fmt: skip
 """The parameters of a model that :class:`OnnxRuntimeOptions` has a field for."""
 
 _AS_NUMBERS = {"true": "1", "false": "0"}
@@ -77,6 +69,16 @@ class OnnxRuntimeConfig:
         if self.accelerators:
             inside += ["  execution_accelerators {", *self._accelerators(), "  }"]
         return "\n".join(lines + (["optimization {", *inside, "}"] if inside else []))
+
+    def options(self) -> dict[str, str]:
+        """Every option by its name, as text."""
+        levels = {number: f"{number} ({word})" for word, number in GRAPH_LEVELS.items()}
+        named = {"optimization.graph.level": levels.get(self.graph_level, "none (all)")}
+        named |= {key: f'"{value}"' for key, value in self.parameters.items()}
+        for name, parameters in self.accelerators.items():
+            named[f"accelerator {name}"] = "one"
+            named |= {f"accelerator {name}: {key}": f'"{value}"' for key, value in parameters.items()}
+        return named
 
     def _accelerators(self) -> list[str]:
         lines: list[str] = []
@@ -125,23 +127,13 @@ def configured(config: ModelConfig) -> OnnxRuntimeConfig:
 
 def differences(*, wanted: OnnxRuntimeConfig, found: OnnxRuntimeConfig) -> list[str]:
     """Every option in which a ``config.pbtxt`` differs from a recipe: the option, what stands there, what should."""
-    pairs = [("", wanted.parameters, found.parameters)]
-    names = sorted(wanted.accelerators.keys() | found.accelerators.keys())
-    said = []
-    for name in names:
-        if name not in found.accelerators or name not in wanted.accelerators:
-            has, wants = ("there" if name in side.accelerators else "not there" for side in (found, wanted))
-            said.append(f"accelerator {name}: {has}, the recipe wants it {wants}")
-        else:
-            pairs.append((f"accelerator {name}: ", wanted.accelerators[name], found.accelerators[name]))
-    if wanted.graph_level != found.graph_level:
-        words = [_level_word(side.graph_level) for side in (found, wanted)]
-        said.insert(0, f"optimization.graph.level: {words[0]}, the recipe wants {words[1]}")
-    for prefix, there, here in pairs:
-        for key in sorted(there.keys() | here.keys()):
-            if there.get(key) != here.get(key):
-                said.append(f"{prefix}{key}: {_shown(here.get(key))}, the recipe wants {_shown(there.get(key))}")
-    return said
+    one_sided = tuple(f"accelerator {name}: " for name in wanted.accelerators.keys() ^ found.accelerators.keys())
+    here, there = found.options(), wanted.options()
+    return [
+        f"{key}: {here.get(key, 'none')}, the recipe wants {there.get(key, 'none')}"
+        for key in sorted(here.keys() | there.keys())
+        if here.get(key) != there.get(key) and not key.startswith(one_sided)
+    ]
 
 
 def accelerators_of(config: ModelConfig, kind: str) -> tuple[Node, ...]:
@@ -157,13 +149,9 @@ def _tensorrt_parameters(options: TensorRtAccelerator) -> dict[str, str]:
     parameters["precision_mode"] = options.precision.upper()
     for bound in ("min", "opt", "max") if options.profiles else ():
         parameters[f"trt_profile_{bound}_shapes"] = ",".join(
-            f"{name}:{_shape(shapes, bound)}" for name, shapes in options.profiles.items()
+            f"{name}:{'x'.join(map(str, getattr(shapes, bound)))}" for name, shapes in options.profiles.items()
         )
     return parameters
-
-
-def _shape(shapes: EngineShapes, bound: str) -> str:
-    return "x".join(str(length) for length in getattr(shapes, bound))
 
 
 def _text(key: str, value: object) -> str:
@@ -175,14 +163,6 @@ def _text(key: str, value: object) -> str:
 
 def _plain(text: str) -> str:
     return _AS_NUMBERS.get(text.lower(), text)
-
-
-def _shown(value: str | None) -> str:
-    return "none" if value is None else f'"{value}"'
-
-
-def _level_word(level: int) -> str:
-    return next((f"{number} ({word})" for word, number in GRAPH_LEVELS.items() if number == level), "none (all)")
 
 
 CUDA_ACCELERATOR_SINCE = "24.07"

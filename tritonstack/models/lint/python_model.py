@@ -8,13 +8,13 @@ import re
 import tarfile
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tritonstack.models.lint.completion import PYTHON_CLASS, completed_by_program, python_program
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node
+from tritonstack.models.sample import ENVIRONMENT
 from tritonstack.python_calls import INFERS, LOADS, calls_of, full_name, imported_names, programs_of
 
 # Source: python_backend src/pb_stub.cc (Stub::StubSetup, AutoCompleteModelConfig), src/stub_launcher.cc (Launch).
@@ -73,7 +73,7 @@ def _program(model: ModelView, path: Path) -> Iterator[Finding]:
         if isinstance(node, ast.ClassDef) and node.name == PYTHON_CLASS and not _can_execute(node):
             found, allowed = f"{PYTHON_CLASS} without execute", "def execute(self, requests)"
             yield Finding(file=path, line=node.lineno, rule="python-execute", found=found, allowed=allowed)
-    done = completed_by_program(tree, model.config, class_name=PYTHON_CLASS)
+    done = completed_by_program(tree, model.config)
     if done.refusal:
         allowed = "what pb_utils.ModelConfig takes, in agreement with config.pbtxt"
         yield Finding(file=path, line=done.line, rule="python-auto-complete", found=done.refusal, allowed=allowed)
@@ -165,40 +165,22 @@ def _fetched(path: Path) -> Iterator[Finding]:
     for fetch in fetches(tree):
         yield Finding(
             file=path,
-            line=fetch.line,
-            column=fetch.column,
+            line=fetch.lineno,
+            column=fetch.col_offset + 1,
             rule="weights-fetched",
-            found=fetch.call,
+            found=ast.unparse(fetch)[:80],
             allowed="files of the archive: os.path.join(args['model_repository'], args['model_version'], …)",
             advice="put the weights into the archive: an export may fetch them",
         )
 
 
 _ALWAYS = (
-    "huggingface_hub.hf_hub_download",
-    "huggingface_hub.snapshot_download",
-    "torch.hub.load_state_dict_from_url",
-    "torch.hub.download_url_to_file",
-    "torch.utils.model_zoo.load_url",
-    "urllib.request.urlopen",
-    "urllib.request.urlretrieve",
-    "requests.get",
-    "requests.post",
-    "requests.request",
-    "requests.Session",
-    "httpx.get",
-    "httpx.stream",
-    "httpx.Client",
-    "urllib3.PoolManager",
-    "boto3.client",
-    "boto3.resource",
-    "boto3.Session",
-    "gdown.download",
-    "wget.download",
-    "tensorflow_hub.load",
-    "nltk.download",
-    "spacy.cli.download",
-)
+    "huggingface_hub.hf_hub_download", "huggingface_hub.snapshot_download", "torch.hub.load_state_dict_from_url",
+    "torch.hub.download_url_to_file", "torch.utils.model_zoo.load_url", "tensorflow_hub.load", "nltk.download",
+    "spacy.cli.download", "gdown.download", "wget.download", "urllib.request.urlopen", "urllib.request.urlretrieve",
+    "urllib3.PoolManager", "requests.get", "requests.post", "requests.request", "requests.Session", "httpx.get",
+    "httpx.stream", "httpx.Client", "boto3.client", "boto3.resource", "boto3.Session",
+)  # fmt: skip
 """Functions that fetch whatever they are given, by their full names."""
 
 _METHODS = ("from_pretrained",)
@@ -208,23 +190,12 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)
 _PRETRAINED = ("weights", "pretrained")
 
 
-@dataclass(frozen=True)
-class Fetch:
-    """One call: as the program spells it, and where (from 1)."""
-
-    call: str
-    line: int
-    column: int
-
-
-def fetches(tree: ast.Module) -> Iterator[Fetch]:
+def fetches(tree: ast.Module) -> Iterator[ast.Call]:
     """The calls of a program that fetch something. A path in a variable, or a helper of another name, passes."""
     names = imported_names(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            name = full_name(node.func, names)
-            if _is_fetch(name, node):
-                yield Fetch(f"{ast.unparse(node)[:80]}", node.lineno, node.col_offset + 1)
+        if isinstance(node, ast.Call) and _is_fetch(full_name(node.func, names), node):
+            yield node
 
 
 def _is_fetch(name: str, call: ast.Call) -> bool:
@@ -266,7 +237,6 @@ def _is_none(node: ast.expr) -> bool:
 # core src/model_config_utils.cc (LocalizePythonBackendExecutionEnvironmentPath).
 
 
-ENVIRONMENT = "EXECUTION_ENV_PATH"
 _CPU_ONLY = "FORCE_CPU_ONLY_INPUT_TENSORS"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
 _MAGIC = (b"\x1f\x8b", b"PK", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"\x04\x22\x4d\x18")

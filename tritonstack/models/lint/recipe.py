@@ -10,7 +10,7 @@ from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView
 from tritonstack.models.model_config import Node
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Dependency, Recipe
-from tritonstack.models.sample import read_sample
+from tritonstack.models.sample import ENVIRONMENT, read_sample
 from tritonstack.models.source import CONFIG
 
 
@@ -83,8 +83,8 @@ def _dependency(model: ModelView, dependency: Dependency) -> Iterator[Finding]:
         found = f"backend tensorrt, and {RECIPE} says dependency: {dependency}"
         allowed = "dependency: engine: a plan runs on one TensorRT and one kind of GPU"
         yield Finding(file=model.file, line=line, rule="dependency-differs", found=found, allowed=allowed)
-    own_python = node.entries("parameters").get("EXECUTION_ENV_PATH")
+    own_python = node.entries("parameters").get(ENVIRONMENT)
     if isinstance(own_python, Node) and dependency == "none":
-        found = f"EXECUTION_ENV_PATH, and {RECIPE} says dependency: none"
+        found = f"{ENVIRONMENT}, and {RECIPE} says dependency: none"
         allowed = "dependency: python or engine: an execution environment runs on one version of Python"
         yield Finding(file=model.file, line=own_python.line, rule="dependency-differs", found=found, allowed=allowed)

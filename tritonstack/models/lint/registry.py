@@ -7,12 +7,12 @@ import importlib.resources
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from tritonstack.errors import Problem
+from tritonstack.errors import Problem, workflow_command
 
 Level = Literal["error", "warning"]
 Category = Literal["triton-core", "ensemble", "python-backend", "backend", "sagemaker", "house"]
@@ -108,6 +108,11 @@ class Finding:
         return rule(self.rule).level
 
     @property
+    def title(self) -> str:
+        """What the rule asks for or forbids."""
+        return rule(self.rule).title
+
+    @property
     def category(self) -> Category:
         """Whose rule it is: what of Triton or SageMaker would refuse, or the house."""
         return rule(self.rule).category
@@ -136,7 +141,11 @@ class _Part(BaseModel):
 class FindingEntry(_Part):
     """One finding."""
 
-    file: str = Field(description="The file or folder, from the working directory where it is below it.")
+    model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
+
+    file: Annotated[str, BeforeValidator(lambda path: shown(Path(path)))] = Field(
+        description="The file or folder, from the working directory where it is below it."
+    )
     line: int = Field(ge=0, description="The line, from 1; 0 for the whole file.")
     column: int = Field(ge=0, description="The column, from 1; 0 where it is not known.")
     rule: str = Field(description="The rule's id; `tritonstack explain <id>` explains it.")
@@ -165,46 +174,18 @@ def report_of(folders: Sequence[Path], findings: Sequence[Finding]) -> LintRepor
         folders=tuple(shown(folder) for folder in folders),
         errors=errors,
         warnings=len(findings) - errors,
-        findings=tuple(_entry(finding) for finding in findings),
+        findings=tuple(map(FindingEntry.model_validate, findings)),
     )
 
 
 def annotation(finding: Finding) -> str:
-    """A finding as a workflow command of GitHub Actions, which shows it next to the line in a pull request.
-
-    Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands (setting an error or
-    warning message).
-    """
-    places = {"file": shown(finding.file), "line": finding.line, "col": finding.column, "title": finding.rule}
-    given = ",".join(f"{name}={_property(str(value))}" for name, value in places.items() if value)
+    """A finding as a workflow command of GitHub Actions, which shows it next to the line in a pull request."""
     text = f"{finding.found}; allowed: {finding.allowed}{f'; {finding.advice}' if finding.advice else ''}"
-    return f"::{finding.level} {given}::{_escaped(text)}"
+    place = {"file": shown(finding.file), "line": finding.line, "col": finding.column, "title": finding.rule}
+    return workflow_command(finding.level, text, place)
 
 
 def shown(path: Path) -> str:
     """A path as a person would name it: from the working directory where it is below it."""
     here, whole = Path.cwd(), path.absolute()
     return whole.relative_to(here).as_posix() if whole.is_relative_to(here) else whole.as_posix()
-
-
-def _entry(finding: Finding) -> FindingEntry:
-    return FindingEntry(
-        file=shown(finding.file),
-        line=finding.line,
-        column=finding.column,
-        rule=finding.rule,
-        title=rule(finding.rule).title,
-        level=finding.level,
-        category=finding.category,
-        found=finding.found,
-        allowed=finding.allowed,
-        advice=finding.advice,
-    )
-
-
-def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")

@@ -13,22 +13,10 @@ from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at
 from tritonstack.models.model_config import Node, Tensor
 
 BYTES_OF: Mapping[str, int] = {
-    "BOOL": 1,
-    "UINT8": 1,
-    "UINT16": 2,
-    "UINT32": 4,
-    "UINT64": 8,
-    "INT8": 1,
-    "INT16": 2,
-    "INT32": 4,
-    "INT64": 8,
-    "FP16": 2,
-    "BF16": 2,
-    "FP32": 4,
-    "FP64": 8,
-}
+    "BOOL": 1, "UINT8": 1, "UINT16": 2, "UINT32": 4, "UINT64": 8, "INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8,
+    "FP16": 2, "BF16": 2, "FP32": 4, "FP64": 8,
+}  # fmt: skip
 """Type → bytes; BYTES is not among them, for its elements have no fixed size."""
-
 
 _FORMAT_AXES = 3
 

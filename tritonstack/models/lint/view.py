@@ -308,21 +308,19 @@ def produced_below(recipe: Recipe, model: str) -> list[str]:
     return [name.removeprefix(f"{model}/") for name in names if name.startswith(f"{model}/")]
 
 
-def view_model(directory: Path, produced: Iterable[str], *, text: str | None = None) -> ModelView:
-    """One model's directory; ``produced``: what an export makes below it; ``text``: its configuration as merged."""
+def view_model(directory: Path, produced: Iterable[str]) -> ModelView:
+    """One model's directory; ``produced``: what an export makes below it."""
     files = {name for name, _ in files_below(directory)} | set(produced)
     there = {path.name for path in directory.iterdir() if path.is_dir() and not is_junk(path.name)}
-    folders = there | {PurePosixPath(name).parts[0] for name in files if "/" in name}
-    if text is None:
-        file = directory / CONFIG
-        text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    file = directory / CONFIG
+    text = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
     return ModelView(
         name=directory.name,
-        file=directory / CONFIG,
+        file=file,
         text=text,
         config=read_config(text),
         files=frozenset(files),
-        folders=frozenset(folders),
+        folders=frozenset(there | {PurePosixPath(name).parts[0] for name in files if "/" in name}),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from tritonstack.iam_policies import cidr_covers, listed
 from tritonstack.review.access.permissions import Direction, PermissionChange, permission_changes
 from tritonstack.review.access.policies import SubjectKind
+from tritonstack.review.document import OpeningEntry
 from tritonstack.review.intrinsics import StackValues
 from tritonstack.review.resource_changes import renamed_ids
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
@@ -25,28 +26,12 @@ class OpeningKind(StrEnum):
     """Changed, and neither side covers the other."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class OpeningChange:
-    """One opening. Fields: ``document.OpeningEntry``."""
-
-    kind: OpeningKind
-    stack: str
-    name: str
-    sentence: str
-    logical_id: str
-
-    @property
-    def order(self) -> tuple[object, ...]:
-        """Sort key of a report: by stack, what opens first."""
-        return (self.stack, list(OpeningKind).index(self.kind), self.name, self.sentence, self.logical_id)
-
-
 def opening_changes(
     before: EnvironmentSnapshot | None,
     after: EnvironmentSnapshot | None,
     *,
     permissions: Iterable[PermissionChange] | None = None,
-) -> tuple[OpeningChange, ...]:
+) -> tuple[OpeningEntry, ...]:
     """What an environment opens or closes. Sorted.
 
     Rules of security groups are compared by the traffic that they allow, wherever they stand. What closes (encryption,
@@ -65,15 +50,20 @@ def opening_changes(
         sentence = _opening_sentence(permission)
         if sentence is not None:
             changes.append(
-                OpeningChange(
-                    kind=_KINDS[permission.kind],
+                OpeningEntry(
+                    kind=_KINDS[Direction(permission.kind)],
                     stack=permission.stack,
                     name=permission.principal,
                     sentence=sentence,
                     logical_id=permission.logical_id,
                 )
             )
-    return tuple(sorted(changes, key=lambda each: each.order))
+    kinds = list(OpeningKind)
+
+    def order(each: OpeningEntry) -> tuple[object, ...]:
+        return each.stack, kinds.index(OpeningKind(each.kind)), each.name, each.sentence, each.logical_id
+
+    return tuple(sorted(changes, key=order))
 
 
 _KINDS = {
@@ -90,7 +80,7 @@ def _opening_sentence(change: PermissionChange) -> str | None:
     if change.type == "AWS::EC2::VPCEndpoint":
         return None if change.whole else f"its policy: {change.statement}"
     if not change.allows and "Bool aws:securetransport false" in change.conditions:
-        verb = "are refused from now on" if change.kind is Direction.NARROWER else "are no longer refused"
+        verb = "are refused from now on" if change.kind == Direction.NARROWER else "are no longer refused"
         return None if change.whole else f"requests without TLS {verb}: {', '.join(change.actions)}"
     return f"open to everybody: {change.statement}" if change.allows and "anybody" in change.who else None
 
@@ -117,7 +107,6 @@ class Fact:
     name: str = field(compare=False)  # of the owner, to show
     logical_id: str = field(compare=False)  # of the resource that causes it
     comes: str = field(compare=False)  # the sentence for one that comes
-    goes: str = field(compare=False)  # the sentence for one that goes
     opens: bool = True  # whether it opens or closes
     counts: Counts = Counts.ALWAYS  # when it is a change
     paired: bool = False  # whether one that goes and one that comes of the same topic are one change
@@ -157,7 +146,7 @@ def _least(facts: Iterable[Fact]) -> list[Fact]:
 
 def _compared(
     before: Iterable[Fact], after: Iterable[Fact], *, owners_before: Owners, owners_after: Owners
-) -> Iterator[OpeningChange]:
+) -> Iterator[OpeningEntry]:
     """What comes and goes."""
     old, new = _least(before), _least(after)
     outside = frozenset(each.about[:2] for each in (*old, *new)) - owners_before - owners_after
@@ -166,8 +155,8 @@ def _compared(
         there = (fact.stack, fact.owner) in owners | outside
         return fact.counts is Counts.ALWAYS or there is (fact.counts is Counts.WITH_OWNER)
 
-    def made(fact: Fact, kind: OpeningKind, sentence: str) -> OpeningChange:
-        return OpeningChange(kind=kind, stack=fact.stack, name=fact.name, sentence=sentence, logical_id=fact.logical_id)
+    def made(fact: Fact, kind: OpeningKind, sentence: str) -> OpeningEntry:
+        return OpeningEntry(kind=kind, stack=fact.stack, name=fact.name, sentence=sentence, logical_id=fact.logical_id)
 
     come = [each for each in new if not any(other.covers(each) for other in old) and counts(each, owners_before)]
     gone = [each for each in old if not any(other.covers(each) for other in new) and counts(each, owners_after)]
@@ -180,7 +169,7 @@ def _compared(
             yield made(fact, OpeningKind.OPENED if fact.opens else OpeningKind.CLOSED, fact.comes)
     for fact in gone:
         if not any(fact.paired and each.about == fact.about for each in come):
-            yield made(fact, OpeningKind.CLOSED if fact.opens else OpeningKind.OPENED, fact.goes)
+            yield made(fact, OpeningKind.CLOSED if fact.opens else OpeningKind.OPENED, f"no longer {fact.comes}")
 
 
 # Traffic rules of security groups.
@@ -333,49 +322,40 @@ class _StackFacts:
                 kind = " (a NAT gateway)" if "NatGatewayId" in properties else ""
                 kind = " (an internet gateway)" if self._is_internet(resource) else kind
                 words = f"routes to {to}{_width(to)} through {through}{kind}"
-                table = properties.get("RouteTableId")
-                yield self._fact(resource, "route", f"{to} {through}", words, f"no longer {words}", owner=table)
+                yield self._fact(resource, "route", words, f"{to} {through}", owner=properties.get("RouteTableId"))
             case "AWS::EC2::SubnetRouteTableAssociation":
                 if self._leads_to_internet(properties.get("RouteTableId")):
-                    comes = "is a public subnet: it has a route to an internet gateway"
-                    subnet = properties.get("SubnetId")
-                    yield self._fact(resource, "public", "", comes, "is no longer a public subnet", owner=subnet)
+                    words = "is a public subnet, by a route to an internet gateway"
+                    yield self._fact(resource, "public", words, owner=properties.get("SubnetId"))
             case "AWS::EC2::Subnet" if _is_on(properties.get("MapPublicIpOnLaunch")):
-                words = "gives instances in it a public address (MapPublicIpOnLaunch)"
-                yield self._fact(resource, "addresses", "", words, f"no longer {words}")
+                yield self._fact(resource, "addresses", "gives instances in it a public address (MapPublicIpOnLaunch)")
             case "AWS::EC2::VPCEndpoint":
                 service = self._values.shown(properties.get("ServiceName", ""))
-                comes, goes = f"is a private way to {service}", f"is no longer a private way to {service}"
-                yield self._fact(resource, "endpoint", service, comes, goes)
+                yield self._fact(resource, "endpoint", f"is a private way to {service}", service)
             case type_ if type_ in _GATEWAYS:
-                yield self._fact(resource, "gateway", "", f"{_GATEWAYS[type_]} comes", f"{_GATEWAYS[type_]} goes")
+                yield self._fact(resource, "gateway", f"is {_GATEWAYS[type_]}")
 
     def exposure(self, resource: Resource) -> Iterator[Fact]:
         """VPCs, network isolation, public access, encryption, function URLs."""
         if resource.type in _IN_VPC:
             yield from self._vpc(resource)
         if _is_on(resource.properties.get("EnableNetworkIsolation")):
-            comes = "is isolated: its containers make no requests (EnableNetworkIsolation)"
-            goes = "is no longer isolated: its containers may make requests (EnableNetworkIsolation)"
-            yield self._closes(resource, "isolation", "", comes, goes)
+            yield self._closes(resource, "isolation", "isolated from every network (EnableNetworkIsolation)")
         if resource.type in {"AWS::S3::Bucket", "AWS::S3::AccessPoint"}:
             yield from self._public_access(resource)
         for path in _KEYS.get(resource.type, ()):
             key = self._key(resource, path)
             if key is not None:
-                words = f"encrypts its data by {path} {key}"
-                yield self._closes(resource, path, key, words, f"no longer {words}", paired=True)
+                yield self._closes(resource, path, f"encrypts its data by {path} {key}", key, paired=True)
         if resource.type == "AWS::Lambda::Url" and resource.properties.get("AuthType") == "NONE":
-            comes = "can be invoked by anybody, without a signature (AuthType NONE)"
-            yield self._fact(resource, "url", "NONE", comes, "can no longer be invoked by anybody")
+            yield self._fact(resource, "url", "open to everybody: requests need no signature (AuthType NONE)")
 
     def _fact(
         self,
         resource: Resource,
         topic: str,
-        detail: TrafficRule | str,
         comes: str,
-        goes: str,
+        detail: TrafficRule | str = "",
         *,
         owner: Json = None,
         **members: Any,
@@ -393,14 +373,11 @@ class _StackFacts:
             name=name if owned is None else owned.path,
             logical_id=resource.logical_id,
             comes=comes,
-            goes=goes,
             **members,
         )
 
-    def _closes(
-        self, resource: Resource, topic: str, detail: str, comes: str, goes: str, *, paired: bool = False
-    ) -> Fact:
-        return self._fact(resource, topic, detail, comes, goes, opens=False, counts=Counts.WITH_OWNER, paired=paired)
+    def _closes(self, resource: Resource, topic: str, comes: str, detail: str = "", *, paired: bool = False) -> Fact:
+        return self._fact(resource, topic, comes, detail, opens=False, counts=Counts.WITH_OWNER, paired=paired)
 
     def _group(self, group: Resource) -> Iterator[Fact]:
         """The rules in a security group, and the one that AWS adds to a new group without an outbound rule."""
@@ -415,15 +392,13 @@ class _StackFacts:
             comes = (
                 "lets out every protocol and port to every address, as AWS adds it to a group without an outbound rule"
             )
-            goes = "no longer lets out every protocol and port to every address"
-            yield self._fact(group, "default", "", comes, goes, counts=Counts.WITHOUT_OWNER)
+            yield self._fact(group, "default", comes, counts=Counts.WITHOUT_OWNER)
 
     def _rule(
         self, resource: Resource, group: Json, properties: Mapping[str, Json], verb: str, preposition: str
     ) -> Fact:
         rule = TrafficRule.of(properties, self._values)
-        words = f"{verb} {rule.words(preposition)}"
-        return self._fact(resource, verb, rule, words, f"no longer {words}", owner=group)
+        return self._fact(resource, verb, f"{verb} {rule.words(preposition)}", rule, owner=group)
 
     def _vpc(self, resource: Resource) -> Iterator[Fact]:
         config = resource.properties.get("VpcConfig")
@@ -432,23 +407,20 @@ class _StackFacts:
                 f"{part}: {', '.join(sorted(map(self._values.shown, listed(value))))}"
                 for part, value in sorted(config.items())
             )
-            goes = f"no longer runs in a VPC ({where}): its traffic leaves the network"
-            yield self._closes(resource, "vpc", where, f"runs in a VPC ({where})", goes, paired=True)
+            yield self._closes(resource, "vpc", f"runs in a VPC ({where})", where, paired=True)
         elif resource.type == "AWS::SageMaker::Model" and not _is_on(resource.properties.get("EnableNetworkIsolation")):
-            comes = "runs in no VPC and without network isolation: its containers have outbound internet access"
-            goes = "no longer runs with outbound internet access from its containers"
-            yield self._fact(resource, "internet", "", comes, goes, counts=Counts.WITHOUT_OWNER)
+            comes = "has outbound internet access from its containers: no VPC, no network isolation"
+            yield self._fact(resource, "internet", comes, counts=Counts.WITHOUT_OWNER)
 
     def _public_access(self, resource: Resource) -> Iterator[Fact]:
         """The public access block. A new bucket has all of it unless the template sets another (S3 user guide)."""
         given = resource.properties.get("PublicAccessBlockConfiguration")
         for flag in _BLOCKS:
             if isinstance(given, dict) and _is_on(given.get(flag)):
-                words = f"blocks public access ({flag})"
-                yield self._closes(resource, flag, "", words, f"no longer {words}")
+                yield self._closes(resource, flag, f"blocks public access ({flag})")
             elif given is not None:
-                comes, goes = f"does not block public access ({flag})", f"public access was not blocked ({flag})"
-                yield self._fact(resource, f"no {flag}", "", comes, goes, counts=Counts.WITHOUT_OWNER)
+                words = f"leaves public access open ({flag})"
+                yield self._fact(resource, f"no {flag}", words, counts=Counts.WITHOUT_OWNER)
 
     def _key(self, resource: Resource, path: str) -> str | None:
         """What encrypts the data; None for AWS's own keys, which encrypt anyway."""

@@ -20,6 +20,7 @@ from tritonstack.review.access.policies import (
     subjects_of,
     wildcards,
 )
+from tritonstack.review.document import PermissionEntry
 from tritonstack.review.intrinsics import StackValues
 from tritonstack.review.resource_changes import renamed_ids
 from tritonstack.review.snapshot import EnvironmentSnapshot, Findings, Json, StackSnapshot
@@ -34,16 +35,11 @@ class Direction(StrEnum):
     """Changed, and neither covers the other; or without effect, because a Deny covers it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PermissionChange:
-    """One statement about a permission. Other fields: ``document.PermissionEntry``."""
+class PermissionChange(PermissionEntry):
+    """One statement about a permission, with what is in no document."""
 
-    kind: Direction
-    stack: str
-    principal: str  # construct path of the role or the resource that the policy is of
-    type: str | None  # of that resource; None outside the app
+    type: str | None  # of the principal's resource; None outside the app
     about: SubjectKind  # what the policy is to it
-    statement: str
     allows: bool = True  # False for a Deny
     who: tuple[str, ...] = ()  # principals of a trust policy or of a resource's policy; empty in an identity's
     actions: tuple[str, ...] = ()  # sorted
@@ -52,13 +48,11 @@ class PermissionChange:
     wildcards: tuple[str, ...] = ()
     other_accounts: tuple[str, ...] = ()
     whole: bool = False  # whether the role or the resource itself is new or removed
-    logical_id: str
-    source: str  # the property there: ``PolicyDocument.Statement[ReadArchives]``
 
     @property
     def order(self) -> tuple[object, ...]:
         """Sort key of a report: by stack and subject, what widens first."""
-        place = list(Direction).index(self.kind)
+        place = list(Direction).index(Direction(self.kind))
         return (self.stack, self.principal, self.about.value, place, self.statement, self.logical_id, self.source)
 
 

@@ -17,7 +17,6 @@ from tritonstack.iam_policies import (
     covers,
     is_wild,
     listed,
-    may_meet,
     stricter,
 )
 from tritonstack.review.intrinsics import JSON_TEXT, StackValues, readable
@@ -26,29 +25,28 @@ from tritonstack.review.snapshot import EnvironmentSnapshot, Findings, Json, Res
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Element:
-    """One part of a grant."""
+    """One part of a grant.
 
-    texts: tuple[str, ...]  # one pattern; or, if ``negated``, every pattern that it excludes
-    negated: bool = False  # whether it is a ``NotAction``, ``NotResource``, ``NotPrincipal``
-    shown: tuple[str, ...] = field(default=(), compare=False)  # ``texts`` as the template writes them
+    ``negated``: all but this, of a ``NotAction``, ``NotResource`` or ``NotPrincipal``; only the same covers it.
+    """
+
+    text: str  # a pattern
+    negated: bool = False
+    shown: str = field(compare=False)  # as the template writes it
 
     def covers(self, other: Element) -> bool:
         """Whether everything that the other matches is matched by this one. Never True without being so."""
-        if self.negated and other.negated:
-            return all(any(covers(theirs, mine) for theirs in other.texts) for mine in self.texts)
-        if self.negated:
-            return not any(may_meet(mine, other.texts[0]) for mine in self.texts)
-        if other.negated:
-            return self.texts[0] == "*"
-        return covers(self.texts[0], other.texts[0])
+        if self.negated or other.negated:
+            return self == other or (self.text == "*" and not self.negated)
+        return covers(self.text, other.text)
 
     @property
     def words(self) -> str:
         """``s3:GetObject``, or ``all but s3:GetObject``."""
-        return f"all but {', '.join(self.shown)}" if self.negated else self.shown[0]
+        return f"all but {self.shown}" if self.negated else self.shown
 
 
-ANYTHING = Element(texts=("*",), shown=("*",))
+ANYTHING = Element(text="*", shown="*")
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -79,7 +77,7 @@ class Grant:
     @property
     def order(self) -> tuple[object, ...]:
         """A sort key."""
-        principal = self.principal or Element(texts=())
+        principal = self.principal or Element(text="", shown="")
         return (not self.allows, principal, self.action, self.resource, sorted(self.conditions))
 
     def covers(self, other: Grant) -> bool:
@@ -103,10 +101,8 @@ def _principal_covers(wide: Element | None, narrow: Element | None) -> bool:
     """Whether every principal of the one is among those of the other. ``*``, the only wildcard, is no service."""
     if wide is None or narrow is None or wide == narrow:
         return wide == narrow
-    if wide.negated and narrow.negated:
-        return set(wide.texts) <= set(narrow.texts)
-    if wide.texts == (EVERYBODY,) and not wide.negated:
-        return not narrow.texts[0].startswith("Service:") or narrow.negated
+    if wide.text == EVERYBODY and not wide.negated:
+        return not narrow.text.startswith("Service:") or narrow.negated
     return False
 
 
@@ -424,8 +420,10 @@ def _elements(statement: Mapping[str, Json], name: str, written: Callable[[Json]
         text, shown = written(value)
         texts[text] = min(shown, texts.get(text, shown))
     if negated:
-        return [Element(texts=tuple(sorted(texts)), negated=True, shown=tuple(texts[each] for each in sorted(texts)))]
-    return [Element(texts=(text,), shown=(shown,)) for text, shown in sorted(texts.items())]
+        return [
+            Element(text=", ".join(sorted(texts)), negated=True, shown=", ".join(texts[each] for each in sorted(texts)))
+        ]
+    return [Element(text=text, shown=shown) for text, shown in sorted(texts.items())]
 
 
 # What is broad in a permission.
@@ -450,12 +448,12 @@ def _wildcards(grant: Grant, subject: Subject, findings: Findings | None) -> Ite
             continue
         if element.negated:
             yield f"{kind}: {element.words}"
-        elif is_wild(element.shown[0]):
-            text = f"{kind} {element.shown[0]}{_breadth(kind, element.shown[0])}"
+        elif is_wild(element.shown):
+            text = f"{kind} {element.shown}{_breadth(kind, element.shown)}"
             if subject.kind is SubjectKind.IDENTITY:
-                text += _reason(grant, subject, f"{kind.capitalize()}::{element.shown[0]}", findings)
+                text += _reason(grant, subject, f"{kind.capitalize()}::{element.shown}", findings)
             yield text
-    if grant.principal is not None and (grant.principal.negated or grant.principal.texts == (EVERYBODY,)):
+    if grant.principal is not None and (grant.principal.negated or grant.principal.text == EVERYBODY):
         yield f"principal: {grant.principal.words}"
 
 
@@ -491,9 +489,7 @@ def foreign_accounts(grants: Iterable[Grant], account: str | None) -> tuple[str,
     named = {
         each
         for grant in grants
-        if grant.principal is not None
-        for text in grant.principal.texts
-        if text.startswith(("AWS:", "CanonicalUser:"))
-        for each in _ACCOUNT.findall(text)
+        if grant.principal is not None and grant.principal.text.startswith(("AWS:", "CanonicalUser:"))
+        for each in _ACCOUNT.findall(grant.principal.text)
     }
     return tuple(sorted(named - {account}))

@@ -7,38 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from tritonstack.review.change import Effect
-from tritonstack.review.document import (
-    CostTableEntry,
-    EnvironmentEntry,
-    PropertyEntry,
-    ResourceEntry,
-    ReviewDocument,
-    StackEntry,
-)
+from tritonstack.review.change import Effect, Level
+from tritonstack.review.document import EnvironmentEntry, PropertyEntry, ResourceEntry, ReviewDocument, StackEntry
 from tritonstack.review.post import MARKER
-from tritonstack.review.report import Level
-from tritonstack.review.views.wording import (
-    COST,
-    COST_COLUMNS,
-    REPEATS,
-    STACKS,
-    TRAFFIC,
-    UNTRIED,
-    MatchGroup,
-    cost_rows,
-    diff_lines,
-    file_words,
-    hurt_lines,
-    match_groups,
-    property_note,
-    resource_counts,
-    resource_groups,
-    sections,
-    setting_effect,
-    setting_value,
-    unchanged_cost_rows,
-)
+from tritonstack.review.views import wording
+from tritonstack.review.views.wording import MatchGroup
 
 LIMIT = 65_536
 """Characters of a comment: a longer body is rejected ("body is too long (maximum is 65536 characters)")."""
@@ -88,7 +61,9 @@ def _head(document: ReviewDocument) -> Iterator[Block]:
         title = "## The policy rejects this"
         words = ", ".join(code(each) for each in dict.fromkeys(one.policy for one in document.matches))
         yield Block(
-            text="\n".join([title, "", *(line for word in match_groups(document) for line in _rejected(word)), ""]),
+            text="\n".join(
+                [title, "", *(line for word in wording.match_groups(document) for line in _rejected(word)), ""]
+            ),
             short=f"{title}\n\n{words}\n",
             rank=_LAST - 1,
         )
@@ -113,22 +88,22 @@ def _rejected(word: MatchGroup) -> Iterator[str]:
 
 
 def _environment(environment: EnvironmentEntry) -> Iterator[Block]:
-    if not environment.told:
+    if not environment.has_changes:
         return
     yield Block(text=f"## {code(environment.name)} {SIGNS[environment.level]} {environment.level.value}\n")
     if environment.settings:
         yield Block(text="\n".join([*_settings(environment), ""]))
-    for section in sections(environment):
+    for section in wording.sections(environment):
         lines = [f"- {text(each)}" for each in section.shown]
         folded = [f"- {text(each)}" for each in section.folded]
-        if section.title == COST:
-            listed, rest = _cost_tables(environment.cost_table)
-            lines, folded = [*listed, *lines], [*rest, "", *folded]
+        lines, folded = [*_table(section.rows), *lines], [*_table(section.folded_rows), *folded]
         head = [f"### {section.title}", *lines, ""] if lines else []
         fold = _folded(section.fold if lines else f"{section.title}: {section.fold}", folded)
         yield Block(
             text="\n".join([*head, *fold]),
-            short=None if section.title in {TRAFFIC, STACKS} else f"### {section.title}: left out here\n",
+            short=None
+            if section.title in {wording.TRAFFIC, wording.STACKS}
+            else f"### {section.title}: left out here\n",
             rank=_LAST - 1,
         )
     yield from _resources(environment)
@@ -147,29 +122,29 @@ def _settings(environment: EnvironmentEntry) -> Iterator[str]:
     yield "|---|---|---|---|"
     for each in environment.settings:
         sign = "" if each.level is None else SIGNS[each.level]
-        values = f"{text(setting_value(each.before))} → {text(setting_value(each.after))}"
-        yield f"| {code(each.path)} | {values} | {sign} | {text(setting_effect(each))} |"
+        values = f"{text(wording.setting_value(each.before))} → {text(wording.setting_value(each.after))}"
+        yield f"| {code(each.path)} | {values} | {sign} | {text(wording.setting_effect(each))} |"
     if any(each.effect is None for each in environment.settings):
-        yield from ("", UNTRIED)
+        yield from ("", wording.UNTRIED)
 
 
 def _resources(environment: EnvironmentEntry) -> Iterator[Block]:
     """What can hurt by name; every property folded."""
-    groups = resource_groups(environment)
+    groups = wording.resource_groups(environment)
     if not groups:
         return
     named = []
-    for effect, resources, reason in hurt_lines(environment):
+    for effect, resources, reason in wording.hurt_lines(environment):
         names = ", ".join(f"{code(f'{each.stack}/{each.path}')} {each.type}" for each in resources)
         named.append(f"- {effect.value}: {names}{f'. {text(reason)}' if reason else ''}")
-    head = f"### Resources: {text(resource_counts(environment))}"
+    head = f"### Resources: {text(wording.resource_counts(environment))}"
     yield Block(text="\n".join([head, *named, ""]), short=head, rank=_LAST - 1)
     yield Block(text="<details><summary>Every property that changes</summary>\n")
     for effect, group in groups:
         yield Block(text=f"#### {effect.value[0].upper()}{effect.value[1:]}: {len(group)}\n")
         for number, each in enumerate(group):
             if each.repeats and not group[number - 1].repeats:
-                yield Block(text=f"{effect.value[0].upper()}{effect.value[1:]} {REPEATS}:\n")
+                yield Block(text=f"{effect.value[0].upper()}{effect.value[1:]} {wording.REPEATS}:\n")
             head = f"- {_resource(each)}\n"
             yield Block(text=head + _properties(each.properties), short=head, rank=_RANKS.index(effect))
     yield Block(text="</details>\n")
@@ -185,21 +160,16 @@ def _folded(summary: str, lines: Sequence[str]) -> list[str]:
     return [f"<details><summary>{escape(summary)}</summary>", "", *lines, "", "</details>", ""] if lines else []
 
 
-def _cost_tables(table: CostTableEntry) -> tuple[list[str], list[str]]:
-    """The rows that change, with the sums, and the others; all of them others where none changes."""
-
-    def listed(rows: Iterable[Sequence[str]]) -> list[str]:
-        cells = [f"| {' | '.join(map(text, each))} |" for each in rows]
-        return [f"| {' | '.join(COST_COLUMNS)} |", f"|{'---|' * len(COST_COLUMNS)}", *cells] if cells else []
-
-    if not table.changed:
-        return [], listed(cost_rows(table, whole=True))
-    return [*listed(cost_rows(table)), ""], listed(unchanged_cost_rows(table))
+def _table(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Rows of costs, with an empty line below; nothing without rows."""
+    columns = wording.COST_COLUMNS
+    cells = [f"| {' | '.join(map(text, each))} |" for each in rows]
+    return [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *cells, ""] if cells else []
 
 
 def _stack(stack: StackEntry) -> Iterator[str]:
     for each in stack.files:
-        yield f"- {code(f'{stack.name}/{each.path}')}: {text(file_words(each))}"
+        yield f"- {code(f'{stack.name}/{each.path}')}: {text(wording.file_words(each))}"
     for document in stack.documents:
         yield f"- {code(f'{stack.name}/{document.path}')}"
         yield _properties(document.members).rstrip("\n")
@@ -212,10 +182,10 @@ def _properties(properties: Sequence[PropertyEntry]) -> str:
     """The differences in a fence inside a list's item, folded where they are long."""
     lines = []
     for each in properties:
-        note = property_note(each)
+        note = wording.property_note(each)
         lines.append(f"@@ {each.name} @@{f' {note}' if note else ''}")
         if each.follows is None:
-            lines += [f"{line.sign} {line.text}".rstrip() for line in diff_lines(each.before, each.after)]
+            lines += [f"{line.sign} {line.text}".rstrip() for line in wording.diff_lines(each.before, each.after)]
     if not lines:
         return ""
     ticks = "`" * max(3, 1 + _longest_run(lines))

@@ -25,7 +25,6 @@ from tritonstack.review.document import (
     ReviewDocument,
     SettingEntry,
 )
-from tritonstack.review.report import ACCEPTED
 
 MOST_FILES = 6
 MOST_LINES = 6
@@ -36,8 +35,8 @@ MOST_MATCHES = 3
 """Of a word of the policy in one environment: a new environment has dozens of new permissions."""
 REPEATS = "by following or repeating others"
 UNTRIED = "What a single setting does is found by synthesis without it, and is unknown here."
-STACKS, TRAFFIC, COST = "Stacks as a whole", "Traffic", "Cost"
-"""Parts by their titles; that of the cost has a table, too."""
+STACKS, TRAFFIC = "Stacks as a whole", "Traffic"
+"""Parts that are never cut, by their titles."""
 COST_COLUMNS = ("USD/hour", "how many", "idle", "at most", "billed by use")
 HURT = (Effect.REFUSED, Effect.REPLACED, Effect.MAY_BE_REPLACED, Effect.REMOVED, Effect.RETAINED)
 """Effects whose resources are named outside what is folded."""
@@ -135,6 +134,8 @@ class Section:
     shown: tuple[str, ...]
     folded: tuple[str, ...] = ()  # shown on demand
     fold: str = ""  # what is folded: ``2 narrower``
+    rows: tuple[tuple[str, ...], ...] = ()  # cells of ``COST_COLUMNS``, above what is shown
+    folded_rows: tuple[tuple[str, ...], ...] = ()  # likewise, above what is folded
 
 
 def sections(environment: EnvironmentEntry) -> Iterator[Section]:
@@ -149,7 +150,7 @@ def sections(environment: EnvironmentEntry) -> Iterator[Section]:
         _cost(environment),
         _findings(environment),
     )
-    yield from (each for each in parts if each.shown or each.folded)
+    yield from (each for each in parts if each.shown or each.folded or each.rows)
 
 
 def _cut(title: str, lines: Sequence[str], folded: Sequence[str] = (), fold: str = "") -> Section:
@@ -185,7 +186,7 @@ def _permissions(environment: EnvironmentEntry) -> Section:
     """What widens by a wildcard without a reason first; what narrows, and the reasons of wildcards, are folded."""
     order = {"wider": 1, "other": 2}
     wider = [each for each in environment.permissions if each.kind in order]
-    wider.sort(key=lambda each: 0 if unreasoned(each) else order[each.kind])
+    wider.sort(key=lambda each: 0 if each.unreasoned else order[each.kind])
     brief = [permission_words(each, brief=True) for each in wider]
     first = _first(brief)
     whole = [permission_words(each) for each in wider]
@@ -196,15 +197,10 @@ def _permissions(environment: EnvironmentEntry) -> Section:
     return Section(title="Permissions", shown=tuple(brief[:first]), folded=(*rest, *narrower), fold=", ".join(words))
 
 
-def unreasoned(entry: PermissionEntry) -> bool:
-    """Whether a permission has a wildcard that no written reason accepts."""
-    return any(ACCEPTED not in each for each in entry.wildcards)
-
-
 def permission_words(entry: PermissionEntry, *, brief: bool = False) -> str:
     """A statement with its wildcards. ``brief``: without those that a written reason accepts."""
     wildcards = entry.wildcards if entry.kind != "narrower" else ()
-    if brief and not unreasoned(entry):
+    if brief and not entry.unreasoned:
         wildcards = ()
     broad = f" Wildcards: {'; '.join(one.rstrip('.') for one in wildcards)}." if wildcards else ""
     foreign = f" Of other accounts: {', '.join(entry.other_accounts)}." if entry.other_accounts else ""
@@ -220,14 +216,20 @@ def _openings(environment: EnvironmentEntry) -> Section:
 
 
 def _cost(environment: EnvironmentEntry) -> Section:
-    """Sentences beside the rows of ``cost_rows``; ``unchanged_cost_rows`` go with what is folded."""
+    """The rows that change, with the sums; the others are folded, all of them where none changes."""
     table = environment.cost_table
-    same = len(unchanged_cost_rows(table))
+    rows = tuple(cost_cells(table)) if table.changed else ()
+    same = tuple(_row_cells(each) for each in table.rows if not each.changed)
+    fold = "no amount changes"
+    if table.changed:
+        fold = f"{len(same)} rows of the same cost" if same else "about prices"
     return Section(
-        title=COST,
+        title="Cost",
         shown=(*environment.cost_notes, *unknown_prices(table)),
         folded=(LIST_PRICES,) if table.rows else (),
-        fold=(f"{same} rows of the same cost" if same else "about prices") if table.changed else "no amount changes",
+        fold=fold,
+        rows=rows,
+        folded_rows=same if table.changed else tuple(cost_cells(table, whole=True)),
     )
 
 
@@ -265,22 +267,15 @@ def unknown_prices(table: CostTableEntry) -> Iterator[str]:
         yield f"Unknown: {', '.join(table.unknown)}. `prices:` in the environment's file sets prices by these names."
 
 
-def cost_rows(table: CostTableEntry, *, whole: bool = False) -> Iterator[tuple[str, ...]]:
+def cost_cells(table: CostTableEntry, *, whole: bool = False) -> Iterator[tuple[str, ...]]:
     """The cells of ``COST_COLUMNS``: the rows that change, and the sums. ``whole``: all rows."""
-    yield from (_cost_row(each) for each in table.rows if whole or each.changed)
+    yield from (_row_cells(each) for each in table.rows if whole or each.changed)
     sides = ((table.idle_before, table.idle_after), (table.most_before, table.most_after))
-    by_use = "" if whole or table.changed else ", ".join(table.by_use)
-    yield "all", "", *(_moved(_usd(old), _usd(new)) for old, new in sides), by_use
-    month = f"{HOURS_A_MONTH} hours"
-    yield "USD/month", month, *(_moved(_monthly(old), _monthly(new)) for old, new in sides), ""
+    yield "all", "", *(_moved(_usd(old), _usd(new)) for old, new in sides), ""
+    yield "USD/month", f"{HOURS_A_MONTH} hours", *(_moved(_monthly(old), _monthly(new)) for old, new in sides), ""
 
 
-def unchanged_cost_rows(table: CostTableEntry) -> list[tuple[str, ...]]:
-    """The cells of the rows that ``cost_rows`` leaves out."""
-    return [_cost_row(each) for each in table.rows if not each.changed]
-
-
-def _cost_row(row: CostRowEntry) -> tuple[str, ...]:
+def _row_cells(row: CostRowEntry) -> tuple[str, ...]:
     def by_time(quantity: str | None, amount: AmountEntry | None) -> str:
         return "nothing" if quantity is None else "by use" if amount is None else _usd(amount)
 

@@ -25,7 +25,7 @@ _begun: dict[tuple[str, str], float] = {}
 """(Stack id, logical id) → time of its last IN_PROGRESS event, from which its time-out runs."""
 
 
-def install_wait_conditions() -> None:
+def _install_wait_conditions() -> None:
     """Wait on the emulator's clock; signals notify it."""
     wait_conditions._lock = wait_conditions._changed = clock.condition
     wait_conditions.wait_for = _wait_for
@@ -66,7 +66,10 @@ def _wait_for(  # noqa: PLR0917  MiniStack's interface
         wait_conditions._waiting[stack_id, logical_id] = waiting
         try:
             clock.wait_for(ended, deadline)
-            _raise_failure(token)
+            for unique, signal in wait_conditions._handles.get(token, {}).get("signals", {}).items():
+                if signal["Status"] == "FAILURE":
+                    reason = f"received failed message: '{signal['Reason']}' for uniqueId: {unique}"
+                    raise RuntimeError(f"WaitCondition {reason}")
             received = _data(token, "SUCCESS")
             if len(received) >= count:
                 return received
@@ -86,13 +89,6 @@ def _data(token: str, status: str) -> dict[str, Any]:
     """What signals of a status brought, by UniqueId."""
     signals = wait_conditions._handles.get(token, {}).get("signals", {})
     return {unique: signal["Data"] for unique, signal in signals.items() if signal["Status"] == status}
-
-
-def _raise_failure(token: str) -> None:
-    signals = wait_conditions._handles.get(token, {}).get("signals", {})
-    for unique, signal in signals.items():
-        if signal["Status"] == "FAILURE":
-            raise RuntimeError(f"WaitCondition received failed message: '{signal['Reason']}' for uniqueId: {unique}")
 
 
 # --- Custom resources ---
@@ -123,8 +119,7 @@ class Answered(threading.Event):
     def set(self) -> None:
         """Set, and wake."""
         super().set()
-        with clock.condition:
-            clock.condition.notify_all()
+        clock.wake()
 
 
 @dataclass(kw_only=True)
@@ -223,7 +218,8 @@ def service_timeout(properties: dict[str, Any]) -> int:
 
 
 def install() -> None:
-    """Put our call in the place of MiniStack's, and let a rollback delete what a failed creation may have left."""
+    """Put our calls in the place of MiniStack's, and let a rollback delete what a failed creation may have left."""
+    _install_wait_conditions()
     roll_back = stacks._roll_back_operation
 
     async def roll_back_creation(
@@ -263,22 +259,17 @@ def _invoke(  # noqa: PLR0917  MiniStack's interface
     try:
         return call.run()
     except FailedCreation as failure:
-        _keep(call, failure)
+        stack = _stacks.get(stack_name)
+        if stack is not None:
+            stack["_failed_custom_resource"] = {  # what the rollback, which comes next, deletes
+                "PhysicalResourceId": failure.physical_id,
+                "ResourceType": resource_type,
+                "ResourceStatus": "CREATE_FAILED",
+                "LogicalResourceId": logical_id,
+                "Properties": props,
+                "Attributes": {},
+            }
         raise
-
-
-def _keep(call: Call, failure: FailedCreation) -> None:
-    """What the rollback, which comes next, deletes."""
-    stack = _stacks.get(call.stack_name)
-    if stack is not None:
-        stack["_failed_custom_resource"] = {
-            "PhysicalResourceId": failure.physical_id,
-            "ResourceType": call.resource_type,
-            "ResourceStatus": "CREATE_FAILED",
-            "LogicalResourceId": call.logical_id,
-            "Properties": call.properties,
-            "Attributes": {},
-        }
 
 
 def _function(service_token: Any) -> dict[str, Any]:

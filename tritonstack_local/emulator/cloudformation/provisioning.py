@@ -30,6 +30,38 @@ def register(type_name: str, *, create: Create, delete: Delete, update: Update |
         provisioners._STACK_TAG_PROPERTY[type_name] = ("Tags", "list")
 
 
+def complete(
+    type_name: str,
+    *,
+    apply: Callable[[str, Properties, Properties], None],
+    check: Callable[[Properties], None] = lambda _properties: None,
+) -> None:
+    """Have ``check`` called before, and ``apply`` after MiniStack creates or updates a resource of this type.
+
+    ``apply`` gets the physical id, the new properties, and the old ones, which are empty for a new resource.
+    """
+    handler = provisioners._RESOURCE_HANDLERS[type_name]
+    create, update = handler["create"], handler["update"]
+
+    def created(logical_id: str, properties: Properties, *rest: Any) -> Provisioned:
+        check(properties)
+        made: Provisioned = create(logical_id, properties, *rest)
+        try:
+            apply(made[0], properties, {})
+        except RefusedError:
+            handler["delete"](made[0], properties)  # MiniStack rolls back only what was made without an error
+            raise
+        return made
+
+    def updated(physical_id: str, old: Properties, new: Properties, *rest: Any) -> Provisioned:
+        check(new)
+        made: Provisioned = update(physical_id, old, new, *rest)
+        apply(made[0], new, old)
+        return made
+
+    handler.update(create=created, update=updated)
+
+
 def install_schemas() -> None:
     """Check properties of every type with a schema, and take from it what replaces a resource.
 
@@ -39,9 +71,9 @@ def install_schemas() -> None:
         handler = provisioners._RESOURCE_HANDLERS.get(type_name)
         if handler is None:
             continue  # MiniStack lacks it and so do we: a template with it is refused as unrecognised
-        handler["create"] = _checked(_named(handler["create"]), schema, position=1)
+        handler["create"] = _checked(handler["create"], schema, position=1)
         if "update" in handler:
-            handler["update"] = _checked(_named(handler["update"]), schema, position=2)
+            handler["update"] = _checked(handler["update"], schema, position=2)
         provisioners._REPLACING_PROPERTIES[type_name] = schema.create_only
         provisioners._CONDITIONALLY_REPLACING_PROPERTIES[type_name] = schema.conditionally_create_only
     worker_types = frozenset(resource_schemas())
@@ -56,7 +88,8 @@ def physical_name(stack_name: str, logical_id: str, *, longest: int) -> str:
 
 
 def _checked(provision: Callable[..., Provisioned], schema: ResourceSchema, *, position: int) -> Any:
-    """``provision``, which first checks its argument at ``position``."""
+    """``provision``, which first checks its argument at ``position``; MiniStack's refusals name their source."""
+    is_theirs = provision.__module__.startswith("ministack.")
 
     def checked(*arguments: Any) -> Provisioned:
         problems = schema.problems(arguments[position])
@@ -67,25 +100,14 @@ def _checked(provision: Callable[..., Provisioned], schema: ResourceSchema, *, p
                 + "; ".join(problems),
                 source=schema.source,
             )
-        return provision(*arguments)
-
-    return checked
-
-
-def _named(provision: Callable[..., Provisioned]) -> Callable[..., Provisioned]:
-    """Wrap a provisioner of MiniStack so that its refusals name MiniStack as their source."""
-    if not provision.__module__.startswith("ministack."):
-        return provision
-
-    def named(*arguments: Any) -> Provisioned:
         try:
             return provision(*arguments)
-        except RefusedError:
-            raise
         except Exception as error:
+            if not is_theirs or isinstance(error, RefusedError):
+                raise
             raise RefusedError("ValidationException", str(error), source="MiniStack's provisioner") from error
 
-    return named
+    return checked
 
 
 # --- Permissions boundaries of roles ---
@@ -97,32 +119,7 @@ BOUNDARY = "PermissionsBoundary"
 
 def install_role_boundaries() -> None:
     """Have the boundary kept with the role."""
-    handler = provisioners._RESOURCE_HANDLERS["AWS::IAM::Role"]
-    handler["create"] = _with_boundary_created(handler["create"])
-    handler["update"] = _with_boundary_updated(handler["update"])
-
-
-def _with_boundary_created(create: Callable[..., Provisioned]) -> Callable[..., Provisioned]:
-    def created(logical_id: str, properties: Properties, stack_name: str) -> Provisioned:
-        _check_boundary(properties)
-        made = create(logical_id, properties, stack_name)
-        _set_boundary(made[0], properties)
-        return made
-
-    return created
-
-
-def _with_boundary_updated(update: Callable[..., Provisioned]) -> Callable[..., Provisioned]:
-    def updated(physical_id: str, old: Properties, new: Properties, *rest: Any) -> Provisioned:
-        _check_boundary(new)
-        made = update(physical_id, old, new, *rest)
-        if BOUNDARY in new:
-            _set_boundary(made[0], new)
-        elif BOUNDARY in old:
-            call("iam", "DeleteRolePermissionsBoundary", {"RoleName": made[0]})
-        return made
-
-    return updated
+    complete("AWS::IAM::Role", check=_check_boundary, apply=_set_boundary)
 
 
 def _check_boundary(properties: Properties) -> None:
@@ -133,6 +130,8 @@ def _check_boundary(properties: Properties) -> None:
         )
 
 
-def _set_boundary(name: str, properties: Properties) -> None:
-    if BOUNDARY in properties:
-        call("iam", "PutRolePermissionsBoundary", {"RoleName": name, BOUNDARY: properties[BOUNDARY]})
+def _set_boundary(name: str, new: Properties, old: Properties) -> None:
+    if BOUNDARY in new:
+        call("iam", "PutRolePermissionsBoundary", {"RoleName": name, BOUNDARY: new[BOUNDARY]})
+    elif BOUNDARY in old:
+        call("iam", "DeleteRolePermissionsBoundary", {"RoleName": name})

@@ -35,53 +35,47 @@ def cancel_requested(stack_name: str) -> bool:
     return bool(_stacks.get(stack_name, {}).get("_cancel_requested"))
 
 
-def install_cancelling() -> None:
-    """Wrap both operations, and the end of a stack's operation."""
+def install(*, patience_seconds: float) -> None:
+    """Wrap MiniStack's stack engine; ``patience_seconds`` bounds how long a response waits for its stack."""
     wrapped = handlers._ACTION_HANDLERS
     wrapped["CancelUpdateStack"] = _waking(wrapped["CancelUpdateStack"])
-    wrapped["DeleteStack"] = _refusing_updates(_after_its_making(wrapped["DeleteStack"]))
+    wrapped["DeleteStack"] = _in_turn(wrapped["DeleteStack"])
+    wrapped["DescribeStackEvents"] = _with_operation_ids(wrapped["DescribeStackEvents"])
     _heed_at_the_end()
     _roll_back_as_asked()
+    _install_failed_rollbacks()
+    _install_events()
+    _install_patience(seconds=patience_seconds)
 
 
 def _waking(cancel: Handler) -> Handler:
     def cancel_and_wake(parameters: dict[str, Any]) -> Any:
         answer = cancel(parameters)
-        _wake()
+        clock.wake()
         return answer
 
     return cancel_and_wake
 
 
-def _refusing_updates(delete: Handler) -> Handler:
-    """A stack that is being updated cannot be deleted."""
+def _in_turn(delete: Handler) -> Handler:
+    """No stack is deleted amid an update; one that is being made, or rolled back from that, when this has ended."""
 
-    def delete_or_refuse(parameters: dict[str, Any]) -> Any:
+    def delete_in_turn(parameters: dict[str, Any]) -> Any:
         stack = _stack(parameters)
         status = stack.get("StackStatus", "")
         if status.startswith("UPDATE_") and status.endswith("_IN_PROGRESS"):
             sentence = f"Stack [{stack['StackId']}] cannot be deleted while in status {status}"
             return handlers._error("ValidationError", sentence)
-        return delete(parameters)
-
-    return delete_or_refuse
-
-
-def _after_its_making(delete: Handler) -> Handler:
-    """A stack that is being made, or is being rolled back from that, is deleted when that has ended."""
-
-    def end_and_delete(parameters: dict[str, Any]) -> Any:
-        stack = _stack(parameters)
-        running = stack.get("StackStatus") in ("CREATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS")
+        running = status in ("CREATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS")
         if not running or stack.get("EnableTerminationProtection"):
             return delete(parameters)
         stack["_delete_requested"] = True
-        if stack["StackStatus"] == "CREATE_IN_PROGRESS":
+        if status == "CREATE_IN_PROGRESS":
             stack["_cancel_requested"] = True
-            _wake()
+            clock.wake()
         return handlers._xml(200, "DeleteStackResponse", "")
 
-    return end_and_delete
+    return delete_in_turn
 
 
 def _heed_at_the_end() -> None:
@@ -119,11 +113,6 @@ def _stack(parameters: dict[str, Any]) -> dict[str, Any]:
     return handlers._resolve_stack(handlers._p(parameters, "StackName")) or {}
 
 
-def _wake() -> None:
-    with clock.condition:
-        clock.condition.notify_all()
-
-
 # --- A rollback that fails ---
 # MiniStack goes on with the resources that depend on the failed one, and deletes what the update made. At AWS that
 # clean-up follows a rollback (user guide, "Understand update rollback": UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS).
@@ -134,7 +123,7 @@ _failed: set[str] = set()
 _REASON = "Resource update cancelled"
 
 
-def install_failed_rollbacks() -> None:
+def _install_failed_rollbacks() -> None:
     """Wrap both ways to roll back, and what they do to one resource."""
     stacks._roll_back_operation = handlers._roll_back_operation = _begun_anew(stacks._roll_back_operation)
     going_on = _begun_anew(stacks._continue_update_rollback_async)
@@ -187,13 +176,27 @@ _CREATING = {
 }
 
 
-def install_new_resources() -> None:
-    """Events of a resource that an update creates have CREATE statuses."""
+def _install_events() -> None:
+    """Events of a resource that an update creates have CREATE statuses; one that it leaves unchanged has none.
+
+    Unchanged is a resource whose resolved properties are.
+    """
     created: dict[str, set[str]] = {}  # by stack id, in running updates
-    add = stacks._add_event
+    unchanged: set[tuple[str, str]] = set()  # (stack's name, logical id), in running updates
+    update, add = stacks._update_keeping_seed, stacks._add_event
+
+    def update_one(kind: str, physical_id: str, before: Any, after: Any, *rest: Any) -> Any:
+        stack_name, logical_id, *_ = rest
+        if before == after:
+            unchanged.add((stack_name, logical_id))
+        return update(kind, physical_id, before, after, *rest)
 
     def add_event(*event: Any, **more: Any) -> None:
         stack_id, stack_name, logical_id, kind, status, *rest = event
+        if status == "UPDATE_COMPLETE" and (stack_name, logical_id) in unchanged:
+            unchanged.discard((stack_name, logical_id))
+            _remove_start(_stack_events[stack_id], logical_id)
+            return
         if logical_id == stack_name:
             created.pop(stack_id, None)  # the update is over, or is rolled back
             add(*event, **more)
@@ -207,29 +210,6 @@ def install_new_resources() -> None:
         if record is not None and status == "CREATE_COMPLETE":
             record["ResourceStatus"] = status
         add(stack_id, stack_name, logical_id, kind, status, *rest, **more)
-
-    stacks._add_event = add_event
-
-
-def install_unchanged_resources() -> None:
-    """A resource whose resolved properties an update leaves unchanged has no events."""
-    unchanged: set[tuple[str, str]] = set()  # (stack's name, logical id), in running updates
-    update, add = stacks._update_keeping_seed, stacks._add_event
-
-    def update_one(kind: str, physical_id: str, before: Any, after: Any, *rest: Any) -> Any:
-        stack_name, logical_id, *_ = rest
-        if before == after:
-            unchanged.add((stack_name, logical_id))
-        return update(kind, physical_id, before, after, *rest)
-
-    def add_event(*event: Any, **more: Any) -> None:
-        stack_id, stack_name, logical_id, _, status, *_ = event
-        left_as_it_was = (stack_name, logical_id) in unchanged
-        if status == "UPDATE_COMPLETE" and left_as_it_was:
-            unchanged.discard((stack_name, logical_id))
-            _remove_start(_stack_events[stack_id], logical_id)
-        else:
-            add(*event, **more)
 
     stacks._update_keeping_seed = update_one
     stacks._add_event = add_event
@@ -255,17 +235,10 @@ _BEGINNING = frozenset(
 _EVENT_ID = re.compile(rb"<EventId>([^<]+)</EventId>")
 
 
-def install_operation_ids() -> None:
-    """Wrap the operation that shows events."""
-    wrapped = handlers._ACTION_HANDLERS
-    wrapped["DescribeStackEvents"] = _with_operation_ids(wrapped["DescribeStackEvents"])
-
-
 def _with_operation_ids(describe: Handler) -> Handler:
     def described(parameters: dict[str, Any]) -> Any:
         status, headers, body = describe(parameters)
-        stack = handlers._resolve_stack(handlers._p(parameters, "StackName")) or {}
-        operations = _operations(_stack_events.get(stack.get("StackId"), []))
+        operations = _operations(_stack_events.get(_stack(parameters).get("StackId"), []))
 
         def both(found: re.Match[bytes]) -> bytes:
             operation = operations.get(found[1].decode(), "")
@@ -292,19 +265,20 @@ def _operations(events: Sequence[Mapping[str, str]]) -> dict[str, str]:
 # The CDK command line reads the stack once after the response, and then every five seconds. A stack that settles within
 # the wait saves that pause: the settings' default has room for an endpoint with its Triton and its verification.
 
-_STARTING = frozenset({"CreateStack", "UpdateStack", "DeleteStack", "ExecuteChangeSet", "ContinueUpdateRollback"})
+_STARTING = (b"CreateStack", b"UpdateStack", b"DeleteStack", b"ExecuteChangeSet", b"ContinueUpdateRollback")
+_OPERATION = re.compile(rb"(?:^|&)Action=(\w+)")
 _STACK_NAME = re.compile(rb"(?:^|&)StackName=([^&]+)")
 _STEP_SECONDS = 0.01
 
 
-def install_patience(*, seconds: float) -> None:
+def _install_patience(*, seconds: float) -> None:
     """Wrap MiniStack's CloudFormation; ``seconds`` bounds the wait, 0 means none."""
     handle = ministack.app.SERVICE_HANDLERS["cloudformation"]
 
     async def patient(method: str, path: str, headers: dict[str, str], body: bytes, query: Any) -> Any:
         answer = await handle(method, path, headers, body, query)
-        named = _STACK_NAME.search(body)
-        if _action(body) in _STARTING and named is not None:
+        named, operation = _STACK_NAME.search(body), _OPERATION.search(body[:200])  # a template in the body is not read
+        if named is not None and operation is not None and operation[1] in _STARTING:
             await _settled(urllib.parse.unquote_plus(named[1].decode()), seconds)
         return answer
 
@@ -317,19 +291,6 @@ async def _settled(stack: str, seconds: float) -> None:
     until = loop.time() + seconds
     while loop.time() < until:
         await asyncio.sleep(_STEP_SECONDS)  # first of all: a deletion begins after the response is made
-        if not _in_progress(stack):
+        found = [each for each in _stacks.values() if stack in (each["StackName"], each["StackId"])]
+        if not any(each["StackStatus"].endswith("_IN_PROGRESS") for each in found):
             return
-
-
-def _in_progress(stack: str) -> bool:
-    return any(
-        each["StackStatus"].endswith("_IN_PROGRESS")
-        for each in _stacks.values()
-        if stack in (each["StackName"], each["StackId"])
-    )
-
-
-def _action(body: bytes) -> str:
-    """The operation that a Query request names (a template in the body is not read)."""
-    head = body[:200].decode(errors="replace")
-    return urllib.parse.parse_qs(head).get("Action", [""])[0]

@@ -23,11 +23,6 @@ _HOUR, _DAY, _WEEK = 3600, 86_400, 604_800
 _MOST_QUERIES, _MOST_OF_A_KIND, _MOST_TAGS = 20, 10, 50
 
 
-def check_metric_alarm(request: Request) -> None:
-    """Raise ``RefusedError`` with every problem of a PutMetricAlarm request."""
-    _refuse("PutMetricAlarm", [*_common(request), *_source(request), *_time(request)])
-
-
 def _refuse(operation: str, problems: list[str]) -> None:
     if problems:
         raise refused(operation, "; ".join(problems))
@@ -105,25 +100,19 @@ def _time(request: Request) -> Iterator[str]:
         yield f"Metrics cannot be checked across more than {longest} seconds (EvaluationPeriods * Period)"
 
 
-_STATE = (
-    "StateValue",
-    "StateReason",
-    "StateUpdatedTimestamp",
-    "StateTransitionedTimestamp",
-    HELD,
-)
+_STATE = ("StateValue", "StateReason", "StateUpdatedTimestamp", "StateTransitionedTimestamp", HELD)
 
 
 def put_metric_alarm(request: Request) -> None:
     """PutMetricAlarm: a new alarm is evaluated soon, a changed one keeps its state until then."""
-    check_metric_alarm(request)
+    _refuse("PutMetricAlarm", [*_common(request), *_source(request), *_time(request)])
     with metrics.lock:
         _put(request, defaults={"TreatMissingData": "missing"})
 
 
 def put_composite_alarm(request: Request) -> None:
     """PutCompositeAlarm: its rule, whose alarms must exist, is evaluated at once."""
-    _refuse("PutCompositeAlarm", [*_common(request)])
+    _refuse("PutCompositeAlarm", list(_common(request)))
     name = request["AlarmName"]
 
     def put(changes: Changes) -> None:

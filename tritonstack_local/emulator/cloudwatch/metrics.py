@@ -14,6 +14,7 @@ from typing import Any
 
 from ministack.services import cloudwatch
 
+from tritonstack.aws_names import dimension_list
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.cloudwatch.metric_math import (
     BASIC,
@@ -328,7 +329,6 @@ class Results:
 
 _MOST_DATA, _MOST_VALUES, _MOST_QUERIES = 1000, 150, 500
 _MOST_STATISTICS_POINTS = 1440
-_LIST_PAGE = 500
 
 
 def put_metric_data(request: Request) -> None:
@@ -363,7 +363,7 @@ def _datum_problems(datum: dict[str, Any]) -> Iterable[str]:
 
 
 def list_metrics(request: Request) -> dict[str, Any]:
-    """ListMetrics: a filter without a value asks for the dimension alone."""
+    """ListMetrics, in one page: a filter without a value asks for the dimension alone."""
     wanted = [(one["Name"], one.get("Value")) for one in request.get("Dimensions", [])]
     found = [
         metric
@@ -372,14 +372,12 @@ def list_metrics(request: Request) -> dict[str, Any]:
         and request.get("MetricName", metric.name) == metric.name
         and all(name in metric.dimensions and value in (None, metric.dimensions[name]) for name, value in wanted)
     ]
-    first = _offset(request.get("NextToken"), "ListMetrics")
-    more = {"NextToken": str(first + _LIST_PAGE)} if len(found) > first + _LIST_PAGE else {}
-    return {"Metrics": [_shown(metric) for metric in found[first : first + _LIST_PAGE]], **more}
-
-
-def _shown(metric: Metric) -> dict[str, Any]:
-    dimensions = [{"Name": name, "Value": value} for name, value in metric.dimensions.items()]
-    return {"Namespace": metric.namespace, "MetricName": metric.name, "Dimensions": dimensions}
+    return {
+        "Metrics": [
+            {"Namespace": metric.namespace, "MetricName": metric.name, "Dimensions": dimension_list(metric.dimensions)}
+            for metric in found
+        ]
+    }
 
 
 def get_metric_statistics(request: Request) -> dict[str, Any]:
@@ -458,11 +456,3 @@ def _times(request: Request, operation: str) -> tuple[float, float]:
         code = "ValidationError" if operation == "GetMetricData" else "InvalidParameterCombination"
         raise refused(operation, sentence, code=code)
     return start, end
-
-
-def _offset(token: str | None, operation: str) -> int:
-    if token is None:
-        return 0
-    if not token.isdigit():
-        raise refused(operation, f"Invalid NextToken : {token}", code="InvalidNextToken")
-    return int(token)

@@ -19,22 +19,17 @@ _ONLY_OF_TEMPLATES = {"Triggers": ({}, None), "Visibility": ("PRIVATE", None), "
 _MADE_BY_MINISTACK = frozenset({"name", "arn", "created", "lastModified", "badge"})
 
 
-def _validated(operation: str, call: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
-    """The operation after a check against botocore's model, with every setting of the request kept."""
+def _keeping_all(call: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
+    """CreateProject or UpdateProject of MiniStack, with every setting of the request kept."""
 
-    def checked(request: dict[str, Any]) -> Any:
-        try:
-            request_validation.validate("codebuild", operation, request)
-        except RefusedError as refusal:
-            return error_response_json("InvalidInputException", str(refusal), refusal.status)
+    def kept(request: dict[str, Any]) -> Any:
         answer = call(request)
-        if answer[0] == 200:
-            codebuild._projects[request["name"]].update(request)
-            shown = codebuild._project_shape(codebuild._projects[request["name"]])
-            return answer[0], answer[1], json.dumps({"project": shown}).encode()
-        return answer
+        if answer[0] != 200:
+            return answer
+        codebuild._projects[request["name"]].update(request)
+        return json_response({"project": codebuild._project_shape(codebuild._projects[request["name"]])})
 
-    return checked
+    return kept
 
 
 def _create(logical_id: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, Any]]:
@@ -69,17 +64,14 @@ def _call(
     return request["name"], {"Arn": codebuild._project_arn(request["name"])}
 
 
-Answer = tuple[int, dict[str, str], bytes]
-
-
 def install() -> Builds:
     """Put the operations in place, once a process. MiniStack runs them off its event loop, so they may block."""
     builds = Builds()
-    codebuild._start_build = _operation("StartBuild", builds.start)
-    codebuild._stop_build = _operation("StopBuild", builds.stop)
+    codebuild._start_build = _operation("StartBuild", lambda request: json_response(builds.start(request)))
+    codebuild._stop_build = _operation("StopBuild", lambda request: json_response(builds.stop(request)))
     codebuild._batch_delete_builds = _operation("BatchDeleteBuilds", _refuse)
-    codebuild._create_project = _validated("CreateProject", codebuild._create_project)
-    codebuild._update_project = _validated("UpdateProject", codebuild._update_project)
+    codebuild._create_project = _operation("CreateProject", _keeping_all(codebuild._create_project))
+    codebuild._update_project = _operation("UpdateProject", _keeping_all(codebuild._update_project))
     handlers = provisioners._RESOURCE_HANDLERS[_TYPE]
     provisioners._RESOURCE_HANDLERS[_TYPE] = {**handlers, "create": _create, "update": _update}
     shape, forget = codebuild._project_shape, codebuild.reset
@@ -95,17 +87,17 @@ def install() -> Builds:
     return builds
 
 
-def _refuse(_request: dict[str, Any]) -> dict[str, Any]:
+def _refuse(_request: dict[str, Any]) -> Any:
     raise RefusedError("InvalidInputException", "BatchDeleteBuilds is not in the local AWS", source=__name__)
 
 
-def _operation(name: str, work: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any]], Any]:
+def _operation(name: str, work: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
     """An operation with its request checked against botocore's model and refusals answered as AWS does."""
 
     def operation(request: dict[str, Any]) -> Any:
         try:
             request_validation.validate("codebuild", name, request)
-            return json_response(work(request))
+            return work(request)
         except RefusedError as refusal:
             code = "InvalidInputException" if refusal.code == "ValidationException" else refusal.code
             return error_response_json(code, str(refusal), refusal.status)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import json
 import logging
 import platform
 import shutil
@@ -12,14 +11,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
 from ministack.services import codebuild
 
-from tritonstack.paths import LIBRARY, REPOSITORY
+from tritonstack.catalogue.instances import load_build_machines
+from tritonstack.paths import REPOSITORY
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import Deadline, clock
 from tritonstack_local.emulator.codebuild.build import (
@@ -47,8 +46,6 @@ from tritonstack_local.trtexec.launchers import NoStandInsError, release_of, sta
 LINKED = (".envs", "node_modules")
 """Folders of the project that stand in for what an image has installed."""
 
-_MACHINES = LIBRARY / "tritonstack/catalogue/data/build_machines.json"
-
 
 def gpu_variables(plan: BuildPlan, log: BuildLog) -> dict[str, str]:
     """The variables that name the stand-ins for the image's trtexec and the machine's GPU; none without a GPU.
@@ -58,12 +55,13 @@ def gpu_variables(plan: BuildPlan, log: BuildLog) -> dict[str, str]:
     if not plan.on_gpu:
         return {}
     image, compute_type = plan.environment["image"], plan.environment["computeType"]
-    if compute_type not in _gpus():
-        known = " and ".join(_gpus())
+    gpus = {machine.name: machine.gpu for machine in load_build_machines().machines if machine.kind == "codebuild"}
+    if compute_type not in gpus:
+        known = " and ".join(gpus)
         raise PhaseError(
             "CLIENT_ERROR", f"{plan.environment['type']} has the compute types {known}, not {compute_type}"
         )
-    gpu, release = _gpus()[compute_type], release_of(image)
+    gpu, release = gpus[compute_type], release_of(image)
     if release is None:
         log.say(f"No GPU, and no stand-ins for trtexec and nvidia-smi: {image} is no Triton image with a GPU.")
         return {}
@@ -75,13 +73,6 @@ def gpu_variables(plan: BuildPlan, log: BuildLog) -> dict[str, str]:
     for name, value in sorted(variables.items()):
         log.say(f"{name}={value}")
     return variables
-
-
-@cache
-def _gpus() -> dict[str, str]:
-    """Compute type → GPU, of CodeBuild's machines with one."""
-    document: dict[str, Any] = json.loads(_MACHINES.read_text(encoding="utf-8"))
-    return {name: one["gpu"] for name, one in document["codebuild"]["machines"].items()}
 
 
 class BuildLog(service_events.LogStream):
@@ -374,7 +365,7 @@ class Builds:
         if build is None:
             raise _missing(f"Build cannot be found: {request['id']}")
         build.stop_requested = True
-        self._wake()
+        clock.wake()
         for one, thread in list(self._running):
             if one is build:
                 thread.join(_STOP_SECONDS)
@@ -395,12 +386,7 @@ class Builds:
     def _abandon(self) -> None:
         for build, _ in self._running:
             build.abandoned = build.stop_requested = True
-        self._wake()
-
-    @staticmethod
-    def _wake() -> None:
-        with clock.condition:
-            clock.condition.notify_all()
+        clock.wake()
 
 
 def _show(build: Build) -> None:

@@ -61,7 +61,7 @@ class Container:
                 self._enclosure = enclosure
                 given = [*application["ContainerEntrypoint"], *application.get("ContainerArguments", [])]
                 env = self._environment() | variables
-                enclosure.launch([*self._in_root(), *self._command(given, env["PATH"])], env=env)
+                enclosure.launch(self._command(given, env["PATH"]), env=env)
             except (OSError, WorkFailedError, JobFailedError) as error:
                 os.close(reader)
                 raise JobFailedError(f"ClientError: the entrypoint could not be started: {error}") from error
@@ -111,19 +111,15 @@ class Container:
     def _own_namespaces(self) -> bool:
         return self._enclosure is not None and self._enclosure.isolated
 
-    def _in_root(self) -> list[str]:
-        """``env -C``: the folder stands for the container's working directory, too."""
-        program = shutil.which("env")
+    def _command(self, given: list[str], search: str) -> list[str]:
+        """With ``env -C``: the folder stands for the container's working directory, too."""
+        command, program = [self._seen(one) for one in given], shutil.which("env")
         if program is None:
             raise JobFailedError("there is no program env")
-        return [program, "-C", str(self._root)]
-
-    def _command(self, given: list[str], search: str) -> list[str]:
-        command = [self._seen(one) for one in given]
         # Inside its namespaces the program may lie where nothing is from here.
         if not self._own_namespaces and shutil.which(command[0], path=search) is None:
             raise JobFailedError(f"there is no program {command[0]}")
-        return command
+        return [program, "-C", str(self._root), *command]
 
     def _seen(self, text: str) -> str:
         """A text as the entrypoint must see it."""

@@ -15,8 +15,7 @@ from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import Deadline, clock
 from tritonstack_local.emulator.processing.container import Container, download, upload
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB, JobFailedError, JobLog, ProcessingJob, check
-from tritonstack_local.emulator.request_validation import RefusedError
-from tritonstack_local.emulator.sagemaker.records import API
+from tritonstack_local.emulator.sagemaker.records import refused
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 from tritonstack_local.trtexec import launchers
 
@@ -33,19 +32,15 @@ class JobRun:
         self._changed = changed
         self._container: Container | None = None
         self._abandoned = False
+        self._ended = threading.Event()  # the entrypoint and all that it started are gone
+        self._status = 0  # its exit status, then
 
     def abandon(self) -> None:
         """End the processes now, without a further status."""
         self._abandoned = True
         if self._container is not None:
             self._container.end()
-        self.stop()
-
-    @staticmethod
-    def stop() -> None:
-        """Wake the run, so that it sees that its job is to stop."""
-        with clock.condition:
-            clock.condition.notify_all()
+        clock.wake()
 
     def run(self) -> None:
         """The whole job; never raises for what goes wrong with it."""
@@ -79,17 +74,20 @@ class JobRun:
         uploads = self._prepare(container, log)
         if self._ending():
             return "Stopped"
-        process, variables = Process(container, log), self._stand_ins(log)
-        deadline = clock.deadline(self._job.runtime_seconds)
-        process.start(variables)
+        variables, deadline = self._stand_ins(log), clock.deadline(self._job.runtime_seconds)
+        output = container.start(variables, ended=self._end)
+        log.say(container.location_text())
+        reader = threading.Thread(target=_log_lines, args=(output, log), daemon=True)
+        reader.start()
         self._container = container
         self._changed(self._job.begin)
-        stopped = self._watch(process, deadline)
-        log.say(f"the entrypoint ended with exit status {process.status}")
+        stopped = self._watch(container, log, deadline)
+        reader.join()
+        log.say(f"the entrypoint ended with exit status {self._status}")
         if stopped:
             return "Stopped"
-        if process.status != 0:
-            raise JobFailedError(f"AlgorithmError: See job logs for more information, exit code: {process.status}")
+        if self._status != 0:
+            raise JobFailedError(f"AlgorithmError: See job logs for more information, exit code: {self._status}")
         for uri, folder, key_arn in uploads:
             log.say(f"uploaded {upload(uri, folder, key_arn)} files to {uri}")
         return "Completed"
@@ -129,63 +127,30 @@ class JobRun:
     def _ending(self) -> bool:
         return self._abandoned or self._job.stop_requested
 
-    def _watch(self, process: Process, deadline: Deadline) -> bool:
+    def _watch(self, container: Container, log: JobLog, deadline: Deadline) -> bool:
         """Until the entrypoint and all it started are gone: whether it was made to end."""
-        clock.wait_for(lambda: process.ended.is_set() or self._ending(), deadline)
-        stopped = not process.ended.is_set()
-        if stopped:
-            why = "it was asked to" if self._ending() else f"its {self._job.runtime_seconds} s are over"
-            self._changed(self._job.stopping)
-            process.stop(why, given_up=lambda: self._abandoned)
-        process.drain()
-        return stopped
-
-
-class Process:
-    """The entrypoint from its start to its end, its lines in the log.
-
-    Attributes:
-        ended: set once it and all that it started are gone.
-        status: its exit status, then.
-    """
-
-    def __init__(self, container: Container, log: JobLog) -> None:
-        """Not yet started."""
-        self._container = container
-        self._log = log
-        self._reader = threading.Thread()
-        self.ended = threading.Event()
-        self.status = 0
-
-    def start(self, variables: dict[str, str]) -> None:
-        """Start it; raises JobFailedError."""
-        output = self._container.start(variables, ended=self._end)
-        self._log.say(self._container.location_text())
-        self._reader = threading.Thread(target=self._read, args=(output,), daemon=True)
-        self._reader.start()
-
-    def stop(self, why: str, *, given_up: Callable[[], bool]) -> None:
-        """SIGTERM, and the end for what is left when the time of grace is over."""
-        deadline = clock.deadline(GRACE_SECONDS)
-        self._log.say(f"the job stops: {why}; SIGTERM to the entrypoint")
-        self._container.terminate()
-        clock.wait_for(lambda: self.ended.is_set() or given_up(), deadline)
-        self._container.end()
-
-    def drain(self) -> None:
-        """Wait for the last lines."""
-        self._reader.join()
+        clock.wait_for(lambda: self._ended.is_set() or self._ending(), deadline)
+        if self._ended.is_set():
+            return False
+        why = "it was asked to" if self._ending() else f"its {self._job.runtime_seconds} s are over"
+        self._changed(self._job.stopping)
+        log.say(f"the job stops: {why}; SIGTERM to the entrypoint")
+        grace = clock.deadline(GRACE_SECONDS)
+        container.terminate()
+        clock.wait_for(lambda: self._ended.is_set() or self._abandoned, grace)
+        container.end()
+        return True
 
     def _end(self, status: int) -> None:
-        with clock.condition:
-            self.status = status
-            self.ended.set()
-            clock.condition.notify_all()
+        self._status = status
+        self._ended.set()
+        clock.wake()
 
-    def _read(self, output: io.TextIOBase) -> None:
-        with output:
-            for line in output:
-                self._log.line(line)
+
+def _log_lines(output: io.TextIOBase, log: JobLog) -> None:
+    with output:
+        for line in output:
+            log.line(line)
 
 
 Request = dict[str, Any]
@@ -205,12 +170,12 @@ class ProcessingJobs:
         name = request["ProcessingJobName"]
         job = ProcessingJob(name=name, arn=PROCESSING_JOB.arn(name), request=request)
         with self._state.changed:
-            if any(one.name.lower() == name.lower() for one in self._state.processing_jobs):
-                raise RefusedError(
-                    "ResourceInUse",
+            if self._state.processing_jobs.find(name) is not None:
+                raise refused(
                     "Job name must be unique within an AWS account and region, and a job with this name already exists"
                     f" ({job.arn})",
-                    source=f"{API}, CreateProcessingJob",
+                    "CreateProcessingJob",
+                    code="ResourceInUse",
                 )
             self._state.processing_jobs.add(job)
             store(self._state, job.arn, request.get("Tags", []))
@@ -229,13 +194,10 @@ class ProcessingJobs:
         with self._state.changed:
             job = self._get(request)
             if job.status not in ("InProgress", "Stopping"):
-                raise RefusedError(
-                    "ValidationException",
-                    f"The request was rejected because the processing job is in status {job.status}.",
-                    source=f"{API}, StopProcessingJob",
-                )
+                sentence = f"The request was rejected because the processing job is in status {job.status}."
+                raise refused(sentence, "StopProcessingJob")
             job.stop_requested = True
-        JobRun.stop()
+        clock.wake()
 
     def end_all(self) -> None:
         """End every process at once, when the emulator ends or forgets everything."""
@@ -246,13 +208,9 @@ class ProcessingJobs:
 
     def _get(self, request: Request) -> ProcessingJob:
         name = request["ProcessingJobName"]
-        job = next((one for one in self._state.processing_jobs if one.name.lower() == name.lower()), None)
+        job = self._state.processing_jobs.find(name)
         if job is None:
-            raise RefusedError(
-                "ValidationException",
-                f"Could not find requested job with name: {name}",
-                source=f"{API}, DescribeProcessingJob",
-            )
+            raise refused(f"Could not find requested job with name: {name}", "DescribeProcessingJob")
         return job
 
     def _run(self, job: ProcessingJob, run: JobRun) -> None:

@@ -13,8 +13,7 @@ from tritonstack import aws_names
 from tritonstack.catalogue import load_catalogue
 from tritonstack_local.emulator import service_events
 from tritonstack_local.emulator.clock import clock
-from tritonstack_local.emulator.request_validation import RefusedError
-from tritonstack_local.emulator.sagemaker.records import API, Kind, Record, check_execution_role
+from tritonstack_local.emulator.sagemaker.records import Kind, Record, check_execution_role, refused
 from tritonstack_local.trtexec.launchers import gpu_of, known_instance_types
 
 
@@ -122,7 +121,7 @@ def check(request: Request) -> None:
     """Raise ``RefusedError`` with every problem at once, and for a role that SageMaker may not assume."""
     found = [*_of_cluster(request), *_of_image(request), *_of_places(request)]
     if found:
-        raise RefusedError("ValidationException", "; ".join(found), source=f"{API}, CreateProcessingJob")
+        raise refused("; ".join(found), "CreateProcessingJob")
     check_execution_role(request["RoleArn"])
 
 

@@ -8,15 +8,14 @@ from typing import Any
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB
 from tritonstack_local.emulator.recommender import ModelPackages, RecommendationJobs
-from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.records import (
-    API,
     ENDPOINT,
     ENDPOINT_CONFIG,
     MODEL,
     Record,
     check_execution_role,
+    refused,
 )
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, Tags, listing, store
 from tritonstack_local.emulator.services import JsonService, Operation
@@ -35,14 +34,12 @@ class Models:
         """CreateModel: one container with an image, and a role to assume."""
         for member in ("PrimaryContainer", "ExecutionRoleArn"):
             if member not in request:
-                raise _refused(f"{member} must be specified.")
+                raise refused(f"{member} must be specified.", "CreateModel")
         container = request["PrimaryContainer"]
         if "Image" not in container:
-            raise _refused("A container must have an Image.")
-        if "ModelDataUrl" in container and "ModelDataSource" in container:
-            raise _refused("ModelDataUrl and ModelDataSource cannot be specified together.")
+            raise refused("A container must have an Image.", "CreateModel")
         if container.get("MultiModelConfig") and container.get("Mode") != "MultiModel":
-            raise _refused("MultiModelConfig can only be specified for a container in MultiModel mode.")
+            raise refused("MultiModelConfig can only be specified for a container in MultiModel mode.", "CreateModel")
         check_execution_role(request["ExecutionRoleArn"])
         record = Record(name=request["ModelName"], arn=MODEL.arn(request["ModelName"]), request=request)
         with self._state.changed:
@@ -53,13 +50,7 @@ class Models:
     def describe(self, request: Request) -> dict[str, Any]:
         """DescribeModel."""
         record = self._state.models.get(request["ModelName"])
-        kept = {name: value for name, value in record.request.items() if name != "Tags"}
-        return {
-            "EnableNetworkIsolation": False,
-            **kept,
-            "ModelArn": record.arn,
-            "CreationTime": record.created,
-        }
+        return {"EnableNetworkIsolation": False, **_kept(record), "ModelArn": record.arn}
 
     def delete(self, request: Request) -> None:
         """DeleteModel: "deletes only the model entry"; an endpoint that uses it goes on (API reference)."""
@@ -68,8 +59,9 @@ class Models:
             self._state.tags.pop(record.arn, None)
 
 
-def _refused(sentence: str) -> RefusedError:
-    return RefusedError("ValidationException", sentence, source=f"{API}, CreateModel")
+def _kept(record: Record) -> dict[str, Any]:
+    """What was asked for, without its tags, and when."""
+    return {name: value for name, value in record.request.items() if name != "Tags"} | {"CreationTime": record.created}
 
 
 logger = logging.getLogger("tritonstack.emulator")
@@ -91,7 +83,7 @@ class EndpointConfigs:
     def create(self, request: Request) -> dict[str, Any]:
         """CreateEndpointConfig: one variant, with instances and a model that exists."""
         if len(request["ProductionVariants"]) > 1:
-            raise _refusal("More than one production variant is not in the local AWS.", "CreateEndpointConfig")
+            raise refused("More than one production variant is not in the local AWS.", "CreateEndpointConfig")
         [variant] = request["ProductionVariants"]
         name = request["EndpointConfigName"]
         record = Record(name=name, arn=ENDPOINT_CONFIG.arn(name), request=request)
@@ -105,17 +97,16 @@ class EndpointConfigs:
     def _check_variant(self, variant: dict[str, Any]) -> None:
         missing = {"ModelName", "InstanceType", "InitialInstanceCount"} - variant.keys()
         if missing:
-            raise _refusal(
-                f"Variant {variant['VariantName']} must have {', '.join(sorted(missing))}.", "CreateEndpointConfig"
-            )
+            sentence = f"Variant {variant['VariantName']} must have {', '.join(sorted(missing))}."
+            raise refused(sentence, "CreateEndpointConfig")
         self._state.models.get(variant["ModelName"])
 
     def describe(self, request: Request) -> dict[str, Any]:
         """DescribeEndpointConfig."""
         record = self._state.endpoint_configs.get(request["EndpointConfigName"])
-        kept = {name: value for name, value in record.request.items() if name != "Tags"}
+        kept = _kept(record)
         kept["MetricsConfig"] = METRICS_DEFAULTS | kept.get("MetricsConfig", {})
-        return {**kept, "EndpointConfigArn": record.arn, "CreationTime": record.created}
+        return {**kept, "EndpointConfigArn": record.arn}
 
     def delete(self, request: Request) -> None:
         """DeleteEndpointConfig: one that is in use goes, too, and the endpoint serves on.
@@ -140,14 +131,9 @@ class EndpointConfigs:
 def _check_metrics(metrics: dict[str, Any]) -> None:
     seconds = metrics.get("MetricPublishFrequencyInSeconds", PUBLISH_SECONDS[0])
     if seconds not in PUBLISH_SECONDS:
-        raise _refusal(
-            f"MetricPublishFrequencyInSeconds is {seconds}; valid values: {', '.join(map(str, PUBLISH_SECONDS))}.",
-            "CreateEndpointConfig, MetricsConfig",
-        )
-
-
-def _refusal(sentence: str, operation: str) -> RefusedError:
-    return RefusedError("ValidationException", sentence, source=f"{API}, {operation}")
+        valid = ", ".join(map(str, PUBLISH_SECONDS))
+        sentence = f"MetricPublishFrequencyInSeconds is {seconds}; valid values: {valid}."
+        raise refused(sentence, "CreateEndpointConfig, MetricsConfig")
 
 
 def sagemaker_service(state: SageMakerState, endpoints: Endpoints, jobs: ProcessingJobs) -> JsonService:

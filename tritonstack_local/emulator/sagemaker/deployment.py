@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tritonstack_local.emulator.clock import Deadline, clock
-from tritonstack_local.emulator.request_validation import RefusedError
-from tritonstack_local.emulator.sagemaker.records import API, Record
+from tritonstack_local.emulator.sagemaker.records import Record, refused
 
 # Sources: API reference (DeploymentConfig, TrafficRoutingConfig, RollingUpdatePolicy, CapacitySize) and developer
 # guide, "Blue/Green Deployments" and "Use rolling deployments". How SageMaker rounds a share of an instance is
@@ -43,19 +42,13 @@ def guardrails(config: dict[str, Any] | None, *, count: int) -> Guardrails | Non
     if not config:
         return None
     if "RollingUpdatePolicy" in config and "BlueGreenUpdatePolicy" in config:
-        raise _refused(
-            "Only one update policy can be used: BlueGreenUpdatePolicy or RollingUpdatePolicy.",
-            source=f"{API}, DeploymentConfig",
-        )
+        sentence = "Only one update policy can be used: BlueGreenUpdatePolicy or RollingUpdatePolicy."
+        raise refused(sentence, "DeploymentConfig")
     alarms = tuple(alarm["AlarmName"] for alarm in config.get("AutoRollbackConfiguration", {}).get("Alarms", []))
     if "RollingUpdatePolicy" in config:
         return _rolling(config["RollingUpdatePolicy"], count=count, alarms=alarms)
     policy = config.get("BlueGreenUpdatePolicy", {})
-    return Guardrails(
-        count=count,
-        steps=tuple(_steps(policy, count)),
-        alarms=alarms,
-    )
+    return Guardrails(count=count, steps=tuple(_steps(policy, count)), alarms=alarms)
 
 
 def _rolling(policy: dict[str, Any], *, count: int, alarms: tuple[str, ...]) -> Guardrails:
@@ -65,12 +58,7 @@ def _rolling(policy: dict[str, Any], *, count: int, alarms: tuple[str, ...]) -> 
         Step(instances=min(on, count), wait_seconds=policy["WaitIntervalInSeconds"])
         for on in range(size, count + size, size)
     ]
-    return Guardrails(
-        count=count,
-        steps=tuple(steps),
-        alarms=alarms,
-        rolling=True,
-    )
+    return Guardrails(count=count, steps=tuple(steps), alarms=alarms, rolling=True)
 
 
 def _steps(policy: dict[str, Any], count: int) -> list[Step]:
@@ -78,11 +66,9 @@ def _steps(policy: dict[str, Any], count: int) -> list[Step]:
     kind, wait = routing.get("Type", "ALL_AT_ONCE"), routing.get("WaitIntervalInSeconds", 0)
     strange = sorted(member for of, member in _SIZES.items() if of != kind and member in routing)
     if strange:
-        raise _refused(
-            f"{' and '.join(strange)} must not be given for traffic routing type {kind}.",
-            # The reference says of each size which type's steps it is for; that SageMaker refuses it is UNVERIFIED.
-            source=f"{API}, TrafficRoutingConfig (derived)",
-        )
+        # The reference says of each size which type's steps it is for; that SageMaker refuses it is UNVERIFIED.
+        sentence = f"{' and '.join(strange)} must not be given for traffic routing type {kind}."
+        raise refused(sentence, "TrafficRoutingConfig (derived)")
     last = Step(instances=count, wait_seconds=policy.get("TerminationWaitInSeconds", 0))
     if kind == "ALL_AT_ONCE":
         return [last]
@@ -96,21 +82,14 @@ def _size(size: dict[str, Any] | None, *, member: str, count: int) -> int:
     policy = "RollingUpdatePolicy" if member == "MaximumBatchSize" else "TrafficRoutingConfig"
     if size is None:
         kind = next(kind for kind, name in _SIZES.items() if name == member)
-        raise _refused(f"{member} is required for traffic routing type {kind}.", source=f"{API}, {policy}")
+        raise refused(f"{member} is required for traffic routing type {kind}.", policy)
     value = size["Value"]
     percent = value if size["Type"] == "CAPACITY_PERCENT" else 100 * value / count
     least = _LEAST[member]
     if not least <= percent <= _MOST:
         limits = f"{least}-{_MOST}%" if least else f"less than or equal to {_MOST}%"
-        raise _refused(
-            f"{member} must be {limits} of the variant's total instance count, which is {count}.",
-            source=f"{API}, {policy}",
-        )
+        raise refused(f"{member} must be {limits} of the variant's total instance count, which is {count}.", policy)
     return max(1, int(count * percent / 100)) if size["Type"] == "CAPACITY_PERCENT" else int(value)
-
-
-def _refused(sentence: str, *, source: str) -> RefusedError:
-    return RefusedError("ValidationException", sentence, source=source)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import contextvars
 import hashlib
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from tritonstack_local import REGION
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import Deployment, EndpointRecord, guardrails
 from tritonstack_local.emulator.sagemaker.fleets import Instances, check_same_variants, check_scaled, scale
-from tritonstack_local.emulator.sagemaker.records import API, ENDPOINT
+from tritonstack_local.emulator.sagemaker.records import ENDPOINT, refused
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 from tritonstack_local.emulator.services import call
 
@@ -84,11 +84,8 @@ def broken_alarm(names: Sequence[str]) -> str | None:
     if not names:
         return None
     try:
-        found = call(
-            "cloudwatch",
-            "DescribeAlarms",
-            {"AlarmNames": list(names), "AlarmTypes": ["MetricAlarm", "CompositeAlarm"]},
-        )
+        wanted = {"AlarmNames": list(names), "AlarmTypes": ["MetricAlarm", "CompositeAlarm"]}
+        found = call("cloudwatch", "DescribeAlarms", wanted)
     except (RefusedError, TimeoutError) as error:
         return f"The alarms could not be read: {error}."
     states = {
@@ -106,8 +103,6 @@ Outcome = Literal["in_service", "shifted", "failed"]
 Reported = Literal["ended", "in_progress"]
 """What a deployment is after a report: over, or shifting traffic."""
 _LOOK_SECONDS = 0.2
-HOME_REGION = os.environ.get("MINISTACK_REGION", "us-east-1")
-"""The region whose endpoints have containers: the runtime looks at no other."""
 
 
 class Endpoints:
@@ -144,9 +139,9 @@ class Endpoints:
             record = self._state.endpoints.get(request["EndpointName"])
             self._state.endpoint_configs.get(request["EndpointConfigName"])
             if record.status == "Failed":
-                raise _refused(f'Cannot update failed endpoint "{record.arn}".', "UpdateEndpoint")
+                raise refused(f'Cannot update failed endpoint "{record.arn}".', "UpdateEndpoint")
             if not record.settled:
-                raise _refused(f'Cannot update in-progress endpoint "{record.arn}".', "UpdateEndpoint")
+                raise refused(f'Cannot update in-progress endpoint "{record.arn}".', "UpdateEndpoint")
             self._state.endpoint_configs.get(record.config_name)
             check_scaled(self._state, record, request["EndpointConfigName"])
             self.instances.check_limit(request["EndpointConfigName"], "UpdateEndpoint")
@@ -185,7 +180,7 @@ class Endpoints:
         if not self._state.fleets:
             return "TRITONSTACK_FLEETS=none"
         region = record.arn.split(":")[3]
-        return "" if region == HOME_REGION else f"it is in {region}, and the local runtime serves {HOME_REGION} alone"
+        return "" if region == REGION else f"it is in {region}, and the local runtime serves {REGION} alone"
 
     def _variant(self, variant: dict[str, Any], record: EndpointRecord, request: Request) -> dict[str, Any]:
         """A variant as DescribeEndpoint shows it; an update may retain the count and weight of the same variant."""
@@ -219,17 +214,16 @@ class Endpoints:
         Where AWS has no instances the endpoint keeps its instances, with a FailureReason (UNVERIFIED:
         the guide describes no endpoint whose scale-out lacks capacity).
         """
+        operation = "UpdateEndpointWeightsAndCapacities"
         with self._state.changed:
             record = self._state.endpoints.get(request["EndpointName"])
             if record.status != "InService":
-                raise _refused(
-                    f'Cannot update in-progress endpoint "{record.arn}".', "UpdateEndpointWeightsAndCapacities"
-                )
+                raise refused(f'Cannot update in-progress endpoint "{record.arn}".', operation)
             wanted = request["DesiredWeightsAndCapacities"]
             added = self._added(record, wanted)
             lacking = None
             if added > 0:
-                self.instances.check_limit(record.config_name, "UpdateEndpointWeightsAndCapacities", added=added)
+                self.instances.check_limit(record.config_name, operation, added=added)
                 lacking = self.instances.lacking(record.config_name)
             if lacking is None:
                 scale(record, wanted)
@@ -240,17 +234,15 @@ class Endpoints:
     def _added(self, record: EndpointRecord, wanted: list[Request]) -> int:
         """How many instances a fleet is to have more than it has."""
         now = {variant["VariantName"]: variant["DesiredInstanceCount"] for variant in record.variants}
-        counts = {
-            each["VariantName"]: each["DesiredInstanceCount"] for each in wanted if "DesiredInstanceCount" in each
-        }
-        return sum(max(0, count - now.get(name, count)) for name, count in counts.items())
+        counts = [(each["VariantName"], each.get("DesiredInstanceCount", 0)) for each in wanted]
+        return sum(max(0, count - now.get(name, count)) for name, count in counts)
 
     def delete(self, request: Request) -> None:
         """DeleteEndpoint: at once; refused while a deployment is in progress, as SageMaker refuses it."""
         with self._state.changed:
             record = self._state.endpoints.get(request["EndpointName"])
             if not record.settled:
-                raise _refused(f'Cannot update in-progress endpoint "{record.arn}".', "DeleteEndpoint")
+                raise refused(f'Cannot update in-progress endpoint "{record.arn}".', "DeleteEndpoint")
             self._state.endpoints.remove(record.name)
             self._state.forget_scaled(record.name)
             self._state.tags.pop(record.arn, None)
@@ -350,7 +342,3 @@ def _apply_report(record: EndpointRecord, outcome: Outcome, *, reason: str, inst
     elif not deployment.baking:
         deployment.bake()
     return "ended" if record.settled else "in_progress"
-
-
-def _refused(sentence: str, operation: str) -> RefusedError:
-    return RefusedError("ValidationException", sentence, source=f"{API}, {operation}")

@@ -8,7 +8,7 @@ from typing import Any
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import EndpointRecord, Guardrails
-from tritonstack_local.emulator.sagemaker.records import API
+from tritonstack_local.emulator.sagemaker.records import refused
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 
 # The local AWS has instances without limit; a fault takes them away (``faults``).
@@ -42,13 +42,13 @@ class Instances:
             kind, count = variant.get("InstanceType", ""), added or variant.get("InitialInstanceCount", 1)
             if self.short_of(kind, "limit"):
                 used = self._used(kind)
-                raise RefusedError(
-                    LIMIT,
+                raise refused(
                     f"The account-level service limit '{kind} for endpoint usage' is {used} Instances, with current "
                     f"utilization of {used} Instances and a request delta of {count} Instances. Please use "
                     "AWS Service Quotas to request an increase for this quota. If AWS Service Quotas is not available, "
                     f"contact AWS support to request an increase for this quota. (Error Code: {LIMIT})",
-                    source=f"{API}, {operation}",
+                    operation,
+                    code=LIMIT,
                 )
 
     def lacking(self, config_name: str) -> str | None:
@@ -116,10 +116,9 @@ def scale(record: EndpointRecord, wanted: Sequence[dict[str, Any]]) -> None:
     for each in wanted:
         variant = variants.get(each["VariantName"])
         if variant is None:
-            raise RefusedError(
-                "ValidationException",
+            raise refused(
                 f"Endpoint {record.name} has no variant {each['VariantName']}; it has {', '.join(variants)}.",
-                source=f"{API}, UpdateEndpointWeightsAndCapacities",
+                "UpdateEndpointWeightsAndCapacities",
             )
         if "DesiredInstanceCount" in each:
             variant["CurrentInstanceCount"] = variant["DesiredInstanceCount"] = each["DesiredInstanceCount"]

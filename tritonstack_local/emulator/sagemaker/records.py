@@ -17,6 +17,11 @@ _PRINCIPAL = "sagemaker.amazonaws.com"
 _ROLE_SOURCE = "SageMaker's own sentence for such a role, quoted in github.com/bentoml/BentoML/issues/892"
 
 
+def refused(sentence: str, source: str, *, code: str = "ValidationException") -> RefusedError:
+    """A refusal of SageMaker; ``source`` is a page of its API reference."""
+    return RefusedError(code, sentence, source=f"{API}, {source}")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kind:
     """A kind of record: its noun in operations, in sentences and in ARNs."""
@@ -62,9 +67,14 @@ class Records(Generic[R]):
         self.kind = kind
         self._stored = AccountRegionScopedDict()
 
+    def find(self, name: str) -> R | None:
+        """The record, or None."""
+        found: R | None = self._stored.get(name.lower())
+        return found
+
     def get(self, name: str) -> R:
         """The record; raises ``RefusedError`` where there is none."""
-        record: R | None = self._stored.get(name.lower())
+        record = self.find(name)
         if record is None:
             raise RefusedError(
                 "ValidationException", f'Could not find {self.kind.label} "{self.kind.arn(name)}".', source=API

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
+import re
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB, ProcessingJob
-from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import EndpointRecord
-from tritonstack_local.emulator.sagemaker.records import API, ENDPOINT, ENDPOINT_CONFIG, MODEL, Kind, Record, Records
+from tritonstack_local.emulator.sagemaker.records import (
+    ENDPOINT,
+    ENDPOINT_CONFIG,
+    MODEL,
+    Kind,
+    Record,
+    Records,
+    refused,
+)
 
 
 class SageMakerState:
@@ -58,14 +63,16 @@ def listing(kind: Kind, records: Iterable[Record], request: Request) -> dict[str
     """
     found = sorted((r for r in records if _wanted(r, request)), key=_place, reverse=True)
     if "NextToken" in request:
-        last = _read_token(request["NextToken"])
-        found = [r for r in found if _place(r) < last]
+        created, slash, name = request["NextToken"].partition("/")
+        if not slash or not re.fullmatch(r"\d+\.\d+", created):
+            raise refused("The NextToken is not valid.", kind.noun)
+        found = [r for r in found if _place(r) < (float(created), name)]
     size = request.get("MaxResults", _PAGE)
     page = found[:size]
     member = "ProcessingJobSummaries" if kind == PROCESSING_JOB else kind.noun + "s"
     answer: dict[str, Any] = {member: [_summary(kind, record) for record in page]}
     if len(found) > size:
-        answer["NextToken"] = _token(_place(page[-1]))
+        answer["NextToken"] = "{!r}/{}".format(*_place(page[-1]))
     return answer
 
 
@@ -80,18 +87,6 @@ def _wanted(record: Record, request: Request) -> bool:
 def _place(record: Record) -> tuple[float, str]:
     """Where a record stands in the order; the name makes it unique."""
     return (record.created, record.name.lower())
-
-
-def _token(place: tuple[float, str]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
-
-
-def _read_token(token: str) -> tuple[float, str]:
-    try:
-        key, name = json.loads(base64.urlsafe_b64decode(token))
-    except (ValueError, binascii.Error) as error:
-        raise RefusedError("ValidationException", "The NextToken is not valid.", source=API) from error
-    return key, name
 
 
 def _summary(kind: Kind, record: Record) -> dict[str, Any]:
@@ -124,7 +119,7 @@ class Tags:
             own = self._of(request["ResourceArn"])
             merged = {**own, **{pair["Key"]: pair["Value"] for pair in request["Tags"]}}
             if len(merged) > _MOST:
-                raise RefusedError("ValidationException", f"More than {_MOST} tags.", source=f"{API}, AddTags")
+                raise refused(f"More than {_MOST} tags.", "AddTags")
             own.update(merged)
             return {"Tags": _pairs(own)}
 
@@ -142,7 +137,7 @@ class Tags:
     def _of(self, arn: str) -> dict[str, str]:
         own = self._state.tags.get(arn)
         if own is None:
-            raise RefusedError("ValidationException", f'Could not find resource "{arn}".', source=f"{API}, ListTags")
+            raise refused(f'Could not find resource "{arn}".', "ListTags")
         return own
 
 

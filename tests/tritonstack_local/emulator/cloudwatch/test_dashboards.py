@@ -57,17 +57,6 @@ def test_bodies_that_are_wrong_are_reported_where(text: str, path: str, words: s
     assert [(where, words in sentence) for where, sentence in problems(text)] == [(path, True)]
 
 
-def test_a_dashboard_is_put_listed_read_and_deleted(aws: Emulator, name: str) -> None:
-    cloudwatch = aws.client("cloudwatch")
-    text = body(widget(METRIC), widget({**METRIC, "metrics": [*METRIC["metrics"], MATH]}))
-    cloudwatch.put_dashboard(DashboardName=name, DashboardBody=text)
-    assert cloudwatch.get_dashboard(DashboardName=name)["DashboardBody"] == text
-    listed = cloudwatch.list_dashboards(DashboardNamePrefix=name)["DashboardEntries"]
-    assert [entry["DashboardName"] for entry in listed] == [name]
-    cloudwatch.delete_dashboards(DashboardNames=[name])
-    assert cloudwatch.list_dashboards(DashboardNamePrefix=name)["DashboardEntries"] == []
-
-
 @pytest.mark.parametrize(("suffix", "text"), [("", body(widget({}))), (" name", body())])
 def test_a_wrong_dashboard_is_refused_and_not_kept(aws: Emulator, name: str, suffix: str, text: str) -> None:
     cloudwatch = aws.client("cloudwatch")

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import cases as cases_module
-from tritonstack.exporters.cases import SolvedCase, cases, compare, masks, solved
-from tritonstack.exporters.script import Arrays, Graph, Tensor
+from _exporters import cases as cases_module
+from _exporters.cases import Case, cases, compare, masks
+from _exporters.script import Arrays, ExportError, Graph, Tensor
 
 GRAPH = Graph(0, (Tensor("x", "FP32", ("batch", 3)),), (Tensor("Model/y", "FP32", ("batch", 3)),))
 SAMPLE = {"x": np.array([[1, 2, 3]], np.float32)}
@@ -21,9 +20,8 @@ def doubled(inputs: Arrays) -> Arrays:
     return {"Model/y": inputs["x"] * 2}
 
 
-def tried() -> Iterator[SolvedCase]:
-    found = cases(GRAPH, batches=(1, 4), sample=SAMPLE, draws={}, axes={}, seed=0)
-    return solved(found, doubled)
+def tried() -> Iterator[Case]:
+    return cases(GRAPH, doubled, batches=(1, 4), sample=SAMPLE)
 
 
 def test_the_cases_are_both_kinds_of_input_at_batch_1_and_at_the_maximum(tmp_path: Path) -> None:
@@ -47,18 +45,18 @@ def test_what_was_not_left_is_named(tmp_path: Path, content: bytes | None) -> No
     for path in (cases_module.WEIGHTS, cases_module.CASES):
         if content:
             (tmp_path / path).write_bytes(content)
-    with pytest.raises(WorkFailedError, match=r"weights\.npz is needed, which the export before this writes"):
+    with pytest.raises(ExportError, match=r"weights\.npz is needed, which the export before this writes"):
         cases_module.read_weights(tmp_path)
-    with pytest.raises(WorkFailedError, match=r"proof\.npz is needed"):
+    with pytest.raises(ExportError, match=r"proof\.npz is needed"):
         list(cases_module.read_cases(tmp_path))
 
 
 def test_no_case_and_integers_from_nowhere_are_no_proof(tmp_path: Path) -> None:
     cases_module.write_cases(tmp_path, iter(()))
-    with pytest.raises(WorkFailedError, match="holds no case: nothing would be proved"):
+    with pytest.raises(ExportError, match="holds no case: nothing would be proved"):
         list(cases_module.read_cases(tmp_path))
     tensor = Tensor("ids", "INT64", ("batch",))
-    with pytest.raises(WorkFailedError, match="input ids: INT64 needs a range"):
+    with pytest.raises(ExportError, match="input ids: INT64 needs a range"):
         cases_module.drawn(tensor, {}, generator=np.random.default_rng(0), sizes={"batch": 1})
 
 
@@ -81,8 +79,16 @@ def test_the_largest_difference_over_all_cases_is_given() -> None:
 def test_an_exported_model_that_differs_is_told_by_tensor_and_case(
     answer: Callable[[np.ndarray], np.ndarray], said: str
 ) -> None:
-    with pytest.raises(WorkFailedError, match=said):
+    with pytest.raises(ExportError, match=said):
         compare(lambda inputs: {"Model/y": answer(inputs["x"])}, tried(), GRAPH, tolerance=0.1, failures=(ValueError,))
+
+
+def test_a_source_framework_that_returns_nan_and_a_sample_without_an_input_are_refused() -> None:
+    found = cases(GRAPH, lambda inputs: {"Model/y": inputs["x"] * np.float32(np.nan)}, batches=(1,))
+    with pytest.raises(ExportError, match="tensor Model/y, random input, batch 1: the source framework returns NaN"):
+        compare(doubled, found, GRAPH, tolerance=0.1, failures=())
+    with pytest.raises(ExportError, match="the sample has no input x"):
+        list(cases(GRAPH, doubled, batches=(1,), sample={"ids": SAMPLE["x"]}))
 
 
 def test_masks_are_ones_and_then_zeros() -> None:

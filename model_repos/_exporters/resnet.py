@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,9 @@ import torch
 from torch import nn
 from transformers import ResNetForImageClassification
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import torch_export, weights
-from tritonstack.exporters.cases import batches
-from tritonstack.exporters.script import Arguments, Arrays, Graph, Tensor, write_answer, write_report, write_text
-from tritonstack.exporters.torch_export import Adapted, outputs_of
+from _exporters import weights
+from _exporters.script import Arguments, Arrays, ExportError, Graph, Tensor, write_answer, write_report, write_text
+from _exporters.torch_export import Adapted, export_proved, outputs_of
 
 SIDE = 224
 CLASSES = 1000
@@ -40,45 +37,31 @@ RESIDUAL_SCALE = 0.25
 def to_onnx(arguments: Arguments, path: str) -> None:
     """Export to ONNX: the graph at ``path`` below the target, its proof, the sample's answer, the labels.
 
-    Raises :class:`WorkFailedError` where the weights are not available or the proof fails.
+    Raises :class:`ExportError` where the weights are not available or the proof fails.
     """
-    _export(arguments, path, arguments.options.the_graph, write=torch_export.export_onnx, prove=torch_export.prove_onnx)
+    _export(arguments, path, arguments.options.the_graph)
 
 
 def to_torchscript(arguments: Arguments, path: str, *, graph: Graph) -> None:
     """Export to TorchScript, which has no names: ``graph`` has those of config.pbtxt."""
-    _export(arguments, path, graph, write=torch_export.export_torchscript, prove=torch_export.prove_torchscript)
+    _export(arguments, path, graph)
 
 
-def _export(
-    arguments: Arguments, path: str, graph: Graph, *, write: Callable[..., object], prove: Callable[..., float]
-) -> None:
-    options, target = arguments.options, arguments.target
-    loaded = load(arguments)
+def _export(arguments: Arguments, path: str, graph: Graph) -> None:
+    loaded, sample, target = load(arguments), arguments.the_sample, arguments.target
     module = adapted(loaded.model, graph)
     source = partial(outputs_of, module, graph)
-    write(module, graph, target / path, example(graph))
-    proved = batches(options)
-    difference = prove(
-        target / path,
-        source,
-        graph,
-        batches=proved,
-        tolerance=options.tolerance,
-        sample=arguments.the_sample,
-        seed=options.seed,
-    )
-    write_answer(target / "sample/answer.json", source(arguments.the_sample))
+    figures = export_proved(arguments, path, module, source, graph, example=example(graph), sample=sample)
+    write_answer(target / "sample/answer.json", source(sample))
     write_labels(loaded.model, target / "labels.txt")
-    figures = {"largest_difference": difference, "largest_proved_batch": proved[-1]}
     write_report(arguments, figures, inputs=loaded.inputs)
 
 
 def load(arguments: Arguments) -> weights.Loaded:
-    """The source framework's model. Raises :class:`WorkFailedError` where it is not available or has other classes."""
+    """The source framework's model. Raises :class:`ExportError` where it is not available or has other classes."""
     loaded = weights.load(ResNetForImageClassification, arguments.options, defaults=DEFAULTS)
     if loaded.model.config.num_labels != CLASSES:
-        raise WorkFailedError(f"the model has {loaded.model.config.num_labels} classes, ImageNet has {CLASSES}")
+        raise ExportError(f"the model has {loaded.model.config.num_labels} classes, ImageNet has {CLASSES}")
     if arguments.options.weights == "random":
         _vary_normalisation(loaded.model)
     return loaded

@@ -17,20 +17,20 @@ from tokenizers import Tokenizer
 from torch import nn
 from transformers import BertModel, RobertaModel
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import tokenizer, weights
-from tritonstack.exporters.cases import Draw, batches, masks, token_ids
-from tritonstack.exporters.script import (
+from _exporters import tokenizer, weights
+from _exporters.cases import masks, token_ids
+from _exporters.script import (
     DTYPES,
     Arguments,
     Arrays,
+    ExportError,
     Graph,
     atomic,
     write_answer,
     write_report,
     write_request,
 )
-from tritonstack.exporters.torch_export import export_onnx, prove_onnx
+from _exporters.torch_export import export_proved
 
 TOKENIZER = "tokenizer.json"
 MASKED = -10000.0
@@ -139,18 +139,29 @@ class Prepared:
         """The module to export."""
         return Encoder(self.loaded.model)
 
-    @property
-    def example(self) -> Arrays:
-        """Inputs to export with: the sample twice, the second time without padding."""
-        ids, mask = (np.repeat(self.sample[tensor.name], 2, axis=0) for tensor in self.graph.inputs)
-        mask[1] = 1
-        return dict(zip((tensor.name for tensor in self.graph.inputs), (ids, mask), strict=True))
+    def export(
+        self, arguments: Arguments, path: str, module: nn.Module, *, axes: Mapping[str, tuple[int, ...]] | None = None
+    ) -> None:
+        """Write ``module`` to ``path`` below the target, prove it, and write the report.
 
-    @property
-    def draws(self) -> dict[str, Draw]:
-        """How random inputs are drawn, by name."""
-        ids, mask = self.graph.inputs
-        return {ids.name: token_ids(self.loaded.model.config.vocab_size), mask.name: masks}
+        ``axes``: dynamic axis → the sizes to test, with the sample's. Raises :class:`ExportError` where it fails.
+        """
+        ids, mask = (tensor.name for tensor in self.graph.inputs)
+        example = {name: np.repeat(array, 2, axis=0) for name, array in self.sample.items()}
+        example[mask][1] = 1  # the sample twice, the second time without padding
+        draws = {ids: token_ids(self.loaded.model.config.vocab_size), mask: masks}
+        figures = export_proved(
+            arguments,
+            path,
+            module,
+            self.reference,
+            self.graph,
+            example=example,
+            sample=self.sample,
+            draws=draws,
+            axes=axes,
+        )
+        write_report(arguments, figures, inputs=self.loaded.inputs)
 
     def reference(self, inputs: Arrays) -> Arrays:
         """Outputs of transformers, called as its documentation does."""
@@ -169,26 +180,11 @@ def to_onnx(
 ) -> None:
     """Export to ONNX: the graph at ``path`` below the target, and its proof.
 
-    ``axes``: dynamic axis → the sizes to test, with the sample's. Raises :class:`WorkFailedError` where the weights are
+    ``axes``: dynamic axis → the sizes to test, with the sample's. Raises :class:`ExportError` where the weights are
     not available or the proof fails.
     """
-    options, file = arguments.options, arguments.target / path
-    prepared = prepare(arguments, family, options.the_graph, text=text)
-    export_onnx(prepared.module, prepared.graph, file, prepared.example)
-    proved = batches(options)
-    difference = prove_onnx(
-        file,
-        prepared.reference,
-        prepared.graph,
-        batches=proved,
-        tolerance=options.tolerance,
-        sample=prepared.sample,
-        draws=prepared.draws,
-        axes=axes,
-        seed=options.seed,
-    )
-    figures = {"largest_difference": difference, "largest_proved_batch": proved[-1]}
-    write_report(arguments, figures, inputs=prepared.loaded.inputs)
+    prepared = prepare(arguments, family, arguments.options.the_graph, text=text)
+    prepared.export(arguments, path, prepared.module, axes=axes)
 
 
 def prepare(arguments: Arguments, family: Family, graph: Graph, *, text: Path) -> Prepared:
@@ -198,7 +194,7 @@ def prepare(arguments: Arguments, family: Family, graph: Graph, *, text: Path) -
     The response has only the pooled output: the hidden states are too many numbers for a sample.
 
     Raises:
-        WorkFailedError: the weights or the tokenizer are not available, or the model's width is not the graph's.
+        ExportError: the weights or the tokenizer are not available, or the model's width is not the graph's.
     """
     options, target = arguments.options, arguments.target
     loaded = weights.load(
@@ -211,7 +207,7 @@ def prepare(arguments: Arguments, family: Family, graph: Graph, *, text: Path) -
     )
     width = graph.outputs[-1].shape[-1]
     if loaded.model.config.hidden_size != width:
-        raise WorkFailedError(f"the model's hidden_size is {loaded.model.config.hidden_size}, the graph's is {width}")
+        raise ExportError(f"the model's hidden_size is {loaded.model.config.hidden_size}, the graph's is {width}")
     _write_tokenizer(loaded, family, target / TOKENIZER)
     length = int(options.options["length"])
     sample = tokens(text.read_text(encoding="utf-8"), target / TOKENIZER, family=family, graph=graph, length=length)
@@ -227,7 +223,7 @@ def tokens(text: str, path: Path, *, family: Family, graph: Graph, length: int) 
     tool = Tokenizer.from_file(str(path))
     pad = tool.token_to_id(family.pad)
     if pad is None:
-        raise WorkFailedError(f"{path.name} has no token {family.pad} to pad with")
+        raise ExportError(f"{path.name} has no token {family.pad} to pad with")
     tool.enable_truncation(max_length=length)
     tool.enable_padding(length=length, pad_id=pad, pad_token=family.pad)
     encoding = tool.encode(text.rstrip("\r\n"))

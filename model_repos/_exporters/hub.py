@@ -18,8 +18,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters.script import say
+from _exporters.script import ExportError, say
 
 FOLDER_VARIABLE = "TRITONSTACK_HUB_FOLDER"
 """The variable of a folder ``<organisation>/<name>/<revision>/…`` that is read instead of the hub."""
@@ -47,7 +46,7 @@ def fetch(source: Mapping[str, str] | None, files: Sequence[str]) -> Path:
         files: names inside the model's repository.
 
     Raises:
-        WorkFailedError: no such source, no pinned revision, the hub cannot be reached, or files are missing: all named.
+        ExportError: no such source, no pinned revision, the hub cannot be reached, or files are missing: all named.
     """
     if source and "s3" in source:
         return _from_s3(source, files)
@@ -57,7 +56,7 @@ def fetch(source: Mapping[str, str] | None, files: Sequence[str]) -> Path:
     missing = [name for name in files if not (place / name).is_file()]
     if missing:
         advice = f" ({FOLDER_VARIABLE} names the folder {folder})" if folder else ""
-        raise WorkFailedError(f"{identifier} at {revision} has no {', '.join(missing)} in {place}{advice}")
+        raise ExportError(f"{identifier} at {revision} has no {', '.join(missing)} in {place}{advice}")
     say(f"weights of {identifier} at {revision[:12]} from {'a folder' if folder else 'the hub'}")
     return place
 
@@ -74,16 +73,12 @@ def digests(folder: Path, files: Sequence[str]) -> dict[str, str]:
 def _pinned(source: Mapping[str, str] | None) -> tuple[str, str]:
     """Identifier and revision, checked: they become a path."""
     if not source or "hub" not in source:
-        raise WorkFailedError(
-            "pretrained weights need `source` in the recipe: {hub: …, revision: …} or {s3: …, sha256: …}"
-        )
+        raise ExportError("pretrained weights need `source` in the recipe: {hub: …, revision: …} or {s3: …, sha256: …}")
     identifier, revision = source["hub"], source.get("revision", "")
     if not _IDENTIFIER.fullmatch(identifier) or ".." in identifier:
-        raise WorkFailedError(
-            f"source.hub is {identifier!r}, not an organisation and a name such as google-t5/t5-small"
-        )
+        raise ExportError(f"source.hub is {identifier!r}, not an organisation and a name such as google-t5/t5-small")
     if not _REVISION.fullmatch(revision):
-        raise WorkFailedError(
+        raise ExportError(
             f"source.revision of {identifier} is {revision!r}, not a commit's 40 hexadecimal digits: a branch's "
             f"weights change"
         )
@@ -102,15 +97,15 @@ def _download(identifier: str, revision: str, files: Sequence[str]) -> Path:
     try:
         return Path(huggingface_hub.snapshot_download(identifier, revision=revision, allow_patterns=list(files)))
     except errors.RepositoryNotFoundError as error:
-        raise WorkFailedError(
+        raise ExportError(
             f"the hub has no model {identifier}, or it needs a token: HF_TOKEN, which an environment's builds get from "
             f"builds.hub.token_parameter"
         ) from error
     except errors.RevisionNotFoundError as error:
-        raise WorkFailedError(f"the hub has no revision {revision} of {identifier}") from error
+        raise ExportError(f"the hub has no revision {revision} of {identifier}") from error
     except (errors.HfHubHTTPError, OSError) as error:
         first = str(error).strip().splitlines()[0]
-        raise WorkFailedError(
+        raise ExportError(
             f"{identifier} at {revision} cannot be fetched from the hub: {first}\n"
             f"Where the hub cannot be reached, put its files into <folder>/{identifier}/{revision}/ and set "
             f"{FOLDER_VARIABLE}=<folder>, or build with random weights; all ways: "
@@ -141,11 +136,11 @@ def _from_s3(source: Mapping[str, str], files: Sequence[str]) -> Path:
         files: names inside the model's folder.
 
     Raises:
-        WorkFailedError: the object is damaged, or files are missing: all named.
+        ExportError: the object is damaged, or files are missing: all named.
     """
     url = source["s3"]
     if "file" not in source or "folder" not in source:
-        raise WorkFailedError(f"{url} is not downloaded: `tritonstack build` does it, an export has no AWS credentials")
+        raise ExportError(f"{url} is not downloaded: `tritonstack build` does it, an export has no AWS credentials")
     file, folder = Path(source["file"]), Path(source["folder"])
     folder.mkdir(parents=True, exist_ok=True)
     if not url.endswith((*TAR_SUFFIXES, ZIP_SUFFIX)):
@@ -155,7 +150,7 @@ def _from_s3(source: Mapping[str, str], files: Sequence[str]) -> Path:
         try:
             places = _unpack(members(file), folder, files)
         except _DAMAGED as error:
-            raise WorkFailedError(f"{url} is damaged or cannot be unpacked: {error}") from error
+            raise ExportError(f"{url} is damaged or cannot be unpacked: {error}") from error
         place = _chosen(url, places, files)
     say(f"weights from {url}")
     return place
@@ -164,7 +159,7 @@ def _from_s3(source: Mapping[str, str], files: Sequence[str]) -> Path:
 def _one_file(url: str, file: Path, folder: Path, files: Sequence[str]) -> Path:
     """A folder with the object under the requested name."""
     if len(files) != 1:
-        raise WorkFailedError(
+        raise ExportError(
             f"{url} is one file, and this export needs {', '.join(files)}: pack them into a .tar.gz or .zip"
         )
     place = folder / files[0]
@@ -215,14 +210,14 @@ def _write_member(member: _Member, place: Path, *, most: int) -> int:
     """Write a member's content to a file. Returns its bytes."""
     content = member.open()
     if content is None:
-        raise WorkFailedError(f"{member.name} is packed as a link or a device: pack the files themselves (tar -h)")
+        raise ExportError(f"{member.name} is packed as a link or a device: pack the files themselves (tar -h)")
     place.parent.mkdir(parents=True, exist_ok=True)
     written = 0
     with content, place.open("wb") as file:
         while chunk := content.read(_CHUNK):
             written += len(chunk)
             if written > most:
-                raise WorkFailedError(f"{member.name} and the members before it unpack to more than {MOST_BYTES} bytes")
+                raise ExportError(f"{member.name} and the members before it unpack to more than {MOST_BYTES} bytes")
             file.write(chunk)
     return written
 
@@ -233,9 +228,9 @@ def _chosen(url: str, places: Mapping[str, Path], files: Sequence[str]) -> Path:
     if "" in whole:
         return places[""]
     if len(whole) > 1:
-        raise WorkFailedError(f"{url} has {', '.join(files)} in several folders: {', '.join(sorted(whole))}")
+        raise ExportError(f"{url} has {', '.join(files)} in several folders: {', '.join(sorted(whole))}")
     if whole:
         return places[whole[0]]
     fullest = max(places.values(), key=lambda place: sum((place / name).is_file() for name in files), default=None)
     missing = [name for name in files if fullest is None or not (fullest / name).is_file()]
-    raise WorkFailedError(f"{url} has no {', '.join(missing)}, at its root or in one folder below it")
+    raise ExportError(f"{url} has no {', '.join(missing)}, at its root or in one folder below it")

@@ -28,12 +28,11 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import hub
-from tritonstack.exporters.cases import batches, cases, solved, write_cases, write_weights
-from tritonstack.exporters.inception_layout import BLOCKS, CLASSES, DECODED, EPSILON, SIDE, STEM, Block
-from tritonstack.exporters.script import Arguments, Graph, Options, say, versions, write_answer, write_report
-from tritonstack.exporters.torch_export import export_onnx, outputs_of, prove_onnx
+from _exporters import hub
+from _exporters.cases import batches, cases, write_cases, write_weights
+from _exporters.inception_layout import BLOCKS, CLASSES, DECODED, EPSILON, SIDE, STEM, Block
+from _exporters.script import Arguments, ExportError, Graph, Options, say, versions, write_answer, write_report
+from _exporters.torch_export import export_proved, outputs_of
 
 ANSWER = Path("sample/answer.json")
 OUTPUT = "OUTPUT"
@@ -163,11 +162,11 @@ def load_network(options: Options) -> tuple[InceptionV3, dict[str, str]]:
 
 
 def pretrained_network(checkpoint: Path, *, channel_divisor: int = 1) -> InceptionV3:
-    """The published network. Raises :class:`WorkFailedError` with what does not fit."""
+    """The published network. Raises :class:`ExportError` with what does not fit."""
     try:
         found = load_file(checkpoint)
     except (OSError, SafetensorError) as error:
-        raise WorkFailedError(f"{checkpoint} is not readable as safetensors: {error}") from error
+        raise ExportError(f"{checkpoint} is not readable as safetensors: {error}") from error
     network = InceptionV3(classes=CLASSES, channel_divisor=channel_divisor)
     weights = with_background(found)
     expected = network.state_dict()
@@ -185,7 +184,7 @@ def pretrained_network(checkpoint: Path, *, channel_divisor: int = 1) -> Incepti
         if names
     ]
     if problems:
-        raise WorkFailedError(f"{checkpoint} does not hold Inception V3: {'; '.join(problems)}")
+        raise ExportError(f"{checkpoint} does not hold Inception V3: {'; '.join(problems)}")
     network.load_state_dict(weights, strict=False)
     network.eval()
     return network
@@ -257,11 +256,11 @@ def _check_config(path: Path) -> None:
         architecture, trained_on = content["architecture"], content["pretrained_cfg"]
         mean, deviation = trained_on["mean"], trained_on["std"]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise WorkFailedError(f"{path} is not a configuration of timm: {error!r}") from error
+        raise ExportError(f"{path} is not a configuration of timm: {error!r}") from error
     if architecture != "inception_v3":
-        raise WorkFailedError(f"{path}: architecture {architecture}, but this export is for inception_v3")
+        raise ExportError(f"{path}: architecture {architecture}, but this export is for inception_v3")
     if [*mean, *deviation] != [0.5] * 6:
-        raise WorkFailedError(
+        raise ExportError(
             f"{path}: trained with mean {mean} and std {deviation}, but the pipeline normalises with 0.5 and 0.5"
         )
 
@@ -296,24 +295,22 @@ class Source:
 def to_onnx(arguments: Arguments, path: str) -> None:
     """Export to ONNX: the graph at ``path`` below the target, its proof, and the sample's answer.
 
-    Raises :class:`WorkFailedError` where the weights are not available or the proof fails.
+    Raises :class:`ExportError` where the weights are not available or the proof fails.
     """
-    options, graph = arguments.options, arguments.options.the_graph
-    source = load(arguments)
+    graph, source = arguments.options.the_graph, load(arguments)
     name = graph.inputs[0].name
-    export_onnx(source.model, graph, arguments.target / path, {name: np.repeat(source.images, 2, axis=0)})
-    difference = prove_onnx(
-        arguments.target / path,
+    figures = export_proved(
+        arguments,
+        path,
+        source.model,
         partial(outputs_of, source.model, graph),
         graph,
-        batches=batches(options),
-        tolerance=options.tolerance,
+        example={name: np.repeat(source.images, 2, axis=0)},
         sample={name: source.images},
         draws={name: patches},
-        seed=options.seed,
     )
     write_sample_answer(arguments, source, graph)
-    figures = {"largest_difference": difference, "decoder_difference": source.decoder_difference}
+    figures["decoder_difference"] = source.decoder_difference
     write_report(arguments, figures, versions(TOOLS_OF_ONNX), inputs=source.inputs)
 
 
@@ -331,20 +328,20 @@ def to_weights(arguments: Arguments, *, graph: Graph) -> None:
     name = graph.inputs[0].name
     tested = cases(
         graph,
+        partial(outputs_of, source.model, graph),
         batches=batches(options),
         sample={name: source.images},
         draws={name: patches},
-        axes={},
         seed=options.seed,
     )
-    write_cases(arguments.target, solved(tested, partial(outputs_of, source.model, graph)))
+    write_cases(arguments.target, tested)
     write_sample_answer(arguments, source, graph)
     figures = {"decoder_difference": source.decoder_difference}
     write_report(arguments, figures, versions(TOOLS_OF_TORCH), inputs=source.inputs)
 
 
 def load(arguments: Arguments) -> Source:
-    """The source framework's model and the sample. Raises :class:`WorkFailedError` where one is not available."""
+    """The source framework's model and the sample. Raises :class:`ExportError` where one is not available."""
     images = decoded_sample(arguments)
     allowed = float(arguments.options.options["decoder_difference"])
     difference = compare_decoders(images, arguments, allowed=allowed)
@@ -366,13 +363,13 @@ def patches(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarra
 
 
 def decoded_sample(arguments: Arguments) -> np.ndarray[Any, Any]:
-    """The sample as DALI decodes it, FP32 [1, 299, 299, 3]. Raises :class:`WorkFailedError` where it is missing."""
+    """The sample as DALI decodes it, FP32 [1, 299, 299, 3]. Raises :class:`ExportError` where it is missing."""
     path = arguments.target / DECODED
     try:
         with np.load(path, allow_pickle=False) as arrays:
             images: np.ndarray[Any, Any] = arrays["images"]
     except (OSError, ValueError, KeyError) as error:
-        raise WorkFailedError(f"{path} is needed, which export_dali.py writes before this: {error}") from error
+        raise ExportError(f"{path} is needed, which export_dali.py writes before this: {error}") from error
     return images
 
 
@@ -380,7 +377,7 @@ def compare_decoders(images: np.ndarray[Any, Any], arguments: Arguments, *, allo
     """Compare DALI's pixels with Pillow's, decoded and resized with the same kind of filter.
 
     Another order of colours, another normalisation or a flipped picture differ by far more than two decoders do.
-    Returns the mean difference in levels of 0 … 255. Raises :class:`WorkFailedError` where it is above ``allowed``.
+    Returns the mean difference in levels of 0 … 255. Raises :class:`ExportError` where it is above ``allowed``.
     """
     file = io.BytesIO(arguments.the_sample["INPUT"][0].tobytes())
     with Image.open(file) as picture:
@@ -388,7 +385,7 @@ def compare_decoders(images: np.ndarray[Any, Any], arguments: Arguments, *, allo
         other = np.asarray(picture.convert("RGB").resize(side, Image.Resampling.BILINEAR), np.float32)
     difference = float(np.abs((images[0] + 1) * 127.5 - other).mean())
     if not difference <= allowed:
-        raise WorkFailedError(
+        raise ExportError(
             f"tensor DALI_OUTPUT_0: the sample's pixels differ from Pillow's by {difference:.2f} of 255 levels on "
             f"average, allowed {allowed}"
         )

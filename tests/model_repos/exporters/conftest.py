@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.exporters.torch_environment import Tasks, run_tasks
+from tests.model_repos.exporters.torch_environment import Tasks, run_tasks
 
 TASKS = (
     "trace_encoder",  # the first: how TorchScript calls classes depends on what was traced before
@@ -18,9 +18,6 @@ TASKS = (
     "export_what_depends_on_values",
     "trace_batch_that_is_fixed",
     "trace_device",
-    "prove_another_model",
-    "prove_nan",
-    "prove_sample_without_mask",
     "prove_damaged_file",
     "hub_folder",
     "load_pretrained",

@@ -22,8 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from tritonstack.errors import WorkFailedError
-
 Arrays = dict[str, np.ndarray[Any, Any]]
 TOOLS = ("numpy", "onnx", "onnxruntime", "onnxscript", "torch", "transformers")
 BATCH = "batch"
@@ -43,6 +41,10 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
 _DATATYPES = {dtype: name for name, dtype in DTYPES.items()}
 _DIGITS = {np.dtype(np.float16): 5, np.dtype(np.float32): 9, np.dtype(np.float64): 17}
 """Significant decimal digits that represent each value exactly."""
+
+
+class ExportError(Exception):
+    """An export fails: the message names what is wrong, and the build shows it."""
 
 
 # The exported graph, as a recipe describes it.
@@ -132,9 +134,9 @@ class Options:
 
     @property
     def the_graph(self) -> Graph:
-        """The graph, for a script that needs one. Raises :class:`WorkFailedError` where the recipe has none."""
+        """The graph, for a script that needs one. Raises :class:`ExportError` where the recipe has none."""
         if self.graph is None:
-            raise WorkFailedError("this export needs `graph` in the recipe: names, types and axes of its tensors")
+            raise ExportError("this export needs `graph` in the recipe: names, types and axes of its tensors")
         return self.graph
 
 
@@ -156,14 +158,14 @@ class Arguments:
 
     @property
     def the_sample(self) -> Arrays:
-        """The sample, for a script that needs one. Raises :class:`WorkFailedError` where none is given."""
+        """The sample, for a script that needs one. Raises :class:`ExportError` where none is given."""
         if self.sample is None:
-            raise WorkFailedError("this export needs the sample's inputs: --sample FILE.npz")
+            raise ExportError("this export needs the sample's inputs: --sample FILE.npz")
         return self.sample
 
 
 def parse(arguments: Sequence[str] | None = None) -> Arguments:
-    """Read the command line. Raises :class:`WorkFailedError` where it is invalid."""
+    """Read the command line. Raises :class:`ExportError` where it is invalid."""
     parser = argparse.ArgumentParser(description="Export a model. `tritonstack build` runs this.")
     parser.add_argument("--target", type=Path, required=True, help="the folder to write into")
     parser.add_argument("--options", required=True, help="the recipe's settings and the build's choices, as JSON")
@@ -173,7 +175,7 @@ def parse(arguments: Sequence[str] | None = None) -> Arguments:
     try:
         options = _options(json.loads(given.options))
     except (ValueError, KeyError, TypeError) as error:
-        raise WorkFailedError(f"--options is invalid: {error!r}") from error
+        raise ExportError(f"--options is invalid: {error!r}") from error
     return Arguments(
         target=given.target,
         options=options,
@@ -206,7 +208,7 @@ def _read_sample(path: Path) -> Arrays:
         with np.load(path, allow_pickle=False) as arrays:
             return dict(arrays)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise WorkFailedError(f"{path} is no .npz file: {error}") from error
+        raise ExportError(f"{path} is no .npz file: {error}") from error
 
 
 # Lines for the person who builds.
@@ -217,7 +219,7 @@ def run(work: Callable[[Arguments], None]) -> int:
     quiet()
     try:
         work(parse())
-    except WorkFailedError as error:
+    except ExportError as error:
         print(f"export: {error}", file=sys.stderr, flush=True)  # noqa: T201  the build shows it as the reason
         return 1
     return 0
@@ -284,12 +286,12 @@ def write_report(
 
 
 def write_answer(path: Path, outputs: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write ``sample/answer.json``. Raises :class:`WorkFailedError` naming a tensor with NaN or infinity."""
+    """Write ``sample/answer.json``. Raises :class:`ExportError` naming a tensor with NaN or infinity."""
     _write(path, "outputs", outputs)
 
 
 def write_request(path: Path, inputs: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write ``sample/request.json``. Raises :class:`WorkFailedError` as :func:`write_answer`."""
+    """Write ``sample/request.json``. Raises :class:`ExportError` as :func:`write_answer`."""
     _write(path, "inputs", inputs)
 
 
@@ -300,9 +302,9 @@ def _write(path: Path, key: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> 
 
 def _kserve(name: str, array: np.ndarray[Any, Any]) -> dict[str, Any]:
     if array.dtype not in _DATATYPES:
-        raise WorkFailedError(f"tensor {name}: {array.dtype} cannot be written as JSON")
+        raise ExportError(f"tensor {name}: {array.dtype} cannot be written as JSON")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise WorkFailedError(f"tensor {name}: the source framework returns NaN or infinity for the sample")
+        raise ExportError(f"tensor {name}: the source framework returns NaN or infinity for the sample")
     digits = _DIGITS.get(array.dtype)
     values = array.ravel().tolist()
     data = [float(f"{value:.{digits}g}") for value in values] if digits else values

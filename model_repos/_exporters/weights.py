@@ -13,9 +13,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import hub
-from tritonstack.exporters.script import Options, say
+from _exporters import hub
+from _exporters.script import ExportError, Options, say
 
 FILES = ("config.json", "model.safetensors")
 _OF_TRAINING_ALONE = ".num_batches_tracked"
@@ -57,7 +56,7 @@ def load(
         settings: further fields of the model's configuration, such as ``attn_implementation``.
 
     Raises:
-        WorkFailedError: files are missing, damaged, or do not fit the architecture: the message names the weights.
+        ExportError: files are missing, damaged, or do not fit the architecture: the message names the weights.
     """
     torch.manual_seed(options.seed)
     if options.weights == "random":
@@ -85,10 +84,10 @@ def _pretrained(architecture: Any, folder: Path, *, options: Options, settings: 
             **settings,
         )
     except (SafetensorError, OSError, RuntimeError, ValueError) as error:
-        raise WorkFailedError(f"the pretrained files in {folder} cannot be read: {error}") from error
+        raise ExportError(f"the pretrained files in {folder} cannot be read: {error}") from error
     missing = sorted(name for name in found["missing_keys"] if not name.endswith(_OF_TRAINING_ALONE))
     if missing:
-        raise WorkFailedError(
+        raise ExportError(
             f"{folder / 'model.safetensors'} lacks {len(missing)} weights of {architecture.__name__}, which would stay "
             f"random: {', '.join(missing[:8])}{', …' if len(missing) > 8 else ''}"
         )
@@ -96,11 +95,11 @@ def _pretrained(architecture: Any, folder: Path, *, options: Options, settings: 
 
 
 def _check_size(config: Any, options: Options) -> None:
-    """Raise WorkFailedError where the build chose another size than the pretrained weights have."""
+    """Raise ExportError where the build chose another size than the pretrained weights have."""
     other = [
         f"{name} is {getattr(config, name, None)}, not {value}"
         for name, value in options.size.items()
         if getattr(config, name, None) != value
     ]
     if other:
-        raise WorkFailedError(f"pretrained weights have their own size (build with --size full): {'; '.join(other)}")
+        raise ExportError(f"pretrained weights have their own size (build with --size full): {'; '.join(other)}")

@@ -11,8 +11,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters.script import atomic
+from _exporters.script import ExportError, atomic
 
 BYTES = 256
 
@@ -29,11 +28,11 @@ def byte_level(vocabulary: int, specials: Sequence[str], *, template: str | None
         A ``tokenizers.Tokenizer``.
 
     Raises:
-        WorkFailedError: the model's vocabulary is too small.
+        ExportError: the model's vocabulary is too small.
     """
     needed = len(specials) + BYTES
     if vocabulary < needed:
-        raise WorkFailedError(f"vocab_size is {vocabulary}; bytes and special tokens need {needed}")
+        raise ExportError(f"vocab_size is {vocabulary}; bytes and special tokens need {needed}")
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     numbers = {token: number for number, token in enumerate((*specials, *alphabet))}
     tokenizer = Tokenizer(models.BPE(vocab=numbers, merges=[]))

@@ -15,9 +15,8 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters.cases import SolvedCase, compare
-from tritonstack.exporters.script import Arrays, Graph, Tensor, atomic, say
+from _exporters.cases import Case, compare
+from _exporters.script import Arrays, ExportError, Graph, Tensor, atomic, say
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # no lines for its own developers; read at its import
 import tensorflow as tf
@@ -41,7 +40,7 @@ def export(build: Build, graph: Graph, path: Path) -> None:
         path: of the file.
 
     Raises:
-        WorkFailedError: the outputs are not the graph's, by type or shape, or weights are variables: a variable's value
+        ExportError: the outputs are not the graph's, by type or shape, or weights are variables: a variable's value
             is not in a GraphDef.
     """
     made = tf.Graph()
@@ -55,7 +54,7 @@ def export(build: Build, graph: Graph, path: Path) -> None:
         definition = tf.compat.v1.train.export_meta_graph(graph=made, strip_default_attrs=True).graph_def
     variables = [node.name for node in definition.node if node.op in _VARIABLES]
     if variables:
-        raise WorkFailedError(f"{variables[0]} is a variable: a GraphDef needs weights that are constants")
+        raise ExportError(f"{variables[0]} is a variable: a GraphDef needs weights that are constants")
     for node in definition.node:
         node.attr.pop("_output_shapes", None)  # of a graph in memory; not needed to load it
     with atomic(path) as temporary:
@@ -63,7 +62,7 @@ def export(build: Build, graph: Graph, path: Path) -> None:
     say(f"{path.name}: {len(definition.node)} operators, {path.stat().st_size / 2**20:.1f} MiB")
 
 
-def prove(path: Path, graph: Graph, cases: Iterator[SolvedCase], *, tolerance: float) -> float:
+def prove(path: Path, graph: Graph, cases: Iterator[Case], *, tolerance: float) -> float:
     """Compare a GraphDef, loaded as Triton's tensorflow backend does, with the source framework.
 
     Args:
@@ -76,13 +75,13 @@ def prove(path: Path, graph: Graph, cases: Iterator[SolvedCase], *, tolerance: f
         The largest difference.
 
     Raises:
-        WorkFailedError: the file is no GraphDef, lacks a tensor, or differs: the message names the tensor.
+        ExportError: the file is no GraphDef, lacks a tensor, or differs: the message names the tensor.
     """
     loaded = _load(path)
     nodes = {node.name for node in loaded.as_graph_def().node}
     lacking = [tensor.name for tensor in (*graph.inputs, *graph.outputs) if tensor.name not in nodes]
     if lacking:
-        raise WorkFailedError(f"{path.name} has no node {', '.join(lacking)}")
+        raise ExportError(f"{path.name} has no node {', '.join(lacking)}")
     with tf.compat.v1.Session(graph=loaded) as session:
 
         def exported(inputs: Arrays) -> Arrays:
@@ -100,15 +99,15 @@ def _load(path: Path) -> Any:
         with loaded.as_default():
             tf.import_graph_def(definition, name="")
     except (OSError, ValueError, tf.errors.OpError, DecodeError) as error:
-        raise WorkFailedError(f"TensorFlow cannot load {path.name}: {error}") from error
+        raise ExportError(f"TensorFlow cannot load {path.name}: {error}") from error
     return loaded
 
 
 def _name_output(value: Any, tensor: Tensor) -> None:
-    """Name an output. Raises :class:`WorkFailedError` where type or shape differ from the graph."""
+    """Name an output. Raises :class:`ExportError` where type or shape differ from the graph."""
     found, wanted = value.shape.as_list(), list(_shape(tensor))
     if value.dtype != _type(tensor) or found != wanted:
-        raise WorkFailedError(
+        raise ExportError(
             f"output {tensor.name}: {value.dtype.name} {found} built, {_type(tensor).name} {wanted} wanted"
         )
     tf.identity(value, tensor.name)

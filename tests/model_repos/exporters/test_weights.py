@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.exporters.torch_environment import ROOT, Tasks, needs_torch, run
+from tests.environments import needs
+from tests.model_repos.exporters.torch_environment import ROOT, Tasks, run
 
-pytestmark = needs_torch
+pytestmark = needs("torch")
 
 REVISION = "34c2154c194f829b11125337b98c8f5f9965ff19"
 HUB = "microsoft/resnet-50"
@@ -53,6 +54,7 @@ def hub(tasks: Tasks, tmp_path: Path) -> Path:
     return tmp_path / "hub"
 
 
+@pytest.mark.long
 def test_pretrained_weights_come_from_a_folder_laid_out_like_the_hub(hub: Path, tmp_path: Path) -> None:
     done = export(tmp_path / "out", hub)
     assert done.returncode == 0, done.stderr

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import hub
+from _exporters import hub
+from _exporters.script import ExportError
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 SOURCE = {"hub": "somebody/model", "revision": REVISION}
@@ -32,7 +32,7 @@ def test_files_are_found_in_the_revisions_folder_and_every_missing_one_is_named(
     (folder / "config.json").write_text("{}")
     assert hub.fetch(SOURCE, ["config.json"]) == folder
     assert hub.digests(folder, ["config.json"]) == {"config.json": hashlib.sha256(b"{}").hexdigest()}
-    with pytest.raises(WorkFailedError, match=f"somebody/model at {REVISION} has no a.bin, b.bin in {folder}"):
+    with pytest.raises(ExportError, match=f"somebody/model at {REVISION} has no a.bin, b.bin in {folder}"):
         hub.fetch(SOURCE, ["a.bin", "config.json", "b.bin"])
 
 
@@ -52,7 +52,7 @@ def test_files_are_found_in_the_revisions_folder_and_every_missing_one_is_named(
     ],
 )
 def test_a_source_that_names_no_place_or_leads_elsewhere_is_refused(source: dict[str, str] | None, said: str) -> None:
-    with pytest.raises(WorkFailedError, match=said):
+    with pytest.raises(ExportError, match=said):
         hub.fetch(source, [])
 
 
@@ -112,14 +112,14 @@ def test_members_that_lead_elsewhere_are_not_unpacked(tmp_path: Path, suffix: st
 @PACKERS
 def test_every_file_that_is_not_packed_is_named(tmp_path: Path, suffix: str, pack: Packer) -> None:
     pack(tmp_path / "object", {"bert/config.json": b"{}", "a/b/model.safetensors": b"too deep"})
-    with pytest.raises(WorkFailedError, match=r"has no model\.safetensors, tokenizer\.json, at its root"):
+    with pytest.raises(ExportError, match=r"has no model\.safetensors, tokenizer\.json, at its root"):
         hub.fetch(s3_source(tmp_path, suffix), [*S3_FILES, "tokenizer.json"])
 
 
 def test_files_in_two_folders_are_refused_and_the_root_goes_before_a_folder(tmp_path: Path) -> None:
     twice = {f"{base}/{name}": content for base in ("a", "b") for name, content in CONTENT.items()}
     pack_tar(tmp_path / "object", twice)
-    with pytest.raises(WorkFailedError, match=r"in several folders: a, b"):
+    with pytest.raises(ExportError, match=r"in several folders: a, b"):
         hub.fetch(s3_source(tmp_path), S3_FILES)
     pack_tar(tmp_path / "object", twice | {"config.json": b"root", "model.safetensors": b"root"})
     assert (hub.fetch(s3_source(tmp_path), S3_FILES) / "config.json").read_bytes() == b"root"
@@ -130,13 +130,13 @@ def test_a_link_instead_of_a_file_is_refused(tmp_path: Path) -> None:
         link = tarfile.TarInfo("config.json")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         tar.addfile(link)
-    with pytest.raises(WorkFailedError, match=r"config\.json is packed as a link"):
+    with pytest.raises(ExportError, match=r"config\.json is packed as a link"):
         hub.fetch(s3_source(tmp_path), S3_FILES)
     info = zipfile.ZipInfo("config.json")
     info.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(tmp_path / "object", "w") as packed:
         packed.writestr(info, "/etc/passwd")
-    with pytest.raises(WorkFailedError, match=r"config\.json is packed as a link"):
+    with pytest.raises(ExportError, match=r"config\.json is packed as a link"):
         hub.fetch(s3_source(tmp_path, ".zip"), S3_FILES)
 
 
@@ -148,11 +148,11 @@ def test_a_damaged_or_too_large_object_is_refused(
     whole = (tmp_path / "object").read_bytes()
     for damaged in (b"", b"no archive", whole[: len(whole) // 2]):
         (tmp_path / "object").write_bytes(damaged)
-        with pytest.raises(WorkFailedError, match="is damaged or cannot be unpacked"):
+        with pytest.raises(ExportError, match="is damaged or cannot be unpacked"):
             hub.fetch(s3_source(tmp_path, suffix), ["config.json"])
     (tmp_path / "object").write_bytes(whole)
     monkeypatch.setattr(hub, "MOST_BYTES", 8)
-    with pytest.raises(WorkFailedError, match="unpack to more than 8 bytes"):
+    with pytest.raises(ExportError, match="unpack to more than 8 bytes"):
         hub.fetch(s3_source(tmp_path, suffix), ["config.json"])
 
 
@@ -160,5 +160,5 @@ def test_an_object_that_is_one_file_gets_the_name_that_is_asked_for(tmp_path: Pa
     (tmp_path / "object").write_bytes(b"checkpoint")
     place = hub.fetch(s3_source(tmp_path, ".pt"), ["inception_v3.pt"])
     assert (place / "inception_v3.pt").read_bytes() == b"checkpoint"
-    with pytest.raises(WorkFailedError, match=r"is one file, and this export needs config\.json, model\.safetensors"):
+    with pytest.raises(ExportError, match=r"is one file, and this export needs config\.json, model\.safetensors"):
         hub.fetch(s3_source(tmp_path, ".pt"), S3_FILES)

@@ -12,9 +12,8 @@ import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters import cases, script, tokenizer
-from tritonstack.exporters.script import Tensor
+from _exporters import cases, script, tokenizer
+from _exporters.script import ExportError, Tensor
 
 OPTIONS = {
     "size": {"layers": 1},
@@ -70,7 +69,7 @@ def test_a_recipe_bounds_the_batches_that_are_proved(
     ],
 )
 def test_options_that_are_not_as_agreed_are_refused(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
-    with pytest.raises(WorkFailedError, match=said):
+    with pytest.raises(ExportError, match=said):
         parsed(tmp_path, {**OPTIONS, **changed})
 
 
@@ -86,7 +85,7 @@ def test_answers_give_every_float_back_exactly(tmp_path_factory: pytest.TempPath
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_an_answer_without_numbers_is_refused_by_name(tmp_path: Path, value: float) -> None:
-    with pytest.raises(WorkFailedError, match="tensor y: the source framework returns NaN or infinity for the sample"):
+    with pytest.raises(ExportError, match="tensor y: the source framework returns NaN or infinity for the sample"):
         script.write_answer(tmp_path / "answer.json", {"y": np.array([value], np.float32)})
     assert list(tmp_path.iterdir()) == []
 
@@ -104,7 +103,7 @@ def test_any_text_comes_back(text: str) -> None:
 
 
 def test_a_vocabulary_without_room_for_every_byte_is_refused() -> None:
-    with pytest.raises(WorkFailedError, match="vocab_size is 259; bytes and special tokens need 260"):
+    with pytest.raises(ExportError, match="vocab_size is 259; bytes and special tokens need 260"):
         tokenizer.byte_level(259, SPECIALS)
 
 

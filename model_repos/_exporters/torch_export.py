@@ -14,7 +14,7 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -26,9 +26,8 @@ from onnx import helper, version_converter
 from onnxruntime.capi import onnxruntime_pybind11_state as native
 from torch import nn
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters.cases import Draw, Model, cases, compare, solved
-from tritonstack.exporters.script import DTYPES, Arrays, Graph, Tensor, atomic, say
+from _exporters.cases import Model, batches, cases, compare
+from _exporters.script import DTYPES, Arguments, Arrays, ExportError, Graph, Tensor, atomic, say
 
 OWN_OPSET = 18
 """The operator set that PyTorch exports in; ONNX converts to older ones.
@@ -93,29 +92,28 @@ def outputs_of(module: nn.Module, graph: Graph, inputs: Arrays) -> Arrays:
 # ONNX.
 
 
-def export_onnx(model: nn.Module, graph: Graph, path: Path, example: Arrays, *, embed_limit: int = EMBED_LIMIT) -> None:
+def export_onnx(model: nn.Module, graph: Graph, path: Path, example: Arrays) -> None:
     """Write an ONNX file, with nothing in it about where it was made.
 
     Args:
         model: takes tensors in the order of the graph's inputs, returns a tensor or a tuple in that of its outputs.
         graph: names, types, axes and operator set of the file.
-        path: of the ONNX file; above ``embed_limit`` bytes of weights they go into ``<path>.data``.
+        path: of the ONNX file; above :data:`EMBED_LIMIT` bytes of weights they go into ``<path>.data``.
         example: inputs by name; every dynamic axis has a size of at least 2 in it.
-        embed_limit: bytes.
 
     Raises:
-        WorkFailedError: PyTorch cannot export the model, or the graph differs from the recipe: every difference.
+        ExportError: PyTorch cannot export the model, or the graph differs from the recipe: every difference.
     """
     say(f"exporting to ONNX, operator set {graph.opset}")
     proto = _converted(_program(model, graph, example).model_proto, graph)
     _anonymise_graph(proto)
     problems = [*_differences(proto, graph)]
     if problems:
-        raise WorkFailedError("the exported graph differs from the recipe:\n  " + "\n  ".join(problems))
+        raise ExportError("the exported graph differs from the recipe:\n  " + "\n  ".join(problems))
     # The oldest version of the format that has these operators: releases' ONNX Runtimes refuse newer ones.
     proto.ir_version = helper.find_min_ir_version_for(proto.opset_import)
     size = sum(len(one.raw_data) for one in proto.graph.initializer)
-    _save(proto, path, external=size > embed_limit)
+    _save(proto, path, external=size > EMBED_LIMIT)
     say(f"{path.name}: {len(proto.graph.node)} operators, {size / 2**20:.1f} MiB of weights")
 
 
@@ -140,7 +138,7 @@ def _program(model: nn.Module, graph: Graph, example: Arrays) -> Any:
             verbose=False,
         )
     except (torch.onnx.errors.OnnxExporterError, RuntimeError, ValueError) as error:
-        raise WorkFailedError(f"PyTorch cannot export the model to ONNX: {_reason(error)}") from error
+        raise ExportError(f"PyTorch cannot export the model to ONNX: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:
@@ -179,10 +177,10 @@ def _converted(proto: Any, graph: Graph) -> Any:
             _put_weights(proto, weights)
             _drop_unknown_zeros(proto, graph.opset)
     except (RuntimeError, version_converter.ConvertError) as error:
-        raise WorkFailedError(f"the graph cannot be converted to operator set {graph.opset}: {error}") from error
+        raise ExportError(f"the graph cannot be converted to operator set {graph.opset}: {error}") from error
     found = {one.domain: one.version for one in proto.opset_import}.get("")
     if found != graph.opset:
-        raise WorkFailedError(f"PyTorch exports operator set {found}, the recipe has opset {graph.opset}")
+        raise ExportError(f"PyTorch exports operator set {found}, the recipe has opset {graph.opset}")
     return proto
 
 
@@ -204,7 +202,7 @@ def _put_weights(proto: Any, weights: dict[str, bytes]) -> None:
         if one.name in weights:
             one.raw_data = weights.pop(one.name)
     if weights:
-        raise WorkFailedError(f"the conversion lost the weights {', '.join(weights)}")
+        raise ExportError(f"the conversion lost the weights {', '.join(weights)}")
 
 
 def _drop_unknown_zeros(proto: Any, opset: int) -> None:
@@ -264,7 +262,7 @@ def _save(proto: Any, path: Path, *, external: bool) -> None:
         try:
             onnx.checker.check_model(str(temporary), full_check=True)
         except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-            raise WorkFailedError(f"ONNX reports an invalid graph: {error}") from error
+            raise ExportError(f"ONNX reports an invalid graph: {error}") from error
 
 
 # TorchScript.
@@ -283,7 +281,7 @@ def export_torchscript(model: nn.Module, graph: Graph, path: Path, example: Arra
         example: inputs by name, batch size of at least 2.
 
     Raises:
-        WorkFailedError: the model cannot be traced, or the trace has a fixed device.
+        ExportError: the model cannot be traced, or the trace has a fixed device.
     """
     say("tracing to TorchScript")
     tensors = tuple(torch.from_numpy(example[tensor.name]) for tensor in graph.inputs)
@@ -291,7 +289,7 @@ def export_torchscript(model: nn.Module, graph: Graph, path: Path, example: Arra
         with torch.inference_mode():
             traced = torch.jit.trace(model, tensors, check_trace=False)
     except (RuntimeError, torch.jit.TracingCheckError) as error:
-        raise WorkFailedError(f"PyTorch cannot trace the model: {error}") from error
+        raise ExportError(f"PyTorch cannot trace the model: {error}") from error
     _check_devices(traced)
     with atomic(path) as temporary, tempfile.TemporaryDirectory(dir=path.parent) as folder:
         raw = Path(folder) / "model.pt"
@@ -305,7 +303,7 @@ def _check_devices(traced: Any) -> None:
     found = {(device, place or "") for device, place in _FIXED_DEVICE.findall(str(traced.inlined_graph))}
     if found:
         places = "; ".join(sorted(f"{device} {place}".strip() for device, place in found))
-        raise WorkFailedError(f"the trace makes tensors on a fixed device, which fails on another: {places}")
+        raise ExportError(f"the trace makes tensors on a fixed device, which fails on another: {places}")
 
 
 def _anonymise_archive(raw: Path, path: Path) -> None:
@@ -333,59 +331,60 @@ def _aligned(entry: zipfile.ZipInfo, file: IO[bytes]) -> zipfile.ZipInfo:
 # The proof.
 
 
-def prove_onnx(
-    path: Path,
-    reference: Model,
-    graph: Graph,
-    *,
-    batches: Sequence[int],
-    tolerance: float,
-    sample: Arrays | None = None,
-    draws: Mapping[str, Draw] | None = None,
-    axes: Mapping[str, Sequence[int]] | None = None,
-    seed: int = 0,
-) -> float:
-    """Compare an ONNX file in ONNX Runtime on the CPU with the source framework.
+def prove(path: Path, reference: Model, graph: Graph, *, tolerance: float, **settings: Any) -> float:
+    """Compare an ONNX or TorchScript file, on the CPU, with the source framework.
 
     Args:
-        path: of the file.
+        path: of the file, ``.onnx`` or ``.pt``. TorchScript's inputs and outputs are the graph's by position.
         reference: the source framework's model.
         graph: names, types and axes.
-        batches: batch sizes, the smallest first; of graphs without a batch axis any one number.
         tolerance: the largest absolute difference of a floating-point value. Other values must be equal.
-        sample: the sample request's inputs, batch size 1: tested alone, and as the first row of the larger batches.
-        draws: input → how its random values are drawn; floating-point inputs are normal by default.
-        axes: dynamic axis → two sizes to test. Default: ``cases.AXIS_SIZES``.
-        seed: of the random values.
+        settings: of :func:`_exporters.cases.cases`.
 
     Returns:
         The largest difference.
 
     Raises:
-        WorkFailedError: a difference above the tolerance, a wrong shape or type, or NaN: the message names the tensor.
+        ExportError: a difference above the tolerance, a wrong shape or type, or NaN: the message names the tensor.
     """
+    exported = _loaded_onnx(path, graph) if path.suffix == ".onnx" else _loaded_torchscript(path, graph)
+    return compare(exported, cases(graph, reference, **settings), graph, tolerance=tolerance, failures=_FAILURES)
+
+
+def _loaded_onnx(path: Path, graph: Graph) -> Model:
     try:
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except (*_FAILURES, native.InvalidGraph, native.InvalidProtobuf, native.NoSuchFile) as error:
-        raise WorkFailedError(f"ONNX Runtime cannot load {path.name}: {error}") from error
+        raise ExportError(f"ONNX Runtime cannot load {path.name}: {error}") from error
     names = [tensor.name for tensor in graph.outputs]
-
-    def exported(inputs: Arrays) -> Arrays:
-        return dict(zip(names, session.run(names, inputs), strict=True))
-
-    tested = cases(graph, batches=batches, sample=sample, draws=draws or {}, axes=axes or {}, seed=seed)
-    return compare(exported, solved(tested, reference), graph, tolerance=tolerance, failures=_FAILURES)
+    return lambda inputs: dict(zip(names, session.run(names, inputs), strict=True))
 
 
-def prove_torchscript(path: Path, reference: Model, graph: Graph, *, tolerance: float, **settings: Any) -> float:
-    """Compare a TorchScript file, loaded as Triton's pytorch backend does, with the source framework.
-
-    Inputs and outputs are those of the graph by position. ``settings``: as of :func:`prove_onnx`.
-    """
+def _loaded_torchscript(path: Path, graph: Graph) -> Model:
     try:
         module = torch.jit.load(str(path), map_location="cpu").eval()
     except (RuntimeError, ValueError) as error:
-        raise WorkFailedError(f"PyTorch cannot load {path.name}: {error}") from error
-    tested = cases(graph, **{"sample": None, "draws": {}, "axes": {}, "seed": 0, **settings})
-    exported = partial(outputs_of, module, graph)
-    return compare(exported, solved(tested, reference), graph, tolerance=tolerance, failures=_FAILURES)
+        raise ExportError(f"PyTorch cannot load {path.name}: {error}") from error
+    return partial(outputs_of, module, graph)
+
+
+def export_proved(
+    arguments: Arguments,
+    path: str,
+    module: nn.Module,
+    reference: Model,
+    graph: Graph,
+    *,
+    example: Arrays,
+    **inputs: Any,
+) -> dict[str, float]:
+    """Write ``module`` to ``path`` below the target, ``.onnx`` or ``.pt``, and prove it.
+
+    ``inputs``: the sample, draws and axes of :func:`_exporters.cases.cases`. Returns the report's figures. Raises as
+    :func:`export_onnx` or :func:`export_torchscript`, and :func:`prove`.
+    """
+    options, file = arguments.options, arguments.target / path
+    (export_onnx if file.suffix == ".onnx" else export_torchscript)(module, graph, file, example)
+    proved = batches(options)
+    difference = prove(file, reference, graph, tolerance=options.tolerance, batches=proved, seed=options.seed, **inputs)
+    return {"largest_difference": difference, "largest_proved_batch": proved[-1]}

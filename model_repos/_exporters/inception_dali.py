@@ -22,9 +22,8 @@ import numpy as np
 from nvidia.dali import fn, pipeline_def, types
 from nvidia.dali._utils import dali_trace
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters.inception_layout import DECODED, SIDE
-from tritonstack.exporters.script import Arguments, atomic, say, write_report
+from _exporters.inception_layout import DECODED, SIDE
+from _exporters.script import Arguments, ExportError, atomic, say, write_report
 
 MODEL = Path("inception-dali/1/model.dali")
 MIDDLE = 127.5  # Inception's own normalisation: 0 … 255 → -1 … 1, not the means of ImageNet's colours
@@ -78,14 +77,14 @@ def serialise(*, batch: int) -> bytes:
     pipeline = decode(decoder="mixed", pixels="gpu", batch_size=batch, num_threads=1, device_id=None)
     serialised: bytes = pipeline.serialize()
     if str(Path(__file__).resolve().parents[2]).encode() in serialised:
-        raise WorkFailedError("DALI put this machine's paths into the serialised pipeline")
+        raise ExportError("DALI put this machine's paths into the serialised pipeline")
     return serialised
 
 
 def on_cpu(pictures: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
     """The same operators on the CPU: files, UINT8 [bytes] each → FP32 [n, 299, 299, 3].
 
-    Raises :class:`WorkFailedError` for a file that is no image.
+    Raises :class:`ExportError` for a file that is no image.
     """
     pipeline = decode(decoder="cpu", pixels="cpu", batch_size=len(pictures), num_threads=2, device_id=None)
     try:
@@ -93,17 +92,17 @@ def on_cpu(pictures: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
         pipeline.feed_input("DALI_INPUT_0", pictures)
         (images,) = pipeline.run()
     except RuntimeError as error:
-        raise WorkFailedError(f"the sample is not a picture that DALI decodes: {error}") from error
+        raise ExportError(f"the sample is not a picture that DALI decodes: {error}") from error
     return np.stack([np.array(images.at(place)) for place in range(len(pictures))])
 
 
 def prove_batches(picture: np.ndarray[Any, Any], alone: np.ndarray[Any, Any], *, batch: int) -> float:
     """Check that a picture's pixels depend neither on the rest of its batch nor on zeros after its end.
 
-    Returns the largest difference. Raises :class:`WorkFailedError` where there is one.
+    Returns the largest difference. Raises :class:`ExportError` where there is one.
     """
     longer = [np.concatenate([picture, np.zeros(16 * place, np.uint8)]) for place in range(batch)]
     difference = float(np.abs(on_cpu(longer) - alone).max())
     if difference != 0.0:
-        raise WorkFailedError(f"tensor DALI_OUTPUT_0, batch {batch}: differs by {difference:.2e} from batch 1")
+        raise ExportError(f"tensor DALI_OUTPUT_0, batch {batch}: differs by {difference:.2e} from batch 1")
     return difference

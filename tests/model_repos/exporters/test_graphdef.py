@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.exporters.torch_environment import ROOT, TENSORFLOW, Tasks, needs_tensorflow, run_tasks
+from tests.environments import needs
+from tests.model_repos.exporters.torch_environment import ROOT, TENSORFLOW, Tasks, run_tasks
 
-pytestmark = needs_tensorflow
+pytestmark = needs("tensorflow")
 
 TASKS = (
     "export",
     "export_variable",
     "export_of_another_shape",
-    "prove_another_model",
-    "prove_nan",
     "prove_other_names",
     "prove_damaged_file",
 )
@@ -36,6 +35,7 @@ def test_a_graphdef_has_the_configurations_names_and_no_device_and_answers_exact
     }
 
 
+@pytest.mark.long
 def test_two_exports_have_the_same_bytes_and_name_no_place(
     graphdefs: Tasks, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -62,11 +62,6 @@ def test_a_model_that_is_not_the_graphs_is_refused_and_leaves_no_file(graphdefs:
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        (
-            "prove_another_model",
-            "tensor Model/y, batch 1: the exported model differs by 0.01 from the source framework",
-        ),
-        ("prove_nan", "tensor Model/y, batch 1: the source framework returns NaN or infinity"),
         ("prove_other_names", "model.graphdef has no node y"),
         ("prove_damaged_file", "TensorFlow cannot load model.graphdef"),
     ],

@@ -5,27 +5,20 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PYTHON = ROOT / ".envs/torch/bin/python"
 TENSORFLOW = ROOT / ".envs/tensorflow/bin/python"
-
-needs_torch = pytest.mark.skipif(
-    not PYTHON.exists(), reason="the environment torch is not made: python3 scripts/setup.py torch"
-)
-needs_tensorflow = pytest.mark.skipif(
-    not TENSORFLOW.exists(), reason="the environment tensorflow is not made: python3 scripts/setup.py tensorflow"
-)
 
 
 def run(*arguments: str | Path, python: str | Path = PYTHON, **variables: str) -> subprocess.CompletedProcess[str]:
     """``python ARGUMENTS`` there, with further environment variables."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2", **variables}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "model_repos"), "OMP_NUM_THREADS": "2", **variables}
     return subprocess.run(
         [python, *arguments], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -50,6 +43,20 @@ class Tasks:
 
     def files(self, task: str) -> list[str]:
         return sorted(path.name for path in (self.folder / task).iterdir())
+
+
+def main(tasks: Mapping[str, Any]) -> None:
+    """Run the tasks that the command line names, each in a folder of its own, and print what they give as JSON."""
+    from _exporters.script import ExportError
+
+    folder, results = Path(sys.argv[1]), {}
+    for name in sys.argv[2:]:
+        (folder / name).mkdir()
+        try:
+            results[name] = {"given": tasks[name](folder / name)}
+        except ExportError as error:
+            results[name] = {"refused": str(error)}
+    print(json.dumps(results))
 
 
 def run_tasks(

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tritonstack.errors import WorkFailedError
-from tritonstack.exporters.script import BATCH, Arrays, Graph, Options, Tensor, atomic, say
+from _exporters.script import BATCH, Arrays, ExportError, Graph, Options, Tensor, atomic, say
 
 Array = np.ndarray[Any, Any]
 Model = Callable[[Arrays], Arrays]
@@ -33,15 +32,7 @@ _NAMES = "names"
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs, and their name in messages."""
-
-    name: str
-    inputs: Arrays
-
-
-@dataclass(frozen=True)
-class SolvedCase:
-    """A case with the source framework's outputs."""
+    """Inputs, the source framework's outputs, and their name in messages."""
 
     name: str
     inputs: Arrays
@@ -59,37 +50,55 @@ def batches(options: Options) -> tuple[int, ...]:
 
 def cases(
     graph: Graph,
+    reference: Model,
     *,
     batches: Sequence[int],
-    sample: Arrays | None,
-    draws: Mapping[str, Draw],
-    axes: Mapping[str, Sequence[int]],
-    seed: int,
+    sample: Arrays | None = None,
+    draws: Mapping[str, Draw] | None = None,
+    axes: Mapping[str, Sequence[int]] | None = None,
+    seed: int = 0,
 ) -> Iterator[Case]:
-    """Random inputs at each batch size and both sizes of the dynamic axes; the sample alone and leading each batch."""
+    """Random inputs at each batch size and both sizes of the dynamic axes; the sample alone and leading each batch.
+
+    Args:
+        graph: names, types and axes.
+        reference: the source framework's model.
+        batches: batch sizes, the smallest first; of graphs without a batch axis any one number.
+        sample: the sample request's inputs, batch size 1.
+        draws: input → how its random values are drawn; floating-point inputs are normal by default.
+        axes: dynamic axis → two sizes to test. Default: :data:`AXIS_SIZES`.
+        seed: of the random values.
+
+    Raises:
+        ExportError: the sample lacks an input, or an input of integers has no draw.
+    """
     generator = np.random.default_rng(seed)
     tries: Sequence[dict[str, int]] = [
-        {axis: axes.get(axis, AXIS_SIZES)[position] for axis in graph.axes}
+        {axis: (axes or {}).get(axis, AXIS_SIZES)[position] for axis in graph.axes}
         for position in range(2 if graph.axes else 1)
     ]
 
     def random(batch: int, sizes: Mapping[str, int]) -> Arrays:
         all_sizes = {BATCH: batch, **sizes}
-        return {one.name: drawn(one, draws, generator=generator, sizes=all_sizes) for one in graph.inputs}
+        return {one.name: drawn(one, draws or {}, generator=generator, sizes=all_sizes) for one in graph.inputs}
+
+    def case(what: str, batch: int, sizes: Mapping[str, int], inputs: Arrays) -> Case:
+        name = ", ".join([what, f"batch {batch}", *(f"{axis} {size}" for axis, size in sizes.items())])
+        return Case(name, inputs, reference(inputs))
 
     for batch, sizes in itertools.product(batches, tries):
-        yield Case(_named("random input", batch, sizes), random(batch, sizes))
+        yield case("random input", batch, sizes, random(batch, sizes))
     if sample is None:
         return
     missing = [tensor.name for tensor in graph.inputs if tensor.name not in sample]
     if missing:
-        raise WorkFailedError(f"the sample has no input {', '.join(missing)}")
+        raise ExportError(f"the sample has no input {', '.join(missing)}")
     sizes = _sizes_of(graph, sample)
     for batch in batches:
         inputs = random(batch, sizes)
         for tensor in graph.inputs:
             inputs[tensor.name][:1] = sample[tensor.name][:1]
-        yield Case(_named("sample input", batch, sizes), inputs)
+        yield case("sample input", batch, sizes, inputs)
 
 
 def _sizes_of(graph: Graph, sample: Arrays) -> dict[str, int]:
@@ -101,25 +110,15 @@ def _sizes_of(graph: Graph, sample: Arrays) -> dict[str, int]:
     }
 
 
-def _named(what: str, batch: int, sizes: Mapping[str, int]) -> str:
-    return ", ".join([what, f"batch {batch}", *(f"{axis} {size}" for axis, size in sizes.items())])
-
-
-def solved(cases: Iterator[Case], reference: Model) -> Iterator[SolvedCase]:
-    """Each case with the source framework's outputs."""
-    for case in cases:
-        yield SolvedCase(case.name, case.inputs, reference(case.inputs))
-
-
 def compare(
     exported: Model,
-    cases: Iterator[SolvedCase],
+    cases: Iterator[Case],
     graph: Graph,
     *,
     tolerance: float,
     failures: tuple[type[Exception], ...],
 ) -> float:
-    """The largest difference over all cases. Raises :class:`WorkFailedError` naming the tensor and the case.
+    """The largest difference over all cases. Raises :class:`ExportError` naming the tensor and the case.
 
     ``failures``: exceptions of the exported model's runtime.
     """
@@ -129,7 +128,7 @@ def compare(
             given = exported(case.inputs)
         except failures as error:
             reason = str(error).strip().splitlines()[-1]  # TorchScript's begins with a listing of its code
-            raise WorkFailedError(f"{case.name}: the exported model fails: {reason}") from error
+            raise ExportError(f"{case.name}: the exported model fails: {reason}") from error
         differences = {
             tensor.name: _difference(
                 given[tensor.name], case.outputs[tensor.name], f"tensor {tensor.name}, {case.name}"
@@ -138,7 +137,7 @@ def compare(
         }
         for name, difference in differences.items():
             if not difference <= tolerance:
-                raise WorkFailedError(
+                raise ExportError(
                     f"tensor {name}, {case.name}: the exported model differs by {difference:.3g} from the source "
                     f"framework, allowed {tolerance:.3g}"
                 )
@@ -151,9 +150,9 @@ def _difference(given: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], wha
     """The largest absolute difference; infinity where values that are no floating-point numbers differ."""
     for side, array in (("source framework", expected), ("exported model", given)):
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise WorkFailedError(f"{what}: the {side} returns NaN or infinity")
+            raise ExportError(f"{what}: the {side} returns NaN or infinity")
     if given.shape != expected.shape or given.dtype != expected.dtype:
-        raise WorkFailedError(
+        raise ExportError(
             f"{what}: the exported model returns {given.dtype} {list(given.shape)}, "
             f"the source framework {expected.dtype} {list(expected.shape)}"
         )
@@ -184,10 +183,10 @@ def masks(generator: np.random.Generator, shape: tuple[int, ...]) -> Array:
 def drawn(
     tensor: Tensor, draws: Mapping[str, Draw], *, generator: np.random.Generator, sizes: Mapping[str, int]
 ) -> Array:
-    """Random values for an input. Raises :class:`WorkFailedError` for integers without a draw."""
+    """Random values for an input. Raises :class:`ExportError` for integers without a draw."""
     draw = draws.get(tensor.name)
     if draw is None and tensor.numpy.kind != "f":
-        raise WorkFailedError(f"input {tensor.name}: {tensor.dtype} needs a range to draw from, and none is given")
+        raise ExportError(f"input {tensor.name}: {tensor.dtype} needs a range to draw from, and none is given")
     return (draw or normal)(generator, tensor.sized(sizes)).astype(tensor.numpy)
 
 
@@ -200,11 +199,11 @@ def write_weights(target: Path, weights: Mapping[str, np.ndarray[Any, Any]]) -> 
 
 
 def read_weights(target: Path) -> Arrays:
-    """Weights by name. Raises :class:`WorkFailedError` where an export before this did not write them."""
+    """Weights by name. Raises :class:`ExportError` where an export before this did not write them."""
     return _read(target / WEIGHTS)
 
 
-def write_cases(target: Path, cases: Iterator[SolvedCase]) -> None:
+def write_cases(target: Path, cases: Iterator[Case]) -> None:
     """Write the cases in their order, compressed."""
     names: list[str] = []
     arrays: Arrays = {}
@@ -215,14 +214,14 @@ def write_cases(target: Path, cases: Iterator[SolvedCase]) -> None:
     _write(target / CASES, {_NAMES: np.array(names), **arrays})
 
 
-def read_cases(target: Path) -> Iterator[SolvedCase]:
-    """The cases. Raises :class:`WorkFailedError` as :func:`read_weights`, or where there are none."""
+def read_cases(target: Path) -> Iterator[Case]:
+    """The cases. Raises :class:`ExportError` as :func:`read_weights`, or where there are none."""
     arrays = _read(target / CASES)
     names = arrays.get(_NAMES, np.array([]))
     if not len(names):
-        raise WorkFailedError(f"{target / CASES} holds no case: nothing would be proved")
+        raise ExportError(f"{target / CASES} holds no case: nothing would be proved")
     for number, name in enumerate(names.tolist()):
-        yield SolvedCase(name, _below(arrays, f"{number}/inputs/"), _below(arrays, f"{number}/outputs/"))
+        yield Case(name, _below(arrays, f"{number}/inputs/"), _below(arrays, f"{number}/outputs/"))
 
 
 def _below(arrays: Arrays, prefix: str) -> Arrays:
@@ -239,4 +238,4 @@ def _read(path: Path) -> Arrays:
         with np.load(path, allow_pickle=False) as arrays:
             return dict(arrays)
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise WorkFailedError(f"{path} is needed, which the export before this writes: {error}") from error
+        raise ExportError(f"{path} is needed, which the export before this writes: {error}") from error

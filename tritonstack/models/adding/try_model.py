@@ -1,0 +1,177 @@
+"""Tries an ONNX or TorchScript file: shapes of its outputs, whether its first axis is a batch, values that it takes.
+
+    python -P try_model.py PLAN.json RESULT.json
+
+Runs in the environment ``exporters`` (ONNX) or ``torch`` (TorchScript): standard library, NumPy, and their libraries.
+PLAN: ``file``; ``is_onnx``; ``requests``, each KServe's tensors in the order of the arguments; ``rows``, how many the
+second request has on the first axis of each, 0 where that is no batch; ``repaired``, where to write an ONNX graph if
+outputs declare no shape, or a fixed first axis although it is the batch, as those of onnxmltools do. RESULT:
+``answers``, the outputs' names, types and shapes for each request, null where the model does not take it; ``batches``,
+``repaired`` (names of outputs), ``values`` by input; or ``failure``, where the model does not take the first request.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Arrays = dict[str, "np.ndarray[Any, Any]"]
+Model = Callable[[Arrays], Arrays]
+
+TYPES = {"BOOL": "bool", "FP16": "float16", "FP32": "float32", "FP64": "float64", "BYTES": "object"}
+"""Types whose name in NumPy is not their own in lower case."""
+
+CATEGORIES = ("cats_strings", "cats_int64s", "keys_strings", "keys_int64s")
+"""Attributes of OneHotEncoder and LabelEncoder: the values that they know, and may refuse others than."""
+
+PASSING = frozenset({
+    "ArrayFeatureExtractor", "Cast", "Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze",
+    "StringNormalizer", "Transpose", "Unsqueeze",
+})  # fmt: skip
+"""Operators that pass values on as they are."""
+
+
+def main(plan_file: str, result_file: str) -> int:
+    """Read the plan, write what the model gave, or why it failed."""
+    plan = json.loads(Path(plan_file).read_text())
+    try:
+        result = tried(plan)
+    except Exception as error:  # noqa: BLE001  (whatever the model raises)
+        # Of TorchScript's own traceback the last line has the reason, with the error's type before it.
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        name = type(error).__name__
+        result = {"failure": f"{name}: {lines[-1].removeprefix(f'{name}: ') if lines else 'no reason given'}"}
+    Path(result_file).write_text(json.dumps(result))
+    return 0
+
+
+def tried(plan: dict[str, Any]) -> dict[str, Any]:
+    """The answers to every request; raises what the model raises for the first."""
+    graph = importlib.import_module("onnx").load(plan["file"], load_external_data=False) if plan["is_onnx"] else None
+    run = torchscript_model(plan["file"]) if graph is None else onnx_model(plan["file"])
+    values = {} if graph is None else known_values(graph)
+    requests = [{each["name"]: array_of(each, values) for each in request} for request in plan["requests"]]
+    answers = [run(requests[0]), *(answer_or_none(run, request) for request in requests[1:])]
+    batches = plan["rows"] > 0 and answers_by_row(run, requests[1], answers[1], rows=plan["rows"])
+    repaired = [] if graph is None else declare_shapes(graph, answers[0] or {}, batches=batches)
+    if repaired:
+        importlib.import_module("onnx").save(graph, plan["repaired"])
+    stated = [None if answer is None else [form(*each) for each in answer.items()] for answer in answers]
+    return {"answers": stated, "batches": batches, "repaired": repaired, "values": values}
+
+
+def onnx_model(file: str) -> Model:
+    """An ONNX file in ONNX Runtime."""
+    onnxruntime = importlib.import_module("onnxruntime")
+    onnxruntime.set_default_logger_severity(4)  # it warns of each wrong shape
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return lambda request: dict(zip(names, session.run(names, request), strict=True))
+
+
+def torchscript_model(file: str) -> Model:
+    """A TorchScript file; outputs have the names that Triton's backend gives them: their keys, else by position."""
+    torch = importlib.import_module("torch")
+    module = torch.jit.load(file, map_location="cpu").eval()
+
+    def run(request: Arrays) -> Arrays:
+        with torch.inference_mode():
+            result = module(*map(torch.from_numpy, request.values()))
+        if not isinstance(result, Mapping):
+            results = [result] if isinstance(result, torch.Tensor) else list(result)
+            result = {f"OUTPUT__{index}": value for index, value in enumerate(results)}
+        return {str(name): value.numpy() for name, value in result.items()}
+
+    return run
+
+
+def answer_or_none(run: Model, request: Arrays) -> Arrays | None:
+    """The answer to a request of another shape, which is only tried."""
+    try:
+        return run(request)
+    except Exception:  # noqa: BLE001  (whatever the model raises)
+        return None
+
+
+def answers_by_row(run: Model, request: Arrays, together: Arrays | None, *, rows: int) -> bool:
+    """Whether the answer to several rows is the answers to each row by itself."""
+    alone = [answer_or_none(run, {key: array[row : row + 1] for key, array in request.items()}) for row in range(rows)]
+    if together is None or None in alone:
+        return False
+    return all(same_rows(array, [answer[name] for answer in alone if answer]) for name, array in together.items())
+
+
+def same_rows(together: np.ndarray[Any, Any], alone: list[np.ndarray[Any, Any]]) -> bool:
+    """The same for one output."""
+    if any(array.ndim == 0 or len(array) != 1 or array.shape != alone[0].shape for array in alone):
+        return False
+    expected = np.concatenate(alone)
+    if together.shape != expected.shape:
+        return False
+    if np.issubdtype(together.dtype, np.floating):
+        return bool(np.allclose(together, expected, rtol=1e-2, atol=1e-3, equal_nan=True))
+    return bool((together == expected).all())
+
+
+def form(name: str, array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """An output's name, type and shape. Raises ValueError for a type that Triton has no name for."""
+    names = {kind: name for name, kind in TYPES.items()}
+    datatype = names.get(array.dtype.name) or array.dtype.name.upper()
+    if not datatype.startswith(("BOOL", "FP", "INT", "UINT", "BYTES")):
+        raise ValueError(f"output {name} is {array.dtype}, which Triton has no type for")
+    return {"name": name, "datatype": datatype, "shape": list(array.shape)}
+
+
+def declare_shapes(model: Any, answer: Arrays, *, batches: bool) -> list[str]:
+    """Give outputs the axes that they have: all where none are declared, a free first one where that is the batch.
+
+    Returns the names of those that were declared otherwise.
+    """
+    symbol = model.graph.input[0].type.tensor_type.shape.dim[0].dim_param if batches else ""
+    wrong = []
+    for output in model.graph.output:
+        declared = output.type.tensor_type
+        if not declared.HasField("shape"):
+            declared.shape.SetInParent()
+            for _ in answer[output.name].shape:
+                declared.shape.dim.add()
+        elif not (batches and declared.shape.dim and declared.shape.dim[0].HasField("dim_value")):
+            continue
+        if batches and declared.shape.dim:
+            declared.shape.dim[0].dim_param = symbol or "batch"
+        wrong.append(output.name)
+    return wrong
+
+
+def known_values(model: Any) -> dict[str, list[Any]]:
+    """Input → the values that the encoders behind it know, where they can be followed from it."""
+    origins = {each.name: {each.name} for each in model.graph.input}
+    found: dict[str, list[Any]] = {}
+    for node in model.graph.node:  # in order: each after what it takes
+        sources = set().union(*(origins.get(name, set()) for name in node.input))
+        for attribute in node.attribute:
+            if attribute.name in CATEGORIES:
+                values = [each.decode() for each in attribute.strings] or list(attribute.ints)
+                for name in sources:
+                    found.setdefault(name, []).extend(values)
+        if node.op_type in PASSING:
+            origins |= dict.fromkeys(node.output, sources)
+    return found
+
+
+def array_of(tensor: dict[str, Any], known: Mapping[str, list[Any]]) -> np.ndarray[Any, Any]:
+    """A tensor of the plan; of an input whose values are known, those in turn."""
+    kind = np.dtype(TYPES.get(tensor["datatype"], tensor["datatype"].lower()))
+    if values := known.get(tensor["name"]):
+        return np.resize(np.array(values, kind), tensor["shape"])
+    return np.array(tensor["data"], kind).reshape(tensor["shape"])
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
