@@ -30,7 +30,7 @@ if os.environ.get("CDK_VALIDATION") != "false":
 
 from tritonstack.config import Environment, load_environment, load_environments
 from tritonstack.engines.order import all_served
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, collecting, refuse
 
 cdk_loaded.result()
 import aws_cdk as cdk
@@ -87,12 +87,9 @@ def chosen_environments(*, folder: Path, names: str | None) -> tuple[Environment
         if name not in known:
             problems.append(Problem(field="-c environments", found=name or "no name", allowed=allowed))
             continue
-        try:
+        with collecting(problems):
             environments.append(load_environment(folder / f"{name}.yaml"))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return tuple(environments)
 
 

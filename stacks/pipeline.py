@@ -24,7 +24,7 @@ from constructs_lib.pipeline_steps import AssumingRole, PipelineBucket, Pipeline
 from tritonstack.config import BuildSettings
 from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, Pipeline, PipelineGate, load_pipeline
 from tritonstack.engines.order import Served, all_served, deployed_builds
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import Problem, refuse
 from tritonstack.pipeline import builds
 from tritonstack.pipeline.builds import PipelineNames, Work
 
@@ -306,8 +306,7 @@ def add_pipeline(app: Construct, *, asked: str, root: Path, models: Path, folder
         found = f"{root} has no {builds.SETUP}, which the builds of the pipeline run"
         advice = "EnvironmentStage.from_file gives a pipeline of your own its stages: examples/pipeline"
         problems.append(Problem(field="-c pipeline", found=found, allowed="a clone of tritonstack", advice=advice))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     file = FILE if asked.lower() == "true" else asked
     loaded = load_pipeline(root / file, environments=folder)
     matched = all_served([(stage.environment, stage.file) for stage in loaded.stages], models)

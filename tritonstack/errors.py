@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -110,14 +111,29 @@ class InputError(TritonstackError):
 
     exit_code = 2
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        """Takes at least one problem."""
-        self.problems = tuple(problems)
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        """Takes at least one problem; equal ones count once."""
+        self.problems = tuple(dict.fromkeys(problems))
         texts, lists = [], set[str]()
         for problem in self.problems:
             texts.append(problem.text(allowed=AS_ABOVE if problem.allowed in lists else ""))
             lists |= {problem.allowed} if len(problem.allowed) > LONG else set()
         super().__init__("\n".join(texts))
+
+
+@contextlib.contextmanager
+def collecting(problems: list[Problem]) -> Iterator[None]:
+    """Leave the block at an :class:`InputError`, and add its problems to ``problems``."""
+    try:
+        yield
+    except InputError as error:
+        problems += error.problems
+
+
+def refuse(problems: Sequence[Problem]) -> None:
+    """Raise :class:`InputError` where there are problems."""
+    if problems:
+        raise InputError(problems)
 
 
 class WorkFailedError(TritonstackError):

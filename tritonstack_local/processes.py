@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import Problem, WorkFailedError, refuse
 
 STOP_SECONDS = 20.0
 TAIL_BYTES = 64 * 1024
@@ -166,6 +166,5 @@ def choose_ports(*, emulator: int, runtime: int) -> tuple[int, int]:
                 )
             else:
                 chosen.append(int(probe.getsockname()[1]))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return chosen[0], chosen[1]

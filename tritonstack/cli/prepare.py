@@ -41,7 +41,7 @@ from tritonstack.engines.prepare_plan import (
     one_line,
 )
 from tritonstack.engines.stored_archives import orders_of
-from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, listing, nearest
+from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, listing, nearest, refuse
 from tritonstack.models.bucket import Place
 from tritonstack.models.build import refuse_errors_of_environment
 from tritonstack.models.inputs import resolved_models
@@ -215,8 +215,7 @@ def _chosen(served: Served, names: Sequence[str], *, file: str) -> tuple[Endpoin
         for name in dict.fromkeys(names)
         if name not in known
     ]
-    if wrong:
-        raise InputError(wrong)
+    refuse(wrong)
     return tuple(known[name] for name in dict.fromkeys(names)) or tuple(known.values())
 
 
@@ -280,8 +279,7 @@ def builders_command(*, environment: str, as_json: bool) -> None:
             click.echo(f"{builder.platform}: {_driver(builder)}")
     elif not plan.problems:
         click.echo(f"no archive of {environment} needs a TensorRT engine")
-    if plan.problems:
-        raise InputError(plan.problems)
+    refuse(plan.problems)
 
 
 def _builders_table(plan: EnginePlan) -> Table:

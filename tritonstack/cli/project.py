@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from tritonstack.cli.root import GROUPS
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.extensions import extensions
 from tritonstack.paths import CHECKOUT, link_to, machine_folder, repository_path
 
@@ -156,8 +156,7 @@ def make_environments(names: Sequence[str], *, root: Path) -> int:
     if not Path(sys.prefix, "bin", "python").exists():
         advice = f"python3 -m venv .venv && . .venv/bin/activate && {INSTALL}"
         problems.append(Problem(found=f"installed in {sys.prefix}", allowed="a virtual environment", advice=advice))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     usual = LOCAL_NAMES if "local" in extensions(GROUPS) else ("node",)
     code = subprocess.run([*script, "--root", str(root), *(names or usual)], check=False).returncode
     if code == 0:

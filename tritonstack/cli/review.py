@@ -55,7 +55,7 @@ def base_of(named: str | Sequence[str], project: Path) -> tuple[BaseEntry, Snaps
             problems += error.problems
         else:
             return BaseEntry(ref=ref, commit=commit, chosen=isinstance(named, str)), snapshots
-    raise InputError(list(dict.fromkeys(problems)))
+    raise InputError(problems)
 
 
 def sides_of(base: BaseEntry, environments: Snapshots, *, project: Path, assembly: Path | None) -> Sides:

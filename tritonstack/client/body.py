@@ -21,7 +21,7 @@ from tritonclient.http import InferenceServerClient, InferenceServerException
 from tritonclient.utils import np_to_triton_dtype
 
 from tritonstack.client.errors import MalformedAnswerError
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, refuse
 
 Array = npt.NDArray[Any]
 PayloadFormat = Literal["auto", "json", "binary"]
@@ -125,8 +125,7 @@ def _prepared(inputs: Mapping[str, Array]) -> dict[str, Array]:
             problems.append(Problem(field=f"inputs.{name}", found=found, allowed=_DATATYPES))
         else:
             arrays[name] = array
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return arrays
 
 

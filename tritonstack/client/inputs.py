@@ -20,7 +20,7 @@ from tritonstack.adapters import Kind
 from tritonstack.client.body import Array
 from tritonstack.client.manifest import TensorTable, shape_text
 from tritonstack.client.preprocessing import to_arrays
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, collecting, refuse
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
 KINDS = ".json, .npy, .npz, or an image or text file where the model's recipe names an adapter for it"
@@ -58,19 +58,16 @@ def read_inputs(files: Sequence[InputFile], table: TensorTable | None, *, fetch:
     inputs: dict[str, Array] = {}
     problems: list[Problem] = []
     for file in files:
-        try:
+        found: dict[str, Array] = {}
+        with collecting(problems):
             found = _read(file, table, fetch)
-        except InputError as error:
-            problems += error.problems
-            continue
         for name in found.keys() & inputs.keys():
             problem = Problem(
                 file=str(file.path), field=f"inputs.{name}", found="given twice", allowed="one file an input"
             )
             problems.append(problem)
         inputs |= found
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return inputs
 
 
@@ -184,8 +181,7 @@ def _refuse_more_than_inputs(request: dict[str, Any], file: str) -> None:
         Problem(file=file, field=key, found="a part of the request that is not sent", allowed="inputs", advice=advice)
         for key in request.keys() - {"inputs", "id"}
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def _gather(tensors: list[tuple[str, dict[str, Any]]], file: str) -> dict[str, Array]:
@@ -201,8 +197,7 @@ def _gather(tensors: list[tuple[str, dict[str, Any]]], file: str) -> dict[str, A
             found = f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
             allowed = "name, shape, datatype and as many data as the shape says"
             problems.append(Problem(file=file, field=f"inputs.{name}", found=found, allowed=allowed))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return arrays
 
 

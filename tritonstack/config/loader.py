@@ -22,7 +22,7 @@ from tritonstack.config.network import NetworkSettings, check_network
 from tritonstack.config.rollout import Rollout
 from tritonstack.config.scaling import Scaling
 from tritonstack.config.yaml_loader import Model, YamlDocument, inner_model, is_within, read_yaml, validate, with_lines
-from tritonstack.errors import InputError, Location, Problem, listing, nearest
+from tritonstack.errors import InputError, Location, Problem, listing, nearest, refuse
 
 STAND_INS: dict[str, dict[str, Any]] = {
     "Endpoint": {
@@ -119,8 +119,7 @@ def load_environments(folder: Path) -> tuple[Environment, ...]:
     problems = [problem for _, found in read for problem in found]
     if not paths:
         problems.append(Problem(file=str(folder), found="no *.yaml file", allowed="one file for each environment"))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return tuple(environment for environment, _ in read if environment is not None)
 
 

@@ -27,7 +27,7 @@ from tritonstack.config.fields import (
 )
 from tritonstack.config.loader import load_environment, usable
 from tritonstack.config.yaml_loader import YamlDocument, is_within, read_yaml, unknown, validate, with_lines
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, collecting
 from tritonstack.naming import NAME_PATTERN
 
 CONNECTION_PATTERN = (
@@ -189,10 +189,8 @@ def load_pipeline(path: Path, *, environments: Path) -> LoadedPipeline:
     for name in _stage_names(document.value):
         file = environments / f"{name}.yaml"
         if os.path.lexists(file):  # else it is reported by the pipeline's own line
-            try:
+            with collecting(elsewhere):
                 loaded[name] = load_environment(file)
-            except InputError as error:
-                elsewhere += error.problems
     settings = {} if pipeline is None else {stage.environment: stage for stage in reversed(pipeline.stages)}
     stages = [
         LoadedStage(settings=stage, environment=loaded[name], file=environments / f"{name}.yaml")

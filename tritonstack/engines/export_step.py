@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tritonclient.utils import triton_to_np_dtype
 
 from tritonstack.engines.trtexec import GRAPH, write_job
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import Problem, WorkFailedError, refuse
 from tritonstack.models.exporting import link_or_copy
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
 from tritonstack.models.manifest import Places
@@ -116,8 +116,7 @@ def proof_inputs(
             found[tensor.name] = array.astype(_dtype(tensor), copy=False)
         else:
             problems.append(replace(problem, file=file))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return found
 
 
@@ -215,8 +214,7 @@ def prepare_engines(
     recipes = _recipes(task.source)
     waiting = [model for model in tensorrt_models(staged.repository) if not model.plans]
     problems = [problem for model in waiting for problem in _problems(model, recipes[model.name])]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     jobs = tuple(_plan(staged, model, recipes[model.name], report, timeout_seconds) for model in waiting)
     return EngineWork(staged=staged, jobs=jobs)
 

@@ -14,7 +14,7 @@ from tritonstack.catalogue.instances import BuilderKind
 from tritonstack.config import Environment, check_archives, engines_built_on_deploy, with_archives, with_default_models
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.engines.plan import Builder, EnginePlan, plan_engines
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, collecting, refuse
 from tritonstack.models.inputs import digests_of, resolved_models
 from tritonstack.models.recipe import Dependency, Size, Weights
 from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of
@@ -64,8 +64,7 @@ def served_by(environment: Environment, repositories: Path, *, file: Path) -> Se
         *engines.problems,
         *_check_hub(environment, sources, engines=engines, file=file),
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     matched = with_default_models(with_archives(environment, archives), contents)
     sets = {endpoint.name: {name: digests[name] for name in sorted(endpoint.models)} for endpoint in matched.endpoints}
     return Served(environment=matched, sources=sources, release_sets=sets, engines=engines)
@@ -102,14 +101,11 @@ def _of_hub(source: ArchiveSource) -> bool:
 def all_served(environments: Iterable[tuple[Environment, Path]], repositories: Path) -> list[Served]:
     """Each of several environments, with its file, as ``served_by`` matches it; raises with the problems of all."""
     found: list[Served] = []
-    problems: dict[Problem, None] = {}
+    problems: list[Problem] = []
     for environment, file in environments:
-        try:
+        with collecting(problems):
             found.append(served_by(environment, repositories, file=file))
-        except InputError as error:
-            problems |= dict.fromkeys(error.problems)
-    if problems:
-        raise InputError(tuple(problems))
+    refuse(problems)
     return found
 
 

@@ -13,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session, parameters_below
 from tritonstack.engines.order import DIGEST, Order, OrderedArchive, Served, build_set
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.models.bucket import MOST_PARTS, ArtifactBucket, Place, StoredObject, belongs, written_once
 from tritonstack.models.inputs import (
     INPUT_LIMITS,
@@ -131,7 +131,7 @@ def _unpack(archive: Path, folder: Path, key: str) -> None:
 
 def _refuse_other_locks(source: ArchiveSource, requirements: Path) -> None:
     """Raise :class:`InputError` for every lock file that differs from this checkout's."""
-    problems: dict[Problem, None] = {}
+    problems: list[Problem] = []
     for part in (source, *source.used):
         for lock in lock_files(part.folder, part.recipe):
             own = requirements / lock.name
@@ -140,9 +140,8 @@ def _refuse_other_locks(source: ArchiveSource, requirements: Path) -> None:
             differs = "another here" if own.is_file() else "not there any more"
             found = f"{REQUIREMENTS}/{lock.name} is {differs} than when {source.name} was made"
             allowed = "the same versions: an export of other ones gives another model"
-            problems[Problem(file=str(own), found=found, allowed=allowed, advice=ADVICE)] = None
-    if problems:
-        raise InputError(tuple(problems))
+            problems.append(Problem(file=str(own), found=found, allowed=allowed, advice=ADVICE))
+    refuse(problems)
 
 
 ONE_COPY_BYTES = 1 << 30

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
 from tritonstack.catalogue.options import takes_value, tensorrt_candidates
 from tritonstack.catalogue.releases import minor_version
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.runtime_options import Engine, Shape
 from tritonstack.naming import Platform
 
@@ -84,8 +84,7 @@ def engine_options(engine: Engine, *, release: str, gpu: str) -> tuple[str, ...]
     """trtexec's options for an engine, but those that name files. Raises :class:`InputError` where there are none."""
     target = _target(release, gpu)
     refusals = tuple(_refusals(engine, target, None))
-    if refusals:
-        raise InputError(refusals)
+    refuse(refusals)
     return tuple(_options(engine, target))
 
 
@@ -241,8 +240,7 @@ def write_job(
         for name, array in inputs.items()
         if array.dtype.name not in TYPES
     ]
-    if wrong:
-        raise InputError(wrong)
+    refuse(wrong)
     release, card = platform.release, _instance_with(platform.gpu)
     options, versions = engine_options(engine, release=release, gpu=card.gpu), tensorrt_versions(release)
     narrow = minor_version(versions[-1])[0] < INT64_TENSORS_SINCE

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tritonstack.config import Environment
 from tritonstack.disk import partial_folder
-from tritonstack.errors import InputError, Problem, listing, nearest
+from tritonstack.errors import InputError, Problem, collecting, listing, nearest, refuse
 from tritonstack.models.exporting import exported_files
 from tritonstack.models.inputs import (
     choice_of,
@@ -136,12 +136,9 @@ def build_models(
     sources: dict[str, ArchiveSource] = {}
     problems: list[Problem] = []
     for name in models:
-        try:
+        with collecting(problems):
             sources |= {source.name: source for source in sources_of(name, places.repositories, choice)}
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return build_sources(list(sources.values()), places=places, report=report)
 
 
@@ -175,8 +172,7 @@ def _named(
             allowed = f"models of {environment}: {listing(sorted(known))}"
             problems.append(Problem(field="MODELS", found=model, allowed=allowed, advice=nearest(model, known)))
         names |= found
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return names
 
 
@@ -210,12 +206,9 @@ def _refuse_missing_environments(tasks: Iterable[Task], places: Places) -> None:
     missing = {part for part in waiting if not exported_files(part, places.exports).is_dir()}
     problems: list[Problem] = []
     for name in sorted({export.environment for part in missing for export in part.recipe.exports}):
-        try:
+        with collecting(problems):
             require_environment(name)
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def _build(task: Task, places: Places, report: Report, proofs: Proofs) -> Built:

@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 
 from tritonstack.aws_session import Session, code_of
 from tritonstack.disk import partial_folder
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.models.inputs import library_files, lock_digests, sha256_of, short_digest
 from tritonstack.models.manifest import ModelEntry, Places, SampleEntry
 from tritonstack.models.model_config import read_config
@@ -291,8 +291,7 @@ def client_files(source: ArchiveSource, exported: Path | None) -> dict[str, Path
         for name, path in files.items()
         if not path.is_file()
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return files
 
 

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.disk import disk_full
-from tritonstack.errors import InputError, Problem, listing, nearest
+from tritonstack.errors import InputError, Problem, collecting, listing, nearest, refuse
 from tritonstack.models.recipe import RECIPE, Recipe
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of, files_below
 from tritonstack.naming import DIGEST_LENGTH
@@ -80,21 +80,17 @@ def resolved_models(
     """
     choice = choice_of(environment)
     found: dict[str, tuple[ArchiveSource, ...]] = {}
-    problems: dict[Problem, None] = {}
+    problems: list[Problem] = []
     for index, endpoint in enumerate(environment.endpoints):
         given: dict[str, str] = {}
         for position, entry in enumerate(endpoint.models):
             field = f"endpoints[{index}].models[{position}]"
-            try:
+            with collecting(problems):
                 found[entry] = sources_of(entry, repositories, choice, file=str(file), field=field)
-            except InputError as error:
-                problems |= dict.fromkeys(error.problems)
-                continue
-            for source in found[entry]:
+            for source in found.get(entry, ()):
                 if given.setdefault(source.name, entry) != entry:
                     said = f"{entry}, which brings {source.name} a second time beside {given[source.name]}"
-                    problem = Problem(file=str(file), field=field, found=said, allowed="each archive once")
-                    problems[problem] = None
+                    problems.append(Problem(file=str(file), field=field, found=said, allowed="each archive once"))
     if problems:
         raise InputError(with_lines(problems, file))
     return found
@@ -164,18 +160,13 @@ def release_set(endpoint: Endpoint, repositories: Path, choice: BuildChoice | No
     model at once.
     """
     sources: list[ArchiveSource] = []
-    problems: dict[Problem, None] = {}
+    problems: list[Problem] = []
     for entry in sorted(set(endpoint.models)):
-        try:
+        with collecting(problems):
             sources += sources_of(entry, repositories, choice)
-        except InputError as error:
-            problems |= dict.fromkeys(error.problems)
-    try:
+    with collecting(problems):
         digests = digests_of(sources)
-    except InputError as error:
-        problems |= dict.fromkeys(error.problems)
-    if problems:
-        raise InputError(tuple(problems))
+    refuse(problems)
     return digests
 
 
@@ -196,14 +187,11 @@ def check_model_folders(
 def digests_of(sources: Iterable[ArchiveSource]) -> dict[str, str]:
     """Archive's name → digest, in the order of the names. Raises :class:`InputError` with the problems of all."""
     digests: dict[str, str] = {}
-    problems: dict[Problem, None] = {}
+    problems: list[Problem] = []
     for source in sources:
-        try:
+        with collecting(problems):
             digests[source.name] = model_digest(source)
-        except InputError as error:
-            problems |= dict.fromkeys(error.problems)
-    if problems:
-        raise InputError(tuple(problems))
+    refuse(problems)
     return dict(sorted(digests.items()))
 
 
@@ -268,8 +256,7 @@ def lock_digests(source: ArchiveSource) -> dict[str, str]:
         for path in files
         if not path.is_file()
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return {path.stem: sha256_of(path) for path in files}
 
 

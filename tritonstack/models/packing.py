@@ -18,7 +18,7 @@ from typing import BinaryIO
 from isal import isal_zlib
 
 from tritonstack.disk import naming
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.models.source import is_junk
 
 # A container unpacks its archive at every cold start. Weights hardly compress, and deflate's *stored* blocks (5 bytes
@@ -320,8 +320,7 @@ def _entries(folder: Path) -> Iterator[_Entry]:
     _collect(folder, folder, "", found, problems)
     if not found and not problems:
         problems.append(Problem(file=str(folder), found="an empty folder", allowed="a folder with models"))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     yield from sorted(found, key=lambda entry: entry.name.split("/"))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tritonstack.adapters import Adapters
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError, collecting, refuse
 from tritonstack.local_aws import installed, require_package
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import ModelConfig, Node, read_config
@@ -45,8 +45,7 @@ def read_sample(folder: Path, recipe: Recipe, exported: Path | None = None, *, w
     answer = sample_file(folder, recipe, recipe.sample.answer, exported)
     expected = _tensors(answer, "outputs", problems) if with_answer else {}
     given = _read_request(folder, recipe, exported, problems)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return SampleEntry(
         file=Path(recipe.sample.request).name, answer=expected, tolerance=recipe.sample.tolerance, **given
     )
@@ -68,10 +67,8 @@ def _read_request(folder: Path, recipe: Recipe, exported: Path | None, problems:
     elif content is not None and kind == "image":
         from tritonstack.client.preprocessing import check_image  # noqa: PLC0415  Pillow, which synthesis need not load
 
-        try:
+        with collecting(problems):
             check_image(content, file=str(request))
-        except InputError as error:
-            problems += error.problems
     return {"content": base64.b64encode(content or b"").decode(), "adapter": kind}
 
 

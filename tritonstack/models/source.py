@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.local_aws import require_package
 from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.model_config import ConfigFile, ModelConfig, merge_configs, read_config, with_name
@@ -170,8 +170,7 @@ class ArchiveSource:
                 reason = f"{name}: {error.strerror or error}"
                 allowed = "a fragment of config.pbtxt in the model folder"
                 problems.append(Problem(file=str(self.folder / RECIPE), field=place, found=reason, allowed=allowed))
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         return found
 
 
@@ -362,8 +361,7 @@ def python_of(platform: Platform) -> str:
 def refuse_unservable(sources: Iterable[ArchiveSource], *, platform: Platform | None) -> None:
     """Raise :class:`InputError` for every archive that cannot be built for a target so that it would serve there."""
     problems = [problem for source in sources for problem in _problems(source, platform)]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def _problems(source: ArchiveSource, platform: Platform | None) -> Iterable[Problem]:

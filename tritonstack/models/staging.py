@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import Problem, refuse
 from tritonstack.models.execution_environment import PackedEnvironment, kept_environment
 from tritonstack.models.exporting import (
     Exported,
@@ -99,8 +99,7 @@ def stage_repository(
             else:
                 exported = exports.get(used.folder)
                 noted |= _add(models[name], exported=exported, left_out=other.produced, target=target)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     sources_file(target).write_text(json.dumps({name: str(path) for name, path in noted.items()}))
 
 

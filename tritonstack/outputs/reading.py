@@ -13,7 +13,7 @@ from rich.table import Table
 
 from tritonstack.aws_session import Session, code_of, parameters_below
 from tritonstack.config import Environment
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import Problem, WorkFailedError, refuse
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName, outputs_parameter
 from tritonstack.outputs.contract import (
     CONTRACT,
@@ -74,8 +74,7 @@ class _Reader:
         """Raise all problems: WorkFailedError where AWS refused a call, else InputError."""
         if self._refused:
             raise WorkFailedError("\n".join(map(str, self._problems)))
-        if self._problems:
-            raise InputError(self._problems)
+        refuse(self._problems)
 
     def stacks(self) -> dict[str, Any]:
         """Last part of a parameter's name → the outputs in it."""

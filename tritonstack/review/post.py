@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
+from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, refuse
 
 MARKER = "<!-- tritonstack review -->"
 """The first line of a report."""
@@ -116,8 +116,7 @@ def pull_request_of(variables: Mapping[str, str]) -> PullRequest:
         for name, (pattern, allowed) in checks.items()
         if not re.fullmatch(pattern, given.get(name, ""))
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return PullRequest(
         api=given["GITHUB_API_URL"],
         repository=given["GITHUB_REPOSITORY"],

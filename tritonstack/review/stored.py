@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.paths import write_text
 from tritonstack.review.snapshot import (
     EnvironmentSnapshot,
@@ -135,8 +135,7 @@ def _snapshots(texts: Mapping[str, str], *, place: str) -> Snapshots:
         problems.append(
             Problem(file=place, found="no snapshots", allowed=allowed, advice="tritonstack snapshots, then commit them")
         )
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return Snapshots(environments={name: _environment(name, of, place=place) for name, of in sorted(documents.items())})
 
 

@@ -18,7 +18,7 @@ import psutil
 
 from tritonstack import VERSION
 from tritonstack.client.model_client import ModelClient
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError, collecting, refuse
 from tritonstack.local_aws import is_local
 from tritonstack.paths import CHECKOUT
 from tritonstack_capacity.bench.document import BenchDocument, EndpointPart, ResultPart, settings_part
@@ -89,12 +89,9 @@ class Bench:
         found: list[Subject] = []
         problems: list[Problem] = []
         for configuration, name in self._names().items():
-            try:
+            with collecting(problems):
                 found += self._subjects_of(configuration, name)
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         return found
 
     async def run(

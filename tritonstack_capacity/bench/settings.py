@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tritonstack.client.inputs import InputFile
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import Problem, refuse
 from tritonstack_capacity.bench.load import Arrivals, Load, Phase, Rate, Users
 from tritonstack_capacity.bench.measuring import StabilityRule, StopConditions, Timing
 from tritonstack_capacity.bench.subject import FORMATS, Format
@@ -140,8 +140,7 @@ def check(settings: BenchSettings, reader: OptionReader, *, local: bool) -> None
     for file in settings.files:
         if not InputFile.parse(file).path.is_file():
             reader.refuse("--input", found=f"{file}, which is no file", allowed="a file")
-    if reader.problems:
-        raise InputError(reader.problems)
+    refuse(reader.problems)
 
 
 def _check_load(settings: BenchSettings, reader: OptionReader) -> None:

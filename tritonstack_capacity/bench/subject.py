@@ -14,7 +14,7 @@ from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs
 from tritonstack.client.invocation import Target
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import Release
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.recipe import Recipe, read_recipe
 from tritonstack.models.sample import request_arrays
@@ -161,8 +161,7 @@ def configured_names(name: str, configurations: Sequence[str], *, model_repos: P
         if not overlays:
             allowed = f"{', '.join(recipe.overlays)}; or {', '.join(WORDS)}, where an overlay is that"
             problems.append(Problem(field="--configurations", found=f"{word}, which {folder} has not", allowed=allowed))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return found_names
 
 

@@ -17,7 +17,7 @@ import click
 from tritonstack.catalogue.prices import HostingPrice
 from tritonstack.cli.conventions import print_json
 from tritonstack.config import load_environment
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, collecting, refuse
 from tritonstack.paths import LocalPaths, environment_file
 from tritonstack_capacity.bench.cloud_gate import hold, passes
 from tritonstack_capacity.bench.results_folder import JSON, make_folder, read_results, results_file
@@ -89,15 +89,12 @@ def run_gate(files: Sequence[Path], *, as_json: bool) -> int:
     gated: list[tuple[BenchDocument, Environment]] = []
     problems: list[Problem] = []
     for file in files:
-        try:
+        with collecting(problems):
             document = read_results(results_file(file))
             settings = load_environment(environment_file(document.environment))
             _gate_of(settings)
             gated.append((document, settings))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(list(dict.fromkeys(problems)))  # files of one environment have its problems once
+    refuse(problems)
     return max(_gate([document], settings, as_json=as_json) for document, settings in gated)
 
 

@@ -21,7 +21,7 @@ from tritonstack.cli.conventions import json_option, print_json, result_console
 from tritonstack.cli.progress import Steps
 from tritonstack.cli.root import SuggestingGroup
 from tritonstack.config import Environment, load_environments
-from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest
+from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest, refuse
 from tritonstack.paths import project_folder, write_text
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack_capacity.commands import text_table
@@ -213,8 +213,7 @@ def _chosen(regions: Sequence[str]) -> tuple[tuple[str, ...], tuple[Environment,
         for region in regions
         if region not in known
     ]
-    if wrong:
-        raise InputError(wrong)
+    refuse(wrong)
     folder = project_folder() / "environments"
     loaded = load_environments(folder) if not regions or any(folder.glob("*.yaml")) else ()
     chosen = tuple(sorted({*regions} or {each.region for each in loaded}))

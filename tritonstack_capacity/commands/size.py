@@ -13,7 +13,7 @@ from tritonstack.cli.conventions import environment_option, json_option, print_j
 from tritonstack.config import Environment, load_environment
 from tritonstack.config.loader import project_of
 from tritonstack.config.scaling import DEFAULT_SAFETY_FACTOR
-from tritonstack.errors import InputError, LimitMissedError, Problem, TritonstackError
+from tritonstack.errors import InputError, LimitMissedError, Problem, TritonstackError, refuse
 from tritonstack.paths import environment_file, project_folder
 from tritonstack_capacity.commands.size_view import Proposal, proposal_document, proposal_view, size_document, size_view
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table, read_daily_curve
@@ -144,8 +144,7 @@ def _demand(*, load: str, latency_ms: str) -> Demand:
         for option, text in texts.items()
         if not is_above_zero(numbers[option])
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return Demand(invocations_per_minute=numbers["--load"], latency_ms=numbers["--latency-ms"])
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonstack.config import Endpoint, Environment, load_environment
-from tritonstack.errors import InputError, Location, Problem
+from tritonstack.errors import InputError, Location, Problem, collecting
 from tritonstack.models.model_config import ModelConfig, read_config
 from tritonstack.paths import LocalPaths, environment_file, project_folder
 from tritonstack_capacity.simulation.scenario import MIB, Instance, Routing
@@ -200,10 +200,8 @@ def fill_from_environment(filled: Filled) -> None:
     if endpoint is None:
         return
     _fill_instance(filled, environment, endpoint)
-    try:
+    with collecting(filled.problems):
         _fill_models(filled, environment, endpoint)
-    except InputError as error:
-        filled.problems += error.problems
 
 
 def _endpoint(filled: Filled, environment: Environment) -> Endpoint | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from pathlib import Path
 
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, refuse
 from tritonstack_capacity.csv_file import csv_problem, reading
 from tritonstack_capacity.sizing.measurements import (
     ABOVE_ZERO,
@@ -77,8 +77,7 @@ def _curve(file: Path, lines: list[tuple[int, dict[str | None, str | list[str] |
         problems.append(csv_problem(file, "hour", f"nothing for {', '.join(missing)}", "each hour from 0 to 23"))
     if not problems and not any(loads.values()):
         problems.append(csv_problem(file, "invocations_per_min", "zero all day", "a load above zero in some hour"))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return DailyCurve(loads=tuple(loads[hour] for hour in range(HOURS)))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.prices import hosting_price
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, refuse
 from tritonstack_capacity.csv_file import (
     CONFIGURATION,
     GPUS,
@@ -96,8 +96,7 @@ def read_measurements(file: Path) -> tuple[Measurement, ...]:
     reader = _Reader(file)
     found = [reader.row(line, row) for line, row in list(_rows(file))]
     measurements = reader.compared(tuple(each for each in found if each is not None))
-    if reader.problems:
-        raise InputError(reader.problems)
+    refuse(reader.problems)
     if not measurements:
         raise InputError([csv_problem(file, "", "no row", "a line for each configuration and instance type")])
     return measurements
@@ -120,8 +119,7 @@ def _check_header(file: Path, names: Sequence[str]) -> None:
     twice = sorted({name for name in names if list(names).count(name) > 1})
     problems = [csv_problem(file, "line 1", f"no column {name}", f"columns {', '.join(NEEDED)}") for name in missing]
     problems += [csv_problem(file, "line 1", f"column {name} twice", "each column once") for name in twice]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 class _Reader:

@@ -15,7 +15,7 @@ from tritonstack.cli.progress import Step, Steps
 from tritonstack.config import Environment, engines_built_on_deploy, load_environment
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.engines.order import Served, served_by
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.build import build_environment
 from tritonstack.models.publish import publish_environment
 from tritonstack.models.source import contents_of, skipped_proof
@@ -116,8 +116,7 @@ def check_account(settings: Environment, *, file: str) -> None:
         for name, found, allowed in pairs
         if found != allowed
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool = False, concurrency: int = 1) -> None:

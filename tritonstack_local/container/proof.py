@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 
 from tritonstack.client.body import Body, decode, encode
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import Problem, WorkFailedError, refuse
 from tritonstack.local_aws import ContainerAnswer
 from tritonstack.models.exporting import link_or_copy
 from tritonstack.models.programs import Report
@@ -96,8 +96,7 @@ def _require(needs: Collection[str]) -> None:
             found = f"nothing, and the stand-in for {need} needs it"
             advice = setup_command(name)
             problems.append(Problem(file=str(folders[name]), found=found, allowed="an environment", advice=advice))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def _ask(container: TritonContainer, body: Body, model: str) -> dict[str, np.ndarray[Any, Any]]:

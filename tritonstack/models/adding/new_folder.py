@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.disk import partial_folder
-from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError
+from tritonstack.errors import InputError, Problem, TritonstackError, WorkFailedError, refuse
 from tritonstack.models.adding.additions import ANSWER, TOLERANCE, Addition
 from tritonstack.models.adding.recording import Recorded, record_sample
 from tritonstack.models.adding.seeded_request import body_text
@@ -53,8 +53,7 @@ def refuse_existing(additions: Sequence[Addition], repositories: Path) -> None:
                 "the response), or remove the folder first"
             )
             problems.append(Problem(file=shown(folder), found=found, allowed=allowed, advice=advice))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def write_folder(addition: Addition, *, places: Places, target: Target | None, report: Report) -> Added:

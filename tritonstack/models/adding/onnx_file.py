@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.adding.additions import SUPPORTED, Addition, AddOptions
 from tritonstack.models.adding.tensors import why_no_batch
 from tritonstack.models.adding.trial import REPAIRED, Trial, file_addition, try_model
@@ -32,8 +32,7 @@ def onnx_addition(path: Path, name: str, options: AddOptions, *, work: Path, rep
     except OnnxError as error:
         raise InputError([Problem(file=str(path), found=f"no ONNX model: {error}", allowed=SUPPORTED)]) from error
     problems = [*_not_tensors(path, graph), *_wrong_weights(path, beside), *_wrong_options(options)]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     has_rows = all(tensor.shape is None or tensor.shape for tensor in graph.outputs)
     rows = has_rows and not why_no_batch(graph.inputs, ())
     # Of a graph that does not run the recording of its response reports why.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tritonstack.disk import partial_folder
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import Problem, WorkFailedError, collecting, refuse
 from tritonstack.models.adding.seeded_request import body_text
 from tritonstack.models.inputs import sources_of
 from tritonstack.models.manifest import Places
@@ -46,28 +46,26 @@ def record_samples(names: Sequence[str], *, choice: BuildChoice, places: Places,
     Variants of a folder share its sample: the first of those that are named answers. Raises :class:`InputError` with
     every name that means nothing or has a response that an export makes, :class:`WorkFailedError` where a model fails.
     """
-    problems: dict[Problem, None] = {}
+    problems: list[Problem] = []
     sources: dict[tuple[Path, str], ArchiveSource] = {}
     for name in names:
-        try:
+        found: tuple[ArchiveSource, ...] = ()
+        with collecting(problems):
             found = sources_of(name, places.repositories, choice)
-        except InputError as error:
-            problems |= dict.fromkeys(error.problems)
-            continue
         for source in found:
             answer = source.recipe.sample.answer
             sources.setdefault((source.folder, answer), source)
             if any(answer in export.produces for export in source.recipe.exports):
-                problem = Problem(
-                    file=str(source.folder / RECIPE),
-                    field="sample.answer",
-                    found=f"{answer}, which an export makes: the source framework answers",
-                    allowed="a file of the folder",
-                    advice=f"build {source.name} without --record-sample, or take it out of exports[].produces",
+                problems.append(
+                    Problem(
+                        file=str(source.folder / RECIPE),
+                        field="sample.answer",
+                        found=f"{answer}, which an export makes: the source framework answers",
+                        allowed="a file of the folder",
+                        advice=f"build {source.name} without --record-sample, or take it out of exports[].produces",
+                    )
                 )
-                problems[problem] = None
-    if problems:
-        raise InputError(tuple(problems))
+    refuse(problems)
     return [record_sample(source, places=places, report=report) for source in sources.values()]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tritonstack.errors import InputError, Problem, listing
+from tritonstack.errors import InputError, Problem, collecting, listing, refuse
 from tritonstack.models.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, TritonModel, folder_name
 from tritonstack.models.adding.tensors import config_text
 from tritonstack.models.lint.completion import complete
@@ -49,12 +49,9 @@ def repository_additions(folder: Path, options: AddOptions, *, given: Path, name
         problems.append(Problem(field="--input, --output", found=", ".join(given_tensors), allowed=allowed))
     found_models: list[Addition] = []
     for addressed, members in groups.items():
-        try:
+        with collecting(problems):
             found_models.append(_addition(view, addressed, members, options, given=given))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(tuple(dict.fromkeys(problems)))
+    refuse(problems)
     return tuple(found_models)
 
 
@@ -138,12 +135,10 @@ def _addition(
     models: list[TritonModel] = []
     for name in members:
         model = view.models[name]
-        try:
+        text = ""
+        with collecting(problems):
             text, of_model = _completed(view, model, name)
-        except InputError as error:
-            problems += error.problems
-            continue
-        unknown += of_model
+            unknown += of_model
         if model.backend == TENSORRT and "1/model.onnx" not in model.files:
             found, advice = PLAN
             problems.append(Problem(file=str(model.directory), found=found, allowed=SUPPORTED, advice=advice))
@@ -155,8 +150,7 @@ def _addition(
     if not main.backend and main.is_readable:
         allowed = 'backend: "…" or platform: "…"'
         problems.append(Problem(file=str(main.file), field="backend", found="no backend", allowed=allowed))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     others = f" with {', '.join(members[1:])}" if len(members) > 1 else ""
     return Addition(
         name=folder_name(options.name or addressed, given=options.name is not None, source=given),

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.models.adding.additions import SUPPORTED, Addition, AddOptions
 from tritonstack.models.adding.tensors import TENSOR_FORM
 from tritonstack.models.adding.trial import Trial, file_addition, try_model
@@ -39,8 +39,7 @@ def torchscript_addition(path: Path, name: str, options: AddOptions, *, work: Pa
     """
     arguments = forward_arguments(path)
     problems = list(_problems(path, arguments, options))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     order = [each.name for each in arguments]
     inputs = sorted(options.inputs, key=lambda tensor: order.index(tensor.name))
     rows = all(tensor.shape and tensor.shape[0] is None for tensor in inputs)

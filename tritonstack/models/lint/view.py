@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
-from tritonstack.errors import InputError, Problem, listing, nearest
+from tritonstack.errors import Problem, listing, nearest, refuse
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.model_config import MODEL_FILES, ModelConfig, Node, read_config
 from tritonstack.models.recipe import RECIPE, Recipe, read_recipe
@@ -62,8 +62,7 @@ class Target:
             problems.append(_unknown("--release", release, load_catalogue().served_releases()))
         if instance_type and instance is None:
             problems.append(_unknown("--instance-type", instance_type, load_catalogue().instances))
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         return cls(
             name=" on ".join(part for part in (f"release {release}" if release else "", instance_type or "") if part),
             release=found,
