@@ -9,30 +9,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from constructs_lib.activation import Activation, Verification
-    from constructs_lib.artifact_bucket import ArchiveStore, ArtifactBucket, ArtifactBucketReference, OwnBucket
-    from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet, MetricOptions
-    from constructs_lib.monitoring import Alarms, AlarmTopic, Dashboard, EndpointLog
+    from constructs_lib.artifact_bucket import OwnBucket
+    from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet
     from constructs_lib.multi_model_endpoint import MultiModelEndpoint
-    from constructs_lib.network import Network, NetworkReference
     from constructs_lib.permission import JoinedNetwork
     from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
     from tritonstack.config import ContainerSettings, EndpointMetrics, Rollout, Scaling, Timeouts
 
 __all__ = [
-    "Activation", "AlarmTopic", "Alarms", "ArchiveStore", "ArtifactBucket", "ArtifactBucketReference",
-    "CallableEndpoint", "ContainerSettings", "Dashboard", "Endpoint", "EndpointLog", "EndpointMetrics",
-    "ExecutionRole", "Fleet", "JoinedNetwork", "MetricOptions", "MultiModelData", "MultiModelEndpoint", "Network",
-    "NetworkReference", "OwnBucket", "Rollout", "Scaling", "SingleModelData", "Timeouts", "TritonImage", "TritonModel",
-    "Verification",
+    "CallableEndpoint", "ContainerSettings", "Endpoint", "EndpointMetrics", "ExecutionRole", "Fleet", "JoinedNetwork",
+    "MultiModelData", "MultiModelEndpoint", "OwnBucket", "Rollout", "Scaling", "SingleModelData", "Timeouts",
+    "TritonImage", "TritonModel",
 ]  # fmt: skip
 _MODULES = {  # all others are settings
-    "activation": {"Activation", "Verification"},
-    "artifact_bucket": {"ArchiveStore", "ArtifactBucket", "ArtifactBucketReference", "OwnBucket"},
-    "endpoint": {"CallableEndpoint", "Endpoint", "Fleet", "MetricOptions"},
-    "monitoring": {"AlarmTopic", "Alarms", "Dashboard", "EndpointLog"},
+    "artifact_bucket": {"OwnBucket"},
+    "endpoint": {"CallableEndpoint", "Endpoint", "Fleet"},
     "multi_model_endpoint": {"MultiModelEndpoint"},
-    "network": {"Network", "NetworkReference"},
     "permission": {"JoinedNetwork"},
     "triton_model": {"ExecutionRole", "MultiModelData", "SingleModelData", "TritonImage", "TritonModel"},
 }

@@ -37,7 +37,6 @@ class Activation(Construct):
     itself; there is no framework between them.
 
     Attributes:
-        function: the function behind both.
         release_set: the file that names every model's digest.
         archives: the custom resource that the endpoint waits for.
         records: the custom resource that waits for the endpoint.
@@ -54,22 +53,18 @@ class Activation(Construct):
         archive_prefix: str,
         release_set: Mapping[str, str],
         around: IConstruct,
-        commits: Mapping[str, str] | None = None,
-        tags: Mapping[str, str] | None = None,
+        commits: Mapping[str, str],
+        tags: Mapping[str, str],
     ) -> None:
-        """Make the custom resource.
+        """Make both custom resources.
 
         Args:
-            environment: name of the environment.
             endpoint: the endpoint's name in its environment.
-            artifacts: the bucket of the archives.
             archive_prefix: the platform prefix of the archives, with its trailing slash.
             release_set: model name → digest, 16 hexadecimal digits.
             around: the endpoint, which is made to wait for the archives.
             commits: model name → the commit that its inputs come from, for the release records.
-                Default: None.
-            tags: key → value, of the release records; CloudFormation's tags reach no parameter that a function writes.
-                Default: None, and the function leaves tags alone.
+            tags: of the release records; CloudFormation's tags reach no parameter that a function writes.
         """
         super().__init__(scope, construct_id)
         record_path = naming.release_parameter(environment=environment, endpoint=endpoint, model="")
@@ -78,9 +73,10 @@ class Activation(Construct):
             "schema": RELEASE_SET_SCHEMA,
             "platform": platform,
             "models": dict(release_set),
-            "commits": dict(commits or {}),
+            "commits": dict(commits),
         }
         text = json.dumps(document, indent=1, sort_keys=True) + "\n"
+        self.artifacts = artifacts
         asset = self.release_set = text_asset(self, "ReleaseSet", text, suffix=RELEASE_SET_SUFFIX)
         self.function = HandlerFunction(
             self, "Handler", handler="activation", description=f"Writes the release records of {environment}/{endpoint}"
@@ -100,8 +96,7 @@ class Activation(Construct):
         self.archives = self.function.custom_resource(
             self, "Archives", resource_type=ARCHIVES_TYPE, properties=properties
         )
-        if tags:
-            properties = {**properties, "Tags": json.dumps(dict(tags), sort_keys=True)}
+        properties = {**properties, "Tags": json.dumps(dict(tags), sort_keys=True)}
         self.records = self.function.custom_resource(self, "Records", resource_type=RECORDS_TYPE, properties=properties)
         around.node.add_dependency(self.archives)
         self.records.node.add_dependency(around)
@@ -148,10 +143,6 @@ class Verification(Construct):
 
     It fails, and with it the deployment, unless the live endpoint runs the requested config and the models that changed
     answer their sample requests as their manifests expect. See ``docs/decisions/0011-verification-after-deploy.md``.
-
-    Attributes:
-        function: what answers CloudFormation.
-        resource: the custom resource.
     """
 
     def __init__(
@@ -162,21 +153,12 @@ class Verification(Construct):
         endpoint: Endpoint,
         image: TritonImage,
         settings: VerificationSettings,
-        artifacts: ArtifactBucketReference,
+        activation: Activation,
         manifest_prefix: str,
-        release_set: s3_assets.Asset,
-        before: IConstruct,
     ) -> None:
-        """Make the custom resource.
+        """Make the custom resource; the records of ``activation`` wait for it.
 
-        Args:
-            endpoint: what is verified, once it is there.
-            image: what its containers run.
-            settings: how many models are called, and how long that may take.
-            artifacts: where the manifests lie.
-            manifest_prefix: the platform's prefix of the manifests, with its trailing slash.
-            release_set: the file that names every model's digest.
-            before: what waits for the verification: the release records.
+        ``image``: what the containers run. ``manifest_prefix``: the platform's, with its trailing slash.
         """
         super().__init__(scope, construct_id)
         self.function = HandlerFunction(
@@ -186,13 +168,13 @@ class Verification(Construct):
             description=f"Verifies endpoint {endpoint.endpoint_name} after a deployment",
         )
         self._allow_asking(endpoint)
-        self._allow_reading(release_set, artifacts=artifacts, manifest_prefix=manifest_prefix)
+        self._allow_reading(activation, manifest_prefix=manifest_prefix)
         allow(self.function.policy, "InvokeItself", ["lambda:InvokeFunction"], [self.function.arn])
         stack_id = cdk.Stack.of(self).stack_id
         allow(self.function.policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [stack_id])
         data = endpoint.model.data
         warms = isinstance(data, MultiModelData) and data.cache
-        self.resource = self.function.custom_resource(
+        resource = self.function.custom_resource(
             self,
             "Resource",
             resource_type=VERIFIED_TYPE,
@@ -206,14 +188,14 @@ class Verification(Construct):
                 "StopsAtUnload": str(warms).lower(),
                 "Models": str(settings.models),
                 "Minutes": str(settings.minutes),
-                "ReleaseSetBucket": release_set.s3_bucket_name,
-                "ReleaseSetKey": release_set.s3_object_key,
-                "ArchiveBucket": artifacts.bucket_name,
+                "ReleaseSetBucket": activation.release_set.s3_bucket_name,
+                "ReleaseSetKey": activation.release_set.s3_object_key,
+                "ArchiveBucket": activation.artifacts.bucket_name,
                 "ManifestPrefix": manifest_prefix,
             },
             after=[endpoint],
         )
-        before.node.add_dependency(self.resource)
+        activation.records.node.add_dependency(resource)
 
     def _allow_asking(self, endpoint: Endpoint) -> None:
         """No condition on TargetModel: names of a thousand models are longer than a policy may be (10,240 bytes)."""
@@ -222,11 +204,9 @@ class Verification(Construct):
         allow(policy, "SendSampleRequests", ["sagemaker:InvokeEndpoint"], [arn])
         allow_metrics(policy, "SeeUnloads", "cloudwatch:GetMetricStatistics")
 
-    def _allow_reading(
-        self, release_set: s3_assets.Asset, *, artifacts: ArtifactBucketReference, manifest_prefix: str
-    ) -> None:
-        policy = self.function.policy
-        sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{release_set.s3_bucket_name}/*{RELEASE_SET_SUFFIX}"
+    def _allow_reading(self, activation: Activation, *, manifest_prefix: str) -> None:
+        policy, bucket = self.function.policy, activation.release_set.s3_bucket_name
+        sets = f"arn:{cdk.Stack.of(self).partition}:s3:::{bucket}/*{RELEASE_SET_SUFFIX}"
         allow(
             policy,
             "ReadReleaseSets",
@@ -235,7 +215,7 @@ class Verification(Construct):
             wildcard="The models that changed follow from the release set before, whose key is not known. Only release "
             "sets end so.",
         )
-        manifests = artifacts.objects_arn(f"{manifest_prefix}*")
+        manifests = activation.artifacts.objects_arn(f"{manifest_prefix}*")
         allow(
             policy,
             "ReadManifests",
@@ -244,4 +224,4 @@ class Verification(Construct):
             wildcard="The manifests of this endpoint's archives for this platform, and the sample requests beside "
             "them; models come and go. Archives lie under another prefix.",
         )
-        allow_key_through_s3(policy, "DecryptManifests", ["kms:Decrypt"], artifacts=artifacts)
+        allow_key_through_s3(policy, "DecryptManifests", ["kms:Decrypt"], artifacts=activation.artifacts)

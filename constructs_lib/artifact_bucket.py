@@ -16,6 +16,7 @@ from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.outputs import read_parameter, write_parameter
 from constructs_lib.permission import allow, arn
 from tritonstack import aws_names, naming
+from tritonstack.config import Environment
 
 
 class OwnBucket(Construct):
@@ -149,8 +150,6 @@ STAGING_PREFIX, STAGING_DAYS = "staging/", 7
 """Orders, waits and jobs, which a build removes itself. A build takes less than a day; the files of one that was cut
 off stay a week, for people to look at."""
 BuildLogOf = Literal["builds", "engines", "network", "load-tests"]
-ON_REQUEST = frozenset({"load-tests"})
-"""Logs that the key's policy names only where an environment has them."""
 
 
 def endpoint_log_name(endpoint_name: str) -> str:
@@ -172,44 +171,27 @@ class ArtifactBucket(Construct):
             encryption without a grant to its service (S3 user guide: "Enabling Amazon S3 server access logging").
     """
 
-    def __init__(
-        self,
-        scope: Construct,
-        construct_id: str,
-        *,
-        environment: str,
-        retain: bool,
-        noncurrent_days: int,
-        incomplete_upload_days: int,
-        access_log_days: int,
-        key_arn: str | None = None,
-        endpoint_logs: bool = False,
-        load_test_logs: bool = False,
-        captured: Mapping[str, int] | None = None,
-    ) -> None:
-        """Make the bucket.
-
-        Args:
-            environment: name of the environment, part of the parameters' names.
-            retain: keep buckets and key when the stack is deleted. Otherwise they are emptied and deleted with it.
-            noncurrent_days: days until a replaced or deleted version expires.
-            incomplete_upload_days: days until an incomplete multipart upload is aborted.
-            access_log_days: days until an access log expires.
-            key_arn: an existing key, whose policy its owner writes. Default: None, a key is made.
-            endpoint_logs: whether a key that is made also encrypts the logs of endpoints. Default: False.
-            load_test_logs: whether it also encrypts those of load tests. Default: False.
-            captured: key prefix of captured requests and responses → days until they expire. Default: None.
-        """
+    def __init__(self, scope: Construct, construct_id: str, *, environment: Environment) -> None:
+        """Make the bucket of an environment, and a key unless its settings name one."""
         super().__init__(scope, construct_id)
         self.node.set_context(LOGS_BY_POLICY, True)  # also in an app that does not set this feature flag
-        policy = cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY
-        log_groups = _log_groups(environment, endpoints=endpoint_logs, load_tests=load_test_logs)
-        self.key = self._key(key_arn, environment=environment, retain=retain, log_groups=log_groups)
+        settings = environment.artifacts
+        policy = cdk.RemovalPolicy.RETAIN if settings.retain else cdk.RemovalPolicy.DESTROY
+        incomplete = s3.LifecycleRule(
+            id="abort-incomplete-uploads",
+            abort_incomplete_multipart_upload_after=cdk.Duration.days(settings.incomplete_upload_days),
+        )
+        captured = {
+            naming.captured_prefix(endpoint=each.name): each.data_capture.days
+            for each in environment.endpoints
+            if each.data_capture is not None
+        }
+        self.key = self._key(environment)
         self.access_logs = access_log_bucket(
             self,
             lifecycle_rules=[
-                s3.LifecycleRule(id="expire-access-logs", expiration=cdk.Duration.days(access_log_days)),
-                _abort_incomplete_uploads(incomplete_upload_days),
+                s3.LifecycleRule(id="expire-access-logs", expiration=cdk.Duration.days(settings.access_log_days)),
+                incomplete,
             ],
             removal_policy=policy,
         )
@@ -227,7 +209,8 @@ class ArtifactBucket(Construct):
             server_access_logs_prefix="archives/",
             lifecycle_rules=[
                 s3.LifecycleRule(
-                    id="expire-noncurrent-versions", noncurrent_version_expiration=cdk.Duration.days(noncurrent_days)
+                    id="expire-noncurrent-versions",
+                    noncurrent_version_expiration=cdk.Duration.days(settings.noncurrent_days),
                 ),
                 s3.LifecycleRule(
                     id="expire-staging", prefix=STAGING_PREFIX, expiration=cdk.Duration.days(STAGING_DAYS)
@@ -238,33 +221,29 @@ class ArtifactBucket(Construct):
                         prefix=prefix,
                         expiration=cdk.Duration.days(days),
                     )
-                    for prefix, days in sorted((captured or {}).items())
+                    for prefix, days in sorted(captured.items())
                 ),
-                _abort_incomplete_uploads(incomplete_upload_days),
+                incomplete,
             ],
             removal_policy=policy,
         )
-        if not retain:
+        if not settings.retain:
             # Deleted in the reverse order: emptying the archives still writes access logs.
             buckets = {"AccessLogs": self.access_logs, "Archives": self.bucket}
             BucketEmptying(self, "Emptying", buckets=buckets, key=self.key if isinstance(self.key, kms.Key) else None)
         for value, text in (("bucket-name", self.bucket.bucket_name), ("key-arn", self.key.key_arn)):
-            name = naming.artifact_parameter(environment=environment, value=value)
+            name = naming.artifact_parameter(environment=environment.environment, value=value)
             write_parameter(self, value, name=name, text=text)
 
-    @staticmethod
-    def from_parameters(scope: Construct, construct_id: str, *, environment: str) -> ArtifactBucketReference:
-        """The bucket of another stack of the same environment, read from its SSM parameters at deployment."""
-        return ArtifactBucketReference(scope, construct_id, environment=environment)
-
-    def _key(self, key_arn: str | None, *, environment: str, retain: bool, log_groups: Sequence[str]) -> kms.IKey:
+    def _key(self, environment: Environment) -> kms.IKey:
         """The existing key, or a new one whose policy allows exactly the services that need it."""
-        if key_arn is not None:
-            return kms.Key.from_key_arn(self, "Key", key_arn)
+        if environment.artifacts.key_arn is not None:
+            return kms.Key.from_key_arn(self, "Key", environment.artifacts.key_arn)
+        name, retain = environment.environment, environment.artifacts.retain
         key = kms.Key(
             self,
             "Key",
-            description=f"Model archives of {environment}",
+            description=f"Model archives of {name}",
             enable_key_rotation=True,
             pending_window=None if retain else cdk.Duration.days(KEY_DELETION_DAYS),
             removal_policy=cdk.RemovalPolicy.RETAIN if retain else cdk.RemovalPolicy.DESTROY,
@@ -272,7 +251,7 @@ class ArtifactBucket(Construct):
         stack = cdk.Stack.of(self)
         # Log groups by name, not roles or stacks: whether there are builds is decided in another stack. The actions are
         # those of the CloudWatch Logs user guide ("Encrypt log data in CloudWatch Logs using AWS KMS").
-        groups = [arn(stack, "logs", "log-group", name) for name in log_groups]
+        groups = [arn(stack, "logs", "log-group", name) for name in _log_groups(environment)]
         allow_service(
             key,
             "EncryptBuildLogs",
@@ -290,7 +269,7 @@ class ArtifactBucket(Construct):
         )
         # CloudWatch publishes to an encrypted topic with its own rights, which SNS passes on to KMS (SNS developer
         # guide, "Managing Amazon SNS encryption keys": event sources, and the conditions against a confused deputy).
-        alarms = arn(stack, "cloudwatch", "alarm", f"{environment}-*")
+        alarms = arn(stack, "cloudwatch", "alarm", f"{name}-*")
         allow_service(
             key,
             "PublishAlarms",
@@ -371,17 +350,12 @@ ArchiveStore = OwnBucket | ArtifactBucketReference
 """The bucket of an endpoint's archives: its name, its key, ARNs for permissions."""
 
 
-def _log_groups(environment: str, *, endpoints: bool, load_tests: bool) -> list[str]:
+def _log_groups(environment: Environment) -> list[str]:
     """Log groups that the key encrypts: of builds and network always, the others where the environment has them."""
-    names = [
-        naming.log_group(environment=environment, of=of)
+    name = environment.environment
+    groups = [
+        naming.log_group(environment=name, of=of)
         for of in get_args(BuildLogOf)
-        if load_tests or of not in ON_REQUEST
+        if of != "load-tests" or environment.load_test is not None
     ]
-    return [*names, endpoint_log_name(f"{environment}-*")] if endpoints else names
-
-
-def _abort_incomplete_uploads(days: int) -> s3.LifecycleRule:
-    return s3.LifecycleRule(
-        id="abort-incomplete-uploads", abort_incomplete_multipart_upload_after=cdk.Duration.days(days)
-    )
+    return groups if environment.logs.endpoint_days is None else [*groups, endpoint_log_name(f"{name}-*")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -27,29 +27,8 @@ if TYPE_CHECKING:
     from constructs_lib.scaling import ScalingSteps
 
 
-class MetricOptions(TypedDict, total=False):
-    """Options of a metric method.
-
-    Attributes:
-        statistic: one that AWS documents for the metric (``Sum``, ``Average``, ``p99``). Default: the metric's usual
-            one, as the methods state it.
-        period: over which it is taken. Default: one minute, in which SageMaker writes.
-        label: text in a graph's legend. Default: the metric's name.
-        color: six hexadecimal digits after ``#``. Default: CloudWatch chooses.
-    """
-
-    statistic: str
-    period: cdk.Duration
-    label: str
-    color: str
-
-
 class CallableEndpoint(Construct):
     """An endpoint as other stacks see it: name, ARN, ``grant_invoke``, metrics.
-
-    Metrics have namespace, dimensions and unit of the production variant, and a documented statistic; another is
-    refused (LookupError), for CloudWatch would show nothing. Another account's or region's:
-    ``endpoint.metric_invocations().with_(region="eu-west-1")``.
 
     Attributes:
         endpoint_name: its name.
@@ -65,19 +44,20 @@ class CallableEndpoint(Construct):
         *,
         endpoint_name: str,
         variant_name: str,
-        multi_model: bool,
+        multi_model: bool = True,
         models: Collection[str] | None = None,
         release_records: str | None = None,
     ) -> None:
-        """Describe an endpoint; nothing is made. Other apps import one by ``from_endpoint_attributes``.
+        """Describe an endpoint of this or of another app, in the account and region of this stack; nothing is made.
 
         Args:
-            endpoint_name: its name.
-            variant_name: its production variant's.
-            multi_model: whether a caller picks the model by ``TargetModel``.
+            endpoint_name: its name; may be known at deployment only (an SSM parameter).
+            variant_name: its production variant's. Ours carry the instance type: ``ml.g4dn.xlarge`` is
+                ``g4dn-xlarge``.
+            multi_model: whether a caller picks the model by ``TargetModel``. Default: True.
             models: the models that grants may name. Default: None, any.
-            release_records: the SSM path of its release records, ``/tritonstack/<environment>/<endpoint>/``. Default:
-                None, it has none.
+            release_records: the SSM path of its release records, ``/tritonstack/<environment>/<endpoint>/``: grants
+                then also let callers name models without their archives. Default: None, callers name archives.
 
         Raises:
             ValueError: ``release_records`` is no such path.
@@ -88,38 +68,6 @@ class CallableEndpoint(Construct):
         self.multi_model = multi_model
         self.models = None if models is None else frozenset(models)
         self._records = None if release_records is None else _records_of(release_records)
-
-    @staticmethod
-    def from_endpoint_attributes(
-        scope: Construct,
-        construct_id: str,
-        *,
-        endpoint_name: str,
-        variant_name: str,
-        multi_model: bool = True,
-        models: Collection[str] | None = None,
-        release_records: str | None = None,
-    ) -> CallableEndpoint:
-        """An endpoint of another app or stack, in the account and region of this stack.
-
-        Args:
-            endpoint_name: its name; may be known at deployment only (an SSM parameter).
-            variant_name: its production variant's. Ours carry the instance type: ``ml.g4dn.xlarge`` is
-                ``g4dn-xlarge``.
-            multi_model: whether a caller picks the model by ``TargetModel``. Default: True.
-            models: the models that grants may name. Default: None, any.
-            release_records: the SSM path of its release records: grants then also let callers name models without
-                their archives. Default: None, callers name archives.
-        """
-        return CallableEndpoint(
-            scope,
-            construct_id,
-            endpoint_name=endpoint_name,
-            variant_name=variant_name,
-            multi_model=multi_model,
-            models=models,
-            release_records=release_records,
-        )
 
     @property
     def endpoint_arn(self) -> str:
@@ -180,123 +128,47 @@ class CallableEndpoint(Construct):
         return {"StringLike": {"sagemaker:TargetModel": [f"{model}.*.tar.gz" for model in sorted(set(models))]}}
 
     def metric(
-        self, metric_name: str, *, namespace: str | None = None, **options: Unpack[MetricOptions]
+        self, metric_name: str, *, statistic: str | None = None, period: cdk.Duration | None = None
     ) -> cloudwatch.Metric:
-        """A metric of the variant by its name at CloudWatch.
+        """A metric of the variant, with the dimensions, namespace and unit that AWS documents.
+
+        Label, color, or another region: ``endpoint.metric("ModelLatency").with_(region="eu-west-1")``.
 
         Args:
-            metric_name: such as ``ModelLatency``. Namespace, unit and usual statistic follow where AWS documents it.
-            namespace: of a metric that AWS does not document with the variant's dimensions. Default: None, it does.
-            **options: as :class:`MetricOptions` has them; the statistic of an undocumented metric is ``Average``.
+            metric_name: at CloudWatch, such as ``ModelLatency``.
+            statistic: one that AWS documents for the metric (``Sum``, ``p99``). Default: None, its usual one.
+            period: over which it is taken. Default: None, one minute, in which SageMaker writes.
 
         Raises:
-            ValueError: AWS does not document the metric, and no namespace is given.
-            LookupError: AWS does not document the statistic.
+            ValueError: AWS does not document the metric for endpoints.
+            LookupError: AWS does not document the statistic: CloudWatch would show nothing.
         """
-        from aws_cdk import Duration  # noqa: PLC0415 - most apps look at no metric
-        from aws_cdk import aws_cloudwatch as cloudwatch  # noqa: PLC0415 - as above
+        from aws_cdk import aws_cloudwatch as cloudwatch  # noqa: PLC0415 - most apps look at no metric
 
         from tritonstack.monitoring.metric import Metric, documented, unit_of  # noqa: PLC0415 - as above
 
         dimensions = aws_names.variant_dimensions(self.endpoint_name, self.variant_name)
         known = documented(dimensions)
-        place, usual = known.get(metric_name, ("", ""))
-        if not (place or namespace):
+        if metric_name not in known:
             raise ValueError(
-                f"`metric_name` is {metric_name!r}, which AWS does not document for endpoints. Give its `namespace`, "
-                f"or one of {', '.join(sorted(known))}. {nearest(metric_name, known)}".rstrip()
+                f"`metric_name` is {metric_name!r}, which AWS does not document for endpoints; allowed: "
+                f"{', '.join(sorted(known))}. {nearest(metric_name, known)}".rstrip()
             )
-        is_documented = namespace in (None, place)
-        statistic = options.get("statistic", usual if is_documented else "Average")
+        namespace, usual = known[metric_name]
         metric = Metric(
-            namespace=namespace or place, name=metric_name, dimensions=tuple(dimensions.items()), statistic=statistic
+            namespace=namespace,
+            name=metric_name,
+            dimensions=tuple(dimensions.items()),
+            statistic=statistic or usual,
         )
         return cloudwatch.Metric(
-            namespace=metric.namespace,
+            namespace=namespace,
             metric_name=metric_name,
             dimensions_map=dimensions,
-            unit=cloudwatch.Unit[unit_of(metric).upper()] if is_documented else None,
-            statistic=statistic,
-            period=options.get("period") or Duration.minutes(1),
-            label=options.get("label"),
-            color=options.get("color"),
+            unit=cloudwatch.Unit[unit_of(metric).upper()],
+            statistic=metric.statistic,
+            period=period or cdk.Duration.minutes(1),
         )
-
-    def metric_invocations(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Requests to the endpoint. Default: ``Sum``."""
-        return self.metric(aws_names.INVOCATIONS, **options)
-
-    def metric_invocations_per_instance(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Requests for each instance; ``Sum`` is the only statistic that AWS documents. Default: ``Sum``."""
-        return self.metric(aws_names.INVOCATIONS_PER_INSTANCE, **options)
-
-    def metric_invocation_4xx_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Requests that failed with 4XX; ``Average`` is their share of all. Default: ``Sum``."""
-        return self.metric(aws_names.INVOCATION_4XX_ERRORS, **options)
-
-    def metric_invocation_5xx_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Requests that failed with 5XX; ``Average`` is their share of all. Default: ``Sum``."""
-        return self.metric(aws_names.INVOCATION_5XX_ERRORS, **options)
-
-    def metric_invocation_model_errors(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Requests with a container response other than 2XX; ``Average`` is their share. Default: ``Sum``."""
-        return self.metric(aws_names.INVOCATION_MODEL_ERRORS, **options)
-
-    def metric_model_latency(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Microseconds that the container takes, its network time included. Default: ``Average``."""
-        return self.metric(aws_names.MODEL_LATENCY, **options)
-
-    def metric_overhead_latency(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Microseconds that SageMaker adds to the container's time. Default: ``Average``."""
-        return self.metric(aws_names.OVERHEAD_LATENCY, **options)
-
-    def metric_concurrent_requests_per_model(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Concurrent requests, those in the container's queue included. Default: ``Maximum``."""
-        return self.metric(aws_names.CONCURRENT_REQUESTS_PER_MODEL, **options)
-
-    def metric_model_loading_wait_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Microseconds that a request waits for its model to load. Multi-model mode. Default: ``Average``."""
-        return self.metric(aws_names.MODEL_LOADING_WAIT_TIME, **options)
-
-    def metric_model_loading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Microseconds that the container takes to load a model. Multi-model mode. Default: ``Average``."""
-        return self.metric(aws_names.MODEL_LOADING_TIME, **options)
-
-    def metric_model_unloading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Microseconds that the container takes to unload a model. Multi-model mode. Default: ``Average``."""
-        return self.metric(aws_names.MODEL_UNLOADING_TIME, **options)
-
-    def metric_model_downloading_time(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Microseconds that the download of an archive takes. Multi-model mode. Default: ``Average``."""
-        return self.metric(aws_names.MODEL_DOWNLOADING_TIME, **options)
-
-    def metric_model_cache_hit(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Share of requests whose model was loaded already. Multi-model mode. Default: ``Average``."""
-        return self.metric(aws_names.MODEL_CACHE_HIT, **options)
-
-    def metric_cpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """CPU utilization of an instance, 0 to 100 for each vCPU, summed. Default: ``Average``."""
-        return self.metric(aws_names.CPU_UTILIZATION, **options)
-
-    def metric_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Memory utilization of an instance in percent. Default: ``Average``."""
-        return self.metric(aws_names.MEMORY_UTILIZATION, **options)
-
-    def metric_gpu_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """0 to 100 for each GPU, added up over an instance. Default: ``Average``."""
-        return self.metric(aws_names.GPU_UTILIZATION, **options)
-
-    def metric_gpu_memory_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """0 to 100 for each GPU, added up over an instance. Default: ``Average``."""
-        return self.metric(aws_names.GPU_MEMORY_UTILIZATION, **options)
-
-    def metric_disk_utilization(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Disk utilization of an instance in percent. Default: ``Average``."""
-        return self.metric(aws_names.DISK_UTILIZATION, **options)
-
-    def metric_loaded_model_count(self, **options: Unpack[MetricOptions]) -> cloudwatch.Metric:
-        """Models that an instance has loaded. Multi-model mode. Default: ``Average``."""
-        return self.metric(aws_names.LOADED_MODEL_COUNT, **options)
 
 
 def _records_of(path: str) -> tuple[str, str]:

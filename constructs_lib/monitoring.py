@@ -20,8 +20,6 @@ from constructs_lib.triton_model import ExecutionRole
 from tritonstack import aws_names
 from tritonstack.config.endpoint import DataCapture
 from tritonstack.monitoring.alarms import SEVERITIES, Alarm, Severity
-from tritonstack.monitoring.dashboard import dashboard_body
-from tritonstack.monitoring.graphs import Dashboard as Definition
 from tritonstack.monitoring.metric import Series, queries
 
 
@@ -32,9 +30,7 @@ class EndpointLog(Construct):
     endpoint is older than this resource. See ``docs/decisions/0012-an-endpoints-log-group-is-adopted.md``.
 
     Attributes:
-        log_group_name: name of the log group.
         resource: the custom resource, which the endpoint depends on.
-        function: the function behind it.
     """
 
     def __init__(
@@ -51,14 +47,13 @@ class EndpointLog(Construct):
         """Make custom resource and function.
 
         Args:
-            endpoint_name: name of the endpoint at SageMaker.
             days: retention in days, one that CloudWatch Logs allows.
             retain: keep the group when the stack is deleted.
             artifacts: the bucket whose key encrypts the log; that key's policy names the group.
             tags: key → value; CloudFormation does not tag a group that a function creates.
         """
         super().__init__(scope, construct_id)
-        name = self.log_group_name = endpoint_log_name(endpoint_name)
+        name = endpoint_log_name(endpoint_name)
         self.function = HandlerFunction(
             self,
             "Handler",
@@ -134,21 +129,6 @@ def capture_data(
     allow(role.policy, "EncryptCaptured", ["kms:GenerateDataKey"], [artifacts.key_arn])
 
 
-class Dashboard(Construct):
-    """A CloudWatch dashboard with a fixed name, which people bookmark.
-
-    Attributes:
-        dashboard: the resource.
-    """
-
-    def __init__(self, scope: Construct, construct_id: str, *, definition: Definition) -> None:
-        """Make the dashboard of a ``definition``, whose dimensions may have tokens as values."""
-        super().__init__(scope, construct_id)
-        self.dashboard = cloudwatch.CfnDashboard(
-            self, "Dashboard", dashboard_name=definition.name, dashboard_body=dashboard_body(definition)
-        )
-
-
 class AlarmTopic(Construct):
     """An SNS topic under the artifacts' key that only the environment's alarms may publish to.
 
@@ -159,12 +139,9 @@ class AlarmTopic(Construct):
     def __init__(
         self, scope: Construct, construct_id: str, *, environment: str, key_arn: str, email: Sequence[str]
     ) -> None:
-        """Make the topic.
+        """Make the topic, with a subscription for each address, which confirms a message first.
 
-        Args:
-            environment: the environment's name, part of its alarms' names.
-            key_arn: ARN of the key that encrypts messages; its policy lets these alarms use it.
-            email: addresses that are notified; each confirms a message first.
+        ``key_arn``: of the key that encrypts messages; its policy lets these alarms use it.
         """
         super().__init__(scope, construct_id)
         self.topic = sns.CfnTopic(
@@ -218,11 +195,8 @@ class Alarms(Construct):
     ) -> None:
         """Make the alarms.
 
-        Args:
-            environment: the environment's name, part of the composite alarms' names.
-            alarms: their definitions.
-            runbooks: URL of docs/operations.md.
-            topic: ARN of the topic that composite alarms notify, when they fire and when they are over.
+        ``runbooks``: URL of docs/operations.md. ``topic``: ARN of the topic that composite alarms notify, when they
+        fire and when they are over.
         """
         super().__init__(scope, construct_id)
         self.alarms = {each.name: self._alarm(each, runbooks=runbooks) for each in alarms}

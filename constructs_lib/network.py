@@ -309,13 +309,6 @@ class Network(Construct):
         )
         flows.node.add_dependency(policy, log.group)
 
-    @staticmethod
-    def from_parameters(
-        scope: Construct, construct_id: str, *, environment: str, settings: NetworkSettings
-    ) -> NetworkReference:
-        """The network of another stack of the same environment, found through its SSM parameters at deployment."""
-        return NetworkReference(scope, construct_id, environment=environment, settings=settings)
-
     def _take(self, imported: ImportedNetwork) -> Vpc:
         """An imported VPC. What is made in it has a scope of its own: it may exist with a created one."""
         scope = Construct(self, "Imported")

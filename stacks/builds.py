@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
-from constructs_lib.artifact_bucket import ArtifactBucket, BuildLogOf
+from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf
 from constructs_lib.codebuild_project import (
     BuildLog,
     BuildMachine,
@@ -82,7 +82,7 @@ class BuildsStack(cdk.Stack):
             description=f"Builds of the archives of {environment.environment}",
         )
         self._environment = environment
-        self._artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment)
+        self._artifacts = ArtifactBucketReference(self, "Artifacts", environment=environment.environment)
         self._network, self._jobs_network = self._networks(environment)
         source = BuildSource(self, "Source", models=builds.models)
         log = self._log("Log", "builds")
@@ -179,9 +179,9 @@ class BuildsStack(cdk.Stack):
         joined = environment.joined_network
         if joined is None or environment.builds.outside_network:
             return None, None
-        from constructs_lib.network import Network  # noqa: PLC0415 - EC2's types, which most need not
+        from constructs_lib.network import NetworkReference  # noqa: PLC0415 - EC2's types, which most need not
 
-        reference = Network.from_parameters(self, "Network", environment=environment.environment, settings=joined)
+        reference = NetworkReference(self, "Network", environment=environment.environment, settings=joined)
         return reference.of_builds(), None
 
     def _engine_project(self, of_builds: iam.Policy, builders: Sequence[Builder]) -> codebuild.CfnProject | None:

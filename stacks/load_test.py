@@ -15,7 +15,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_stepfunctions as stepfunctions
 from constructs import Construct
 
-from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.codebuild_project import (
     BuildLog,
     BuildMachine,
@@ -91,7 +91,7 @@ class LoadTestStack(cdk.Stack):
         )
         self._environment = environment
         self._settings = settings
-        self._artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment)
+        self._artifacts = ArtifactBucketReference(self, "Artifacts", environment=environment.environment)
         self._log = BuildLog(
             self,
             "Log",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from constructs import Construct
 
-from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.network import Network
 from constructs_lib.outputs import publish_outputs
 from constructs_lib.permission import parameter_arn
@@ -47,7 +47,7 @@ class NetworkStack(cdk.Stack):
             self,
             "Network",
             settings=settings,
-            artifacts=ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment),
+            artifacts=ArtifactBucketReference(self, "Artifacts", environment=environment.environment),
             reach=Reach(
                 environment=environment.environment,
                 builds=_calls(self, environment, builds) if builds_are_inside(environment) else None,

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
+from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from constructs_lib.monitoring import Alarms, AlarmTopic, AtMaximumEvents, Dashboard
+from constructs_lib.monitoring import Alarms, AlarmTopic, AtMaximumEvents
 from constructs_lib.outputs import outputs_fit, publish_outputs, read_parameter
 from tritonstack import naming
 from tritonstack.config import AlarmSettings, Environment
 from tritonstack.monitoring.alarms import Alarm, build_alarms, endpoint_alarms, load_test_alarm
-from tritonstack.monitoring.dashboard import dashboard_of
+from tritonstack.monitoring.dashboard import dashboard_body, dashboard_of
 from tritonstack.monitoring.graphs import BuildProjects, variant_of
 
 if TYPE_CHECKING:
@@ -51,24 +52,32 @@ class ObservabilityStack(cdk.Stack):
         self._environment = environment
         self._projects = self._read_projects(engines=engines) if builds else None
         self._load_tests = load_tests
-        self.dashboard: Dashboard | None = None
-        if environment.dashboard:
-            definition = dashboard_of(environment, projects=self._projects)
-            self.dashboard = Dashboard(self, "Dashboard", definition=definition)
-            cdk.CfnOutput(self, "DashboardName", value=definition.name, description="CloudWatch dashboard")
-        self.alarms: Alarms | None = None
         outputs: ObservabilityFields = {
-            "dashboard": None if self.dashboard is None else definition.name,
+            "dashboard": None,
             "alarm_topic_arn": None,
             "composite_alarms": None,
             "endpoint_alarms": None,
             "build_alarms": None,
         }
+        if environment.dashboard:
+            outputs["dashboard"] = self._dashboard(environment)
         if environment.alarms is not None:
-            self.alarms = self._alarms(environment.alarms, outputs)
+            self._alarms(environment.alarms, outputs)
         publish_outputs(self, environment=environment, kind="observability", outputs=outputs)
 
-    def _alarms(self, settings: AlarmSettings, outputs: ObservabilityFields) -> Alarms:
+    def _dashboard(self, environment: Environment) -> str:
+        """A dashboard with a fixed name, which people bookmark; its name."""
+        definition = dashboard_of(environment, projects=self._projects)
+        cloudwatch.CfnDashboard(
+            Construct(self, "Dashboard"),
+            "Dashboard",
+            dashboard_name=definition.name,
+            dashboard_body=dashboard_body(definition),
+        )
+        cdk.CfnOutput(self, "DashboardName", value=definition.name, description="CloudWatch dashboard")
+        return definition.name
+
+    def _alarms(self, settings: AlarmSettings, outputs: ObservabilityFields) -> None:
         name = self._environment.environment
         key_arn = self._read("ArtifactsKeyArn", naming.artifact_parameter(environment=name, value="key-arn"))
         topic = AlarmTopic(self, "Topic", environment=name, key_arn=key_arn, email=settings.email).topic
@@ -91,7 +100,6 @@ class ObservabilityStack(cdk.Stack):
         names = {endpoint: [each.name for each in of_one] for endpoint, of_one in of_endpoints.items()}
         if outputs_fit(names, spare=OTHER_OUTPUTS_BYTES):
             outputs["endpoint_alarms"], outputs["build_alarms"] = names, [each.name for each in of_builds]
-        return alarms
 
     def _endpoint_alarms(self, settings: AlarmSettings) -> dict[str, list[Alarm]]:
         """Endpoint's name in the environment → its alarms."""

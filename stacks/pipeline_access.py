@@ -10,7 +10,7 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
-from constructs_lib.artifact_bucket import ArtifactBucket, ArtifactBucketReference
+from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.load_test import allow_bench_builds, allow_load_tests, allow_recommender
 from constructs_lib.model_build import allow_engine_builds, allow_engine_jobs, allow_parameters, allow_preparing
 from constructs_lib.permission import (
@@ -63,7 +63,7 @@ class PipelineAccessStack(cdk.Stack):
             description=f"Permissions of the pipeline {pipeline.pipeline} in {name}",
         )
         self._environment, self._pipeline = environment, pipeline
-        self._artifacts = artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=name)
+        self._artifacts = artifacts = ArtifactBucketReference(self, "Artifacts", environment=name)
         policy = self._role("prepare", f"Makes the archives of {name} before its endpoints need them")
         allow_preparing(policy, environment=name, artifacts=artifacts, weights=weights)
         if engines_by_codebuild:

@@ -9,7 +9,7 @@ import aws_cdk as cdk
 from constructs import Construct
 
 from constructs_lib.activation import Activation, Verification
-from constructs_lib.artifact_bucket import ArtifactBucket, endpoint_log_name
+from constructs_lib.artifact_bucket import ArtifactBucketReference, endpoint_log_name
 from constructs_lib.endpoint import Endpoint, Fleet
 from constructs_lib.monitoring import EndpointLog, capture_data
 from constructs_lib.outputs import publish_outputs
@@ -35,7 +35,7 @@ class ServingStack(cdk.Stack):
         environment: Environment,
         endpoint: EndpointSettings,
         release_set: Mapping[str, str],
-        commits: Mapping[str, str] | None = None,
+        commits: Mapping[str, str],
         build_set: str | None = None,
     ) -> None:
         """Make the stack.
@@ -57,7 +57,7 @@ class ServingStack(cdk.Stack):
         image = TritonImage.from_uri(endpoint.image_uri(environment.region))
         for number, warning in enumerate(release_warnings(endpoint=endpoint, region=environment.region)):
             cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release{number}", warning)
-        self.artifacts = ArtifactBucket.from_parameters(self, "Artifacts", environment=environment.environment)
+        self.artifacts = ArtifactBucketReference(self, "Artifacts", environment=environment.environment)
         network = self._network(environment)
         self.role = ExecutionRole(
             self,
@@ -125,16 +125,14 @@ class ServingStack(cdk.Stack):
             tags=tags,
             around=self.endpoint,
         )
-        self.verification = Verification(
+        Verification(
             self,
             "Verification",
             endpoint=self.endpoint,
             image=image,
             settings=endpoint.verification,
-            artifacts=self.artifacts,
+            activation=self.activation,
             manifest_prefix=naming.manifest_prefix(endpoint=endpoint.name, platform=endpoint.platform),
-            release_set=self.activation.release_set,
-            before=self.activation.records,
         )
         # A single model's archive is looked for when the Model is made; ours is the clearer message.
         self.model.node.add_dependency(self.activation.archives)
@@ -166,9 +164,9 @@ class ServingStack(cdk.Stack):
         joined = environment.joined_network
         if joined is None:
             return None
-        from constructs_lib.network import Network  # noqa: PLC0415 - EC2's types, which most need not
+        from constructs_lib.network import NetworkReference  # noqa: PLC0415 - EC2's types, which most need not
 
-        reference = Network.from_parameters(self, "Network", environment=environment.environment, settings=joined)
+        reference = NetworkReference(self, "Network", environment=environment.environment, settings=joined)
         return reference.of_containers()
 
     def _outputs(self, *, prefix: str) -> None:

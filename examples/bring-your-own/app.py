@@ -33,7 +33,7 @@ endpoint = MultiModelEndpoint(
     models=["ranker", "ranker-large"],
 )
 endpoint.grant_invoke(caller, models=["ranker"])  # and not ranker-large
-endpoint.metric_model_latency(statistic="p99").create_alarm(stack, "Slow", threshold=200_000, evaluation_periods=5)
+endpoint.metric("ModelLatency", statistic="p99").create_alarm(stack, "Slow", threshold=200_000, evaluation_periods=5)
 cdk.CfnOutput(stack, "EndpointName", value=endpoint.endpoint_name)
 cdk.CfnOutput(stack, "Archives", value=endpoint.archive_url)
 

@@ -11,7 +11,7 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import assertions
 
-from constructs_lib.artifact_bucket import ArtifactBucket, ArtifactBucketReference
+from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,7 +108,7 @@ def allowed(template: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def new_role(stack: cdk.Stack, **changes: Any) -> tuple[ArtifactBucketReference, ExecutionRole]:
     """An execution role of endpoint ``local-digits``, and the bucket it reads."""
-    artifacts = ArtifactBucket.from_parameters(stack, "Artifacts", environment="local")
+    artifacts = ArtifactBucketReference(stack, "Artifacts", environment="local")
     given = {"endpoint_name": "local-digits", "archive_prefix": PREFIX, "image": IMAGE}
     return artifacts, ExecutionRole(stack, "ExecutionRole", artifacts=artifacts, **{**given, **changes})
 

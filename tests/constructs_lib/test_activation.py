@@ -11,7 +11,7 @@ import aws_cdk as cdk
 import pytest
 
 from constructs_lib.activation import Activation
-from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.handler_function import entry_point
 from tests.constructs_lib.templates import ACCOUNT, PREFIX, REGION, flat, new_app, of_type, only, properties, statements
 from tests.stacks.environments import DIGITS, SINGLE, serving_template
@@ -29,7 +29,7 @@ def synthesised(folder: Path, release_set: dict[str, str]) -> dict[str, Any]:
         "Activation",
         environment="local",
         endpoint="digits",
-        artifacts=ArtifactBucket.from_parameters(stack, "Artifacts", environment="local"),
+        artifacts=ArtifactBucketReference(stack, "Artifacts", environment="local"),
         archive_prefix=PREFIX,
         release_set=release_set,
         around=endpoint,

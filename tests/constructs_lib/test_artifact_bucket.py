@@ -7,24 +7,16 @@ from typing import Any
 
 import pytest
 
-from constructs_lib.artifact_bucket import ArtifactBucket
+from constructs_lib.artifact_bucket import ArtifactBucket, ArtifactBucketReference
 from tests.constructs_lib.templates import built, flat, of_type
+from tests.stacks.environments import environment
 
 emptying: Any = importlib.import_module("lambda.bucket_emptying.handler")  # `lambda` is a word of the language
 
 
 def bucket_template(*, retain: bool = True) -> dict[str, Any]:
-    return built(
-        lambda stack: ArtifactBucket(
-            stack,
-            "Artifacts",
-            environment="dev",
-            retain=retain,
-            noncurrent_days=31,
-            incomplete_upload_days=8,
-            access_log_days=91,
-        )
-    )
+    settings = {"retain": retain, "noncurrent_days": 31, "incomplete_upload_days": 8, "access_log_days": 91}
+    return built(lambda stack: ArtifactBucket(stack, "Artifacts", environment=environment(artifacts=settings)))
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +128,7 @@ def test_archives_are_emptied_before_the_logs_that_this_writes(passing: dict[str
 
 def test_a_reference_reads_the_parameters_at_deployment_and_imports_nothing() -> None:
     def build(stack: Any) -> None:
-        reference = ArtifactBucket.from_parameters(stack, "Artifacts", environment="dev")
+        reference = ArtifactBucketReference(stack, "Artifacts", environment="dev")
         stack.export_value(reference.objects_arn("a/*"), name="probe")
 
     template = built(build)

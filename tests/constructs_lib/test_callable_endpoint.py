@@ -13,14 +13,11 @@ from aws_cdk import aws_iam as iam
 import tritonstack.monitoring
 from constructs_lib.endpoint import CallableEndpoint
 from tests.constructs_lib.templates import allowed, new_stack, properties, template_of
-from tritonstack.monitoring.metric import Metric, unit_of
-
-METRICS = sorted(name for name in dir(CallableEndpoint) if name.startswith("metric_"))
 
 
 def imported(stack: cdk.Stack, **changes: Any) -> CallableEndpoint:
     given = {"endpoint_name": "prod-digits", "variant_name": "g4dn-xlarge"}
-    return CallableEndpoint.from_endpoint_attributes(stack, "Imported", **{**given, **changes})
+    return CallableEndpoint(stack, "Imported", **{**given, **changes})
 
 
 def caller(stack: cdk.Stack) -> iam.Role:
@@ -80,50 +77,28 @@ def test_a_path_that_no_release_records_have_is_refused(path: str) -> None:
         imported(new_stack(), release_records=path)
 
 
-@pytest.mark.parametrize("method", METRICS)
-def test_each_metric_is_one_that_aws_documents(method: str) -> None:
-    metric = getattr(imported(new_stack()), method)()
-    dimensions = {"EndpointName": "prod-digits", "VariantName": "g4dn-xlarge"}
-    assert dict(metric.dimensions) == dimensions
-    known = Metric(
-        namespace=metric.namespace,
-        name=metric.metric_name,
-        dimensions=tuple(dimensions.items()),
-        statistic=metric.statistic,
-    )
-    assert metric.metric_name.lower() == method.removeprefix("metric_").replace("_", "")
-    assert metric.unit.value == unit_of(known).upper()
-    assert metric.period.to_seconds() == 60
-    assert f"Default: ``{metric.statistic}``." in getattr(CallableEndpoint, method).__doc__
-
-
-def test_all_documented_metrics_of_an_endpoint_have_a_method() -> None:
+def test_every_documented_metric_has_the_variants_dimensions_and_its_unit() -> None:
     [folder] = tritonstack.monitoring.__path__
     document = json.loads(Path(folder, "data", "metrics.json").read_text())["namespaces"]
-    names = [name for space in ("AWS/SageMaker", "/aws/sagemaker/Endpoints") for name in document[space]["metrics"]]
-    made = imported(new_stack())
-    assert sorted(getattr(made, method)().metric_name for method in METRICS) == sorted(names)
+    endpoint = imported(new_stack())
+    for namespace in ("AWS/SageMaker", "/aws/sagemaker/Endpoints"):
+        for name, row in document[namespace]["metrics"].items():
+            metric = endpoint.metric(name)
+            assert (metric.namespace, metric.metric_name, metric.statistic) == (namespace, name, row["statistics"][0])
+            assert metric.dimensions == {"EndpointName": "prod-digits", "VariantName": "g4dn-xlarge"}
+            assert metric.unit is not None
+            assert metric.unit.value == row["unit"].upper()
+            assert metric.period.to_seconds() == 60
 
 
-def test_options_are_taken_and_an_undocumented_statistic_is_refused() -> None:
+def test_options_are_taken_and_what_aws_does_not_document_is_refused() -> None:
     stack = new_stack()
     endpoint = imported(stack)
-    latency = endpoint.metric_model_latency(statistic="p99", period=cdk.Duration.minutes(5))
+    latency = endpoint.metric("ModelLatency", statistic="p99", period=cdk.Duration.minutes(5))
     latency.create_alarm(stack, "Slow", threshold=200_000, evaluation_periods=3)
     alarm = properties(template_of(stack), "AWS::CloudWatch::Alarm")
     assert (alarm["ExtendedStatistic"], alarm["Period"], alarm["Unit"]) == ("p99", 300, "Microseconds")
-    shown = endpoint.metric_invocations(label="calls", color="#00ff00")
-    assert (shown.label, shown.color, shown.statistic) == ("calls", "#00ff00", "Sum")
     with pytest.raises(LookupError, match="Average"):
-        endpoint.metric_gpu_utilization(statistic="Sum")
-
-
-def test_any_metric_is_had_by_its_name() -> None:
-    endpoint = imported(new_stack())
-    assert endpoint.metric("ModelLatency").namespace == "AWS/SageMaker"
-    assert endpoint.metric("GPUUtilization").namespace == "/aws/sagemaker/Endpoints"
-    own = endpoint.metric("QueueDepth", namespace="Own", statistic="Maximum")
-    assert (own.namespace, own.statistic, own.unit) == ("Own", "Maximum", None)
-    assert own.dimensions == {"EndpointName": "prod-digits", "VariantName": "g4dn-xlarge"}
-    with pytest.raises(ValueError, match=r"namespace(?s:.*)Did you mean ModelLatency"):
+        endpoint.metric("GPUUtilization", statistic="Sum")
+    with pytest.raises(ValueError, match="Did you mean ModelLatency"):
         endpoint.metric("ModelLatencies")

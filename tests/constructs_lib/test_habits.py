@@ -1,4 +1,4 @@
-"""The habits of the CDK: keyword-only typed properties, `from_…`; every property and default said of a public one."""
+"""The habits of the CDK: keyword-only typed properties; every property and default said of a public one."""
 
 from __future__ import annotations
 
@@ -75,34 +75,6 @@ def test_every_property_is_documented_and_every_default_said(name: str) -> None:
         and not says_default(each.default, said_of(each.name, documentation))
     ]
     assert (missing, silent) == ([], [])
-
-
-IMPORTS = [
-    (name, method)
-    for name, construct in sorted(CONSTRUCTS.items())
-    for method, found in inspect.getmembers_static(construct)
-    if isinstance(found, staticmethod | classmethod) and method.startswith("from_")
-]
-
-
-@pytest.mark.parametrize(("name", "method"), IMPORTS)
-def test_imports_are_called_from_and_take_scope_and_id_first(name: str, method: str) -> None:
-    taken = list(inspect.signature(getattr(CONSTRUCTS[name], method)).parameters.values())
-    assert [each.name for each in taken[:2]] == ["scope", "construct_id"]
-    assert {each.kind for each in taken[2:]} == {inspect.Parameter.KEYWORD_ONLY}
-
-
-def test_an_endpoint_a_bucket_and_a_network_can_be_imported() -> None:
-    assert {"ArtifactBucket", "CallableEndpoint", "Network"} <= {name for name, _ in IMPORTS}
-
-
-@pytest.mark.parametrize("name", sorted(each for each in CONSTRUCTS if each.endswith("Reference")))
-def test_what_refers_to_another_stacks_construct_is_made_by_an_import_of_that_construct(name: str) -> None:
-    """``ArtifactBucketReference`` by ``ArtifactBucket.from_parameters``: nobody has to know the other class."""
-    owner = CONSTRUCTS[name.removesuffix("Reference")]
-    imports = [method for method in vars(owner) if method.startswith("from_")]
-    made = [inspect.get_annotations(getattr(owner, each)).get("return") for each in imports]
-    assert name in made
 
 
 def test_the_package_names_what_it_exports_and_each_is_there() -> None:
