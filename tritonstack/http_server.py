@@ -123,9 +123,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _RUN = uuid.uuid4().hex[:20]
 
 
-def render(
-    answer: Answer, *, request_id: str, keep_alive: bool, id_header: bytes = b"x-amzn-requestid"
-) -> tuple[bytes, bytes]:
+def render(answer: Answer, *, request_id: str, keep_alive: bool, id_header: bytes) -> tuple[bytes, bytes]:
     """Head and body of a response, as sent."""
     lines = [_STATUS_LINES.get(answer.status) or f"HTTP/1.1 {answer.status} Unknown\r\n".encode()]
     lines += [b"%b: %b\r\n" % pair for pair in answer.headers.items()]
@@ -138,18 +136,6 @@ def error_answer(error: InvokeError) -> Answer:
     """An error in the form from which an AWS SDK builds its exception."""
     headers = {b"content-type": b"application/json", b"x-amzn-errortype": error.code.encode()}
     return Answer(error.status, headers, error.body())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Manner:
-    """Name and error format of a server."""
-
-    name: str = "local runtime"  # in the log and in internal failures
-    error_answer: Callable[[InvokeError], Answer] = error_answer  # formats an error for its clients
-    id_header: bytes = b"x-amzn-requestid"  # response header with the request's id
-
-
-SAGEMAKERS = Manner()
 
 
 class ServerConnection(asyncio.Protocol):
@@ -169,11 +155,10 @@ class ServerConnection(asyncio.Protocol):
         self._refused = False
         self.deadline = math.inf
         self._waiting: deque[tuple[Request | InvokeError, bool]] = deque()
+        self._current: tuple[str, bool] | None = None  # the request that is handled: its id, and keep-alive
         self._task: asyncio.Task[None] | None = None
-        self._at_once: tuple[str, bool] | None = None
         self._ended: asyncio.Future[None] | None = None
-        self._writable = asyncio.Event()
-        self._writable.set()
+        self._writable = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
@@ -184,15 +169,16 @@ class ServerConnection(asyncio.Protocol):
         """See asyncio.Protocol. A client that disconnects does not stop its request: neither does SageMaker."""
         self._server.connections.discard(self)
         self._sender.gone = True
-        self._writable.set()
+        self.resume_writing()
 
     def pause_writing(self) -> None:
-        """See asyncio.Protocol."""
-        self._writable.clear()
+        """See asyncio.Protocol. The next request waits until the client has read."""
+        self._writable = False
 
     def resume_writing(self) -> None:
         """See asyncio.Protocol."""
-        self._writable.set()
+        self._writable = True
+        self._next()
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
@@ -216,8 +202,7 @@ class ServerConnection(asyncio.Protocol):
         self._size, self._body = 0, []
         self.deadline = time.monotonic() + self._server.receive_seconds
         self._waiting.append((error, False))
-        if self._task is None and self._at_once is None:
-            self._task = asyncio.get_running_loop().create_task(self._answer_waiting())
+        self._next()
 
     def expire(self) -> None:
         """The request did not arrive in time."""
@@ -225,10 +210,9 @@ class ServerConnection(asyncio.Protocol):
 
     def under_way(self) -> asyncio.Future[None] | None:
         """Completes when the current requests have responses; None without requests."""
-        if self._task is None and self._at_once is not None:
+        if self._current is not None or self._waiting:
             self._ended = self._ended or asyncio.get_running_loop().create_future()
-            return self._ended
-        return self._task
+        return self._ended
 
     def close(self) -> None:
         """Close once what is written is sent."""
@@ -295,57 +279,47 @@ class ServerConnection(asyncio.Protocol):
             sender=self._sender,
         )
         self._body = []
-        if self._task is None and self._at_once is None:
-            if self._writable.is_set() and self._begin_at_once(request, keep_alive):
-                return
-            self._task = asyncio.get_running_loop().create_task(self._answer_waiting())
         self._waiting.append((request, keep_alive))
+        self._next()
 
-    def _begin_at_once(self, request: Request, keep_alive: bool) -> bool:
-        """Handle an ordinary request without a task. Requests that follow wait for its end."""
-        self._at_once = (request.id, keep_alive)
-        try:
-            if self._server.handle_at_once(request, self._ended_at_once):
-                return True
-        except Exception as error:  # noqa: BLE001  (as in Server.answer)
-            self._ended_at_once(error)
-            return True
-        self._at_once = None
-        return False
-
-    def _ended_at_once(self, outcome: Answer | Exception) -> None:
-        if self._at_once is None:
+    def _next(self) -> None:
+        """Begin to handle the next request: an ordinary one without a task."""
+        if not self._waiting or self._current is not None or not self._writable:
             return
-        (request_id, keep_alive), self._at_once = self._at_once, None
+        request, keep_alive = self._waiting.popleft()
+        if isinstance(request, InvokeError):
+            self._current = self._server.next_request_id(), keep_alive
+            self._done(request)
+            return
+        self._current = request.id, keep_alive
+        try:
+            if self._server.handle_at_once(request, self._done):
+                return
+        except Exception as error:  # noqa: BLE001  (as in Server.answer)
+            self._done(error)
+            return
+        self._task = asyncio.get_running_loop().create_task(self._handle(request))
+
+    async def _handle(self, request: Request) -> None:
+        self._done(await self._server.answer(request))
+
+    def _done(self, outcome: Answer | Exception) -> None:
+        """Respond to the current request."""
+        if self._current is None:
+            return
+        (request_id, keep_alive), self._current = self._current, None
         answer = outcome if isinstance(outcome, Answer) else self._server.failed(outcome, request_id=request_id)
         self._write(answer, request_id=request_id, keep_alive=keep_alive)
         if self._waiting:
-            self._task = asyncio.get_running_loop().create_task(self._answer_waiting())
-        if self._ended is not None:
+            asyncio.get_running_loop().call_soon(self._next)
+        elif self._ended is not None:
             self._ended.set_result(None)
             self._ended = None
-
-    async def _answer_waiting(self) -> None:
-        try:
-            while self._waiting:
-                request, keep_alive = self._waiting.popleft()
-                await self._answer(request, keep_alive)
-        finally:
-            self._task = None
-
-    async def _answer(self, request: Request | InvokeError, keep_alive: bool) -> None:
-        if isinstance(request, InvokeError):
-            answer, request_id = self._server.manner.error_answer(request), self._server.next_request_id()
-        else:
-            answer, request_id = await self._server.answer(request), request.id
-        self._write(answer, request_id=request_id, keep_alive=keep_alive)
-        if not self._writable.is_set():
-            await self._writable.wait()
 
     def _write(self, answer: Answer, *, request_id: str, keep_alive: bool) -> None:
         if self._transport.is_closing():
             return
-        id_header = self._server.manner.id_header
+        id_header = self._server.id_header
         head, body = render(answer, request_id=request_id, keep_alive=keep_alive, id_header=id_header)
         if len(body) < 65536:
             self._transport.write(head + body)
@@ -371,7 +345,9 @@ class Server:
         handle_at_once: HandleAtOnce = lambda _request, _done: False,
         refused: Refused = lambda _method, _path, _error: None,
         receive_seconds: float = RECEIVE_SECONDS,
-        manner: Manner = SAGEMAKERS,
+        name: str = "local runtime",
+        error_answer: Callable[[InvokeError], Answer] = error_answer,
+        id_header: bytes = b"x-amzn-requestid",
     ) -> None:
         """Does not listen yet.
 
@@ -382,10 +358,14 @@ class Server:
             handle_at_once: called first; True: it handles the request, and calls back once with the outcome.
             refused: called with method and path of a request whose body is too large.
             receive_seconds: see RECEIVE_SECONDS.
-            manner: name and error format.
+            name: in the log and in internal failures.
+            error_answer: formats an error for the clients.
+            id_header: response header with the request's id.
         """
         self._handle = handle
-        self.manner = manner
+        self._name = name
+        self._error_answer = error_answer
+        self.id_header = id_header
         self.handle_at_once = handle_at_once
         self.refused = refused
         self.receive_seconds = receive_seconds
@@ -411,9 +391,9 @@ class Server:
     def failed(self, error: Exception, *, request_id: str) -> Answer:
         """The response to a request that failed; an internal failure is logged."""
         if isinstance(error, InvokeError):
-            return self.manner.error_answer(error)
-        self._log(f"request {request_id} failed inside the {self.manner.name}: {error!r}")
-        return self.manner.error_answer(internal_failure(f"The {self.manner.name} failed: {error!r}"))
+            return self._error_answer(error)
+        self._log(f"request {request_id} failed inside the {self._name}: {error!r}")
+        return self._error_answer(internal_failure(f"The {self._name} failed: {error!r}"))
 
     async def start(self, *, port: int) -> int:
         """Listen on 127.0.0.1; ``port`` 0 takes a free one. Returns the port."""

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from tests.config.environment_file import write_environment
 from tests.releases.deployment import manifest
 from tritonstack.cli import releases
-from tritonstack.client.errors import CallPlace, ModelFailedError
+from tritonstack.client.errors import ModelFailedError
 from tritonstack.errors import InputError
 from tritonstack.models.manifest import Manifest, SampleEntry, TensorEntry
 
@@ -199,7 +199,7 @@ def test_a_wrong_answer_ends_with_1_and_is_told_with_its_size(world: World) -> N
 
 
 def test_a_model_that_fails_does_not_keep_the_others_from_being_called(world: World) -> None:
-    place = CallPlace(endpoint_name="local-digits", target_model="bert", attempts=4)
+    place = "local-digits (bert) after 4 attempts"
 
     def answer(name: str, x: Any) -> Any:
         if "bert" in name:

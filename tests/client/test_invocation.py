@@ -13,8 +13,8 @@ from botocore.exceptions import (
     SSLError,
 )
 
-from tests.client.fakes import FakeTime, client_error
-from tritonstack.client.invocation import FailureKind, RetryPolicy, RetryState, failure_kind
+from tests.client.fakes import client_error
+from tritonstack.client.invocation import FailureKind, failure_kind, pause_after
 
 LOADING, UNAVAILABLE, DOUBTFUL, FINAL = FailureKind
 
@@ -52,33 +52,23 @@ def test_each_failure_has_its_kind(error: Exception, kind: FailureKind) -> None:
     assert failure_kind(error) is kind
 
 
-def pauses(policy: RetryPolicy, kind: FailureKind, *, chance: float = 0.0) -> list[float]:
-    """All pauses until the policy gives up, with a clock that only the pauses move."""
-    time = FakeTime()
-    state = RetryState(policy=policy, clock=time.clock(chance))
-    while (pause := state.pause_after(kind)) is not None:
-        time.sleep(pause)
-    return time.slept
+def pauses(kind: FailureKind, *, seconds: float = 420) -> list[float]:
+    """All pauses until no further attempt is made, with a clock that only the pauses move; the shortest ones."""
+    found: list[float] = []
+    failures = [kind]
+    while (pause := pause_after(failures, passed=sum(found), seconds=seconds, chance=0)) is not None:
+        found.append(pause)
+        failures.append(kind)
+    return found
 
 
-def test_pauses_double_up_to_the_longest() -> None:
-    policy = RetryPolicy(unavailable_retries=7, first_pause=1, longest_pause=10)
-    assert pauses(policy, UNAVAILABLE) == [0.5, 1, 2, 4, 5, 5, 5]
-
-
-@pytest.mark.parametrize(("kind", "count"), [(FINAL, 0), (DOUBTFUL, 3), (UNAVAILABLE, 8)])
-def test_the_number_of_retries_is_bounded(kind: FailureKind, count: int) -> None:
-    assert len(pauses(RetryPolicy(), kind)) == count
+@pytest.mark.parametrize("kind", [FINAL, DOUBTFUL, UNAVAILABLE])
+def test_the_number_of_retries_is_bounded_and_their_pauses_double(kind: FailureKind) -> None:
+    doubled = [0.125, 0.25, 0.5, 1, 2, 4, 4, 4]
+    assert pauses(kind) == doubled[: {FINAL: 0, DOUBTFUL: 3, UNAVAILABLE: 8}[kind]]
+    assert pauses(kind, seconds=0) == [], "no try begins after the whole time"
 
 
 def test_a_loading_model_is_waited_for_as_long_as_sagemaker_loads_and_no_longer() -> None:
-    waited = sum(pauses(RetryPolicy(), LOADING))
-    assert 360 <= waited <= 368
-
-
-def test_no_try_begins_after_the_whole_time() -> None:
-    time = FakeTime()
-    state = RetryState(policy=RetryPolicy(total_seconds=100, unavailable_retries=1000), clock=time.clock())
-    assert state.pause_after(UNAVAILABLE) is not None
-    time.seconds += 100
-    assert state.pause_after(UNAVAILABLE) is None
+    assert 360 <= sum(pauses(LOADING)) <= 368
+    assert 100 <= sum(pauses(LOADING, seconds=100)) <= 108

@@ -29,9 +29,8 @@ from tritonstack.client import (
     ModelClient,
     ModelFailedError,
     RequestRefusedError,
-    RetryPolicy,
-    Wait,
 )
+from tritonstack.client.invocation import Wait
 from tritonstack.errors import InputError
 
 ONE, TWO = "0123456789abcdef", "fedcba9876543210"
@@ -43,7 +42,7 @@ NOT_READY = error_reply("ModelNotReadyException", 429)
 class Bench:
     """A client with everything it talks to."""
 
-    def __init__(self, endpoint: FakeEndpoint, *, mode: str = "multi-model", policy: RetryPolicy | None = None) -> None:
+    def __init__(self, endpoint: FakeEndpoint, *, mode: str = "multi-model") -> None:
         self.endpoint = endpoint
         self.time = FakeTime()
         self.ssm = FakeSsm(
@@ -61,7 +60,6 @@ class Bench:
             session=self.session,
             clock=self.time.clock(),
             on_wait=self.waits.append,
-            retries=policy or RetryPolicy(),
         )
 
     @property

@@ -13,7 +13,6 @@ from typing import Any
 from botocore.config import Config
 
 from tritonstack.client import ModelClient
-from tritonstack.client.invocation import NO_RETRIES
 from tritonstack.naming import ArchiveName, release_parameter
 from tritonstack_local.aws import LocalAws
 
@@ -109,7 +108,7 @@ def digits_by_target(aws: LocalAws, *, endpoint: str, target: str | None, model:
 
 def digits_by_name(aws: LocalAws, *, environment: str, name: str, model: Path, cache: Path) -> Callable[[], None]:
     """One call of digits-ensemble through our client, by name and with a picture; the label is compared."""
-    client = ModelClient(environment=environment, session=aws.session(), retries=NO_RETRIES, cache_folder=cache)
+    client = ModelClient(environment=environment, session=aws.session(), retry_seconds=0, cache_folder=cache)
     image, expected = (model / "sample/digit.png").read_bytes(), label(model)
 
     def call() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
@@ -16,23 +14,11 @@ from tritonstack.proxy.descriptions import (
     model_metadata,
     split_address,
 )
-from tritonstack.proxy.server import CallThreads
 
 
 def states(sagemaker: FakeStates, time: FakeTime) -> EndpointStates:
     """States of environment ``dev``, each good for five seconds."""
     return EndpointStates(environment="dev", sagemaker=lambda: sagemaker, now=lambda: time.seconds, seconds=5)
-
-
-def test_what_was_cancelled_while_it_waited_is_not_done() -> None:
-    threads, go_on, done = CallThreads(count=1, name="t"), threading.Event(), []
-    first = threads.submit(lambda: go_on.wait(10))
-    second = threads.submit(lambda: done.append(1))
-    assert second.cancel()
-    go_on.set()
-    assert first.result(10)
-    threads.submit(lambda: None).result(10)
-    assert done == []
 
 
 @pytest.mark.parametrize(

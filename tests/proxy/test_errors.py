@@ -19,18 +19,18 @@ from botocore.exceptions import (
 from tests.client.fakes import client_error
 from tritonstack.client.errors import (
     AmbiguousModelError,
-    CallPlace,
     ClientFileError,
     MalformedAnswerError,
     ModelNotReadyError,
     ReleaseLookupError,
+    Target,
     UnknownModelError,
 )
 from tritonstack.client.invocation import failure_kind, final_error
 from tritonstack.errors import InputError, Problem, TritonstackError
 from tritonstack.proxy.errors import answer_of
 
-PLACE = CallPlace(endpoint_name="dev-digits", target_model="digits.0123456789abcdef.tar.gz", attempts=2)
+TARGET = Target(endpoint_name="dev-digits", target_model="digits.0123456789abcdef.tar.gz")
 
 
 def answered(error: TritonstackError, cause: Exception | None = None) -> tuple[int, Any]:
@@ -43,7 +43,7 @@ def answered(error: TritonstackError, cause: Exception | None = None) -> tuple[i
 
 def invoked(error: Exception) -> tuple[int, str]:
     """Status and words of the answer where InvokeEndpoint ends with ``error`` of botocore."""
-    status, words = answered(final_error(error, kind=failure_kind(error), place=PLACE), error)
+    status, words = answered(final_error(error, kind=failure_kind(error), target=TARGET, attempts=2), error)
     return status, words["error"]
 
 
@@ -106,7 +106,7 @@ def test_every_problem_of_an_input_is_said() -> None:
 @pytest.mark.parametrize(
     ("error", "cause", "status"),
     [
-        (ModelNotReadyError("loading", place=PLACE), None, 503),
+        (ModelNotReadyError("loading", place=str(TARGET)), None, 503),
         (ReleaseLookupError("no connection"), EndpointConnectionError(endpoint_url="u"), 503),
         (ReleaseLookupError("denied"), client_error("AccessDeniedException"), 503),
         (ReleaseLookupError("expired"), client_error("ExpiredTokenException"), 503),

@@ -18,7 +18,7 @@ from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE
 from tritonstack.client.errors import MalformedAnswerError
 from tritonstack.client.invocation import RawAnswer
 from tritonstack.proxy.errors import HttpError
-from tritonstack.proxy.inference import kserve_answer, request_body
+from tritonstack.proxy.server import kserve_answer, request_body
 
 NAMES = st.text(st.characters(min_codepoint=32, exclude_categories=["Cs"]), min_size=1, max_size=8)
 ARRAYS = npst.arrays(

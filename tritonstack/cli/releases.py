@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -81,7 +80,7 @@ def releases_report(settings: Environment, session: Session, model: str | None) 
     """
     environment = settings.environment
     bucket = ArtifactBucket(environment=environment, session=session)
-    records = ReleaseRecords(environment=environment, ssm=lambda: session.client("ssm"), now=time.monotonic)
+    records = ReleaseRecords(environment=environment, ssm=lambda: session.client("ssm"))
     chosen = None if model is None else records.resolve(ModelReference.parse(model))
     releases = records.all() if chosen is None else (chosen,)
     by_endpoint: dict[str, list[Record]] = defaultdict(list)
@@ -224,7 +223,7 @@ def _record(session: Session, environment: str, model: str) -> Record:
     if reference.endpoint is not None and _is_deployed(session, environment, reference.endpoint, reference.model):
         endpoint = reference.endpoint  # its record may be gone: to write it again is what is asked for
     else:
-        records = ReleaseRecords(environment=environment, ssm=lambda: session.client("ssm"), now=time.monotonic)
+        records = ReleaseRecords(environment=environment, ssm=lambda: session.client("ssm"))
         endpoint = records.resolve(reference).endpoint
     return read_record(session, environment=environment, endpoint=endpoint, model=reference.model)
 
@@ -283,7 +282,7 @@ def verify_command(*, environment: str, models: Sequence[str], as_json: bool, lo
     session = session_of(settings, local=local)
     paced = ConfiguredSession(session, PACED)
     verifier = Verifier(environment, session=paced, client=ModelClient(environment=environment, session=session))
-    records = ReleaseRecords(environment=environment, ssm=lambda: paced.client("ssm"), now=time.monotonic)
+    records = ReleaseRecords(environment=environment, ssm=lambda: paced.client("ssm"))
     releases = tuple(records.resolve(ModelReference.parse(name)) for name in models) or records.all()
     endpoints = {release.endpoint for release in releases}
     if not models:

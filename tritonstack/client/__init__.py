@@ -22,19 +22,16 @@ from tritonstack.client.errors import (
     RequestRefusedError,
     UnknownModelError,
 )
-from tritonstack.client.invocation import NO_RETRIES, Clock, RetryPolicy, Wait
 from tritonstack.client.manifest import TensorSpec, TensorTable
 from tritonstack.client.model_client import Answer, ModelClient
 from tritonstack.client.postprocessing import Classes, Embedding, Label, Meaning, Text
 from tritonstack.client.releases import Release
 
 __all__ = [
-    "NO_RETRIES",
     "AmbiguousModelError",
     "Answer",
     "Classes",
     "ClientFileError",
-    "Clock",
     "Embedding",
     "EndpointUnavailableError",
     "InvokeError",
@@ -48,10 +45,8 @@ __all__ = [
     "Release",
     "ReleaseLookupError",
     "RequestRefusedError",
-    "RetryPolicy",
     "TensorSpec",
     "TensorTable",
     "Text",
     "UnknownModelError",
-    "Wait",
 ]

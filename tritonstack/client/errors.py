@@ -11,29 +11,21 @@ from tritonstack.errors import InputError, WorkFailedError
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallPlace:
-    """Endpoint name, archive (None for a single-model endpoint) and number of attempts of a call."""
+class Target:
+    """An endpoint's SageMaker name and, in multi-model mode, an archive."""
 
     endpoint_name: str
     target_model: str | None
-    attempts: int
 
     def __str__(self) -> str:
-        target = f" ({self.target_model})" if self.target_model else ""
-        tries = f" after {self.attempts} attempts" if self.attempts > 1 else ""
-        return f"{self.endpoint_name}{target}{tries}"
+        return f"{self.endpoint_name} ({self.target_model})" if self.target_model else self.endpoint_name
 
 
 class InvokeError(WorkFailedError):
-    """A call without a response.
+    """A call without a response."""
 
-    Attributes:
-        place: endpoint, archive and attempts.
-    """
-
-    def __init__(self, message: str, *, place: CallPlace) -> None:
-        """``message``: one sentence."""
-        self.place = place
+    def __init__(self, message: str, *, place: str) -> None:
+        """``message``: one sentence. ``place``: endpoint, archive and attempts."""
         super().__init__(f"{place}: {message}")
 
 
@@ -46,7 +38,7 @@ class ModelFailedError(InvokeError):
         log_stream_arn: of its log, or an empty string.
     """
 
-    def __init__(self, *, place: CallPlace, status: int, container_message: str, log_stream_arn: str) -> None:
+    def __init__(self, *, place: str, status: int, container_message: str, log_stream_arn: str) -> None:
         """Takes the members of SageMaker's ModelError."""
         self.status = status
         self.container_message = container_message
@@ -71,7 +63,7 @@ class RequestRefusedError(InvokeError):
         message: SageMaker's message.
     """
 
-    def __init__(self, message: str, *, code: str, place: CallPlace) -> None:
+    def __init__(self, message: str, *, code: str, place: str) -> None:
         """Takes SageMaker's own code and message."""
         self.code = code
         self.message = message

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -24,12 +24,12 @@ from botocore.exceptions import (
 
 from tritonstack.client.body import Body
 from tritonstack.client.errors import (
-    CallPlace,
     EndpointUnavailableError,
     InvokeError,
     ModelFailedError,
     ModelNotReadyError,
     RequestRefusedError,
+    Target,
 )
 
 # An inference has no side effects, so any may be retried; the question is only whether a retry can succeed. botocore's
@@ -108,29 +108,14 @@ def original_status(response: Any) -> int:
         return 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class RetryPolicy:
-    """Limits of the retries of one request.
-
-    Attributes:
-        loading_seconds: retries while a model is loading. SageMaker's own limit for a load is 360 s.
-        unavailable_retries: retries while the endpoint is not available.
-        doubtful_retries: retries where the server failed in a way that may repeat.
-        first_pause: seconds before the first retry; each later pause is twice as long, …
-        longest_pause: … up to this. The actual pause is random, between half of it and all of it.
-        total_seconds: no attempt starts after this long.
-    """
-
-    loading_seconds: float = 360.0
-    unavailable_retries: int = 8
-    doubtful_retries: int = 3
-    first_pause: float = 0.25
-    longest_pause: float = 8.0
-    total_seconds: float = 420.0
-
-
-NO_RETRIES = RetryPolicy(loading_seconds=0, unavailable_retries=0, doubtful_retries=0)
-"""Every failure is final."""
+LOADING_SECONDS = 360.0
+"""A model that loads is waited for this long: SageMaker's own limit for a load."""
+RETRY_SECONDS = 420.0
+"""No attempt starts after this long."""
+RETRIES = {FailureKind.UNAVAILABLE: 8, FailureKind.DOUBTFUL: 3, FailureKind.FINAL: 0}
+"""Kind of failure → retries of one request at most."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0
+"""Seconds before the first retry, and at most; each pause is twice the last one, and random from half of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,128 +127,91 @@ class Clock:
     chance: Callable[[], float] = random.random  # in [0, 1)
 
 
-@dataclass
-class RetryState:
-    """The failures of one call so far."""
+def pause_after(failures: Sequence[FailureKind], *, passed: float, seconds: float, chance: float) -> float | None:
+    """Seconds to wait before the next attempt; None for no further one.
 
-    policy: RetryPolicy
-    clock: Clock
-    started: float = field(init=False)
-    attempts: int = 0
-    counts: dict[FailureKind, int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """The call begins now."""
-        self.started = self.clock.now()
-
-    def pause_after(self, kind: FailureKind) -> float | None:
-        """Seconds to wait before the next attempt after a failure of this kind; None for no further attempt."""
-        count = self.counts[kind] = self.counts.get(kind, 0) + 1
-        passed = self.clock.now() - self.started
-        if kind is FailureKind.FINAL or passed >= self.policy.total_seconds:
-            return None
-        if kind is FailureKind.LOADING and passed >= self.policy.loading_seconds:
-            return None
-        if kind is FailureKind.UNAVAILABLE and count > self.policy.unavailable_retries:
-            return None
-        if kind is FailureKind.DOUBTFUL and count > self.policy.doubtful_retries:
-            return None
-        whole = min(self.policy.longest_pause, self.policy.first_pause * 2.0 ** min(sum(self.counts.values()) - 1, 30))
-        return whole * (0.5 + 0.5 * self.clock.chance())
+    Args:
+        failures: of the call so far, the newest last.
+        passed: seconds since the call began.
+        seconds: no attempt starts after this long.
+        chance: random, in [0, 1).
+    """
+    kind = failures[-1]
+    if passed >= seconds or (kind is FailureKind.LOADING and passed >= LOADING_SECONDS):
+        return None
+    if kind in RETRIES and failures.count(kind) > RETRIES[kind]:
+        return None
+    whole = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(len(failures) - 1, 30))
+    return whole * (0.5 + 0.5 * chance)
 
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
-    """An endpoint's SageMaker name and, in multi-model mode, an archive."""
-
-    endpoint_name: str
-    target_model: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Wait:
     """A pause before a retry."""
 
-    target: Target
     attempt: int  # number of the failed attempt, from 1
     seconds: float  # of the pause
     kind: FailureKind
     message: str  # of the error
 
 
+OnWait = Callable[[Wait], None]
+"""Called at each pause before a retry, in the calling thread."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RawAnswer:
-    """A response without decoding: body, content type, production variant, milliseconds of the successful attempt."""
+    """A response without decoding."""
 
     content: bytes
     content_type: str
-    variant: str
-    milliseconds: float
+    variant: str  # the production variant that responded
+    milliseconds: float  # of the successful attempt
     attempts: int
 
 
-class EndpointCaller:
-    """Calls endpoints through one boto3 ``sagemaker-runtime`` client. Thread safe, as that client is."""
+def call_endpoint(
+    runtime: Any, target: Target, body: Body, *, clock: Clock, retry_seconds: float, on_wait: OnWait | None
+) -> RawAnswer:
+    """Send ``body`` until there is a response or a retry cannot help.
 
-    def __init__(
-        self, runtime: Any, *, policy: RetryPolicy, clock: Clock, on_wait: Callable[[Wait], None] | None = None
-    ) -> None:
-        """``runtime``: a boto3 client whose own retries are off. ``on_wait`` is called at each pause."""
-        self._runtime = runtime
-        self._policy = policy
-        self._clock = clock
-        self._on_wait = on_wait
-
-    def call(self, target: Target, body: Body) -> RawAnswer:
-        """Send ``body`` until there is a response or a retry cannot help.
-
-        Raises InvokeError: one of its subclasses, with botocore's error as its cause.
-        """
-        state = RetryState(policy=self._policy, clock=self._clock)
-        while True:
-            state.attempts += 1
-            try:
-                return self._once(target, body, attempts=state.attempts)
-            except (ClientError, BotoCoreError) as error:
-                kind = failure_kind(error)
-                pause = state.pause_after(kind)
-                if pause is None:
-                    place = CallPlace(
-                        endpoint_name=target.endpoint_name, target_model=target.target_model, attempts=state.attempts
-                    )
-                    raise final_error(error, kind=kind, place=place) from error
-                self._wait(Wait(target=target, attempt=state.attempts, seconds=pause, kind=kind, message=str(error)))
-
-    def _once(self, target: Target, body: Body, *, attempts: int) -> RawAnswer:
-        started = self._clock.now()
-        request = {
-            "EndpointName": target.endpoint_name,
-            "Body": body.content,
-            "ContentType": body.content_type,
-            **({"TargetModel": target.target_model} if target.target_model else {}),
-        }
-        response = self._runtime.invoke_endpoint(**request)
-        content: bytes = response["Body"].read()
-        return RawAnswer(
-            content=content,
-            content_type=response.get("ContentType", ""),
-            variant=response.get("InvokedProductionVariant", ""),
-            milliseconds=(self._clock.now() - started) * 1000,
-            attempts=attempts,
-        )
-
-    def _wait(self, wait: Wait) -> None:
-        log.info("%s: %s; trying again in %.2f s", wait.target.endpoint_name, wait.message, wait.seconds)
-        if self._on_wait is not None:
-            self._on_wait(wait)
-        self._clock.sleep(wait.seconds)
+    ``runtime``: a boto3 ``sagemaker-runtime`` client whose own retries are off. Raises InvokeError: one of its
+    subclasses, with botocore's error as its cause.
+    """
+    request = {"EndpointName": target.endpoint_name, "Body": body.content, "ContentType": body.content_type}
+    if target.target_model:
+        request["TargetModel"] = target.target_model
+    started = clock.now()
+    failures: list[FailureKind] = []
+    while True:
+        attempted = clock.now()
+        try:
+            response = runtime.invoke_endpoint(**request)
+            return RawAnswer(
+                content=response["Body"].read(),
+                content_type=response.get("ContentType", ""),
+                variant=response.get("InvokedProductionVariant", ""),
+                milliseconds=(clock.now() - attempted) * 1000,
+                attempts=len(failures) + 1,
+            )
+        except (ClientError, BotoCoreError) as error:
+            failures.append(failure_kind(error))
+            passed = clock.now() - started
+            pause = pause_after(failures, passed=passed, seconds=retry_seconds, chance=clock.chance())
+            if pause is None:
+                raise final_error(error, kind=failures[-1], target=target, attempts=len(failures)) from error
+            log.info("%s: %s; trying again in %.2f s", target.endpoint_name, error, pause)
+            if on_wait is not None:
+                on_wait(Wait(attempt=len(failures), seconds=pause, kind=failures[-1], message=str(error)))
+        clock.sleep(pause)
 
 
-def final_error(error: Exception, *, kind: FailureKind, place: CallPlace) -> InvokeError:
+def final_error(error: Exception, *, kind: FailureKind, target: Target, attempts: int) -> InvokeError:
     """The InvokeError for botocore's last error."""
+    place = f"{target} after {attempts} attempts" if attempts > 1 else str(target)
     if not isinstance(error, ClientError):
         if kind is FailureKind.FINAL:
             return RequestRefusedError(str(error), code=type(error).__name__, place=place)

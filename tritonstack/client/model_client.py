@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,12 @@ from botocore.exceptions import BotoCoreError
 
 from tritonstack.aws_session import AccountSession, Session, invalid_settings
 from tritonstack.client.body import Array, Body, PayloadFormat, decode, encode
-from tritonstack.client.errors import RequestRefusedError
+from tritonstack.client.errors import RequestRefusedError, Target
 from tritonstack.client.inputs import NO_MANIFEST, Image, Text, adapted_inputs, requested_outputs
-from tritonstack.client.invocation import Clock, EndpointCaller, RawAnswer, RetryPolicy, Target, Wait
+from tritonstack.client.invocation import RETRY_SECONDS, Clock, OnWait, RawAnswer, call_endpoint
 from tritonstack.client.manifest import ClientFiles, ManifestReader, TensorTable
 from tritonstack.client.postprocessing import Meaning, meanings
-from tritonstack.client.releases import EndpointModes, ModelReference, Release, ReleaseRecords
+from tritonstack.client.releases import ModelReference, Release, ReleaseRecords
 from tritonstack.errors import InputError, Problem
 from tritonstack.naming import endpoint_name
 
@@ -82,10 +82,10 @@ class ModelClient:
         *,
         environment: str,
         session: Session | None = None,
-        retries: RetryPolicy | None = None,
+        retry_seconds: float = RETRY_SECONDS,
         max_connections: int = 32,
         clock: Clock | None = None,
-        on_wait: Callable[[Wait], None] | None = None,
+        on_wait: OnWait | None = None,
         cache_folder: Path | None = None,
     ) -> None:
         """Make a client, without calling AWS.
@@ -93,7 +93,7 @@ class ModelClient:
         Args:
             environment: the environment's name (``prod``).
             session: makes the AWS clients. Default: a new ``boto3.Session``.
-            retries: how long and how often a request is retried.
+            retry_seconds: no attempt starts after this long; 0: none is retried.
             max_connections: concurrent requests at most.
             clock: time and randomness, for tests.
             on_wait: called at each pause before a retry, in the calling thread.
@@ -108,11 +108,10 @@ class ModelClient:
         self._lock = threading.Lock()
         self._max_connections = max_connections
         self._clock = clock or Clock()
-        self._policy = retries or RetryPolicy()
+        self._retry_seconds = retry_seconds
         self._on_wait = on_wait
         ssm, s3 = partial(self._client, "ssm"), partial(self._client, "s3")
         self._records = ReleaseRecords(environment=environment, ssm=ssm, now=self._clock.now)
-        self._modes = EndpointModes(environment=environment, ssm=ssm, now=self._clock.now)
         self._manifests = ManifestReader(environment=environment, ssm=ssm, s3=s3)
         self._files = ClientFiles(s3=s3, folder=cache_folder)
 
@@ -142,7 +141,22 @@ class ModelClient:
         """
         started = self._clock.now()
         body = encode(inputs, outputs=outputs, payload_format=payload_format)
-        return self.send(name, body, started=started)
+        target, raw = self._call(name, body, self._on_wait)
+        decoded = decode(raw.content, raw.content_type)
+        return Answer(
+            outputs=decoded.outputs,
+            model_name=decoded.model_name,
+            model_version=decoded.model_version,
+            endpoint_name=target.endpoint_name,
+            target_model=target.target_model,
+            variant=raw.variant,
+            milliseconds=raw.milliseconds,
+            total_milliseconds=(self._clock.now() - started) * 1000,
+            attempts=raw.attempts,
+            bytes_sent=len(body.content),
+            bytes_received=len(raw.content),
+            content_type=body.content_type,
+        )
 
     def ask(
         self,
@@ -188,44 +202,12 @@ class ModelClient:
         """Paths of a model's client files, fetched where they are missing. Raises ClientFileError."""
         return self._files.paths(table.client_files, names)
 
-    def send(self, name: str, body: Body, *, started: float | None = None) -> Answer:
-        """Call a model with an encoded body.
-
-        Args:
-            name: as for :meth:`invoke`.
-            body: an inference request in either payload format.
-            started: start of the whole call, by the client's clock.
-
-        Raises:
-            As :meth:`invoke`.
-        """
-        started = self._clock.now() if started is None else started
-        reference = ModelReference.parse(name)
-        target, raw = self._call(reference, self._records.resolve(reference), body)
-        decoded = decode(raw.content, raw.content_type)
-        return Answer(
-            outputs=decoded.outputs,
-            model_name=decoded.model_name,
-            model_version=decoded.model_version,
-            endpoint_name=target.endpoint_name,
-            target_model=target.target_model,
-            variant=raw.variant,
-            milliseconds=raw.milliseconds,
-            total_milliseconds=(self._clock.now() - started) * 1000,
-            attempts=raw.attempts,
-            bytes_sent=len(body.content),
-            bytes_received=len(raw.content),
-            content_type=body.content_type,
-        )
-
-    def send_raw(self, name: str, body: Body) -> RawAnswer:
+    def send_raw(self, name: str, body: Body, *, on_wait: OnWait) -> RawAnswer:
         """Call a model with an encoded body; the response without decoding.
 
-        Raises:
-            As :meth:`send`, but for MalformedAnswerError.
+        Raises what :meth:`invoke` raises, but for MalformedAnswerError, and what ``on_wait`` raises.
         """
-        reference = ModelReference.parse(name)
-        return self._call(reference, self._records.resolve(reference), body)[1]
+        return self._call(name, body, on_wait)[1]
 
     def manifest(self, name: str) -> Mapping[str, Any] | None:
         """The manifest of a model's archive, or None where this caller cannot read it.
@@ -240,8 +222,7 @@ class ModelClient:
 
     def target(self, name: str) -> Target:
         """How InvokeEndpoint names a model. Raises what :meth:`invoke` raises for its name."""
-        reference = ModelReference.parse(name)
-        return self._target(reference, self._records.resolve(reference))
+        return self._target(ModelReference.parse(name))
 
     def releases(self) -> tuple[Release, ...]:
         """Every current release of the environment. Raises ReleaseLookupError."""
@@ -254,32 +235,37 @@ class ModelClient:
         """
         return self._manifests.table(self.resolve(name))
 
-    def _call(self, reference: ModelReference, release: Release, body: Body) -> tuple[Target, RawAnswer]:
+    def _call(self, name: str, body: Body, on_wait: OnWait | None) -> tuple[Target, RawAnswer]:
         """Call; after a ValidationError, retry once if the release record or the endpoint's mode has changed."""
-        started = self._clock.now()
-        target = self._target(reference, release)
+        reference = ModelReference.parse(name)
+        target = self._target(reference)
+        resolved = self._clock.now()
+        call = partial(
+            call_endpoint,
+            self._client("sagemaker-runtime"),
+            body=body,
+            clock=self._clock,
+            retry_seconds=self._retry_seconds,
+            on_wait=on_wait,
+        )
         try:
-            return target, self._caller().call(target, body)
+            return target, call(target)
         except RequestRefusedError as error:
             if error.code != "ValidationError" or reference.digest is not None:
                 raise
-            current = self._records.resolve(reference, loaded_since=started)
-            other = self._target(reference, current, loaded_since=started)
+            other = self._target(reference, loaded_since=resolved)
             if other == target:
                 raise
-        return other, self._caller().call(other, body)
+        return other, call(other)
 
-    def _target(self, reference: ModelReference, release: Release, *, loaded_since: float = float("-inf")) -> Target:
-        """How InvokeEndpoint names a release. Multi-model endpoints alone serve an archive by its name."""
-        multi_model = reference.digest is not None or self._modes.is_multi_model(
+    def _target(self, reference: ModelReference, *, loaded_since: float = float("-inf")) -> Target:
+        """How InvokeEndpoint names a model. Multi-model endpoints alone serve an archive by its name."""
+        release = self._records.resolve(reference, loaded_since=loaded_since)
+        multi_model = reference.digest is not None or self._records.is_multi_model(
             release.endpoint, loaded_since=loaded_since
         )
         name = endpoint_name(environment=self.environment, endpoint=release.endpoint)
         return Target(endpoint_name=name, target_model=str(release.archive) if multi_model else None)
-
-    def _caller(self) -> EndpointCaller:
-        runtime = self._client("sagemaker-runtime")
-        return EndpointCaller(runtime, policy=self._policy, clock=self._clock, on_wait=self._on_wait)
 
     def _client(self, service: str) -> Any:
         """The one client of a service, made on first use: clients are thread safe, sessions are not."""

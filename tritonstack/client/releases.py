@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -38,32 +39,18 @@ class TimedCache(Generic[Key, Value]):
     While one thread loads a key, others that need the same key wait for it; other keys go on.
     """
 
-    def __init__(
-        self,
-        *,
-        seconds: float,
-        now: Callable[[], float],
-        stale_errors: tuple[type[Exception], ...] = (),
-    ) -> None:
-        """Set the times.
-
-        Args:
-            seconds: how long a loaded value is used.
-            now: a monotonic clock, in seconds.
-            stale_errors: where loading raises one of these and an older value is known, that value is used for another
-                ``STALE_SECONDS``.
-        """
+    def __init__(self, *, seconds: float, now: Callable[[], float]) -> None:
+        """``seconds``: how long a loaded value is used. ``now``: a monotonic clock, in seconds."""
         self._seconds = seconds
         self._now = now
-        self._stale_errors = stale_errors
         self._entries: dict[Key, _Entry[Value]] = {}
         self._lock = threading.Lock()
 
     def get(self, key: Key, load: Callable[[], Value], *, loaded_since: float = float("-inf")) -> Value:
         """The value of ``key``, loaded if it is unknown, too old, or was loaded before ``loaded_since``.
 
-        Raises:
-            Whatever ``load`` raises, unless it is one of ``stale_errors`` and an older value is known.
+        Raises whatever ``load`` raises; but after a ReleaseLookupError an older value, where there is one, is used
+        for another ``STALE_SECONDS``.
         """
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
@@ -73,7 +60,7 @@ class TimedCache(Generic[Key, Value]):
                 return entry.values[0]
             try:
                 entry.values[:] = [load()]
-            except self._stale_errors as error:
+            except ReleaseLookupError as error:
                 if not entry.values:
                     raise
                 log.warning("using an older value of %s: %s", key, error)
@@ -84,10 +71,12 @@ class TimedCache(Generic[Key, Value]):
             return entry.values[0]
 
 
-# A record ``/tritonstack/<environment>/<endpoint>/<model>`` holds the digest of the model's current archive.
-
-
 RECORD_SECONDS = 60.0
+MODE_SECONDS = 900.0
+"""A mode changes with a deployment only, and a refused request reads it again at once: seldom is often enough."""
+CONTRACT = 1
+"""The contract of outputs that a client reads: ``tritonstack.outputs.contract``, which a test compares with it."""
+ACCESS_DENIED = frozenset({"AccessDeniedException", "AccessDenied"})
 _ALLOWED = "[endpoint/]model or endpoint/model.<16 hexadecimal digits>.tar.gz; names are of a-z, 0-9 and -"
 
 
@@ -126,20 +115,19 @@ class Release:
 
 
 class ReleaseRecords:
-    """The current archives of one environment's models, each read at most once a minute. Thread safe.
+    """The current archives of one environment's models, and its endpoints' modes. Thread safe.
 
-    Where SSM cannot be reached, a record that was read before is used a little longer.
+    A record ``/tritonstack/<environment>/<endpoint>/<model>`` holds the digest of the model's current archive. Where
+    SSM cannot be reached, what was read before is used a little longer.
     """
 
-    def __init__(self, *, environment: str, ssm: Callable[[], Any], now: Callable[[], float]) -> None:
+    def __init__(self, *, environment: str, ssm: Callable[[], Any], now: Callable[[], float] = time.monotonic) -> None:
         """``ssm`` gives the boto3 client; ``now`` is a monotonic clock."""
         self._environment = environment
         self._ssm = ssm
-        stale = (ReleaseLookupError,)
-        self._one: TimedCache[tuple[str, str], str] = TimedCache(seconds=RECORD_SECONDS, now=now, stale_errors=stale)
-        self._all: TimedCache[str, Mapping[tuple[str, str], str]] = TimedCache(
-            seconds=RECORD_SECONDS, now=now, stale_errors=stale
-        )
+        self._one: TimedCache[tuple[str, str], str] = TimedCache(seconds=RECORD_SECONDS, now=now)
+        self._all: TimedCache[str, Mapping[tuple[str, str], str]] = TimedCache(seconds=RECORD_SECONDS, now=now)
+        self._modes: TimedCache[str, bool] = TimedCache(seconds=MODE_SECONDS, now=now)
 
     def resolve(self, reference: ModelReference, *, loaded_since: float = float("-inf")) -> Release:
         """The archive that ``reference`` names, from records read at ``loaded_since`` (monotonic seconds) or later.
@@ -222,37 +210,15 @@ class ReleaseRecords:
         advice = "" if variants else other
         return UnknownModelError([Problem(field="model's name", found=found, allowed=allowed, advice=advice)])
 
-
-# ``docs/outputs.md`` has the contract of that parameter; ``mode`` is in it since its first version.
-
-
-CONTRACT = 1
-"""The contract of outputs that a client reads: ``tritonstack.outputs.contract``, which a test compares with it."""
-MODE_SECONDS = 900.0
-"""A mode changes with a deployment only, and a refused request reads it again at once: seldom is often enough."""
-ACCESS_DENIED = frozenset({"AccessDeniedException", "AccessDenied"})
-
-
-class EndpointModes:
-    """The modes of one environment's endpoints. Thread safe."""
-
-    def __init__(self, *, environment: str, ssm: Callable[[], Any], now: Callable[[], float]) -> None:
-        """``ssm`` gives the boto3 client; ``now`` is a monotonic clock."""
-        self._environment = environment
-        self._ssm = ssm
-        self._modes: TimedCache[str, bool] = TimedCache(
-            seconds=MODE_SECONDS, now=now, stale_errors=(ReleaseLookupError,)
-        )
-
     def is_multi_model(self, endpoint: str, *, loaded_since: float = float("-inf")) -> bool:
         """Whether requests to an endpoint carry a TargetModel, read at ``loaded_since`` or later.
 
         ``endpoint``: its own name, without its environment. Raises ReleaseLookupError where SSM gives no answer, or the
         parameter is missing, damaged or of another contract.
         """
-        return self._modes.get(endpoint, lambda: self._read(endpoint), loaded_since=loaded_since)
+        return self._modes.get(endpoint, lambda: self._read_mode(endpoint), loaded_since=loaded_since)
 
-    def _read(self, endpoint: str) -> bool:
+    def _read_mode(self, endpoint: str) -> bool:
         name = outputs_parameter(environment=self._environment, stack=f"serving-{endpoint}")
         deploy = f"cdk deploy '{self._environment}/serving-{endpoint}'"
         try:

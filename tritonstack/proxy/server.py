@@ -4,70 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import logging
-import queue
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import unquote
 
 from botocore.config import Config
 
 from tritonstack.aws_session import Session
-from tritonstack.client.errors import ReleaseLookupError
-from tritonstack.client.invocation import Clock, Wait
+from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE, Body, header_size
+from tritonstack.client.errors import MalformedAnswerError, ReleaseLookupError
+from tritonstack.client.invocation import Clock, RawAnswer, Wait
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import ModelReference
 from tritonstack.errors import InputError, TritonstackError
-from tritonstack.http_server import Answer, Headers, Manner, Request, Sender, Server
+from tritonstack.http_server import Answer, Headers, Request, Server
 from tritonstack.proxy import descriptions
 from tritonstack.proxy.descriptions import EndpointStates
 from tritonstack.proxy.errors import HttpError, answer_of, error_answer, is_denied
-from tritonstack.proxy.inference import kserve_answer, request_body
-
-# Not ``concurrent.futures.ThreadPoolExecutor``: the interpreter's end waits for its threads, and an invocation may take
-# over a minute. These end with the process.
-
-
-Result = TypeVar("Result")
-_Job = Callable[[], None]
-
-
-class CallThreads:
-    """``count`` threads. What is submitted beyond that waits for its turn."""
-
-    def __init__(self, *, count: int, name: str) -> None:
-        """Starts them."""
-        self._jobs: queue.SimpleQueue[_Job] = queue.SimpleQueue()
-        for number in range(count):
-            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True).start()
-
-    def submit(self, work: Callable[[], Result]) -> Future[Result]:
-        """Have ``work`` done by the next free thread."""
-        future: Future[Result] = Future()
-
-        def job() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                result = work()
-            except BaseException as error:  # noqa: BLE001  (it is raised where the future is waited for)
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-
-        self._jobs.put(job)
-        return future
-
-    def _work(self) -> None:
-        while True:
-            self._jobs.get()()
-
 
 # The paths are those of KServe's predict protocol v2 and of Triton's extensions (triton-inference-server/server,
 # ``docs/protocol`` and ``src/http_server.cc``). A model's name may be ``endpoint/model``, its slash as it is or as %2F.
@@ -109,8 +70,8 @@ def read_route(method: bytes, path: bytes) -> Route:
 
 MAX_PAYLOAD_BYTES = 25 * 1024 * 1024
 """The largest request that InvokeEndpoint may take (SageMaker developer guide); older pages say 6 MB."""
-LOOKUP_THREADS = 4
-"""For everything but inference, so that readiness does not wait behind models that load."""
+LOOKUPS = 4
+"""At once, for everything but inference, so that readiness does not wait behind models that load."""
 NO_STATISTICS = (
     "InvokeEndpoint reports no statistics of Triton's, and this proxy makes none up; see the endpoint's metrics in "
     "CloudWatch (namespace AWS/SageMaker), or tritonstack local status for the local AWS"
@@ -120,38 +81,30 @@ _HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 log = logging.getLogger("tritonstack.proxy")
 
 
-class CallerGoneError(Exception):
-    """The client closed its connection before the response."""
+async def in_thread(work: Callable[[], Answer]) -> Answer:
+    """The result of ``work``, done in a thread that ends with the process.
 
+    Not in a ``ThreadPoolExecutor``: the interpreter's end waits for its threads, and an invocation may take over a
+    minute.
+    """
+    future: Future[Answer] = Future()
+    future.set_running_or_notify_cancel()  # from here on nothing cancels it
 
-class CallerWatch:
-    """Stops retries for a client that closed its connection, to free the thread. A running attempt goes on."""
-
-    def __init__(self) -> None:
-        """No client yet."""
-        self._current = threading.local()
-
-    @contextmanager
-    def of(self, sender: Sender) -> Iterator[None]:
-        """Bind this thread to ``sender`` while the block runs."""
-        self._current.sender = sender
+    def run() -> None:
         try:
-            yield
-        finally:
-            self._current.sender = None
+            future.set_result(work())
+        except Exception as error:  # noqa: BLE001  (raised where the future is waited for)
+            future.set_exception(error)
 
-    def on_wait(self, wait: Wait) -> None:
-        """Callback of ModelClient before each retry. Raises CallerGoneError."""
-        sender: Sender | None = getattr(self._current, "sender", None)
-        if sender is not None and sender.gone:
-            raise CallerGoneError(f"{wait.target.endpoint_name}: nobody waits for the answer any more")
+    threading.Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(future)
 
 
 class Proxy:
     """Handles KServe requests for the models of one environment."""
 
     def __init__(self, *, environment: str, session: Session, concurrency: int, clock: Clock | None = None) -> None:
-        """Start the threads, without calling AWS.
+        """Does not call AWS yet.
 
         Args:
             environment: its name.
@@ -159,14 +112,7 @@ class Proxy:
             concurrency: concurrent invocations, which is also the size of the connection pool; further ones wait.
             clock: time and randomness, for tests.
         """
-        self._watch = CallerWatch()
-        self.client = ModelClient(
-            environment=environment,
-            session=session,
-            max_connections=concurrency,
-            clock=clock,
-            on_wait=self._watch.on_wait,
-        )
+        self.client = ModelClient(environment=environment, session=session, max_connections=concurrency, clock=clock)
 
         @functools.cache
         def sagemaker() -> Any:
@@ -174,8 +120,8 @@ class Proxy:
             return session.client("sagemaker", config=config)
 
         self._states = EndpointStates(environment=environment, sagemaker=sagemaker)
-        self._callers = CallThreads(count=concurrency, name="invoke")
-        self._lookups = CallThreads(count=LOOKUP_THREADS, name="look-up")
+        self._callers = asyncio.Semaphore(concurrency)
+        self._lookups = asyncio.Semaphore(LOOKUPS)
         self._answers: dict[str, Callable[[Route, Request], Answer]] = {
             "server": lambda _route, _request: Answer.of_json(descriptions.SERVER_METADATA),
             "ready": self._server_ready,
@@ -196,8 +142,8 @@ class Proxy:
             return Answer(200, {}, b"")
         if route.what in ("stats", "model-stats"):
             return error_answer(501, NO_STATISTICS)
-        threads = self._callers if route.what == "model-infer" else self._lookups
-        return await asyncio.wrap_future(threads.submit(lambda: self.answer(route, request)))
+        async with self._callers if route.what == "model-infer" else self._lookups:
+            return await in_thread(lambda: self.answer(route, request))
 
     def answer(self, route: Route, request: Request) -> Answer:
         """The response to a routed request; blocks."""
@@ -209,19 +155,21 @@ class Proxy:
             answer = answer_of(error)
         except HttpError as error:
             answer = error_answer(error.status, str(error))
-        except CallerGoneError as error:
-            return error_answer(503, str(error))
         if answer.status >= 500:
             log.warning("%s: %d %s", route.model or route.what, answer.status, answer.body[:1000].decode())
         return answer
 
     def _infer(self, route: Route, request: Request) -> Answer:
         name = self._named(route.model)
-        if request.sender.gone:
-            raise CallerGoneError(f"{name}: nobody waits for the answer any more")
+
+        def stop_for_nobody(_wait: Wait | None = None) -> None:
+            """Before each attempt: retries end for a client that closed its connection. A running attempt goes on."""
+            if request.sender.gone:
+                raise HttpError(503, f"{name}: nobody waits for the answer any more")
+
+        stop_for_nobody()
         body = request_body(request.headers, request.body)
-        with self._watch.of(request.sender):
-            raw = self.client.send_raw(name, body)
+        raw = self.client.send_raw(name, body, on_wait=stop_for_nobody)
         answer, version = kserve_answer(raw, model=route.model)
         if route.version and str(int(route.version)) != version:
             return error_answer(
@@ -280,9 +228,70 @@ def refuse_browsers(headers: Headers) -> None:
         raise HttpError(403, "this proxy signs with a person's credentials: it answers programs on this machine alone")
 
 
+# KServe's binary tensor extension gives the length of the JSON in the header ``Inference-Header-Content-Length``.
+# SageMaker passes no header on, so Triton's SageMaker front end has it in the content type. The bytes are the same:
+# bodies pass through unchanged, except for the model's name in a response's JSON.
+
+
+LENGTH_HEADER = b"inference-header-content-length"
+
+_STRING = rb'"(?:[^"\\]|\\.)*"'
+_HEAD = re.compile(
+    rb'\{\s*(?:"id"\s*:\s*%b\s*,\s*)?"model_name"\s*:\s*(?P<name>%b)\s*,\s*"model_version"\s*:\s*(?P<version>%b)'
+    % (_STRING, _STRING, _STRING),
+    re.DOTALL,
+)
+"""Beginning of Triton's responses (``src/http_server.cc``, FinalizeResponse): the rest is not parsed."""
+
+
+def request_body(headers: Headers, content: bytes) -> Body:
+    """The InvokeEndpoint body of a KServe request.
+
+    Raises HttpError where the header's length does not fit the body, or the body is compressed.
+    """
+    if headers.get(b"content-encoding", b"identity") != b"identity":
+        raise HttpError(415, "a compressed body; allowed: Content-Encoding identity")
+    length = headers.get(LENGTH_HEADER)
+    if length is None:
+        return Body(content=content, content_type=JSON_TYPE)
+    text = length.decode("latin-1").strip()
+    if not (text.isascii() and text.isdigit()) or len(text) > 18 or int(text) > len(content):
+        allowed = f"allowed: 0 to the body's {len(content)} bytes"
+        raise HttpError(400, f"Inference-Header-Content-Length is {text[:40]!r}; {allowed}")
+    return Body(content=content, content_type=f"{BINARY_PREFIX}{int(text)}")
+
+
+def kserve_answer(raw: RawAnswer, *, model: str) -> tuple[Answer, str]:
+    """A response of InvokeEndpoint in KServe's form, with ``model`` instead of the archive's name; its model version.
+
+    Raises MalformedAnswerError where it is no inference response, or its length does not fit.
+    """
+    length = header_size(raw.content_type, len(raw.content))
+    if length is None:
+        content, version = _renamed(raw.content, model)
+        return Answer(200, {b"content-type": JSON_TYPE.encode()}, content), version
+    renamed, version = _renamed(raw.content[:length], model)
+    headers = {b"content-type": b"application/octet-stream", LENGTH_HEADER: b"%d" % len(renamed)}
+    return Answer(200, headers, b"".join((renamed, memoryview(raw.content)[length:]))), version
+
+
+def _renamed(described: bytes, model: str) -> tuple[bytes, str]:
+    """A response's JSON with another model name, and its model version."""
+    head = _HEAD.match(described)
+    if head is not None:
+        start, end = head.span("name")
+        return b"".join((described[:start], json.dumps(model).encode(), described[end:])), json.loads(head["version"])
+    answer: Any = None
+    with suppress(ValueError):
+        answer = json.loads(described)
+    if not isinstance(answer, dict) or "outputs" not in answer:
+        raise MalformedAnswerError(f"no inference response: {len(described)} bytes, {bytes(described[:80])!r} …")
+    answer["model_name"] = model
+    return json.dumps(answer, separators=(",", ":")).encode(), str(answer.get("model_version", ""))
+
+
 LAST_REQUESTS_SECONDS = 5.0
 """How long running requests may take to end once the proxy is interrupted."""
-RECEIVE_SECONDS = 60.0
 
 
 def make_server(proxy: Proxy, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> Server:
@@ -291,12 +300,9 @@ def make_server(proxy: Proxy, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> 
         handle=proxy.handle,
         max_payload_bytes=max_payload_bytes,
         log=log.error,
-        receive_seconds=RECEIVE_SECONDS,
-        manner=Manner(
-            name="proxy",
-            error_answer=lambda error: error_answer(error.status, error.message),
-            id_header=b"x-tritonstack-request-id",
-        ),
+        name="proxy",
+        error_answer=lambda error: error_answer(error.status, error.message),
+        id_header=b"x-tritonstack-request-id",
     )
 
 

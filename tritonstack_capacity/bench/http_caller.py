@@ -19,7 +19,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.compat import HTTPHeaders
 
 from tritonstack.client.body import Body
-from tritonstack.client.invocation import Target
+from tritonstack.client.errors import Target
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.client.body import Array, Body, encode
+from tritonstack.client.errors import Target
 from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs
-from tritonstack.client.invocation import Target
 from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import Release
 from tritonstack.errors import InputError, Problem, refuse

@@ -13,7 +13,7 @@ from aiohttp import web
 from botocore.config import Config
 
 from tritonstack.client.body import Body
-from tritonstack.client.invocation import Target
+from tritonstack.client.errors import Target
 from tritonstack_capacity.bench import http_caller as module
 from tritonstack_capacity.bench.http_caller import ReadyRequest, SignedRequests, http_caller
 

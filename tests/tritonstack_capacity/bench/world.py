@@ -25,7 +25,7 @@ from tests.client.fakes import (
     serving_outputs,
 )
 from tests.tritonstack_capacity.bench.test_settings import SETTINGS
-from tritonstack.client.invocation import Target
+from tritonstack.client.errors import Target
 from tritonstack.client.releases import Release
 from tritonstack_capacity.bench.document import ResultPart
 from tritonstack_capacity.bench.load import Users

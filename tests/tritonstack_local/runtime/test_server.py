@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.tritonstack_local.runtime.fakes import asynchronous, until
-from tritonstack.http_server import Answer, Done, Manner, Request, Server
+from tritonstack.http_server import Answer, Done, Request, Server
 
 Handle = Callable[[Request], Awaitable[Answer]]
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -208,11 +208,13 @@ async def test_a_server_words_its_refusals_in_its_own_manner() -> None:
     async def fails(_request: Request) -> Answer:
         raise KeyError("x")
 
-    manner = Manner(
-        name="teapot", error_answer=lambda error: Answer(error.status, {}, error.code.encode()), id_header=b"x-id"
-    )
+    manner: dict[str, Any] = {
+        "name": "teapot",
+        "error_answer": lambda error: Answer(error.status, {}, error.code.encode()),
+        "id_header": b"x-id",
+    }
     said: list[str] = []
-    async with client(10, handle=fails, log=said.append, manner=manner) as (reader, writer):
+    async with client(10, handle=fails, log=said.append, **manner) as (reader, writer):
         writer.write(b"GET / HTTP/1.1\r\n\r\nPOST / HTTP/1.1\r\nContent-Length: 11\r\n\r\n")
         head, body = await answer(reader)
         assert body == b"InternalFailure"
