@@ -18,7 +18,6 @@ from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet
 from constructs_lib.permission import JoinedNetwork
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, TritonImage, TritonModel
 from tritonstack import naming
-from tritonstack.catalogue import load_catalogue
 from tritonstack.config import ContainerSettings, EndpointMetrics, Rollout, Scaling, Timeouts
 from tritonstack.config import Endpoint as EndpointSettings
 from tritonstack.config.endpoint import check_endpoint
@@ -290,9 +289,8 @@ def _settings(
     settings = (found := validate(document, EndpointSettings)).value
     problems += found.problems
     region = None if cdk.Token.is_unresolved(stack.region) else stack.region
-    account = None if cdk.Token.is_unresolved(stack.account) else stack.account
     if settings is not None:
-        site = Site(environment=None, account=account, region=region, production=False, catalogue=load_catalogue())
+        site = Site(environment=None, region=region, production=False)
         problems += check_endpoint(endpoint=settings, location=(), site=site)
     if region is None and given["image"] is None:
         problems.append(

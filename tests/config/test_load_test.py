@@ -11,8 +11,8 @@ import yaml
 from constructs_lib.load_test import definition
 from tests.config.environment_file import problems_of, write_environment
 from tests.e2e.project import environment_yaml
-from tritonstack.catalogue import load_catalogue
 from tritonstack.config import LoadTestSettings, load_environment
+from tritonstack.config.builds import BuildSettings
 from tritonstack.config.endpoint import Endpoint
 from tritonstack.config.load_test import (
     LONGEST_TEST,
@@ -112,11 +112,9 @@ def told(jobs: int, **recommender: Any) -> list[str]:
     """The refused fields, of so many single-model endpoints with a job each."""
     found = check_load_test(
         LoadTestSettings.model_validate({"recommender": recommender}),
-        endpoints={f"e{number}": SINGLE_ENDPOINT for number in range(jobs)},
-        names=frozenset({"e"}),
-        catalogue=load_catalogue(),
+        endpoints=[SINGLE_ENDPOINT] * jobs,
         network=None,
-        builds=None,
+        builds=BuildSettings(),
     )
     return [str(each.location[-1]) for each in found]
 

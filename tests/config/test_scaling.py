@@ -99,7 +99,7 @@ def test_accepted_counts_are_in_order_and_two_in_production(
             "scaling": {"minimum": minimum, "maximum": maximum, "gpu_utilization": 50},
         }
     )
-    site = Site(environment="e", account=None, region=None, production=production, catalogue=None)  # type: ignore[arg-type]  # not read
+    site = Site(environment="e", region=None, production=production)
     refused = list(check_scaling(endpoint=endpoint, location=(), site=site))
     possible = minimum <= initial <= maximum and (minimum >= 2 or not (production and multi_model))
     assert bool(refused) != possible

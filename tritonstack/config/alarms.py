@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from tritonstack.catalogue import Catalogue
+from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.prices import hosting_price, service_prices
 from tritonstack.config.fields import EMAIL_PATTERN, NOT_BLANK_PATTERN, SettingsModel
 from tritonstack.config.yaml_loader import shown
@@ -98,10 +98,10 @@ class AlarmSettings(SettingsModel):
     )
 
 
-def check_prices(*, prices: Mapping[str, float], catalogue: Catalogue) -> Iterator[Problem]:
+def check_prices(prices: Mapping[str, float]) -> Iterator[Problem]:
     """Instance types and other priced things that there are none of."""
     for name in prices:
-        if catalogue.instance(name) is None and name not in service_prices():
+        if load_catalogue().instance(name) is None and name not in service_prices():
             allowed = f"GPU instance types of the catalogue, {', '.join(service_prices())}"
             yield Problem(location=("prices", name), found=shown(name), allowed=allowed)
 
@@ -112,7 +112,7 @@ def check_thresholds(
     location: Location,
     alarms: AlarmSettings | None,
     prices: Mapping[str, float],
-    region: str | None,
+    region: str,
     project: Path,
 ) -> Iterator[Problem]:
     """Thresholds that no alarm would read, and budgets that nothing can be held against.
@@ -139,7 +139,7 @@ def check_thresholds(
     thresholds = own or (alarms.thresholds if alarms else Thresholds())
     if own is None or "budget_usd_per_hour" not in own.model_fields_set:
         place = ("alarms", "thresholds")
-    if thresholds.budget_usd_per_hour is None or region is None or alarms is None or name in prices:
+    if thresholds.budget_usd_per_hour is None or alarms is None or name in prices:
         return
     if hosting_price(instance_type=name, region=region, project=project) is None:
         yield Problem(

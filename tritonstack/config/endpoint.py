@@ -254,15 +254,9 @@ class Endpoint(SettingsModel):
         return naming.endpoint_name(environment=environment, endpoint=self.name)
 
 
-def check_endpoint(
-    *, endpoint: Endpoint, location: Location, site: Site, unusable: frozenset[str] = frozenset()
-) -> Iterator[Problem]:
-    """Everything that is wrong with one endpoint whose fields have the right types.
-
-    ``unusable``: required fields that hold a stand-in; what depends on them is not checked.
-    """
-    instance = None if "instance_type" in unusable else site.catalogue.instance(endpoint.instance_type)
-    if "name" not in unusable and site.environment is not None:
+def check_endpoint(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
+    """Everything that is wrong with one endpoint whose fields have the right types."""
+    if site.environment is not None:
         name = endpoint.sagemaker_name(site.environment)
         if len(name) > MAXIMUM_NAME:
             yield Problem(
@@ -271,24 +265,20 @@ def check_endpoint(
                 allowed=f"at most {MAXIMUM_NAME} characters for <environment>-<name>, the endpoint's name at SageMaker",
             )
     yield from repeated(endpoint.models, location=(*location, "models"))
-    if "mode" not in unusable:
-        yield from _check_mode(endpoint=endpoint, location=location, site=site)
-        yield from check_rollout(endpoint=endpoint, location=location)
-        yield from check_scaling(endpoint=endpoint, location=location, site=site)
-    if "instance_type" not in unusable:
-        multi_model = endpoint.multi_model and "mode" not in unusable
-        yield from _check_instance_type(endpoint=endpoint, multi_model=multi_model, location=location, site=site)
-    if "release" not in unusable:
-        yield from check_release(endpoint=endpoint, location=location, site=site)
-    if not unusable & {"release", "mode"}:
-        yield from check_container(endpoint=endpoint, instance=instance, location=location)
+    yield from _check_mode(endpoint=endpoint, location=location, site=site)
+    yield from check_rollout(endpoint=endpoint, location=location)
+    yield from check_scaling(endpoint=endpoint, location=location, site=site)
+    yield from _check_instance_type(endpoint=endpoint, location=location, site=site)
+    yield from check_release(endpoint=endpoint, location=location, site=site)
+    instance = load_catalogue().instance(endpoint.instance_type)
+    yield from check_container(endpoint=endpoint, instance=instance, location=location)
 
 
 def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
     """Fields that only one of the two modes has."""
     if endpoint.multi_model:
-        count_is_set = "initial_instance_count" in endpoint.model_fields_set  # else it is enough by default
-        if site.production and count_is_set and endpoint.initial_instance_count < PRODUCTION_INSTANCES:
+        too_few = endpoint.initial_instance_count < PRODUCTION_INSTANCES
+        if site.production and too_few and endpoint.scaling is None:  # else scaling.minimum is reported
             yield Problem(
                 location=(*location, "initial_instance_count"),
                 found=str(endpoint.initial_instance_count),
@@ -321,8 +311,8 @@ def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterat
             yield Problem(location=(*location, *place), found=found, allowed=allowed, advice="Remove the field.")
 
 
-def _check_instance_type(*, endpoint: Endpoint, multi_model: bool, location: Location, site: Site) -> Iterator[Problem]:
-    name, catalogue, place = endpoint.instance_type, site.catalogue, (*location, "instance_type")
+def _check_instance_type(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
+    name, catalogue, place = endpoint.instance_type, load_catalogue(), (*location, "instance_type")
     instance = catalogue.instance(name)
     if instance is None:
         reason = catalogue.instance_table.omitted.get(name)
@@ -341,7 +331,8 @@ def _check_instance_type(*, endpoint: Endpoint, multi_model: bool, location: Loc
             advice=f"The type is hosted in {', '.join(instance.regions)}.",
         )
     support = instance.multi_model_support
-    if multi_model and (support == "refused" or (support == "unlisted" and not endpoint.accept_unlisted_instance_type)):
+    accepted = support == "listed" or (support == "unlisted" and endpoint.accept_unlisted_instance_type)
+    if endpoint.multi_model and not accepted:
         gpus = f"{name} with {instance.gpu_count} GPUs in multi-model mode"
         found = gpus if support == "refused" else f"{name}, which AWS does not list for multi-model mode"
         listed = [row.name for row in catalogue.instances.values() if row.multi_model]

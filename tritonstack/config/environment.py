@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -21,7 +21,6 @@ from tritonstack.config.fields import (
     EnvironmentName,
     RolePath,
     SettingsModel,
-    Site,
     TagKey,
     TagValue,
     choices,
@@ -187,23 +186,24 @@ def engines_built_on_deploy(environment: Environment, needs_engine: bool) -> boo
     return needs_engine if environment.builds.on_deploy is None else environment.builds.on_deploy
 
 
-def check_site(*, site: Site, stem: str, tags: Mapping[str, str], artifact_key: str | None) -> Iterator[Problem]:
+def check_site(settings: Environment, *, stem: str) -> Iterator[Problem]:
     """What is wrong with an environment's own fields; ``stem`` is its file's name without the suffix."""
-    if site.environment is not None and site.environment != stem:
+    name, region = settings.environment, settings.region
+    if name != stem:
         yield Problem(
             location=("environment",),
-            found=shown(site.environment),
+            found=shown(name),
             allowed=f"{stem}, as the file is called",
-            advice=f"Rename the file to {site.environment}.yaml or the environment to {stem}.",
+            advice=f"Rename the file to {name}.yaml or the environment to {stem}.",
         )
-    if site.region is not None:
-        kind = "a region where SageMaker hosts endpoints"
-        yield from unknown(site.region, site.catalogue.regions, location=("region",), kind=kind)
-    for key in tags:
+    kind = "a region where SageMaker hosts endpoints"
+    yield from unknown(region, load_catalogue().regions, location=("region",), kind=kind)
+    for key in settings.tags:
         if key.lower().startswith(("aws:", "tritonstack:")):
             allowed = f"a key that does not begin with {key.lower().partition(':')[0]}:"
             yield Problem(location=("tags", key), found=f"the key {key}", allowed=allowed)
-    key_region = artifact_key.split(":")[3] if artifact_key else site.region
-    if site.region is not None and key_region != site.region:
-        allowed = f"a key in the environment's region, {site.region}"
+    key_arn = settings.artifacts.key_arn
+    key_region = key_arn.split(":")[3] if key_arn else region
+    if key_region != region:
+        allowed = f"a key in the environment's region, {region}"
         yield Problem(location=("artifacts", "key_arn"), found=f"a key in {key_region}", allowed=allowed)

@@ -13,7 +13,6 @@ from annotated_types import Le
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from tritonstack.catalogue import Catalogue
 from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.errors import InputError, Location, Problem
 from tritonstack.naming import NAME_PATTERN
@@ -171,10 +170,8 @@ def repeated(names: Iterable[str], *, location: Location) -> Iterator[Problem]:
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """An environment's own fields; None where the file has no usable value, so that the rest can still be checked."""
+    """Where an endpoint is deployed; None where a construct does not know it at synthesis."""
 
     environment: str | None
-    account: str | None
     region: str | None
-    production: bool | None
-    catalogue: Catalogue
+    production: bool

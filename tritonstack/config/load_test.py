@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tritonstack.catalogue import Catalogue
+from tritonstack.catalogue import load_catalogue
 from tritonstack.config.builds import SHORTEST_MINUTES, BuildSettings, ComputeType, LogDays
 from tritonstack.config.endpoint import Endpoint
 from tritonstack.config.fields import BUILD_IMAGE_PATTERN, Name, SettingsModel
@@ -157,21 +157,16 @@ OTHER_SECONDS = 3600
 def check_load_test(
     settings: LoadTestSettings,
     *,
-    endpoints: Mapping[str, Endpoint],
-    names: frozenset[str],
-    catalogue: Catalogue,
+    endpoints: Sequence[Endpoint],
     network: NetworkSettings | None,
-    builds: BuildSettings | None,
+    builds: BuildSettings,
 ) -> Iterator[Problem]:
-    """Tests that nothing would run, or that the service would refuse.
-
-    ``endpoints`` (by name), ``network`` and ``builds``: those whose own settings are usable. ``names``: of all
-    endpoints of the file.
-    """
+    """Tests that nothing would run, or that the service would refuse."""
+    names = [each.name for each in endpoints]
     for index, name in enumerate(settings.endpoints or ()):
         place = ("load_test", "endpoints", index)
         yield from unknown(name, sorted(names), location=place, kind="endpoints of this file")
-    tested = [each for name, each in endpoints.items() if settings.endpoints is None or name in settings.endpoints]
+    tested = [each for each in endpoints if settings.endpoints is None or each.name in settings.endpoints]
     single = [each for each in tested if not each.multi_model]
     phases, duration = (
         sum(phase.seconds for phase in settings.recommender.phases),
@@ -185,10 +180,10 @@ def check_load_test(
             "(SageMaker API reference: Phase)",
         )
     yield from _check_jobs(settings.recommender, configurations=len(single))
-    yield from _check_instance_types(settings.recommender, single=single, catalogue=catalogue)
+    yield from _check_instance_types(settings.recommender, single=single)
     if settings.gate is not None:
         yield from _check_gate(settings.gate)
-    closed = network is not None and network.is_closed and builds is not None and not builds.outside_network
+    closed = network is not None and network.is_closed and not builds.outside_network
     image = settings.bench.image
     if closed and image.startswith("aws/codebuild/") and any(each.multi_model for each in tested):
         # it would wait for the package index until it times out
@@ -235,12 +230,10 @@ def _check_jobs(recommender: RecommenderSettings, *, configurations: int) -> Ite
         )
 
 
-def _check_instance_types(
-    recommender: RecommenderSettings, *, single: list[Endpoint], catalogue: Catalogue
-) -> Iterator[Problem]:
+def _check_instance_types(recommender: RecommenderSettings, *, single: list[Endpoint]) -> Iterator[Problem]:
     for index, name in enumerate(recommender.instance_types):
         location = ("load_test", "recommender", "instance_types", index)
-        instance = catalogue.instance(name)
+        instance = load_catalogue().instance(name)
         if name in recommender.instance_types[:index]:
             yield Problem(location=location, found=f"{name} twice", allowed="each instance type once")
         if instance is None:

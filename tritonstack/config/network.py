@@ -127,8 +127,8 @@ PRIVATE = tuple(ipaddress.IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0
 """RFC 1918; also 100.64.0.0/10 would do, which few want."""
 
 
-def check_network(*, network: NetworkSettings, builds: BuildSettings | None, site: Site) -> Iterator[Problem]:
-    """Everything that is wrong with a network whose fields have the right types; ``builds``: None where unreadable."""
+def check_network(*, network: NetworkSettings, builds: BuildSettings, site: Site) -> Iterator[Problem]:
+    """Everything that is wrong with a network whose fields have the right types;"""
     if network.imported is None and network.created is None:
         yield Problem(
             location=("network",),
@@ -169,8 +169,7 @@ def check_network(*, network: NetworkSettings, builds: BuildSettings | None, sit
             advice=f"aws ec2 describe-managed-prefix-lists --region {there} --filters "
             f"Name=prefix-list-name,Values=com.amazonaws.{there}.s3",
         )
-    if builds is not None:
-        yield from _check_builds(network=network, builds=builds)
+    yield from _check_builds(network=network, builds=builds)
 
 
 def _check_zone(zone: str, region: str | None, *, location: Location) -> Iterator[Problem]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, model_validator
 
@@ -16,7 +15,6 @@ from tritonstack.config.builds import SHORTEST_MINUTES, LogDays
 from tritonstack.config.environment import Environment
 from tritonstack.config.fields import (
     EMAIL_PATTERN,
-    ENVIRONMENT_PATTERN,
     NOT_BLANK_PATTERN,
     Boundary,
     EnvironmentName,
@@ -25,9 +23,9 @@ from tritonstack.config.fields import (
     choices,
     repeated,
 )
-from tritonstack.config.loader import load_environment, usable
-from tritonstack.config.yaml_loader import YamlDocument, is_within, read_yaml, unknown, validate, with_lines
-from tritonstack.errors import InputError, Problem, collecting
+from tritonstack.config.loader import load_environment
+from tritonstack.config.yaml_loader import read_yaml, unknown, validate, with_lines
+from tritonstack.errors import InputError, Problem, collecting, refuse
 from tritonstack.naming import NAME_PATTERN
 
 CONNECTION_PATTERN = (
@@ -183,67 +181,41 @@ def load_pipeline(path: Path, *, environments: Path) -> LoadedPipeline:
         raise InputError([problem])
     document = read_yaml(path)
     found = validate(document, Pipeline)
-    pipeline = found.value or usable(document.value, Pipeline, found.faulty)
-    loaded: dict[str, Environment] = {}
+    pipeline = found.value
+    if pipeline is None:
+        raise InputError(with_lines(found.problems, path, document=document))
+    stages: list[LoadedStage] = []
     elsewhere: list[Problem] = []
-    for name in _stage_names(document.value):
-        file = environments / f"{name}.yaml"
+    for stage in pipeline.stages:
+        file = environments / f"{stage.environment}.yaml"
         if os.path.lexists(file):  # else it is reported by the pipeline's own line
             with collecting(elsewhere):
-                loaded[name] = load_environment(file)
-    settings = {} if pipeline is None else {stage.environment: stage for stage in reversed(pipeline.stages)}
-    stages = [
-        LoadedStage(settings=stage, environment=loaded[name], file=environments / f"{name}.yaml")
-        for name, stage in reversed(settings.items())
-        if name in loaded
-    ]
-    checked = [*_checks(document, environments), *(() if pipeline is None else _across(pipeline, stages))]
-    problems = [*found.problems, *(problem for problem in checked if not is_within(problem.location, found.faulty))]
-    problems = [*with_lines(problems, path, document=document), *elsewhere]
-    if pipeline is None or problems:
-        raise InputError(problems)
+                stages.append(LoadedStage(settings=stage, environment=load_environment(file), file=file))
+    problems = [*found.problems, *_checks(pipeline, environments), *_across(pipeline, stages)]
+    refuse([*with_lines(problems, path, document=document), *elsewhere])
     return LoadedPipeline(settings=pipeline, stages=tuple(stages))
 
 
-def _stage_names(value: Any) -> list[str]:
-    """The environments that a pipeline's file names, each once, whatever else is wrong with the file."""
-    stages = value.get("stages") if isinstance(value, dict) else None
-    names = [each.get("environment") for each in stages if isinstance(each, dict)] if isinstance(stages, list) else []
-    valid = [name for name in names if isinstance(name, str) and re.fullmatch(ENVIRONMENT_PATTERN, name)]
-    return list(dict.fromkeys(valid))
-
-
-def _checks(document: YamlDocument, environments: Path) -> Iterator[Problem]:
-    """Checks of single fields, whatever is wrong with the others."""
-    value = document.value
-    if not isinstance(value, dict):
-        return
-    region, stages = value.get("region"), value.get("stages")
-    if isinstance(region, str):
-        yield from unknown(region, load_catalogue().regions, location=("region",), kind="a region of the catalogue")
-    seen: dict[str, int] = {}
+def _checks(pipeline: Pipeline, environments: Path) -> Iterator[Problem]:
+    """What is wrong with the file itself."""
+    yield from unknown(
+        pipeline.region, load_catalogue().regions, location=("region",), kind="a region of the catalogue"
+    )
+    yield from repeated((stage.environment for stage in pipeline.stages), location=("stages",))
     known = sorted(path.stem for path in environments.glob("*.yaml"))
-    for index, stage in enumerate(stages if isinstance(stages, list) else []):
-        if not isinstance(stage, dict):
-            continue
-        name, place = stage.get("environment"), ("stages", index, "environment")
-        if isinstance(name, str):
-            yield from unknown(name, known, location=place, kind=f"an environment of {environments}")
-            if seen.setdefault(name, index) != index:
-                allowed = f"each environment once (it is stage {seen[name] + 1} already)"
-                yield Problem(location=place, found=f"{name} again", allowed=allowed)
-            role = f"{value.get('name', Pipeline.model_fields['name'].default)}-{name}-prepare-build"
-            if len(role) > LONGEST_ROLE_NAME:
-                yield Problem(
-                    location=place,
-                    found=f"the role name {role}, {len(role)} characters",
-                    allowed=f"{LONGEST_ROLE_NAME} characters",
-                    advice="Give the pipeline a shorter name.",
-                )
+    for index, stage in enumerate(pipeline.stages):
+        place = ("stages", index, "environment")
+        yield from unknown(stage.environment, known, location=place, kind=f"an environment of {environments}")
+        role = f"{pipeline.name}-{stage.environment}-prepare-build"
+        if len(role) > LONGEST_ROLE_NAME:
+            yield Problem(
+                location=place,
+                found=f"the role name {role}, {len(role)} characters",
+                allowed=f"{LONGEST_ROLE_NAME} characters",
+                advice="Give the pipeline a shorter name.",
+            )
         # A gate's name is that of an action, and CodePipeline refuses two of one name in a stage.
-        gates = stage.get("gates")
-        names = [each.get("name") for each in gates if isinstance(each, dict)] if isinstance(gates, list) else []
-        yield from repeated((each for each in names if isinstance(each, str)), location=("stages", index, "gates"))
+        yield from repeated((gate.name for gate in stage.gates), location=("stages", index, "gates"))
 
 
 def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Problem]:

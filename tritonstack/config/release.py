@@ -22,7 +22,7 @@ SAGEMAKER_DEFAULT_AMI = "sagemaker-default"
 
 def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
     """What is wrong with the release, its image and the host AMI."""
-    catalogue, name, region = site.catalogue, endpoint.release, site.region
+    catalogue, name, region = load_catalogue(), endpoint.release, site.region
     release = catalogue.release(name)
     has_image = endpoint.image is not None or name in catalogue.image_table.regions
     found = ""
@@ -38,7 +38,7 @@ def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
     if endpoint.image is not None:
         yield from _check_own_image(image=endpoint.image, location=(*location, "image"), site=site)
     if endpoint.host_ami not in (None, SAGEMAKER_DEFAULT_AMI):
-        yield from _check_host_ami(endpoint=endpoint, release=release, location=location, site=site)
+        yield from _check_host_ami(endpoint=endpoint, release=release, location=location)
 
 
 def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
@@ -69,21 +69,22 @@ def fitting_releases(*, endpoint: Endpoint, site: Site) -> tuple[str, ...]:
 
     Oldest first. Fields that are wrong whatever the release, which messages of their own report, do not count.
     """
-    region = site.region if site.region in site.catalogue.regions else None
+    catalogue = load_catalogue()
+    region = site.region if site.region in catalogue.regions else None
     refused = {
-        version: set(_refused_fields(endpoint.model_copy(update={"release": version}), site))
-        for version in site.catalogue.served_releases(region)
+        version: set(_refused_fields(endpoint.model_copy(update={"release": version})))
+        for version in catalogue.served_releases(region)
     }
-    always = set[str]().union(*refused.values()).intersection(*refused.values(), _refused_fields(endpoint, site))
+    always = set[str]().union(*refused.values()).intersection(*refused.values(), _refused_fields(endpoint))
     return tuple(version for version, fields in refused.items() if fields <= always)
 
 
-def _refused_fields(endpoint: Endpoint, site: Site) -> Iterator[str]:
+def _refused_fields(endpoint: Endpoint) -> Iterator[str]:
     for problem in check_container(endpoint=endpoint, instance=None, location=()):
         yield problem.field
     if endpoint.host_ami not in (None, SAGEMAKER_DEFAULT_AMI):
-        release = site.catalogue.release(endpoint.release)
-        for problem in _check_host_ami(endpoint=endpoint, release=release, location=(), site=site):
+        release = load_catalogue().release(endpoint.release)
+        for problem in _check_host_ami(endpoint=endpoint, release=release, location=()):
             yield problem.field
 
 
@@ -91,7 +92,7 @@ def _fitting(*, endpoint: Endpoint, site: Site) -> tuple[str, str]:
     """Which releases fit an endpoint, and the sentence that names the nearest."""
     fitting = fitting_releases(endpoint=endpoint, site=site)
     near = nearest_releases(endpoint.release, fitting)
-    where = site.region if site.region in site.catalogue.regions else "a region of SageMaker"
+    where = site.region if site.region in load_catalogue().regions else "a region of SageMaker"
     return (
         f"a release with an image in {where} that this endpoint can run: {', '.join(fitting) or 'none'}",
         f"The nearest: {', '.join(near)}." if near else "",
@@ -113,10 +114,8 @@ def _check_own_image(*, image: str, location: Location, site: Site) -> Iterator[
         yield Problem(location=location, found=f"the host name ends in {suffix}", allowed=registry)
 
 
-def _check_host_ami(
-    *, endpoint: Endpoint, release: TritonRelease | None, location: Location, site: Site
-) -> Iterator[Problem]:
-    catalogue = site.catalogue
+def _check_host_ami(*, endpoint: Endpoint, release: TritonRelease | None, location: Location) -> Iterator[Problem]:
+    catalogue = load_catalogue()
     name = str(endpoint.host_ami)
     ami = catalogue.host_ami(name)
     if ami is None:

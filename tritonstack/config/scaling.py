@@ -182,7 +182,7 @@ def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
     if scaling is None:
         return
     place = (*location, "scaling")
-    production = bool(site.production) and endpoint.multi_model
+    production = site.production and endpoint.multi_model
     count, least, most = endpoint.initial_instance_count, scaling.minimum, scaling.maximum
     is_set = "initial_instance_count" in endpoint.model_fields_set  # else it is the minimum
     if is_set and least <= most and not least <= count <= most:

@@ -7,10 +7,8 @@ twice, keys are text, there are no dates, and the line of every value is kept.
 from __future__ import annotations
 
 import dataclasses
-import errno
 import json
 import re
-import stat
 import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +28,6 @@ Model = TypeVar("Model", bound=BaseModel)
 LARGEST_FILE = 1_000_000
 MOST_VALUES = 100_000
 
-_FILE_TYPES = {"d": "a directory", "p": "a named pipe (FIFO)", "s": "a socket", "c": "a device", "b": "a device"}
 _SCALARS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float"))
 _TEXT = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
 _MERGE = "tag:yaml.org,2002:merge"
@@ -69,8 +66,6 @@ def read_yaml(path: Path, *, text: str | None = None) -> YamlDocument:
     Raises InputError where it cannot be read, is no YAML, or uses what is not allowed here. Keys that stand twice are
     no error yet: they are listed in ``repeated``, so that they are reported together with all else.
     """
-    if text is None:
-        _check_file(path)
     try:
         return parse_yaml(path.read_text(encoding="utf-8") if text is None else text)
     except YamlError as error:
@@ -79,24 +74,6 @@ def read_yaml(path: Path, *, text: str | None = None) -> YamlDocument:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InputError([Problem(file=str(path), found=f"unreadable: {reason}", allowed="a YAML file")]) from None
-
-
-def _check_file(path: Path) -> None:
-    """Raise InputError where ``path`` is no regular file: to read a FIFO or a device may never end."""
-    advice = ""
-    try:
-        mode = path.stat().st_mode
-        if stat.S_ISREG(mode):
-            return
-    except OSError as error:
-        if not path.is_symlink():
-            return  # the error of reading it is reported
-        looped = error.errno == errno.ELOOP
-        found = f"a symbolic link to {path.readlink()}, which {'leads back to it' if looped else 'is not there'}"
-        advice = "Remove the link, or point it at a file."
-    else:
-        found = _FILE_TYPES.get(stat.filemode(mode)[0], "something else")
-    raise InputError([Problem(file=str(path), found=found, allowed="a YAML file", advice=advice)])
 
 
 def parse_yaml(text: str) -> YamlDocument:
@@ -158,33 +135,26 @@ class _Builder:
         return value
 
     def _mapping(self, *, node: yaml.MappingNode, location: Location) -> dict[str, Any]:
-        merged: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            if key_node.tag == _MERGE:
-                merged = self._merge(node=value_node, location=location) | merged
-        own: dict[str, Any] = {}
         first: dict[str, int] = {}
+        own = []
         for key_node, value_node in node.value:
-            if key_node.tag == _MERGE:
-                continue
-            key = _key(key_node)
+            key = None if key_node.tag == _MERGE else _key(key_node)
             if key in first:
                 self._document.repeated.append(((*location, key), first[key], _line(key_node)))
                 continue
-            first[key] = _line(key_node)
-            self._document.lines[(*location, key)] = first[key]
-            own[key] = self._value(node=value_node, location=(*location, key))
-        return merged | own
-
-    def _merge(self, *, node: yaml.Node, location: Location) -> dict[str, Any]:
-        """What ``<<: *anchor`` brings in; with a list of anchors the first that has a key wins."""
-        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        merged: dict[str, Any] = {}
-        for source in sources:
-            if not isinstance(source, yaml.MappingNode):
-                raise YamlError(line=_line(node), found="<< with something else", allowed="<< with a mapping")
-            merged = self._value(node=source, location=location) | merged
-        return merged
+            own.append((key_node, value_node))
+            if key is not None:
+                first[key] = _line(key_node)
+        node.value = own
+        self._loader.flatten_mapping(node)  # what << brings in comes first, so that own keys win
+        pairs = {_key(key_node): (key_node, value_node) for key_node, value_node in node.value}
+        node.value = list(pairs.values())
+        value: dict[str, Any] = {}
+        for name, (key_node, value_node) in pairs.items():
+            place = (*location, name)
+            self._document.lines[place] = _line(key_node)
+            value[name] = self._value(node=value_node, location=place)
+        return value
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         if node.tag in _TEXT:
@@ -278,18 +248,12 @@ def _location(field: str) -> Location:
     return tuple(int(part[1:-1]) if part[0] == "[" else part for part in parts)
 
 
-def is_within(location: Location, faulty: Iterable[Location]) -> bool:
-    """Whether one of the ``faulty`` places is ``location`` or around it."""
-    return any(location[: len(place)] == place for place in faulty)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Validated(Generic[Model]):
     """A document as a model."""
 
     value: Model | None  # the model; None where the document has a problem that pydantic reports
     problems: list[Problem]  # keys that stand twice, and pydantic's errors; their files and lines are not set yet
-    faulty: frozenset[Location]  # where pydantic's errors are
 
 
 def load_yaml(path: Path, model: type[Model]) -> Model:
@@ -314,11 +278,11 @@ def validate(document: YamlDocument, model: type[Model], *, value: object = ...)
         for location, first, later in document.repeated
     ]
     try:
-        return Validated(value=model.model_validate(value), problems=problems, faulty=frozenset())
+        return Validated(value=model.model_validate(value), problems=problems)
     except ValidationError as error:
         errors = [each for each in error.errors(include_url=False) if not _echoes_bad_items(each, value)]
     problems += [_problem(error=each, model=model, document=document) for each in errors]
-    return Validated(value=None, problems=problems, faulty=frozenset(map(_location_of, errors)))
+    return Validated(value=None, problems=problems)
 
 
 _KINDS = {
