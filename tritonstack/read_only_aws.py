@@ -92,18 +92,11 @@ class ReadOnlyCalls:
         self._session = session
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, str | None], Any] = {}
-        self._made: set[tuple[str, str]] = set()
         self._over = threading.Event()
 
     def give_up(self) -> None:
         """Refuse every further call, so that abandoned threads end soon."""
         self._over.set()
-
-    @property
-    def made(self) -> frozenset[tuple[str, str]]:
-        """The (service, operation) pairs that were called so far."""
-        with self._lock:
-            return frozenset(self._made)
 
     def client(self, service_name: Any, *, region: str | None = None, config: Config | None = None) -> Any:
         """A boto3 client that can only read; ``region``: another than the session's. ``config`` is ignored."""
@@ -162,8 +155,6 @@ class ReadOnlyCalls:
             refuse_others(service, model.name, params)
             if self._over.is_set():
                 raise NotKnownError("there is no time left", advice="Run it again.")
-            with self._lock:
-                self._made.add((service, model.name))
 
         return watch
 
@@ -187,13 +178,6 @@ def not_known(error: Exception, service: str, operation: str) -> NotKnownError:
             f"{service} {operation} did not answer: {error}", advice="Check network, proxy and region; run it again."
         )
     return NotKnownError(f"{service} {operation} failed: {_message(error)}", advice="Run it again.")
-
-
-def not_known_of(error: ClientError | BotoCoreError) -> NotKnownError:
-    """As ``not_known``, for a call of another part of this project, identified by its error."""
-    operation = getattr(error, "operation_name", "")
-    service = next((service for service, name in ACTIONS if name == operation), "AWS")
-    return not_known(error, service, operation or "call")
 
 
 def _message(error: Exception) -> str:

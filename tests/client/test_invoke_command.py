@@ -194,7 +194,7 @@ def test_what_cannot_be_sent_is_refused_before_it_is(systems: Systems, tmp_path:
         (["resnet50-onnx"], "--input FILE or --text TEXT"),
         (["resnet50-onnx", "--input", str(tmp_path / "a.jpg")], "not an image that can be read"),
         (["resnet50-onnx", "--text", "house"], "no adapter for it"),
-        (["t5-python", "--text", "house", "--input", str(tmp_path / "a.txt")], "which a file gives too"),
+        (["t5-python", "--text", "house", "--input", str(tmp_path / "a.txt")], "given twice"),
     ):
         result = run(*arguments)
         assert isinstance(result.exception, InputError), result.output

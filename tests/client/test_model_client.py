@@ -250,5 +250,5 @@ def test_a_manifest_that_is_none_is_as_good_as_missing(
     else:
         systems.s3.objects[f"manifests/{ENDPOINT}/24.09-t4/t5-python.{DIGEST}.json"] |= change
     assert client.tensor_table("t5-python") is None
-    with pytest.raises(InputError, match="no manifest that can be read"):
+    with pytest.raises(InputError, match="manifest cannot be read"):
         client.ask("t5-python", text="house")

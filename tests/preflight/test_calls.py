@@ -29,7 +29,6 @@ from tritonstack.read_only_aws import (
     MutatingCallError,
     NotKnownError,
     ReadOnlyCalls,
-    not_known_of,
 )
 
 QUICK = Config(connect_timeout=1, read_timeout=0.3, retries={"mode": "standard", "total_max_attempts": 2}, proxies={})
@@ -120,12 +119,11 @@ def test_expired_credentials_are_named() -> None:
         assert error.value.permission is None
 
 
-def test_a_denial_tells_the_permission_whoever_made_the_call() -> None:
+def test_a_denial_tells_the_permission() -> None:
     with answering((400, {"__type": "AccessDeniedException", "message": "no"})) as (url, _):
-        client = ReadOnlyCalls(Session(url)).client("ssm")
-        with pytest.raises(client.exceptions.ClientError) as error:
-            client.get_parameter(Name="n")
-    assert not_known_of(error.value).permission == "ssm:GetParameter"
+        with pytest.raises(NotKnownError) as error:
+            ask(url)
+        assert error.value.permission == "ssm:GetParameter"
 
 
 def test_a_fact_is_read_once_and_a_refusal_is_kept() -> None:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tritonstack.cli.conventions import environment_option, json_option, local_option, print_json
 from tritonstack.cli.session import calling_session, explain_name, refuse_wrong_aws
 from tritonstack.errors import InputError, Problem
-
-if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
-    from tritonstack.client.inputs import InputFile
-    from tritonstack.client.manifest import TensorTable
-    from tritonstack.client.model_client import ModelClient
 
 
 @click.command("invoke")
@@ -61,7 +56,7 @@ def command(
     # Imported here so that --help and wrong options answer at once.
     from tritonstack.cli import invoke_view  # noqa: PLC0415
     from tritonstack.client.errors import ReleaseLookupError  # noqa: PLC0415
-    from tritonstack.client.inputs import InputFile, requested_outputs  # noqa: PLC0415
+    from tritonstack.client.inputs import InputFile, read_inputs, requested_outputs  # noqa: PLC0415
     from tritonstack.client.model_client import ModelClient  # noqa: PLC0415
 
     if not files and text is None:
@@ -74,34 +69,17 @@ def command(
         refuse_wrong_aws(error, environment, session)
         explain_name(error, client, environment, session)
         raise
-    inputs = _inputs(client, table, [InputFile.parse(name) for name in files], text)
+    inputs = read_inputs([InputFile.parse(name) for name in files], table, text=text, fetch=client.client_files)
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
         raise InputError(problems)
     wanted = (list(outputs) or None) if raw else requested_outputs(table, outputs)
     answer = client.invoke(name, inputs, wanted, payload_format=payload_format)
-    if table is not None and not raw:
+    if not raw:
         answer = client.with_meaning(answer, table)
     if as_json:
         print_json(invoke_view.as_json(answer))
     else:
         invoke_view.show(answer)
-
-
-def _inputs(client: ModelClient, table: TensorTable | None, files: Sequence[InputFile], text: str | None) -> Any:
-    """The inputs of all files and of the text together. Raises InputError."""
-    from tritonstack.client.inputs import NO_MANIFEST, adapted_inputs, read_inputs  # noqa: PLC0415
-
-    inputs = read_inputs(files, table, fetch=client.client_files)
-    if text is None:
-        return inputs
-    if table is None:
-        raise InputError([Problem(field="--text", found="a model whose manifest cannot be read", allowed=NO_MANIFEST)])
-    from_text = adapted_inputs(table, text=text, fetch=client.client_files)
-    twice = sorted(inputs.keys() & from_text.keys())
-    if twice:
-        found = f"input {', '.join(twice)}, which a file gives too"
-        raise InputError([Problem(field="--text", found=found, allowed="either a file or a text for an input")])
-    return inputs | from_text
 
 
 def _print_wait(wait: Any) -> None:

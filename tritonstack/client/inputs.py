@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
 import math
 import zipfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tritonclient.utils import triton_to_np_dtype
 
 from tritonstack.adapters import Kind
@@ -24,12 +23,12 @@ from tritonstack.errors import InputError, Problem, collecting, refuse
 
 IMAGE_SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
 KINDS = ".json, .npy, .npz, or an image or text file where the model's recipe names an adapter for it"
-
-
 NO_MANIFEST = "give the inputs as .json with datatype and shape, .npy or .npz, or ask for s3:GetObject on the bucket"
 
 Fetch = Callable[[TensorTable, Sequence[str]], Mapping[str, Path]]
 """Fetches client files: tensor table and names of files → name and path of each."""
+Image = Path | str | bytes
+Text = Path | str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,93 +47,88 @@ class InputFile:
         return cls(path=Path(text))
 
 
-def read_inputs(files: Sequence[InputFile], table: TensorTable | None, *, fetch: Fetch) -> dict[str, Array]:
-    """Inputs of all files, not yet checked against the table.
+def read_inputs(
+    files: Sequence[InputFile], table: TensorTable | None, *, text: str | None = None, fetch: Fetch
+) -> dict[str, Array]:
+    """Inputs of all files and of a text, not yet checked against the table.
 
     ``fetch`` gives the client files that the model's adapters name (``ModelClient.client_files``).
 
-    Raises InputError with every file that cannot be read, and every input that two files give.
+    Raises InputError with everything that cannot be read, and every input that is given twice.
     """
+    readers = [(str(file.path), partial(_read, file, table, fetch)) for file in files]
+    if text is not None:
+        readers.append(("--text", partial(adapted_inputs, table, text=text, fetch=fetch)))
     inputs: dict[str, Array] = {}
     problems: list[Problem] = []
-    for file in files:
+    for place, read in readers:
         found: dict[str, Array] = {}
         with collecting(problems):
-            found = _read(file, table, fetch)
-        for name in found.keys() & inputs.keys():
-            problem = Problem(
-                file=str(file.path), field=f"inputs.{name}", found="given twice", allowed="one file an input"
-            )
-            problems.append(problem)
+            found = read()
+        problems += [
+            Problem(file=place, field=f"inputs.{name}", found="given twice", allowed="one file or text an input")
+            for name in found.keys() & inputs.keys()
+        ]
         inputs |= found
     refuse(problems)
     return inputs
 
 
 def _read(file: InputFile, table: TensorTable | None, fetch: Fetch) -> dict[str, Array]:
+    suffix = file.path.suffix.lower()
+    if file.input is not None and suffix != ".npy":
+        raise _refused(file, found=f"{file.input}=", allowed="a name before .npy only: other files name their inputs")
     try:
         content = file.path.read_bytes()
     except OSError as error:
         raise _refused(file, found=error.strerror or str(error), allowed=f"a file that can be read: {KINDS}") from error
-    suffix = file.path.suffix.lower()
     if suffix == ".json":
-        if file.input is not None:
-            raise _refused(file, found=f"{file.input}=", allowed="a .json file without a name: it names its tensors")
         return inputs_from_json(content, file=str(file.path))
-    if suffix == ".npy":
-        array = _numpy(file, lambda: np.load(io.BytesIO(content), allow_pickle=False))
-        return {single_input(file=str(file.path), named=file.input, table=table): array}
-    if suffix == ".npz":
-        return _npz(file, content)
-    return _adapted(file, content, table, fetch)
-
-
-def _numpy(file: InputFile, load: Callable[[], Array]) -> Array:
+    if suffix in (".npy", ".npz"):
+        return _numpy(file, content, table)
+    kind: Kind = "image" if suffix in IMAGE_SUFFIXES else "text"
     try:
-        return load()
+        return adapted_inputs(table, **{kind: file.path}, fetch=fetch)
+    except InputError as error:
+        raise InputError(replace(each, file=each.file or str(file.path)) for each in error.problems) from error
+
+
+def _numpy(file: InputFile, content: bytes, table: TensorTable | None) -> dict[str, Array]:
+    try:
+        loaded = np.load(io.BytesIO(content), allow_pickle=False)
+        if isinstance(loaded, np.lib.npyio.NpzFile):
+            return {name: loaded[name] for name in loaded.files}
     except (ValueError, EOFError, OSError, zipfile.BadZipFile, KeyError) as error:
         raise _refused(file, found=str(error), allowed="an array that numpy.save or savez wrote, no pickle") from error
-
-
-def _npz(file: InputFile, content: bytes) -> dict[str, Array]:
     if file.input is not None:
-        raise _refused(file, found=f"{file.input}=", allowed="an .npz without a name: it names its arrays itself")
-    try:
-        archive = np.load(io.BytesIO(content), allow_pickle=False)
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
-        raise _refused(file, found=str(error), allowed="an archive that numpy.savez wrote") from error
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise _refused(file, found="one array without a name", allowed="an archive that numpy.savez wrote")
-    return {name: _numpy(file, lambda name=name: archive[name]) for name in archive.files}  # type: ignore[misc]
+        return {file.input: loaded}
+    if table is not None and len(table.inputs) == 1:
+        return {table.inputs[0].name: loaded}
+    have = "the model's manifest cannot be read" if table is None else f"the model has {len(table.inputs)} inputs"
+    allowed = ", ".join(f"{spec.name}=file" for spec in table.inputs) if table is not None else "name=file"
+    raise _refused(file, found=f"an array without a name, and {have}", allowed=allowed)
 
 
-def _adapted(file: InputFile, content: bytes, table: TensorTable | None, fetch: Fetch) -> dict[str, Array]:
-    """Inputs that the model's adapter makes of an image or a text."""
-    kind: Kind = "image" if file.path.suffix.lower() in IMAGE_SUFFIXES else "text"
-    if table is None:
-        found = f"a file of kind {kind}, and the model's manifest cannot be read"
-        raise _refused(file, found=found, allowed=".json, .npy, .npz", advice=NO_MANIFEST)
-    adapter = table.adapters.of(kind)
-    if adapter is None or (file.input is not None and (file.input,) != adapter.inputs):
-        have = ", ".join(f"{kind} → {', '.join(one.inputs)}" for kind, one in table.adapters.present.items()) or "none"
-        found = f"a file of kind {kind}" + (f" for input {file.input}" if file.input else "")
-        raise _refused(file, found=found, allowed=f".json, .npy, .npz, or one of the model's adapters: {have}")
-    with _naming(file):
-        return to_arrays(adapter, content, fetch(table, adapter.files), inputs=table.inputs)
+def _refused(file: InputFile, *, found: str, allowed: str) -> InputError:
+    return InputError([Problem(file=str(file.path), found=found, allowed=allowed)])
 
 
-@contextmanager
-def _naming(file: InputFile) -> Iterator[None]:
-    """Add the file's name to problems without one."""
-    try:
-        yield
-    except InputError as error:
-        problems = [replace(one, file=str(file.path)) if one.file is None else one for one in error.problems]
-        raise InputError(problems) from error
+class _Tensor(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    name: str
+    shape: list[Annotated[int, Field(ge=0)]]
+    datatype: str
+    data: Any
 
 
-def _refused(file: InputFile, *, found: str, allowed: str, advice: str = "") -> InputError:
-    return InputError([Problem(file=str(file.path), found=found, allowed=allowed, advice=advice)])
+class _Request(BaseModel):
+    """A KServe request; other parts than its inputs would be lost, but for an ``id``, which changes nothing."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: Any = None
+    inputs: list[_Tensor] = Field(min_length=1)
 
 
 _KINDS = {float: "numbers with fractions", bool: "truth values", str: "texts"}
@@ -144,89 +138,46 @@ _TAKEN = {"b": (bool,), "i": (int,), "u": (int,), "f": (int, float), "V": (int, 
 
 def inputs_from_json(content: bytes, *, file: str) -> dict[str, Array]:
     """The arrays of a KServe request. ``file``: its name, for messages. Raises InputError with every problem."""
-    allowed = '{"inputs": [{"name", "shape", "datatype", "data"}, …]}'
+    allowed = (
+        'a KServe request, {"inputs": [{"name", "shape", "datatype", "data"}, …]}; outputs are named with --output'
+    )
     try:
-        value = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise InputError([Problem(file=file, found=f"no JSON: {error}", allowed=allowed)]) from error
-    tensors = value.get("inputs") if isinstance(value, dict) else None
-    if not isinstance(tensors, list) or not tensors or not all(isinstance(each, dict) for each in tensors):
-        raise InputError([Problem(file=file, found="JSON that is no KServe request", allowed=allowed)])
-    _refuse_more_than_inputs(value, file)
-    return _gather([(str(tensor.get("name", index)), tensor) for index, tensor in enumerate(tensors)], file)
-
-
-def single_input(*, file: str, named: str | None, table: TensorTable | None) -> str:
-    """The name of the input that a file without names is for.
-
-    Raises InputError where the user named none, and the model does not have exactly one input.
-    """
-    if named is not None:
-        return named
-    if table is not None and len(table.inputs) == 1:
-        return table.inputs[0].name
-    if table is None:
-        found = "an array without a name, and the model's manifest cannot be read"
-        allowed = "name=file"
-    else:
-        found = f"an array without a name, and the model has {len(table.inputs)} inputs"
-        allowed = ", ".join(f"{spec.name}=file" for spec in table.inputs)
-    raise InputError([Problem(file=file, found=found, allowed=allowed)])
-
-
-def _refuse_more_than_inputs(request: dict[str, Any], file: str) -> None:
-    """Refuse other parts of a KServe request, which would be lost; an ``id`` changes nothing."""
-    advice = "name outputs with --output"
-    problems = [
-        Problem(file=file, field=key, found="a part of the request that is not sent", allowed="inputs", advice=advice)
-        for key in request.keys() - {"inputs", "id"}
-    ]
-    refuse(problems)
-
-
-def _gather(tensors: list[tuple[str, dict[str, Any]]], file: str) -> dict[str, Array]:
+        request = _Request.model_validate_json(content)
+    except ValidationError as error:
+        problems = [
+            Problem(file=file, location=each["loc"], found=each["msg"], allowed=allowed) for each in error.errors()
+        ]
+        raise InputError(problems) from error
     arrays: dict[str, Array] = {}
     problems = []
-    for name, times in Counter(name for name, _ in tensors).items():
-        if times > 1:
-            problems.append(Problem(file=file, field=f"inputs.{name}", found=f"given {times} times", allowed="once"))
-    for name, tensor in tensors:
+    for tensor in request.inputs:
+        wrong = "given twice" if tensor.name in arrays else ""
         try:
-            arrays[name] = _kserve(tensor)
-        except (ValueError, OverflowError, TypeError, KeyError) as error:
-            found = f"no {error}" if isinstance(error, KeyError) else str(error).splitlines()[0]
-            allowed = "name, shape, datatype and as many data as the shape says"
-            problems.append(Problem(file=file, field=f"inputs.{name}", found=found, allowed=allowed))
+            arrays[tensor.name] = _typed(tensor)
+        except ValueError as error:
+            wrong = str(error)
+        if wrong:
+            problems.append(Problem(file=file, field=f"inputs.{tensor.name}", found=wrong, allowed=allowed))
     refuse(problems)
     return arrays
 
 
-def _kserve(tensor: dict[str, Any]) -> Array:
-    missing = [key for key in ("name", "shape", "datatype", "data") if key not in tensor]
-    if missing:
-        raise KeyError(", ".join(missing))
-    shape = tensor["shape"]
-    if not isinstance(shape, list) or not all(type(side) is int and side >= 0 for side in shape):
-        raise ValueError(f"shape {shape!r}")
-    array = _typed(tensor["data"], str(tensor["datatype"]))
-    if array.size != math.prod(shape):
-        raise ValueError(f"{array.size} data for shape {shape_text(shape)}")
-    return array.reshape(shape)
-
-
-def _typed(nested: Any, datatype: str) -> Array:
-    """A nested list as an array of a datatype; what would lose its value on the way is refused with a ValueError."""
+def _typed(tensor: _Tensor) -> Array:
+    """A tensor's nested list as an array; what would lose its value on the way is refused with a ValueError."""
+    datatype = tensor.datatype
     dtype = triton_to_np_dtype(datatype)
     if dtype is None:
         raise ValueError(f"datatype {datatype!r}")
     wanted = np.dtype(dtype)
     # Python's own numbers until they are checked: NumPy would make floats of some lists of large integers.
-    array = np.asarray(nested, dtype=object)
+    array = np.asarray(tensor.data, dtype=object)
     wrong = [each for each in array.ravel() if type(each) not in _TAKEN[wanted.kind]]
     if wrong:
         raise ValueError(f"{_KINDS.get(type(wrong[0]), 'values')} for datatype {datatype}")
+    if array.size != math.prod(tensor.shape):
+        raise ValueError(f"{array.size} data for shape {shape_text(tensor.shape)}")
     if datatype == "BYTES":
-        return np.array([each.encode() for each in array.ravel()], dtype=object).reshape(array.shape)
+        return np.array([each.encode() for each in array.ravel()], dtype=object).reshape(tensor.shape)
     try:
         with np.errstate(over="ignore"):
             cast = array.astype(wanted)
@@ -235,20 +186,16 @@ def _typed(nested: Any, datatype: str) -> Array:
         lost = True
     if lost:
         raise ValueError(f"numbers out of the range of datatype {datatype}")
-    return cast
-
-
-Image = Path | str | bytes
-Text = Path | str
+    return cast.reshape(tensor.shape)
 
 
 def adapted_inputs(
-    table: TensorTable, *, image: Image | None = None, text: Text | None = None, fetch: Fetch
+    table: TensorTable | None, *, image: Image | None = None, text: Text | None = None, fetch: Fetch
 ) -> dict[str, Array]:
     """The inputs of an image and a text, a batch of one where the model batches.
 
     Args:
-        table: the model's.
+        table: the model's; None where its manifest cannot be read.
         image: an image file, or its content.
         text: the text itself, or a Path to a file of it.
         fetch: fetches the client files of the adapters.
@@ -264,6 +211,8 @@ def adapted_inputs(
         sources["text"] = text.encode() if isinstance(text, str) else text
     if not sources:
         raise InputError([Problem(field="question", found="neither image nor text", allowed="image=… or text=…")])
+    if table is None:
+        raise InputError([Problem(found="a model whose manifest cannot be read", allowed=NO_MANIFEST)])
     arrays: dict[str, Array] = {}
     for kind, source in sources.items():
         adapter = table.adapters.of(kind)

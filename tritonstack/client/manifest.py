@@ -220,8 +220,6 @@ def _listed(specs: Sequence[TensorSpec]) -> str:
 
 
 log = logging.getLogger(__name__)
-
-
 _UNREADABLE = (ClientError, BotoCoreError, KeyError, TypeError, ValueError)
 
 
@@ -237,32 +235,27 @@ class ManifestReader:
         self._environment = environment
         self._ssm = ssm
         self._s3 = s3
-        self._tables: dict[Release, TensorTable] = {}
-        self._lock = threading.Lock()
-
-    def table(self, release: Release) -> TensorTable | None:
-        """The tensor table of an archive, or None where it cannot be read; the reason is logged."""
-        with self._lock:
-            if release in self._tables:
-                return self._tables[release]
-        try:
-            manifest, bucket, folder = self._read(release)
-            table = read_table(manifest, bucket=bucket, folder=folder)
-        except _UNREADABLE as error:
-            log.info("no tensor table of %s: %s", release.archive, error)
-            return None
-        with self._lock:
-            self._tables[release] = table
-        return table
+        self._kept: dict[Release, tuple[Mapping[str, Any], TensorTable]] = {}
 
     def manifest(self, release: Release) -> Mapping[str, Any] | None:
-        """The whole manifest of an archive as JSON reads it, or None where it cannot be read; the reason is logged."""
-        try:
-            manifest, _, _ = self._read(release)
-        except _UNREADABLE as error:
-            log.info("no manifest of %s: %s", release.archive, error)
-            return None
-        return manifest if isinstance(manifest, dict) else None
+        """The manifest of an archive as JSON reads it, or None where it cannot be read; the reason is logged."""
+        found = self._found(release)
+        return None if found is None else found[0]
+
+    def table(self, release: Release) -> TensorTable | None:
+        """The tensor table of an archive, or None where its manifest cannot be read, or is none."""
+        found = self._found(release)
+        return None if found is None else found[1]
+
+    def _found(self, release: Release) -> tuple[Mapping[str, Any], TensorTable] | None:
+        if release not in self._kept:
+            try:
+                manifest, bucket, folder = self._read(release)
+                self._kept[release] = manifest, read_table(manifest, bucket=bucket, folder=folder)
+            except _UNREADABLE as error:
+                log.info("no manifest of %s: %s", release.archive, error)
+                return None
+        return self._kept[release]
 
     def _read(self, release: Release) -> tuple[Any, str, str]:
         """The manifest, its bucket, and the prefix of its client files. Raises _UNREADABLE."""

@@ -15,12 +15,11 @@ from botocore.exceptions import BotoCoreError
 from tritonstack.aws_session import AccountSession, Session, invalid_settings
 from tritonstack.client.body import Array, Body, PayloadFormat, decode, encode
 from tritonstack.client.errors import RequestRefusedError, Target
-from tritonstack.client.inputs import NO_MANIFEST, Image, Text, adapted_inputs, requested_outputs
+from tritonstack.client.inputs import Image, Text, adapted_inputs, requested_outputs
 from tritonstack.client.invocation import RETRY_SECONDS, Clock, OnWait, RawAnswer, call_endpoint
 from tritonstack.client.manifest import ClientFiles, ManifestReader, TensorTable
 from tritonstack.client.postprocessing import Meaning, meanings
 from tritonstack.client.releases import ModelReference, Release, ReleaseRecords
-from tritonstack.errors import InputError, Problem
 from tritonstack.naming import endpoint_name
 
 
@@ -184,16 +183,14 @@ class ModelClient:
             As :meth:`invoke`.
         """
         table = self.tensor_table(name)
-        if table is None:
-            raise InputError([Problem(field=name, found="no manifest that can be read", allowed=NO_MANIFEST)])
         inputs = adapted_inputs(table, image=image, text=text, fetch=self.client_files)
         answer = self.invoke(name, inputs, requested_outputs(table, outputs), payload_format=payload_format)
         return self.with_meaning(answer, table)
 
-    def with_meaning(self, answer: Answer, table: TensorTable) -> Answer:
+    def with_meaning(self, answer: Answer, table: TensorTable | None) -> Answer:
         """The answer with its meanings, where the model's recipe interprets an output. Raises WorkFailedError."""
-        kind = table.answers.kind
-        if kind is None or kind.output not in answer.outputs:
+        kind = None if table is None else table.answers.kind
+        if table is None or kind is None:
             return answer
         files = self.client_files(table, kind.files)
         return replace(answer, meanings=meanings(kind, answer.outputs, files, batched=table.max_batch_size > 0))
