@@ -2,7 +2,7 @@
 # What a continuous integration system does with a pull request: lint, test, review, and a comment that is kept current.
 # Needs no AWS credentials. Ends with 1 where a step failed or --fail-on matches, after all steps ran; 2: wrong input.
 #
-#   scripts/review.sh [--base REF] [--fail-on WORDS] [--manifests FOLDER] [--out FOLDER] [--whole TEXT] [--no-post] [STEP …]
+#   scripts/review.sh [--base REF] [--fail-on WORDS] [--out FOLDER] [--whole TEXT] [--no-post] [STEP …]
 #
 # STEP: lint, test, review; without any all three. The report lies in FOLDER (.local/review): review.md, review.html,
 # review.json. Posting: docs/review.md tells the variables; --no-post posts nothing.
@@ -17,14 +17,14 @@ export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
 wrong() { printf 'scripts/review.sh: %s\n' "$1" >&2; sed -n '5p' "$here/scripts/review.sh" >&2; exit 2; }
 while (($#)); do
   case $1 in
-    --base | --fail-on | --manifests | --whole)
+    --base | --fail-on | --whole)
       (($# > 1)) || wrong "$1 without a value"
       [[ -z $2 ]] || options+=("$1" "$2")
       shift ;;
     --out) (($# > 1)) || wrong "$1 without a value"; out=$2; shift ;;
     --no-post) post=false ;;
     lint | test | review) steps+=("$1") ;;
-    *) wrong "found $1; allowed: --base, --fail-on, --manifests, --out, --whole, --no-post, lint, test, review" ;;
+    *) wrong "found $1; allowed: --base, --fail-on, --out, --whole, --no-post, lint, test, review" ;;
   esac
   shift
 done

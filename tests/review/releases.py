@@ -1,15 +1,11 @@
-"""Stacks that serve release sets, and manifests of what they serve."""
+"""Stacks that serve release sets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from tests.models.folders import make_engine
-from tests.releases.deployment import manifest
 from tests.review.small import Template, resource, serving, stack
-from tritonstack.models.recipe import Dependency
 from tritonstack.review.snapshot import EnvironmentSnapshot, StackSnapshot
 
 A, B, C = "a" * 16, "b" * 16, "c" * 16
@@ -62,28 +58,3 @@ def release_stack(
 def dev(*stacks: StackSnapshot) -> EnvironmentSnapshot:
     """The environment ``dev``."""
     return EnvironmentSnapshot(name="dev", stacks={each.name: each for each in stacks}, findings=None)
-
-
-def write_manifest(
-    folder: Path,
-    model: str,
-    digest: str,
-    *,
-    target: str | None = None,
-    dependency: Dependency = "none",
-    sizes: tuple[int, int] = (1000, 3000),
-    seconds: Mapping[str, float] | None = None,
-    stand_in: bool = False,
-) -> None:
-    """A manifest as ``tritonstack build`` leaves it."""
-    made = manifest(model, digest, b"")
-    archive = made.archive.model_copy(update={"bytes": sizes[0], "tar_bytes": sizes[1]})
-    engines = (
-        {}
-        if seconds is None
-        else {model: make_engine(plan="m/1/model.plan", durations=dict(seconds), stand_in=stand_in)}
-    )
-    built = {"dependency": dependency, "target": target, "engines": engines, "archive": archive}
-    path = folder / (target or "") / f"{model}.{digest}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(made.model_copy(update=built).to_json(), encoding="utf-8")

@@ -49,11 +49,6 @@ def compared(before: Template, after: Template) -> CostTableEntry:
     return table_entry(cost_rows(*sides, prices=Prices()))
 
 
-def policy(action: str) -> dict[str, Any]:
-    document = {"Statement": [{"Effect": "Allow", "Action": [action], "Resource": "*"}]}
-    return resource("AWS::IAM::Policy", {"PolicyDocument": document})
-
-
 def price(name: str, region: str = REGION) -> float:
     found = service_price(name=name, region=region)
     assert found is not None
@@ -122,12 +117,6 @@ def test_what_is_billed_by_time(
             [resource(PROJECT, {"Environment": {"Type": "ARM_CONTAINER", "ComputeType": "X"}})],
             "CodeBuild projects",
             ["builds on ARM_CONTAINER.x: price unknown"],
-        ),
-        ([policy("sagemaker:CreateProc*")], "SageMaker Processing jobs", ["instances while they run"]),
-        (
-            [policy("sagemaker:CreateInferenceRecommendationsJob")],
-            "Inference Recommender jobs",
-            ["instances while they run"],
         ),
         (
             [resource(CONFIG, {"MetricsConfig": {"EnableEnhancedMetrics": True}})],
@@ -258,14 +247,6 @@ def test_unknown_prices_are_named_beside_the_table() -> None:
     assert f"nat-gateway in {NOWHERE}" in unknown
     assert next(iter(cost_cells(entry)))[2] == "at least 0.0014, plus 1 unknown"
     assert list(unknown_prices(table({}))) == []
-
-
-def test_an_environment_with_builds_on_gpus_engines_and_load_tests_has_their_rows() -> None:
-    staging = read_snapshots(ROOT / "snapshots").environments["staging"]
-    rows = {each.name: each for each in table_of(staging, book=PriceBook()).rows}
-    assert [each for each in rows["CodeBuild projects"].by_use if "(GPU)" in each]
-    assert any("engine builds on ml.g4dn.xlarge" in each for each in rows["SageMaker Processing jobs"].by_use)
-    assert {INTERFACES, "KMS keys", "Inference Recommender jobs", "log groups"} <= rows.keys()
 
 
 @pytest.mark.parametrize("folder", ["snapshots", "snapshots-pipeline"])

@@ -1,4 +1,4 @@
-"""Engines that a change makes necessary: whose, where they are built, and how long the last one took."""
+"""Engines that a change makes necessary: whose, and where they are built."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import pytest
 
 from tests.engines.engine_environments import T4 as ENGINES_T4
 from tests.engines.engine_environments import served_engines, write_models
-from tests.review.releases import A10G, T4, A, B, C, dev, release_stack, write_manifest
+from tests.review.releases import A10G, T4, A, B, dev, release_stack
 from tests.review.small import resource, stack
 from tritonstack.engines.order import build_set
-from tritonstack.models.manifest import ManifestFolder
-from tritonstack.review.document import EngineEntry
 from tritonstack.review.engines import engine_builds
 from tritonstack.review.models import ModelFolders
 from tritonstack.review.snapshot import EnvironmentSnapshot
@@ -29,7 +27,7 @@ def served(models: dict[str, str], *, platform: str = T4, endpoint: str = "digit
 def test_a_new_digest_needs_an_engine_and_what_stays_or_needs_none_does_not() -> None:
     before, after = served({"fast": A, "slow": A, "plain": A}), served({"fast": B, "slow": A, "plain": B})
     [notice] = engine_builds(before, after)
-    assert (notice.model, notice.digest, notice.certain) == ("fast", B, True)
+    assert (notice.model, notice.digest) == ("fast", B)
     assert f"fast ({B}) for {T4}, which digits serves, needs an engine: the deployment builds it, " in notice.sentence
 
 
@@ -80,47 +78,8 @@ def test_two_endpoints_of_one_platform_need_one_build() -> None:
 def test_without_a_build_set_the_folders_tell_and_a_build_beforehand_makes_it() -> None:
     after = dev(release_stack({"fast": A, "plain": A}))
     [notice] = engine_builds(None, after, dependencies=ENGINE)
-    assert (notice.model, notice.certain) == ("fast", True)
+    assert notice.model == "fast"
     assert "fails where the archive is missing" in notice.sentence
-
-
-def test_without_a_build_set_and_folders_the_manifest_tells(tmp_path: Path) -> None:
-    write_manifest(tmp_path, "plain", A)
-    write_manifest(tmp_path, "fast", A, target=T4, dependency="engine")
-    found = engine_builds(
-        None, dev(release_stack({"fast": A, "plain": A, "other": A})), stores=[ManifestFolder(folder=tmp_path)]
-    )
-    assert [(each.model, each.certain) for each in found] == [("fast", True), ("other", False)]
-    assert found[1].sentence.startswith(f"Whether other ({A}) for {T4}, which digits serves, needs an engine is unk")
-
-
-def last(folder: Path, *, before: str | None = A) -> EngineEntry:
-    old = None if before is None else served({"fast": before})
-    [notice] = engine_builds(old, served({"fast": C}), stores=[ManifestFolder(folder=folder)])
-    return notice
-
-
-def test_the_last_one_is_that_of_the_digest_that_is_replaced(tmp_path: Path) -> None:
-    write_manifest(tmp_path, "fast", A, target=T4, seconds={"build_seconds": 100.0, "proof_seconds": 25.0})
-    write_manifest(tmp_path, "fast", B, target=T4, seconds={"build_seconds": 900.0})
-    assert last(tmp_path).last_seconds == 125
-    assert f"The last took 2 min 5 s (fast {A} on {T4}, in .local/archives)" in last(tmp_path).sentence
-
-
-@pytest.mark.parametrize(
-    ("target", "stand_in", "reason"),
-    [
-        (A10G, False, f"no engine of fast for {T4} in .local/archives"),
-        (T4, True, "the engines of fast here are a stand-in's, which builds none"),
-    ],
-)
-def test_another_gpu_or_a_stand_in_says_nothing_of_how_long(
-    tmp_path: Path, target: str, stand_in: bool, reason: str
-) -> None:
-    write_manifest(tmp_path, "fast", A, target=target, seconds={"build_seconds": 1.0}, stand_in=stand_in)
-    notice = last(tmp_path)
-    assert notice.last_seconds is None
-    assert f"How long that takes is unknown: {reason}." in notice.sentence
 
 
 def test_the_build_set_that_the_app_writes_is_read(tmp_path: Path) -> None:

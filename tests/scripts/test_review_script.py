@@ -49,22 +49,15 @@ def test_it_lints_reviews_and_says_where_the_report_lies(made: Path) -> None:
 def test_on_github_actions_a_policy_that_matches_ends_with_1_annotates_and_fills_the_summary(
     made: Path, tmp_path: Path
 ) -> None:
-    """An empty ``--manifests`` is an unset variable of the workflow, and none."""
     summary, out = tmp_path / "summary.md", tmp_path / "r"
     given = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
-    options = ("--no-post", "--fail-on", "removal", "--out", str(out), "--manifests", "")
+    options = ("--no-post", "--fail-on", "removal", "--out", str(out))
     ended = script(made, *options, "review", **given)
     assert ended.returncode == 1, ended.stderr
     assert "review ended with 1" in ended.stdout
     assert "`removal` dev: serving: Queue" in (out / "review.md").read_text()
     assert "::warning file=environments/dev.yaml,line=7" in ended.stdout
     assert summary.read_text().startswith(MARKER)
-
-
-def test_manifests_that_are_not_there_end_with_2(made: Path, tmp_path: Path) -> None:
-    ended = script(made, "--no-post", "--manifests", str(tmp_path / "nowhere"), "review")
-    assert ended.returncode == 2
-    assert "nowhere" in ended.stderr
 
 
 def test_it_writes_the_comment_and_rewrites_it(made: Path) -> None:

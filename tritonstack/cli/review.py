@@ -13,8 +13,7 @@ import click
 from tritonstack.cli.conventions import environment_option, json_option, print_json, result_console
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.errors import InputError, Problem, listing, nearest
-from tritonstack.models.manifest import ManifestFolder
-from tritonstack.paths import LocalPaths, project_folder, write_text
+from tritonstack.paths import project_folder, write_text
 from tritonstack.pipeline.snapshot import CONTEXT, FOLDER, SETTINGS, added_by_pipeline
 from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.cost import prices_of
@@ -151,12 +150,6 @@ file_option = click.Path(dir_okay=False, path_type=Path)
 @click.option("--verbose", is_flag=True, help="Print every entry; by default long lists are truncated.")
 @click.option("--annotations", is_flag=True, help="Print workflow commands of GitHub Actions instead of a table.")
 @click.option("--fail-on", help=f"Exit code 1 where one of these occurs: {allowed_words()}.")
-@click.option(
-    "--manifests",
-    multiple=True,
-    type=click.Path(file_okay=False, exists=True, path_type=Path),
-    help="Copy of a bucket's manifests/, for archive sizes and engine build times. May be repeated.",
-)
 @click.option("--costs", is_flag=True, help="Print what every environment costs, without a comparison.")
 @environment_option("With --costs: this environment alone.", default=None)
 @click.option(
@@ -176,7 +169,6 @@ def command(
     verbose: bool,
     annotations: bool,
     fail_on: str | None,
-    manifests: tuple[Path, ...],
     costs: bool,
     environment: str | None,
     assembly: Path | None,
@@ -199,9 +191,7 @@ def command(
         compared, committed = base_of(base or DEFAULT_BASES, project)
         step.say("synthesising" if assembly is None else f"reading {assembly}")
         sides = sides_of(compared, committed, project=project, assembly=assembly)
-        copies = [ManifestFolder(folder=each, name=each.name, of_bucket=True) for each in manifests]
-        stores = (*copies, ManifestFolder(folder=LocalPaths.from_environment().archives))
-        known = Known.of_project(project, base=compared.commit, stores=stores)
+        known = Known.of_project(project, base=compared.commit)
         tried = step if assembly is None else None
         known = replace(known, settings=settings_of(sides, known, base=compared, project=project, step=tried))
         report = report_of(sides.before, sides.after, base=compared, known=known, notes=sides.notes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -264,87 +263,19 @@ class Places:
             return None
 
 
-@dataclass(frozen=True, kw_only=True)
-class ManifestFolder:
-    """Manifests of the archives that were built here, or a copy of the bucket's.
+def built_manifest(folder: Path, model: str, digest: str, *, platform: Platform) -> Manifest | None:
+    """The manifest of an archive that was built here (``.local/archives``) and that a platform serves, or None.
 
-    The copy is that of ``aws s3 sync s3://<bucket>/manifests/ <folder>``.
+    It may be that of the archive that only the local Triton serves. One of another version is left out.
     """
-
-    folder: Path  # ``.local/archives``, or the copy
-    name: str = ".local/archives"  # the place, in words
-    of_bucket: bool = False
-
-    def manifest(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> Manifest | None:
-        """The manifest of the archive that an endpoint of this platform serves, or None.
-
-        Of archives built here it may be that of the one that only the local Triton serves; of the bucket's, that of
-        another endpoint of the platform, which holds the same archive.
-        """
-        file = f"{model}.{digest}.json"
-        if self.of_bucket:
-            own = self.folder / endpoint / str(platform) / file
-            paths = [own, *sorted(self.folder.glob(f"*/{platform}/{file}"))]
-        else:
-            targets = ("", str(platform), python_target(platform), LOCAL)
-            paths = [self.folder / target / file for target in targets if target is not None]
-        return next(_readable(paths), None)
-
-    def of_model(self, model: str) -> Iterator[Manifest]:
-        """The manifests of every archive of a model, whatever its digest and target, in the order of their paths."""
-        return (found for found in _readable(sorted(self.folder.rglob(f"{model}.*.json"))) if found.name == model)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ArchiveSize:
-    """The size of one archive."""
-
-    packed: int | None = None  # bytes of the .tar.gz, which an instance fetches; None where that is not known
-    unpacked: int | None = None  # bytes of the tar inside, which lie on its disk; likewise
-    reason: str = ""  # why not; empty where it is
-    source: str = ""  # name of the store that has its manifest; empty without one
-
-
-class Sizes:
-    """Sizes and dependencies of archives, from the first store that has the manifest."""
-
-    def __init__(self, stores: Sequence[ManifestFolder] = ()) -> None:
-        """Takes the stores in the order to ask them."""
-        self._stores = tuple(stores)
-
-    def size(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> ArchiveSize:
-        """The size of what an endpoint of this platform serves, or why it is not known."""
-        reason = ""
-        for store in self._stores:
-            found = store.manifest(model, digest, endpoint=endpoint, platform=platform)
-            if found is None:
-                continue
-            if found.target == LOCAL:
-                reason = f"{store.name} has it as it is built for the local Triton, which is another file"
-                continue
-            return ArchiveSize(packed=found.archive.bytes, unpacked=found.archive.tar_bytes, source=store.name)
-        places = " or ".join(store.name for store in self._stores)
-        return ArchiveSize(
-            reason=reason or (f"no manifest of {digest} in {places}" if places else "no manifests are given")
-        )
-
-    def dependency(self, model: str, digest: str, *, endpoint: str, platform: Platform) -> str | None:
-        """What the archive's bytes depend on besides its inputs: none, python or engine; None without a manifest."""
-        for store in self._stores:
-            found = store.manifest(model, digest, endpoint=endpoint, platform=platform)
-            if found is not None:
-                return found.dependency
-        return None
+    for target in ("", str(platform), python_target(platform), LOCAL):
+        if target is not None:
+            with suppress(OSError, ValueError):
+                return read_manifest(folder / target / f"{model}.{digest}.json")
+    return None
 
 
 def python_target(platform: Platform) -> str | None:
     """What archives with Python environments are built for on a platform; None for unknown releases."""
     release = load_catalogue().release(platform.release)
     return None if release is None else f"python-{release.python}"
-
-
-def _readable(paths: Iterable[Path]) -> Iterator[Manifest]:
-    """The manifests that are there; one of another version is left out."""
-    for path in paths:
-        with suppress(OSError, ValueError):
-            yield read_manifest(path)

@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from tritonstack.iam_policies import covers, listed
 from tritonstack.review.change import Update
 from tritonstack.review.cost import Amount, PriceBook, Prices, grows_by_more, moved_text, total
 from tritonstack.review.document import AmountEntry, CostRowEntry, CostTableEntry, TrafficEntry
-from tritonstack.review.engines import deployment_sites
 from tritonstack.review.snapshot import EnvironmentSnapshot, Resource, StackSnapshot
 from tritonstack.review.traffic import CONFIG, Count, Fleet, fleets_of
 
@@ -26,11 +24,6 @@ _TARGET_TRACKING_ALARMS = 2
 """AlarmHigh and AlarmLow, which Application Auto Scaling makes for each target tracking policy and CloudWatch bills."""
 _HIGH_RESOLUTION_SECONDS = 60
 """An alarm on a shorter period is a high-resolution one."""
-_JOBS = {
-    "sagemaker:CreateProcessingJob": "SageMaker Processing jobs",
-    "sagemaker:CreateInferenceRecommendationsJob": "Inference Recommender jobs",
-}
-"""Action → the jobs that a role may start with it; they are in no template."""
 _OTHERS = "other resources"
 _ALARM, _COMPOSITE_ALARM = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 _SCALING_POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
@@ -159,9 +152,7 @@ def cost_rows(
         traffic: stack and logical id of an endpoint → what happens to its traffic.
     """
     beside = _beside(before, prices.before), _beside(after, prices.after)
-    names = [
-        name for name in (*(kind.name for kind in _KINDS), *_JOBS.values(), _OTHERS) if name in beside[0] | beside[1]
-    ]
+    names = [name for name in (*(kind.name for kind in _KINDS), _OTHERS) if name in beside[0] | beside[1]]
     rows = [CostRow(name=name, before=beside[0].get(name), after=beside[1].get(name)) for name in names]
     return (*_endpoints(before, after, prices, traffic or {}), *rows)
 
@@ -247,7 +238,6 @@ def _beside(environment: EnvironmentSnapshot | None, book: PriceBook) -> dict[st
     if environment is None:
         return {}
     found = {kind.name: _line(kind, environment, book) for kind in _KINDS}
-    found |= {name: _jobs(action, environment, book) for action, name in _JOBS.items()}
     found[_OTHERS] = _others(environment)
     return {name: line for name, line in found.items() if line is not None}
 
@@ -409,38 +399,6 @@ _KINDS = (
     _Kind("queues and topics", ("AWS::SQS::Queue", "AWS::SNS::Topic"), _always(messages=None)),
 )
 _PRICED = {each for kind in _KINDS for each in kind.types}
-
-
-def _jobs(action: str, environment: EnvironmentSnapshot, book: PriceBook) -> CostLine | None:
-    """Jobs that a role of the environment may start; None where none may."""
-    stacks = [
-        stack
-        for stack in environment.stacks.values()
-        if any(covers(each.lower(), action.lower()) for each in _granted(stack))
-    ]
-    if not stacks:
-        return None
-    machines = []
-    if action == "sagemaker:CreateProcessingJob":
-        machines = [
-            each.machine for each in deployment_sites(environment) if each.kind == "processing" and each.machine
-        ]
-    grows = [_by_use(f"engine builds on {each}", f"processing-{each}", stacks[0], book) for each in machines]
-    return CostLine(
-        quantity="as they are started",
-        grows=tuple(grows) or ("instances while they run",),
-        use="engine builds" if action == "sagemaker:CreateProcessingJob" else "load tests",
-    )
-
-
-def _granted(stack: StackSnapshot) -> Iterator[str]:
-    """Action patterns that the policies of a stack's roles allow."""
-    policies = [each.properties for each in stack.of_type("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")]
-    policies += [one for role in stack.of_type("AWS::IAM::Role") for one in role.properties.get("Policies", [])]
-    for policy in policies:
-        for statement in listed(policy.get("PolicyDocument", {}).get("Statement")):
-            if statement.get("Effect") == "Allow":
-                yield from (each for each in listed(statement.get("Action")) if isinstance(each, str))
 
 
 def _others(environment: EnvironmentSnapshot) -> CostLine | None:

@@ -190,8 +190,6 @@ class ModelEntry(Part):
     model: str = Field(description="Its name.")
     before: str | None = Field(description="Digest; null where it is added.")
     after: str | None = Field(description="Digest; null where it is removed.")
-    size_bytes: int | None = Field(description="Of the archive; null where it is unknown.")
-    size_unknown: str = Field(description="Why the size is unknown; empty where it is known.")
     sentence: str = Field(description="All of it in words.")
 
 
@@ -201,9 +199,7 @@ class EngineEntry(Part):
     model: str = Field(description="Of this model.")
     digest: str = Field(description="Of the model's inputs.")
     platform: str = Field(description="Release and GPU that it is for.")
-    certain: bool = Field(description="Whether it is known that the archive needs one.")
     where: str = Field(description="What builds it.")
-    last_seconds: float | None = Field(description="How long the last one took; null where that is unknown.")
     sentence: str = Field(description="All of it in words.")
 
 

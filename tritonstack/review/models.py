@@ -1,4 +1,4 @@
-"""Models that a change adds, removes, rebuilds, rolls back or moves, with the sizes of their archives."""
+"""Models that a change adds, removes, rebuilds, rolls back or moves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from tritonstack.models.manifest import ArchiveSize, Sizes, python_target
+from tritonstack.models.manifest import python_target
 from tritonstack.naming import Platform
 from tritonstack.review.document import ModelEntry
 from tritonstack.review.intrinsics import assets_in
@@ -179,26 +179,21 @@ def model_changes(
     before: EnvironmentSnapshot | None,
     after: EnvironmentSnapshot | None,
     *,
-    sizes: Sizes,
     earlier: EarlierReleases = lambda *_: None,
     folders: ModelFolders | None = None,
 ) -> tuple[ModelEntry, ...]:
     """Every model that changes, by stack, endpoint and model.
 
-    Args:
-        before: the environment at the base; None for a new one.
-        after: the environment now; None for a removed one.
-        sizes: of archives, by their manifests.
-        earlier: which releases were before; without it a rollback shows as a rebuild.
-        folders: what the models' folders say; a manifest goes first.
+    ``before``: the environment at the base; None for a new one. ``after``: None for a removed one. ``earlier``: which
+    releases were before; without it a rollback shows as a rebuild. ``folders``: what the models' folders say.
     """
-    old, new = _by_endpoint(before), _by_endpoint(after)
+    old, new = ({(each.stack, each.endpoint): each for each in served_sets(side)} for side in (before, after))
     folders = folders or ModelFolders()
     found = []
     for key in sorted(old.keys() | new.keys()):
         was, now = old.get(key), new.get(key)
         for model in sorted({*(was.models if was else ()), *(now.models if now else ())}):
-            change = _change(was, now, model, sizes=sizes, earlier=earlier, dependencies=folders.dependencies)
+            change = _change(was, now, model, earlier=earlier, dependency=folders.dependencies.get(model))
             if change is not None and change.after is not None and (why := folders.unproven.get(model)):
                 change = change.model_copy(update={"sentence": f"{change.sentence} Proof skipped: {why}."})
             found += [change] if change is not None else []
@@ -236,51 +231,35 @@ class ModelFolders:
         )
 
 
-def _by_endpoint(environment: EnvironmentSnapshot | None) -> dict[tuple[str, str], ServedSet]:
-    return {(each.stack, each.endpoint): each for each in served_sets(environment)}
-
-
 def _change(
     old: ServedSet | None,
     new: ServedSet | None,
     model: str,
     *,
-    sizes: Sizes,
     earlier: EarlierReleases,
-    dependencies: Mapping[str, str],
+    dependency: str | None,
 ) -> ModelEntry | None:
     """The change of one model of an endpoint; None where there is none."""
     before, after = (None if side is None else side.models.get(model) for side in (old, new))
     platforms = None if old is None or new is None or old.platform == new.platform else (old.platform, new.platform)
     if before == after and platforms is None:
         return None
-    side, digest = (new, after) if new is not None and after is not None else (old, before)
-    assert side is not None and digest is not None  # noqa: S101 - a model stands on one side at least
-    size = sizes.size(model, digest, endpoint=side.endpoint, platform=side.platform)
-    archive = f"{digest}, {size_text(size)}"
+    side = new if new is not None and after is not None else old
+    assert side is not None  # noqa: S101 - a model stands on one side at least
     of = f"{model} of {side.endpoint}"
     if before is None:
-        kind, sentence = ModelKind.ADDED, f"{of} is added ({archive})."
+        kind, sentence = ModelKind.ADDED, f"{of} is added ({after})."
     elif after is None:
-        kind, sentence = ModelKind.REMOVED, f"{of} is removed ({archive}): requests for it fail from then on."
+        kind, sentence = ModelKind.REMOVED, f"{of} is removed ({before}): requests for it fail from then on."
+    elif before == after:
+        kind, sentence = ModelKind.MOVED, f"{of} keeps its digest ({after})."
     else:
-        if before == after:
-            kind, sentence = ModelKind.MOVED, f"{of} keeps its digest ({archive})."
-        else:
-            release = earlier(side.stack, side.endpoint, model, after)
-            kind = ModelKind.REBUILT if release is None else ModelKind.ROLLED_BACK
-            back = "" if release is None else f" to what {release} had"
-            was = (
-                ArchiveSize()
-                if old is None
-                else sizes.size(model, before, endpoint=old.endpoint, platform=old.platform)
-            )
-            size_before = "" if was.packed is None else f", before {size_text(was)}"
-            sentence = f"{of} is {kind.value}{back}: {before} → {after} ({size_text(size)}{size_before})."
-        if platforms is not None:
-            known = sizes.dependency(model, digest, endpoint=side.endpoint, platform=side.platform)
-            moves = _MOVES[_rebuilt(known or dependencies.get(model), *platforms)]
-            sentence += f" It moves from {platforms[0]} to {platforms[1]}: {moves}."
+        release = earlier(side.stack, side.endpoint, model, after)
+        kind = ModelKind.REBUILT if release is None else ModelKind.ROLLED_BACK
+        back = "" if release is None else f" to what {release} had"
+        sentence = f"{of} is {kind.value}{back}: {before} → {after}."
+    if before is not None and after is not None and platforms is not None:
+        sentence += f" It moves from {platforms[0]} to {platforms[1]}: {_MOVES[_rebuilt(dependency, *platforms)]}."
     return ModelEntry(
         kind=kind,
         stack=side.stack,
@@ -288,8 +267,6 @@ def _change(
         model=model,
         before=before,
         after=after,
-        size_bytes=size.packed,
-        size_unknown=size.reason,
         sentence=sentence,
     )
 
@@ -307,24 +284,3 @@ def _rebuilt(dependency: str | None, old: Platform, new: Platform) -> bool | Non
         return dependency == "engine"
     targets = [python_target(each) for each in (old, new)]
     return None if dependency is None or None in targets else targets[0] != targets[1]
-
-
-# Sizes.
-_KIB = 1024
-
-
-def bytes_text(count: int) -> str:
-    """Bytes by powers of 1024: ``17 bytes``, ``90.2 MiB``."""
-    if count < _KIB:
-        return f"{count} byte{'' if count == 1 else 's'}"
-    value = float(count)
-    for unit in ("KiB", "MiB", "GiB"):
-        value /= _KIB
-        if value < _KIB:
-            return f"{value:.1f} {unit}"
-    return f"{value / _KIB:.1f} TiB"
-
-
-def size_text(size: ArchiveSize) -> str:
-    """``3.8 KiB``, or ``size unknown: no manifest of … in .local/archives``."""
-    return f"size unknown: {size.reason}" if size.packed is None else bytes_text(size.packed)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tritonstack.models.manifest import ManifestFolder, Sizes
 from tritonstack.review.access.openings import opening_changes
 from tritonstack.review.access.permissions import PermissionChange, permission_changes
 from tritonstack.review.change import ABSENT, Effect, EnvironmentChange, PropertyChange, ResourceChange, StackChange
@@ -49,17 +48,15 @@ class Known:
     """What is known besides the templates; callables take the environment's name."""
 
     prices: Callable[[str], Prices] = lambda _environment: Prices()  # at the base and now
-    stores: tuple[ManifestFolder, ...] = ()  # manifests of archives
     earlier: Callable[[str], EarlierReleases] = lambda _environment: lambda *_: None  # releases before
     folders: Callable[[str], ModelFolders] = lambda _environment: ModelFolders()  # of its models
     settings: Mapping[str, tuple[SettingEntry, ...]] = field(default_factory=dict)  # environment → those that change
 
     @classmethod
-    def of_project(cls, project: Path, *, base: str, stores: tuple[ManifestFolder, ...]) -> Known:
+    def of_project(cls, project: Path, *, base: str) -> Known:
         """From a project's files and commits. ``base``: the commit that the change is compared with."""
         return cls(
             prices=lambda environment: prices_of(environment, base=base, project=project),
-            stores=stores,
             earlier=lambda environment: CommittedReleases(environment=environment, base=base, repository=project),
             folders=lambda environment: ModelFolders.of(environment, project=project),
         )
@@ -140,7 +137,7 @@ def _environment(
     # Settings and recipes are read only where a release set changes.
     is_same = served_sets(before) == served_sets(deployed)
     folders = ModelFolders() if is_same else known.folders(name)
-    models = model_changes(before, deployed, sizes=Sizes(known.stores), earlier=known.earlier(name), folders=folders)
+    models = model_changes(before, deployed, earlier=known.earlier(name), folders=folders)
     names = Names.of(before, deployed)
     traffic = {(each.stack, each.logical_id): each for stack in change.stacks for each in stack.traffic}
     costs = cost_rows(before, deployed, prices=prices, traffic=traffic)
@@ -161,9 +158,7 @@ def _environment(
             for each in opening_changes(before, deployed, permissions=permissions)
         ),
         models=models,
-        engines=engine_builds(before, deployed, stores=known.stores, dependencies=folders.dependencies)
-        if models
-        else (),
+        engines=engine_builds(before, deployed, dependencies=folders.dependencies) if models and deployed else (),
         cost=_total([each for each in costs if each.endpoint]),
         cost_notes=tuple(sentence for each in costs for sentence in each.sentences),
         cost_table=table_entry(costs),

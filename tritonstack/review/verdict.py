@@ -138,10 +138,8 @@ def _models(environment: EnvironmentEntry) -> Phrases:
         if counts[kind]:
             level = Level.LOOK if kind in {ModelKind.REMOVED, ModelKind.ROLLED_BACK} else Level.PLAIN
             yield _phrase(level, f"{_count(counts[kind], 'model')} {kind.value}")
-    engines = Counter(each.certain for each in environment.engines)
-    for certain, words in ((True, "to build"), (False, "perhaps to build")):
-        if engines[certain]:
-            yield _phrase(Level.LOOK, f"{_count(engines[certain], 'engine')} {words}")
+    if environment.engines:
+        yield _phrase(Level.LOOK, f"{_count(len(environment.engines), 'engine')} to build")
 
 
 def _cost(costs: Sequence[CostRow]) -> Phrases:

@@ -245,12 +245,12 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint) -
     """
     # Only here: who simulates what is in no environment needs no model folders.
     from tritonstack.models.inputs import choice_of, release_set  # noqa: PLC0415
-    from tritonstack.models.manifest import ManifestFolder  # noqa: PLC0415
+    from tritonstack.models.manifest import built_manifest  # noqa: PLC0415
 
     repositories = project_folder() / "model_repos"
     served = _served(environment, endpoint)
     digests = release_set(endpoint, repositories, choice_of(environment))
-    built = ManifestFolder(folder=LocalPaths.from_environment().archives)
+    built = LocalPaths.from_environment().archives
     groups = {str(group.get("name")): place for place, group in filled.groups()}
     filled.findings += _strangers(groups, served, endpoint)
     for name, archives in served.items():
@@ -258,7 +258,7 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint) -
             continue
         filled.fill(("models", groups[name]), {"count": len(archives)})
         digest = digests[archives[0]]
-        manifest = built.manifest(archives[0], digest, endpoint=endpoint.name, platform=endpoint.platform)
+        manifest = built_manifest(built, archives[0], digest, platform=endpoint.platform)
         if manifest is not None:
             fill_facts(filled, groups[name], archive_facts(manifest.model_dump(mode="json")))
 
