@@ -23,8 +23,9 @@ from tritonstack.cli.review import Sides, base_of, sides_of
 from tritonstack.cli.root import root
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.review.change import Level
+from tritonstack.review.document import ReviewDocument
 from tritonstack.review.fail_on import matches_of, parse_fail_on
-from tritonstack.review.report import Report, report_of
+from tritonstack.review.report import document_of
 
 
 @pytest.fixture(scope="module")
@@ -140,17 +141,17 @@ def sides(project: Path, *, assembly: Path | None = None) -> Sides:
     return sides_of(base, committed, project=project, assembly=assembly)
 
 
-def reviewed(project: Path, *, assembly: Path | None = None) -> Report:
+def reviewed(project: Path, *, assembly: Path | None = None) -> ReviewDocument:
     base, _ = base_of("main", project)
     made = sides(project, assembly=assembly)
-    return report_of(made.before, made.after, base=base, notes=made.notes)
+    return document_of(made.before, made.after, base=base, notes=made.notes)
 
 
-def verdicts(report: Report) -> dict[str, str]:
-    return {each.entry.name: each.entry.sentence for each in report.environments}
+def verdicts(report: ReviewDocument) -> dict[str, str]:
+    return {each.name: each.sentence for each in report.environments}
 
 
-def matched(report: Report, words: str) -> list[str]:
+def matched(report: ReviewDocument, words: str) -> list[str]:
     return [f"{each.environment}: {each.sentence}" for each in matches_of(report, parse_fail_on(words))]
 
 
@@ -174,7 +175,7 @@ def test_a_change_of_the_pipelines_own_stack_is_reviewed_as_an_environments_is(p
     }
     write_pipeline(project / ".local" / "pipeline", own, found=True)
     report = reviewed(project)
-    dev, pipeline = (each.entry for each in report.environments)
+    dev, pipeline = report.environments
     assert dev.level is Level.NOTHING
     assert (pipeline.name, pipeline.level) == ("pipeline", Level.CLOSE)
     assert matched(report, "replacement,iam,wildcard,opening,finding") == [
@@ -259,7 +260,7 @@ def test_the_committed_pipeline_is_reviewed_by_its_own_app(tmp_path: Path) -> No
     file.write_text(f"{file.read_text()}\nemail: [team@example.com]\n")
     base, committed = base_of("HEAD", project)
     made = sides_of(base, committed, project=project, assembly=None)
-    told = verdicts(report_of(made.before, made.after, base=base, notes=made.notes))
+    told = verdicts(document_of(made.before, made.after, base=base, notes=made.notes))
     assert told.pop("pipeline") == "1 new"
     assert set(told.values()) == {NOTHING}
     assert made.notes == ()

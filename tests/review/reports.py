@@ -10,7 +10,7 @@ from tests.review.small import Template, of, resource, serving, stack
 from tritonstack.review.cost import PriceBook, Prices
 from tritonstack.review.document import BaseEntry, ReviewDocument
 from tritonstack.review.fail_on import matches_of, parse_fail_on
-from tritonstack.review.report import Known, Report, document_of, report_of
+from tritonstack.review.report import Known, document_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, Finding, Findings, Snapshots
 
 BASE = BaseEntry(ref="origin/main", commit="0123456789abcdef0123456789abcdef01234567", chosen=False)
@@ -94,19 +94,18 @@ PRICES = Known(
 )
 
 
-def rich_report() -> Report:
-    """A report of many changes in dev, none in prod, a new environment and one that the app lost."""
-    old = with_environment(snapshots(before()), "lost", serving(name="lost-digits"))
-    new = with_environment(snapshots(after(), findings=(FINDING,)), "new", serving(name="new-digits"))
-    return report_of(old, new, base=BASE, known=PRICES, notes=("A note & <more>.",))
-
-
-def report(old: Template, new: Template, *, known: Known = PRICES) -> Report:
+def report(old: Template, new: Template, *, known: Known = PRICES) -> ReviewDocument:
     """Of one environment, dev."""
-    return report_of(of(stack(old)), of(stack(new)), base=BASE, known=known)
+    return document_of(of(stack(old)), of(stack(new)), base=BASE, known=known)
 
 
-def document(given: Report | None = None, *, fail_on: str | None = None) -> ReviewDocument:
-    """A report as data; the rich one without another."""
-    made = given or rich_report()
-    return document_of(made, matches_of(made, parse_fail_on(fail_on)) if fail_on else ())
+def document(given: ReviewDocument | None = None, *, fail_on: str | None = None) -> ReviewDocument:
+    """A report with what a policy matches.
+
+    Without another: many changes in dev, none in prod, a new environment and one that the app lost.
+    """
+    if given is None:
+        old = with_environment(snapshots(before()), "lost", serving(name="lost-digits"))
+        new = with_environment(snapshots(after(), findings=(FINDING,)), "new", serving(name="new-digits"))
+        given = document_of(old, new, base=BASE, known=PRICES, notes=("A note & <more>.",))
+    return given.model_copy(update={"matches": matches_of(given, parse_fail_on(fail_on))}) if fail_on else given

@@ -11,7 +11,7 @@ from tests.review.reports import PRICES, after, before
 from tests.review.small import code, of, stack
 from tritonstack.review.change import Level
 from tritonstack.review.document import BaseEntry, ReviewDocument
-from tritonstack.review.report import document_of, report_of
+from tritonstack.review.report import document_of
 from tritonstack.review.snapshot import Snapshots
 from tritonstack.review.stored import changed_lines
 from tritonstack.review.views.annotations import MOST, Annotation, annotations_of, commands_of
@@ -30,7 +30,7 @@ def new_file(project: Path, name: str) -> None:
 
 def changed(project: Path, old: Snapshots, new: Snapshots) -> ReviewDocument:
     base = BaseEntry(ref="main", commit=git(project, "rev-parse", "main").strip(), chosen=True)
-    return document_of(report_of(old, new, base=base, known=PRICES))
+    return document_of(old, new, base=base, known=PRICES)
 
 
 def rich(project: Path) -> ReviewDocument:

@@ -15,7 +15,7 @@ from tritonstack.cloudformation.resource_schemas import replacement_rules
 from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.change import Effect
 from tritonstack.review.document import BaseEntry
-from tritonstack.review.report import document_of, report_of
+from tritonstack.review.report import document_of
 from tritonstack.review.views.markdown import markdown
 from tritonstack.review.views.pages import page
 
@@ -82,7 +82,7 @@ def test_a_review_says_of_a_case_what_aws_documents(made: Made, settled: Settled
 
 def test_a_report_has_the_same_bytes_from_another_folder_in_every_form(made: Made, tmp_path: Path) -> None:
     def texts(made: Made, each: Case) -> tuple[str, str, str]:
-        document = document_of(made.report(each))
+        document = made.document(each)
         return document.text(), markdown(document), page(document)
 
     again = Made(tmp_path / "an other folder")
@@ -103,10 +103,9 @@ def test_a_policy_finding_that_a_change_brings_is_told(tmp_path: Path) -> None:
         context = {"case": "containers may do everything in S3", "side": side, "folder": str(tmp_path / side)}
         synthesise(project, tmp_path / f"{side}.out", context=context)
         sides.append(read_assembly(tmp_path / f"{side}.out"))
-    [environment] = report_of(*sides, base=BaseEntry(ref="main", commit="0" * 40, chosen=False)).environments
-    entry = environment.entry
-    assert entry.findings_known
-    assert {(each.stack, each.path, each.rule) for each in entry.findings if each.change == "new"} == {
+    [environment] = document_of(*sides, base=BaseEntry(ref="main", commit="0" * 40, chosen=False)).environments
+    assert environment.findings_known
+    assert {(each.stack, each.path, each.rule) for each in environment.findings if each.change == "new"} == {
         ("serving-digits", "ExecutionRole/Access3a26eb68", "AwsSolutions-IAM5[Action::s3:*]"),
     }
-    assert "1 new policy finding" in entry.sentence
+    assert "1 new policy finding" in environment.sentence

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.constructs_lib.templates import ROOT
-from tests.review.reports import document, report
+from tests.review.reports import report
 from tests.review.small import Template, of, resource, serving, stack
 from tests.review.test_cost import target
 from tritonstack.catalogue.prices import service_price
@@ -233,11 +233,11 @@ def test_all_rows_stand_above_their_sums() -> None:
 )
 def test_a_verdict_tells_what_comes_beside_endpoints_from_a_cent_an_hour_on(more: Template, told: list[str]) -> None:
     base = {"Key": resource("AWS::KMS::Key")}
-    [there] = document(report(base, {**base, **more})).environments
+    [there] = report(base, {**base, **more}).environments
     phrases = [each for each in there.verdict if each.text.startswith("cost")]
     assert [each.text[: len(word)] for each, word in zip(phrases, told, strict=True)] == told
     assert {each.level for each in phrases} <= {Level.LOOK}
-    [back] = document(report({**base, **more}, base)).environments
+    [back] = report({**base, **more}, base).environments
     assert {each.level for each in back.verdict if each.text.startswith("cost")} <= {Level.PLAIN}
 
 

@@ -16,7 +16,7 @@ from tritonstack.cli.schema import schema_text
 from tritonstack.review.change import ABSENT
 from tritonstack.review.document import SCHEMA_ID, VERSION, ReviewDocument
 from tritonstack.review.intrinsics import assets_in, readable, references, texts_of
-from tritonstack.review.report import Known, report_of
+from tritonstack.review.report import Known, document_of
 from tritonstack.review.views.pages import WHERE, show
 from tritonstack.review.views.wording import diff_lines
 
@@ -37,23 +37,23 @@ def test_a_document_is_as_its_schema_says_and_the_same_twice() -> None:
 
 def test_an_unknown_price_is_no_number() -> None:
     new = {**before(), **serving(variant={"InstanceType": "ml.nowhere.xlarge"})}
-    [entry] = document(report(before(), new, known=Known())).environments
+    [entry] = report(before(), new, known=Known()).environments
     assert entry.cost.minimum_after.usd_per_hour is None
     assert "ml.nowhere.xlarge" in entry.cost.minimum_after.unknown[0]
 
 
 def test_the_verdict_is_as_close_as_the_closest_of_its_phrases() -> None:
-    [plain] = document(report(before(), {**before(), "N": resource("AWS::SNS::Topic")})).environments
+    [plain] = report(before(), {**before(), "N": resource("AWS::SNS::Topic")}).environments
     assert plain.level == "plain"
     assert [each.text for each in plain.verdict] == ["1 new", "no endpoint's traffic is touched"]
     fifo = {**before(), "Queue": resource("AWS::SQS::Queue", {"FifoQueue": True})}
-    [look] = document(report(before(), fifo)).environments
+    [look] = report(before(), fifo).environments
     assert look.level == "look at it"
 
 
 def test_a_lost_stack_of_an_environment_that_stays_keeps_what_it_costs_and_may() -> None:
     both = of(stack(before(), name="serving"), stack({**serving(name="dev-other")}, name="other"))
-    [entry] = document(report_of(both, of(stack(before(), name="serving")), base=BASE, known=PRICES)).environments
+    [entry] = document_of(both, of(stack(before(), name="serving")), base=BASE, known=PRICES).environments
     assert entry.verdict[0].text == "the app no longer has dev-other, which no deployment removes"
     assert (entry.resources, entry.traffic, entry.permissions, entry.openings) == ((), (), (), ())
     assert entry.cost.minimum_after == entry.cost.minimum_before
@@ -137,7 +137,7 @@ def many(count: int) -> ReviewDocument:
     """As many new topics, and a bucket that is replaced."""
     topics = {f"T{n:02}": resource("AWS::SNS::Topic", {"DisplayName": f"topic {n}"}) for n in range(count)}
     bucket = resource("AWS::S3::Bucket", {"BucketName": "other"})
-    return document(report(before(), {**before(), **topics, "Bucket": bucket}))
+    return report(before(), {**before(), **topics, "Bucket": bucket})
 
 
 def test_a_small_change_is_shown_with_its_values() -> None:
@@ -168,11 +168,11 @@ def test_what_is_replaced_is_never_counted_only() -> None:
     old, new = (
         {f"B{n:02}": resource("AWS::S3::Bucket", {"BucketName": f"{n}-{side}"}) for n in range(12)} for side in "ab"
     )
-    lines = shown(document(report(old, new)))
+    lines = shown(report(old, new))
     assert sum(line.startswith("  replaced: ") for line in lines) == 12
 
 
 def test_costs_are_shown_where_they_change() -> None:
     assert "    … no amount changes" in shown(many(0))
-    more = shown(document(report(before(), {**before(), **serving(variant={"InstanceType": "ml.g5.2xlarge"})})))
+    more = shown(report(before(), {**before(), **serving(variant={"InstanceType": "ml.g5.2xlarge"})}))
     assert any(line.strip().startswith("endpoint dev-digits") and "0.75 → 1.50" in line for line in more)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.review.releases import A, release_stack
-from tests.review.reports import ALL, BASE, READ, ROLE, before, policy, report, rich_report
+from tests.review.reports import ALL, BASE, READ, ROLE, before, document, policy, report
 from tests.review.small import Template, of, resource, serving, stack
 from tritonstack.errors import InputError
+from tritonstack.review.document import ReviewDocument
 from tritonstack.review.fail_on import WORDS, matches_of, parse_fail_on
 from tritonstack.review.models import vulnerable_releases
-from tritonstack.review.report import Known, Report, report_of
+from tritonstack.review.report import Known, document_of
 from tritonstack.review.snapshot import EnvironmentSnapshot
 
 
-def matched(given: Report, words: str) -> list[str]:
+def matched(given: ReviewDocument, words: str) -> list[str]:
     return [f"{each.environment}: {each.sentence}" for each in matches_of(given, parse_fail_on(words))]
 
 
@@ -66,7 +67,7 @@ def test_no_word_matches_where_nothing_changes() -> None:
     ],
 )
 def test_a_word_matches_what_it_says(words: str, wanted: list[str]) -> None:
-    told = [each.replace("at minimum ", "") for each in matched(rich_report(), words)]
+    told = [each.replace("at minimum ", "") for each in matched(document(), words)]
     assert sorted(each for each in told if not each.startswith("new:")) == sorted(wanted)
 
 
@@ -130,12 +131,12 @@ def test_an_unknown_price_is_no_cost_but_an_unknown_cost() -> None:
 def test_findings_that_are_not_known_match_finding_and_any_matches_whatever_changes() -> None:
     [told] = matched(report(before(), {**before(), "Queue": resource("AWS::SQS::Queue")}), "finding")
     assert "not known" in told
-    assert {each.partition(":")[0] for each in matched(rich_report(), "any")} == {"dev", "lost", "new"}
+    assert {each.partition(":")[0] for each in matched(document(), "any")} == {"dev", "lost", "new"}
 
 
 def test_a_stack_under_another_name_is_told_by_the_one_that_is_deployed() -> None:
     old, new = (of(stack(before(), stack_name=name)) for name in ("old-serving", "new-serving"))
-    given = report_of(old, new, base=BASE)
+    given = document_of(old, new, base=BASE)
     assert matched(given, "replacement") == ["dev: the stack old-serving is replaced by another stack"]
     [environment] = given.environments
-    assert environment.entry.verdict[0].text == "another stack takes the place of old-serving"
+    assert environment.verdict[0].text == "another stack takes the place of old-serving"

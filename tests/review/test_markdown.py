@@ -118,7 +118,7 @@ def test_of_many_matches_of_a_policy_the_first_stand_and_the_rest_is_folded() ->
 
 def test_backticks_in_a_value_do_not_end_the_fence() -> None:
     old, new = ({**before(), "T": resource("AWS::SNS::Topic", {"DisplayName": each})} for each in ("```\n# a", "````b"))
-    assert "`````diff\n" in markdown(document(report(old, new)))
+    assert "`````diff\n" in markdown(report(old, new))
 
 
 def big(count: int) -> str:
@@ -128,7 +128,7 @@ def big(count: int) -> str:
         for n in range(count)
     }
     new = {**before(), **many, "Bucket": resource("AWS::S3::Bucket", {"BucketName": "other"})}
-    return markdown(document(report(before(), new)), whole="in [this run](https://example.com/1)")
+    return markdown(report(before(), new), whole="in [this run](https://example.com/1)")
 
 
 def test_a_long_report_is_cut_what_hurts_least_first_with_a_sentence_of_it() -> None:

@@ -61,7 +61,7 @@ def check(document: ReviewDocument, *, name: str, moved: set[str], paid: set[str
     assert hurt
     told_hurt = "".join(line for line in lines if line.startswith("- replaced: "))
     assert all(f"`{each.stack}/{each.path}` {each.type}" in told_hurt for each in hurt)
-    assert any(each.repeats for each in environment.resources)
+    assert any(each.only_follows for each in environment.resources)
     # Folded is not lost.
     assert all(f"`{each.stack}/{each.path}`" in told for each in environment.resources)
     assert told.count("@@ ") >= sum(len(each.properties) for each in environment.resources)

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from tests.review.reports import document, report
+from tests.review.reports import report
 from tests.review.small import (
     Template,
     changed,
     code,
-    of,
     resource,
     serving,
     stack,
@@ -22,8 +21,7 @@ from tests.review.small import (
 )
 from tests.review.values import json_values
 from tritonstack.review.change import ABSENT, Effect, Level, ResourceChange
-from tritonstack.review.compare import compare
-from tritonstack.review.resource_changes import differences, repeats
+from tritonstack.review.resource_changes import differences
 from tritonstack.review.snapshot import StackSnapshot
 
 TOPIC, ROLE, FUNCTION = "AWS::SNS::Topic", "AWS::IAM::Role", "AWS::Lambda::Function"
@@ -174,7 +172,7 @@ def test_less_kept_than_before_is_reported(
     sides = one(TOPIC, {"TopicName": "a"}, **before), one(TOPIC, {"TopicName": "a"}, **after)
     [change] = changed(*sides).values()
     assert (change.no_longer_kept, len(change.reasons)) == (when, len(when))
-    [found] = document(report(*sides)).environments
+    [found] = report(*sides).environments
     assert found.level is (Level.LOOK if when else Level.PLAIN)
     assert all(f"1 resource no longer kept when {each}" in found.sentence for each in when[:1])
 
@@ -242,7 +240,7 @@ def test_an_inline_policy_under_another_name_is_renamed_whatever_it_says_now() -
         Effect.RENAMED,
         ["PolicyDocument.Statement[PutObject]"],
     )
-    [found] = document(report(inline("Old", "s3:Get"), inline("New", "s3:Get"))).environments
+    [found] = report(inline("Old", "s3:Get"), inline("New", "s3:Get")).environments
     assert (found.level, found.sentence) == (Level.PLAIN, "1 renamed")
 
 
@@ -330,42 +328,8 @@ def test_there_is_a_difference_exactly_where_the_json_differs(before: Any, after
     assert len({each.path for each in found}) == len(found)
 
 
-# What only repeats or follows another change.
-
-
-def scaling(maximum: int, policy: str, *, copied: int | None = None) -> Template:
-    """A target and a policy, and custom resources that are given the same; ``copied``: another maximum in one."""
-    target = "AWS::ApplicationAutoScaling::ScalableTarget"
-    rule = {"PolicyName": policy, "TargetValue": maximum * 100}
-
-    def custom(most: int) -> Template:
-        text = json.dumps({"maximum": most, "policies": {policy: {"TargetValue": maximum * 100.0}}})
-        return resource("Custom::Scaling", {"ServiceToken": "arn:f", "Scaling": text})
-
-    return {
-        "Target": resource(target, {"MaxCapacity": maximum, "ResourceId": "endpoint/a/variant/b"}),
-        "Policy": resource("AWS::ApplicationAutoScaling::ScalingPolicy", rule),
-        "Copy": custom(maximum if copied is None else copied),
-        "Reader": resource("AWS::SSM::Parameter", {"Type": "String", "Value": {"Ref": "Copy"}}),
-    }
-
-
-@pytest.mark.parametrize(
-    ("after", "found"),
-    [
-        (scaling(8, "new"), {"Copy", "Reader"}),
-        (scaling(8, "new", copied=9), {"Reader"}),
-        (scaling(4, "old", copied=9), {"Reader"}),
-        (scaling(4, "old"), set()),
-    ],
-)
-def test_what_only_repeats_or_follows_another_change_is_known(after: Template, found: set[str]) -> None:
-    [change] = compare(of(stack(scaling(4, "old"))), of(stack(after)))
-    assert {name for _, name in repeats(change.stacks)} == found
-
-
-def test_an_endpoint_repeats_nothing_though_it_only_follows_its_configuration() -> None:
-    old, new = serving(), serving(variant={"InstanceType": "ml.g5.2xlarge"})
-    [environment] = compare(of(stack(old)), of(stack(new)))
-    assert changed(old, new)["Endpoint"].effect is Effect.CHANGED
-    assert repeats(environment.stacks) == frozenset()
+def test_what_only_follows_another_change_is_known_and_an_endpoint_moves_traffic_besides() -> None:
+    reader = {"Reader": resource("AWS::SSM::Parameter", {"Type": "String", "Value": {"Ref": "Config"}})}
+    found = changed({**serving(), **reader}, {**serving(variant={"InstanceType": "ml.g5.2xlarge"}), **reader})
+    following = {name: each.only_follows for name, each in found.items()}
+    assert following == {"Config": False, "Endpoint": False, "Reader": True}

@@ -21,7 +21,7 @@ from tritonstack.review.cost_table import table_of
 from tritonstack.review.document import BaseEntry, SettingEntry
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
 from tritonstack.review.models import ModelFolders
-from tritonstack.review.report import Known, document_of, report_of
+from tritonstack.review.report import Known, document_of
 from tritonstack.review.settings import changed_settings, entry_of
 from tritonstack.review.snapshot import NOTHING, Snapshots, joined, without
 from tritonstack.review.stored import read_snapshots_at, snapshots_at
@@ -194,10 +194,9 @@ def command(
         known = Known.of_project(project, base=compared.commit)
         tried = step if assembly is None else None
         known = replace(known, settings=settings_of(sides, known, base=compared, project=project, step=tried))
-        report = report_of(sides.before, sides.after, base=compared, known=known, notes=sides.notes)
+        document = document_of(sides.before, sides.after, base=compared, known=known, notes=sides.notes)
         step.end_with(f"compared with {compared.ref} ({compared.commit[:12]})")
-    matches = matches_of(report, words)
-    document = document_of(report, matches)
+    document = document.model_copy(update={"matches": matches_of(document, words)})
     if output is not None:
         write_text(output, document.text())
     if as_markdown is not None:
@@ -219,7 +218,7 @@ def command(
             click.echo(f"{head} {sentence}", err=True)
         if word.rest and not verbose:
             click.echo(f"{head} … {len(word.rest)} more", err=True)
-    return 1 if matches else 0
+    return 1 if document.matches else 0
 
 
 def _refuse_together(given: Mapping[str, object], *, costs: bool, environment: str | None) -> None:

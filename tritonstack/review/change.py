@@ -106,6 +106,12 @@ class ResourceChange:
         return bool(self.properties) and not self.attributes and all(each.path[0] == "Tags" for each in self.properties)
 
     @property
+    def only_follows(self) -> bool:
+        """Whether it is a change in place of nothing but values that follow others; an endpoint's moves traffic."""
+        in_place = self.effect in {Effect.CHANGED, Effect.MAY_CHANGE} and self.type != "AWS::SageMaker::Endpoint"
+        return in_place and not self.attributes and all(each.follows is not None for each in self.properties)
+
+    @property
     def old_one_stays(self) -> bool:
         """Whether the old physical resource stays in the account after a replacement."""
         if self.before is None or self.after is None or self.effect not in {Effect.REPLACED, Effect.MAY_BE_REPLACED}:

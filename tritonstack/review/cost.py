@@ -53,20 +53,6 @@ def total(amounts: Iterable[Amount]) -> Amount:
     return sum(amounts, Amount())
 
 
-def grows_by_more(before: Amount, after: Amount, *, percent: Decimal) -> bool | None:
-    """Whether the amount grows by more than ``percent`` of what it was; from zero, anything is more.
-
-    True or False where it is so whatever the unknown prices are (all above 0); None where it depends on them.
-    """
-    factor = 1 + percent / 100
-    parts = [after.known - factor * before.known]
-    for name in before.unknown.keys() | after.unknown.keys():
-        parts.append(after.unknown.get(name, 0) - factor * before.unknown.get(name, 0))
-    if all(each <= 0 for each in parts):
-        return False
-    return True if all(each >= 0 for each in parts) else None
-
-
 def number(usd: Decimal) -> str:
     """An amount to a hundredth of a cent, with cents always: ``0.7364``, ``1.50``."""
     whole, _, digits = str(usd.quantize(_DIGITS, rounding=ROUND_HALF_UP)).partition(".")

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from tritonstack.review.change import Update
-from tritonstack.review.cost import Amount, PriceBook, Prices, grows_by_more, moved_text, total
+from tritonstack.review.cost import Amount, PriceBook, Prices, moved_text, total
 from tritonstack.review.document import AmountEntry, CostRowEntry, CostTableEntry, TrafficEntry
 from tritonstack.review.snapshot import EnvironmentSnapshot, Resource, StackSnapshot
 from tritonstack.review.traffic import CONFIG, Count, Fleet, fleets_of
@@ -112,13 +112,14 @@ class CostTotals:
             most_after=end("most", new),
         )
 
-    def grow_by_more(self, percent: Decimal) -> bool | None:
-        """Whether the cost grows by more than ``percent`` at either end; None where that depends on unknown prices."""
-        ends = (
-            grows_by_more(self.idle_before, self.idle_after, percent=percent),
-            grows_by_more(self.most_before, self.most_after, percent=percent),
+    @property
+    def falls(self) -> bool:
+        """Whether the cost is known to fall or to stay at both ends."""
+        ends = ((self.idle_before, self.idle_after), (self.most_before, self.most_after))
+        return all(
+            new.known <= old.known and all(count <= old.unknown.get(name, 0) for name, count in new.unknown.items())
+            for old, new in ends
         )
-        return True if True in ends else None if None in ends else False
 
     @property
     def sentence(self) -> str:
@@ -445,7 +446,7 @@ def _row_entry(row: CostRow) -> CostRowEntry:
         for end in ("idle", "most"):
             amount = line and getattr(line, end)
             members[f"{end}_{side}"] = amount and amount_entry(amount)
-    return CostRowEntry.model_validate({"name": row.name, "changed": row.changed, **members})
+    return CostRowEntry.model_validate({"name": row.name, "endpoint": row.endpoint, "changed": row.changed, **members})
 
 
 def amount_entry(amount: Amount) -> AmountEntry:

@@ -69,7 +69,7 @@ class ResourceEntry(Part):
     effect: Effect = Field(description="What a deployment does to it.")
     sentences: tuple[str, ...] = Field(description="Why, and what else is to be known.")
     tags_only: bool = Field(description="Whether nothing but tags changes.")
-    repeats: bool = Field(description="Whether it only follows another change or repeats values of other resources.")
+    only_follows: bool = Field(description="Whether it only follows other changes.")
     no_longer_kept: tuple[str, ...] = Field(
         description="deleted, replaced: each where the resource was kept then and is no longer."
     )
@@ -232,6 +232,7 @@ class CostRowEntry(Part):
     idle_after: AmountEntry | None = Field(description="Likewise after the change.")
     most_before: AmountEntry | None = Field(description="With the most instances; null: nothing is billed by time.")
     most_after: AmountEntry | None = Field(description="Likewise after the change.")
+    endpoint: str = Field(description="The SageMaker name of an endpoint; empty of other rows.")
     changed: bool = Field(description="Whether it comes, goes or costs another amount by time.")
     by_use: tuple[str, ...] = Field(description="What of it is billed by use, each with its price where that is known.")
 
@@ -271,6 +272,7 @@ class EnvironmentEntry(Part):
     cost: CostEntry = Field(description="Of all endpoints together.")
     cost_notes: tuple[str, ...] = Field(description="Why a part is unknown, and what both fleets cost in an update.")
     cost_table: CostTableEntry = Field(description="Of everything that the templates have.")
+    vulnerable_releases: tuple[str, ...] = Field(description="Triton releases that add known vulnerabilities.")
     findings_known: bool = Field(description="Whether both sides were validated.")
     findings: tuple[FindingEntry, ...] = Field(description="Policy findings that come, go, or are accepted.")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fnmatch import fnmatchcase
 from functools import partial
 
@@ -13,9 +12,7 @@ from tritonstack.errors import InputError, Problem
 from tritonstack.review.access.openings import OpeningKind
 from tritonstack.review.access.permissions import Direction
 from tritonstack.review.change import Effect
-from tritonstack.review.cost_table import CostTotals
-from tritonstack.review.document import MatchEntry
-from tritonstack.review.report import EnvironmentReport, Report
+from tritonstack.review.document import AmountEntry, EnvironmentEntry, MatchEntry, ReviewDocument
 
 
 @dataclass(frozen=True)
@@ -23,7 +20,7 @@ class Word:
     """A word that a policy may have."""
 
     # sentences about an environment, by what was given after the colon
-    matches: Callable[[EnvironmentReport, str], Iterable[str]]
+    matches: Callable[[EnvironmentEntry, str], Iterable[str]]
     form: str = ""  # how it is written, where it takes an argument
     argument: Callable[[str], bool] = lambda given: not given  # whether what was given after the colon is right
 
@@ -34,14 +31,14 @@ _STACKS = {
 }
 
 
-def _effects(*effects: Effect) -> Callable[[EnvironmentReport, str], Iterator[str]]:
+def _effects(*effects: Effect) -> Callable[[EnvironmentEntry, str], Iterator[str]]:
     """Resources with these effects; where no type is given, also stacks."""
 
-    def matches(report: EnvironmentReport, types: str) -> Iterator[str]:
-        for stack in report.entry.stacks if not types else ():
+    def matches(environment: EnvironmentEntry, types: str) -> Iterator[str]:
+        for stack in environment.stacks if not types else ():
             if stack.effect in effects and stack.effect in _STACKS:
                 yield _STACKS[stack.effect].format(stack.stack_name_before)
-        for each in report.entry.resources:
+        for each in environment.resources:
             if each.effect in effects and fnmatchcase(each.type, types or "*"):
                 verb = "" if each.effect is Effect.MAY_BE_REPLACED else "is "
                 yield f"{each.stack}: {each.path} ({each.type}) {verb}{each.effect.value}"
@@ -49,50 +46,56 @@ def _effects(*effects: Effect) -> Callable[[EnvironmentReport, str], Iterator[st
     return matches
 
 
-def _traffic(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    for each in report.entry.traffic:
+def _traffic(environment: EnvironmentEntry, _given: str) -> Iterator[str]:
+    for each in environment.traffic:
         if each.touched is not False:
             verb = "shifts, or its requests fail" if each.touched else "may shift"
             yield f"{each.stack}: traffic of {each.endpoint} {verb}"
 
 
-def _findings(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    entry = report.entry
-    if not entry.findings_known and entry.effect not in {Effect.NEW, Effect.REMOVED}:
+def _findings(environment: EnvironmentEntry, _given: str) -> Iterator[str]:
+    if not environment.findings_known and environment.effect not in {Effect.NEW, Effect.REMOVED}:
         yield "policy findings are not known: one side was synthesised without validation"
-    yield from (f"{each.stack}: {each.path}: {each.rule}" for each in entry.findings if each.change == "new")
+    yield from (f"{each.stack}: {each.path}: {each.rule}" for each in environment.findings if each.change == "new")
 
 
-def _wider(report: EnvironmentReport, _given: str = "", *, unreasoned: bool = False) -> Iterator[str]:
-    for each in report.entry.permissions:
+def _wider(environment: EnvironmentEntry, _given: str = "", *, unreasoned: bool = False) -> Iterator[str]:
+    for each in environment.permissions:
         if each.kind == Direction.WIDER and (each.unreasoned or not unreasoned):
             broad = f": {'; '.join(each.wildcards)}" if unreasoned else ""
             yield f"{each.stack}: {each.principal} {each.statement}{broad}"
 
 
-def _openings(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    for each in report.entry.openings:
+def _openings(environment: EnvironmentEntry, _given: str) -> Iterator[str]:
+    for each in environment.openings:
         if each.kind == OpeningKind.OPENED:
             yield f"{each.stack}: {each.name} {each.sentence}"
 
 
-def _cost(report: EnvironmentReport, given: str) -> Iterator[str]:
-    """With unknown prices it does not match: ``unknown-cost`` does."""
-    totals = CostTotals.of(report.endpoint_costs)
-    sides = (totals.idle_before, totals.idle_after), (totals.most_before, totals.most_after)
-    if given.endswith("%"):
-        more = bool(totals.grow_by_more(Decimal(given[1:-1])))
-    else:
-        ends = ((old.usd_per_hour, new.usd_per_hour) for old, new in sides)
-        more = any(old is not None and new is not None and new - old > Decimal(given[1:]) for old, new in ends)
-    if more:
-        yield f"{totals.sentence} ({', '.join(each.endpoint for each in report.endpoint_costs if each.changed)})"
+_ROUNDING = 1e-9
+"""USD an hour: amounts are binary fractions."""
 
 
-def _unknown_cost(report: EnvironmentReport, _given: str) -> Iterator[str]:
-    for each in report.endpoint_costs:
-        for reason in each.after.reasons if each.after is not None and each.changed else ():
-            yield f"{each.endpoint}: {reason}"
+def _cost(environment: EnvironmentEntry, given: str) -> Iterator[str]:
+    """With unknown prices it does not match, but of a first endpoint: ``unknown-cost`` does."""
+    cost, limit = environment.cost, float(given[1:].removesuffix("%"))
+
+    def grows(old: AmountEntry, new: AmountEntry) -> bool:
+        if old.usd_per_hour is None or new.usd_per_hour is None:
+            return given.endswith("%") and old.usd_per_hour == 0
+        more = old.usd_per_hour * limit / 100 if given.endswith("%") else limit
+        return new.usd_per_hour - old.usd_per_hour > more + _ROUNDING
+
+    if grows(cost.minimum_before, cost.minimum_after) or grows(cost.maximum_before, cost.maximum_after):
+        changed = ", ".join(each.endpoint for each in environment.cost_table.rows if each.endpoint and each.changed)
+        yield f"{cost.sentence} ({changed})"
+
+
+def _unknown_cost(environment: EnvironmentEntry, _given: str) -> Iterator[str]:
+    for each in environment.cost_table.rows:
+        amounts = [one for one in (each.idle_after, each.most_after) if one is not None and one.unknown]
+        if each.endpoint and each.changed and amounts:
+            yield f"{each.endpoint}: {', '.join(dict.fromkeys(name for one in amounts for name in one.unknown))}"
 
 
 def _is_type(given: str) -> bool:
@@ -107,11 +110,11 @@ WORDS: Mapping[str, Word] = {
     "iam": Word(_wider),
     "wildcard": Word(partial(_wider, unreasoned=True)),
     "opening": Word(_openings),
-    "vulnerable-release": Word(lambda report, _given: report.releases),
+    "vulnerable-release": Word(lambda environment, _given: environment.vulnerable_releases),
     "cost": Word(_cost, "cost:+N%|cost:+N", lambda given: re.fullmatch(r"\+\d+(\.\d+)?%?", given) is not None),
     "unknown-cost": Word(_unknown_cost),
     "finding": Word(_findings),
-    "any": Word(lambda report, _given: [] if report.entry.effect is None else [report.entry.sentence]),
+    "any": Word(lambda environment, _given: [] if environment.effect is None else [environment.sentence]),
 }
 """What each matches: docs/review.md, "Policy"."""
 
@@ -139,11 +142,11 @@ def allowed_words() -> str:
     return ", ".join(word.form or name for name, word in WORDS.items())
 
 
-def matches_of(report: Report, words: Sequence[str]) -> tuple[MatchEntry, ...]:
+def matches_of(document: ReviewDocument, words: Sequence[str]) -> tuple[MatchEntry, ...]:
     """What the words of a policy match, by word, then by environment."""
     return tuple(
-        MatchEntry(policy=given, environment=each.entry.name, sentence=sentence)
+        MatchEntry(policy=given, environment=each.name, sentence=sentence)
         for given in words
-        for each in report.environments
+        for each in document.environments
         for sentence in WORDS[given.partition(":")[0]].matches(each, given.partition(":")[2])
     )

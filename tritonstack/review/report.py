@@ -1,4 +1,4 @@
-"""The report of a change, environment by environment: everything that is found, as data."""
+"""The report of a change, environment by environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tritonstack.review.document import (
     CostEntry,
     DocumentEntry,
     EnvironmentEntry,
-    MatchEntry,
     PermissionEntry,
     PhraseEntry,
     PropertyEntry,
@@ -38,7 +37,6 @@ from tritonstack.review.models import (
     served_sets,
     vulnerable_releases,
 )
-from tritonstack.review.resource_changes import repeats
 from tritonstack.review.snapshot import EnvironmentSnapshot, Snapshots
 from tritonstack.review.verdict import effect_of_setting, verdict
 
@@ -62,55 +60,20 @@ class Known:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
-class EnvironmentReport:
-    """One environment."""
-
-    entry: EnvironmentEntry
-    costs: tuple[CostRow, ...]  # with exact amounts
-    releases: tuple[str, ...]  # sentences on Triton releases that add known vulnerabilities
-
-    @property
-    def endpoint_costs(self) -> tuple[CostRow, ...]:
-        """The rows of endpoints."""
-        return tuple(each for each in self.costs if each.endpoint)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """Every environment of either side, the unchanged ones included, by name.
-
-    ``notes``: what a reader must know about the comparison itself.
-    """
-
-    base: BaseEntry
-    environments: tuple[EnvironmentReport, ...]
-    notes: tuple[str, ...] = ()
-
-
-def report_of(
+def document_of(
     before: Snapshots, after: Snapshots, *, base: BaseEntry, known: Known | None = None, notes: tuple[str, ...] = ()
-) -> Report:
-    """The report of a change. ``known``: None where nothing is known but the templates."""
-    reports = []
+) -> ReviewDocument:
+    """The report of a change: every environment of either side, the unchanged ones included, by name.
+
+    ``known``: None where nothing is known but the templates. ``notes``: what a reader must know of the comparison.
+    """
+    environments = []
     for change in compare(before, after):
         sides = before.environments.get(change.name), after.environments.get(change.name)
-        found = _environment(*sides, change=change, known=known or Known())
-        phrases = verdict(found.entry, found.costs)
-        entry = found.entry.model_copy(update={"verdict": phrases, "level": closest(phrases)})
-        reports.append(replace(found, entry=entry))
-    return Report(base=base, environments=tuple(reports), notes=notes)
-
-
-def document_of(report: Report, matches: Sequence[MatchEntry] = ()) -> ReviewDocument:
-    """The report as ``--json`` writes it."""
-    return ReviewDocument(
-        version=VERSION,
-        base=report.base,
-        notes=report.notes,
-        environments=tuple(each.entry for each in report.environments),
-        matches=tuple(matches),
-    )
+        entry, costs = _environment(*sides, change=change, known=known or Known())
+        phrases = verdict(entry, costs)
+        environments.append(entry.model_copy(update={"verdict": phrases, "level": closest(phrases)}))
+    return ReviewDocument(version=VERSION, base=base, notes=notes, environments=tuple(environments), matches=())
 
 
 def phrases_between(
@@ -119,14 +82,16 @@ def phrases_between(
     """What a deployment of ``after`` over ``before`` does, the closest first; none where it does nothing."""
     sides = [Snapshots(environments={each.name: each}) for each in (before, after)]
     [change] = compare(*sides)
-    found = _environment(before, after, change=change, known=known)
-    return effect_of_setting(found.entry, found.costs)
+    return effect_of_setting(*_environment(before, after, change=change, known=known))
 
 
 def _environment(
     before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None, *, change: EnvironmentChange, known: Known
-) -> EnvironmentReport:
-    """An environment without its verdict. A stack that the app lost stays deployed, so it counts on both sides."""
+) -> tuple[EnvironmentEntry, tuple[CostRow, ...]]:
+    """An environment without its verdict, and its costs with exact amounts.
+
+    A stack that the app lost stays deployed, so it counts on both sides.
+    """
     name = change.name
     deployed = after or before
     if before is not None and after is not None:
@@ -162,10 +127,11 @@ def _environment(
         cost=_total([each for each in costs if each.endpoint]),
         cost_notes=tuple(sentence for each in costs for sentence in each.sentences),
         cost_table=table_entry(costs),
+        vulnerable_releases=vulnerable_releases(before, deployed),
         findings_known=change.findings_known,
         findings=change.findings,
     )
-    return EnvironmentReport(entry=entry, costs=costs, releases=vulnerable_releases(before, deployed))
+    return entry, costs
 
 
 def _standing(stacks: Iterable[StackChange]) -> tuple[StackChange, ...]:
@@ -189,16 +155,11 @@ def _permission(change: PermissionChange, names: Names) -> PermissionEntry:
 
 def _resources(stacks: Sequence[StackChange], names: Names) -> tuple[ResourceEntry, ...]:
     """The resources of some stacks by effect."""
-    echoes, order = repeats(stacks), list(Effect)
-    found = [
-        _resource(stack.name, each, repeats=(stack.name, each.logical_id) in echoes, names=names)
-        for stack in stacks
-        for each in stack.resources
-    ]
-    return tuple(sorted(found, key=lambda each: order.index(each.effect)))
+    found = [_resource(stack.name, each, names=names) for stack in stacks for each in stack.resources]
+    return tuple(sorted(found, key=lambda each: list(Effect).index(each.effect)))
 
 
-def _resource(stack: str, change: ResourceChange, *, repeats: bool, names: Names) -> ResourceEntry:
+def _resource(stack: str, change: ResourceChange, *, names: Names) -> ResourceEntry:
     properties = [*change.properties, *change.attributes]
     if change.before is None or change.after is None:
         # A new or removed resource: the comparison does not list its properties.
@@ -213,7 +174,7 @@ def _resource(stack: str, change: ResourceChange, *, repeats: bool, names: Names
         "stack": stack,
         "sentences": (*change.reasons, *stays),
         "tags_only": change.tags_only,
-        "repeats": repeats,
+        "only_follows": change.only_follows,
         "properties": tuple(_property(each, stack, names) for each in properties),
     }
     return ResourceEntry.model_validate({**vars(change), **members})

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tritonstack.cloudformation.resource_schemas import CUSTOM, Answer, ReplacementRules, replacement_rules
-from tritonstack.review.change import ABSENT, Effect, PropertyChange, ResourceChange, StackChange
-from tritonstack.review.intrinsics import assets_in, is_function, physical_name, readable, references
+from tritonstack.review.change import ABSENT, Effect, PropertyChange, ResourceChange
+from tritonstack.review.intrinsics import assets_in, is_function, physical_name, references
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
-from tritonstack.review.traffic import ENDPOINT
 
 Path = tuple[str | int, ...]
 Certainty = Literal["yes", "maybe"]
@@ -140,73 +138,6 @@ def _renamed_policies(before: Mapping[str, Resource], after: Mapping[str, Resour
             if new[name].properties.get(_POLICY_NAME) != old[was].properties.get(_POLICY_NAME):
                 found[name] = was
     return found
-
-
-# Resources that repeat what others have: one change of scaling is in the target and in three custom resources.
-_CARRIERS = ("Custom::", CUSTOM, "AWS::Lambda::Function", "AWS::CloudWatch::Dashboard", SSM_PARAMETER)
-"""Types that are given values of other resources, to act on them or to show them."""
-_WORD = re.compile(r"[\w.]+")
-
-
-def repeats(stacks: Iterable[StackChange]) -> frozenset[tuple[str, str]]:
-    """Stack and logical id of changes in place that only follow another change, or repeat what changes elsewhere.
-
-    A value is repeated where each word and number in it that changes also changes in a resource of another type, or in
-    such a copy of the same stack that comes before it; a value that comes or goes, where one resource that changes has
-    all of its words. An endpoint repeats nothing: its update moves traffic.
-    """
-    stacks = tuple(stacks)
-    originals = _Words()
-    for each in (each for stack in stacks for each in stack.resources if not each.type.startswith(_CARRIERS)):
-        originals.add(each)
-    found: set[tuple[str, str]] = set()
-    for stack in stacks:
-        words = _Words(pairs=set(originals.pairs), sides=list(originals.sides))
-        for each in stack.resources:
-            if words.has(each):
-                found.add((stack.name, each.logical_id))
-            elif each.type.startswith(_CARRIERS):
-                words.add(each)
-    return frozenset(found)
-
-
-@dataclass
-class _Words:
-    """Words and numbers of changes: each that changes, before and after; and all of each resource that changes."""
-
-    pairs: set[tuple[str, str]] = field(default_factory=set)
-    sides: list[set[str]] = field(default_factory=list)
-
-    def add(self, change: ResourceChange) -> None:
-        self.sides += [set(_words(dict(each.properties))) for each in (change.before, change.after) if each is not None]
-        self.pairs.update(*(_moved_words(each) or () for each in change.properties))
-
-    def has(self, change: ResourceChange) -> bool:
-        """Whether a change in place has no other words."""
-        if change.effect not in {Effect.CHANGED, Effect.MAY_CHANGE} or change.type == ENDPOINT or change.attributes:
-            return False
-        carries = change.type.startswith(_CARRIERS)
-        return all(each.follows is not None or (carries and self._has(each)) for each in change.properties)
-
-    def _has(self, change: PropertyChange) -> bool:
-        moved = _moved_words(change)
-        if moved is not None:
-            return moved <= self.pairs
-        texts = [change.path[-1], *(each for each in (change.before, change.after) if each is not ABSENT)]
-        words = {word for text in texts for word in _words(text)}
-        return any(words <= side for side in self.sides)
-
-
-def _moved_words(change: PropertyChange) -> set[tuple[str, str]] | None:
-    """The words and numbers of a value that change, before and after; None where the two do not have as many."""
-    if change.before is ABSENT or change.after is ABSENT or change.follows is not None:
-        return None
-    old, new = _words(change.before), _words(change.after)
-    return {pair for pair in zip(old, new, strict=True) if pair[0] != pair[1]} if len(old) == len(new) else None
-
-
-def _words(value: Json) -> list[str]:
-    return [each.removesuffix(".0") for each in _WORD.findall(readable(value))]
 
 
 # Differences of two values.

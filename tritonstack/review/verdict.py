@@ -9,7 +9,7 @@ from decimal import Decimal
 from tritonstack.review.access.openings import OpeningKind
 from tritonstack.review.access.permissions import Direction
 from tritonstack.review.change import Effect, Level, Update
-from tritonstack.review.cost import grows_by_more, moved_text
+from tritonstack.review.cost import moved_text
 from tritonstack.review.cost_table import CostRow, CostTotals
 from tritonstack.review.document import EnvironmentEntry, PhraseEntry
 from tritonstack.review.models import ModelKind
@@ -85,8 +85,8 @@ def _resources(environment: EnvironmentEntry, *, named: bool) -> Phrases:
         yield _phrase(Level.CLOSE, f"another stack takes the place of {', '.join(moved)}")
     for effect in Effect:
         resources = [each for each in environment.resources if each.effect is effect]
-        # Types, without the service, of those that do not only repeat another.
-        types = dict.fromkeys(each.type.rpartition("::")[2] for each in resources if not each.repeats)
+        # Types, without the service, of those that do not only follow another.
+        types = dict.fromkeys(each.type.rpartition("::")[2] for each in resources if not each.only_follows)
         of = f" ({', '.join(types)})" if named and 0 < len(types) <= MOST_NAMED else ""
         if resources:
             yield _phrase(_LEVELS.get(effect, Level.PLAIN), f"{len(resources)} {effect.value}{of}")
@@ -150,13 +150,11 @@ def _cost(costs: Sequence[CostRow]) -> Phrases:
         groups = [(changed, f"{len(changed)} endpoints ({', '.join(each.endpoint for each in changed)})")]
     for rows, names in groups:
         totals = CostTotals.of(rows)
-        less = totals.grow_by_more(Decimal(0)) is False
-        yield _phrase(Level.PLAIN if less else Level.LOOK, f"cost of {names} {totals.moved}")
+        yield _phrase(Level.PLAIN if totals.falls else Level.LOOK, f"cost of {names} {totals.moved}")
     beside = CostTotals.of([each for each in costs if not each.endpoint])
     old, new = beside.idle_before, beside.idle_after
     if abs(new.known - old.known) >= LEAST_BESIDE or new.unknown.keys() - old.unknown.keys():
-        less = grows_by_more(old, new, percent=Decimal(0)) is False
-        yield _phrase(Level.PLAIN if less else Level.LOOK, f"cost beside endpoints {moved_text(old, new)}")
+        yield _phrase(Level.PLAIN if beside.falls else Level.LOOK, f"cost beside endpoints {moved_text(old, new)}")
 
 
 def _count(number: int, noun: str) -> str:

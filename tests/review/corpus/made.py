@@ -15,7 +15,7 @@ from tritonstack.review.compare import compare
 from tritonstack.review.cost import Prices, price_book
 from tritonstack.review.document import BaseEntry, ReviewDocument
 from tritonstack.review.models import EarlierReleases, ModelFolders, sets_of
-from tritonstack.review.report import Known, Report, document_of, report_of
+from tritonstack.review.report import Known, document_of
 from tritonstack.review.snapshot import EnvironmentSnapshot, Snapshots
 
 
@@ -55,10 +55,6 @@ class Made:
 
     def document(self, case: Case) -> ReviewDocument:
         """The report of the change, as data; what it needs beside the templates is the case's own."""
-        return document_of(self.report(case))
-
-    def report(self, case: Case) -> Report:
-        """The report of the change."""
         sides = self.assembly(case.before), self.assembly(case.after)
         old, new = (self.snapshots(side) for side in sides)
         texts = (environment_file(side.parent).read_text() for side in sides)
@@ -68,7 +64,7 @@ class Made:
             earlier=lambda _environment: self._earlier(case),
             folders=lambda environment: ModelFolders.of(environment, project=sides[1].parent),
         )
-        return report_of(old, new, base=BaseEntry(ref="main", commit="0" * 40, chosen=False), known=known)
+        return document_of(old, new, base=BaseEntry(ref="main", commit="0" * 40, chosen=False), known=known)
 
     def _earlier(self, case: Case) -> EarlierReleases:
         """The case's base was deployed before, and nothing else was."""

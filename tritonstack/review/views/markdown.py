@@ -143,8 +143,8 @@ def _resources(environment: EnvironmentEntry) -> Iterator[Block]:
     for effect, group in groups:
         yield Block(text=f"#### {effect.value[0].upper()}{effect.value[1:]}: {len(group)}\n")
         for number, each in enumerate(group):
-            if each.repeats and not group[number - 1].repeats:
-                yield Block(text=f"{effect.value[0].upper()}{effect.value[1:]} {wording.REPEATS}:\n")
+            if each.only_follows and not group[number - 1].only_follows:
+                yield Block(text=f"{effect.value[0].upper()}{effect.value[1:]} {wording.FOLLOWING}:\n")
             head = f"- {_resource(each)}\n"
             yield Block(text=head + _properties(each.properties), short=head, rank=_RANKS.index(effect))
     yield Block(text="</details>\n")

@@ -130,7 +130,7 @@ class _Printer:
 
     def _resources(self, environment: EnvironmentEntry) -> None:
         self._line(f"  Resources: {wording.resource_counts(environment)}")
-        own = [each for each in environment.resources if not each.repeats]
+        own = [each for each in environment.resources if not each.only_follows]
         is_short = len(own) <= MOST_DETAILED
         listed = own if is_short else [each for each in own if each.effect in HURT]
         for each in environment.resources if self.verbose else listed:

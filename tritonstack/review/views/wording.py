@@ -33,7 +33,7 @@ MOST_CHARACTERS = 60
 """Of a setting's value."""
 MOST_MATCHES = 3
 """Of a word of the policy in one environment: a new environment has dozens of new permissions."""
-REPEATS = "by following or repeating others"
+FOLLOWING = "by following others"
 UNTRIED = "What a single setting does is found by synthesis without it, and is unknown here."
 STACKS, TRAFFIC = "Stacks as a whole", "Traffic"
 """Parts that are never cut, by their titles."""
@@ -99,19 +99,19 @@ def setting_value(value: str | None, *, default: str = "not set") -> str:
 
 # Resources.
 def resource_groups(environment: EnvironmentEntry) -> list[tuple[Effect, list[ResourceEntry]]]:
-    """The resources by effect, in the report's order; those that only repeat others last."""
+    """The resources by effect, in the report's order; those that only follow others last."""
     return [
-        (effect, sorted(group, key=lambda each: each.repeats))
+        (effect, sorted(group, key=lambda each: each.only_follows))
         for effect, group in groupby(environment.resources, key=lambda each: each.effect)
     ]
 
 
 def resource_counts(environment: EnvironmentEntry) -> str:
-    """``2 replaced, 9 changed in place (5 of them by following or repeating others)``."""
+    """``2 replaced, 9 changed in place (5 of them by following others)``."""
     texts = []
     for effect, group in resource_groups(environment):
-        echoes = sum(each.repeats for each in group)
-        texts.append(f"{len(group)} {effect.value}{f' ({echoes} of them {REPEATS})' if echoes else ''}")
+        following = sum(each.only_follows for each in group)
+        texts.append(f"{len(group)} {effect.value}{f' ({following} of them {FOLLOWING})' if following else ''}")
     return ", ".join(texts)
 
 
@@ -147,6 +147,7 @@ def sections(environment: EnvironmentEntry) -> Iterator[Section]:
         _openings(environment),
         _cut("Models", tuple(each.sentence for each in environment.models)),
         _cut("Engines", tuple(each.sentence for each in environment.engines)),
+        Section(title="Known vulnerabilities", shown=tuple(f"{each}." for each in environment.vulnerable_releases)),
         _cost(environment),
         _findings(environment),
     )
