@@ -15,7 +15,7 @@ from tests.review.small import resource, stack
 from tritonstack.engines.order import build_set
 from tritonstack.review.engines import engine_builds
 from tritonstack.review.models import ModelFolders
-from tritonstack.review.snapshot import EnvironmentSnapshot
+from tritonstack.review.snapshot import NO_ENVIRONMENT, EnvironmentSnapshot
 
 ENGINE = {"fast": "engine", "slow": "engine", "plain": "none"}
 
@@ -56,28 +56,28 @@ def test_the_machine_is_that_of_the_templates_project() -> None:
     }
     after = served({"fast": A}, platform=A10G)
     builds = stack(projects, name="builds")
-    [notice] = engine_builds(None, dev(*after.stacks.values(), builds))
+    [notice] = engine_builds(NO_ENVIRONMENT, dev(*after.stacks.values(), builds))
     assert notice.where == "CodeBuild on BUILD_GENERAL1_LARGE"
 
 
 def test_a_gpu_or_region_without_a_machine_is_said() -> None:
-    [nobodys] = engine_builds(None, served({"fast": A}, platform="24.09-nobodys"))
+    [nobodys] = engine_builds(NO_ENVIRONMENT, served({"fast": A}, platform="24.09-nobodys"))
     assert "nothing builds it: GPU NOBODYS" in nobodys.sentence
     open_region = dev(release_stack({"fast": A}, region=None))
-    [notice] = engine_builds(None, open_region, dependencies={"fast": "engine"})
+    [notice] = engine_builds(NO_ENVIRONMENT, open_region, dependencies={"fast": "engine"})
     assert "the region is decided when it is deployed" in notice.sentence
 
 
 def test_two_endpoints_of_one_platform_need_one_build() -> None:
     stacks = [release_stack({"fast": A}, endpoint=name, dependencies=ENGINE) for name in ("one", "two")]
-    [notice] = engine_builds(None, dev(*stacks))
+    [notice] = engine_builds(NO_ENVIRONMENT, dev(*stacks))
     assert "which one, two serve, needs" in notice.sentence
     assert engine_builds(dev(stacks[0]), dev(*stacks)) == ()
 
 
 def test_without_a_build_set_the_folders_tell_and_a_build_beforehand_makes_it() -> None:
     after = dev(release_stack({"fast": A, "plain": A}))
-    [notice] = engine_builds(None, after, dependencies=ENGINE)
+    [notice] = engine_builds(NO_ENVIRONMENT, after, dependencies=ENGINE)
     assert notice.model == "fast"
     assert "fails where the archive is missing" in notice.sentence
 
@@ -91,7 +91,7 @@ def test_the_build_set_that_the_app_writes_is_read(tmp_path: Path) -> None:
         dict(found.release_sets[endpoint.name]), endpoint=endpoint.name, platform=str(endpoint.platform)
     )
     documents = {**plain.documents, "Builds/BuildSet": json.loads(build_set(found, endpoint).to_json())}
-    notices = engine_builds(None, dev(replace(plain, documents=documents)))
+    notices = engine_builds(NO_ENVIRONMENT, dev(replace(plain, documents=documents)))
     assert {each.model for each in notices} == set(found.engines.builds[0].archives)
     machine = found.engines.builds[0].builder.machine.name
     assert all(f"the deployment builds it, SageMaker Processing on {machine} (" in each.sentence for each in notices)

@@ -12,7 +12,7 @@ from tritonstack.review.document import ReviewDocument
 from tritonstack.review.fail_on import WORDS, matches_of, parse_fail_on
 from tritonstack.review.models import vulnerable_releases
 from tritonstack.review.report import Known, document_of
-from tritonstack.review.snapshot import EnvironmentSnapshot
+from tritonstack.review.snapshot import NO_ENVIRONMENT, EnvironmentSnapshot
 
 
 def matched(given: ReviewDocument, words: str) -> list[str]:
@@ -96,7 +96,9 @@ def test_a_vulnerable_release_is_one_that_the_change_adds(old: str | None, new: 
 def test_a_release_set_tells_the_release_of_an_image_of_ones_own() -> None:
     """The release set is right where the image's tag names another release."""
     made = release_stack({"bert": A}, platform="25.09-t4")
-    [found] = vulnerable_releases(None, EnvironmentSnapshot(name="dev", stacks={made.name: made}, findings=None))
+    [found] = vulnerable_releases(
+        NO_ENVIRONMENT, EnvironmentSnapshot(name="dev", stacks={made.name: made}, findings=None)
+    )
     assert "is new on release 25.09" in found
 
 

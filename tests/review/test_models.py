@@ -15,7 +15,7 @@ from tests.review.releases import A10G, T4, A, B, C, dev, release_stack
 from tritonstack.review import models
 from tritonstack.review.document import ModelEntry
 from tritonstack.review.models import CommittedReleases, ModelFolders, ModelKind, model_changes
-from tritonstack.review.snapshot import Snapshots
+from tritonstack.review.snapshot import NO_ENVIRONMENT, Snapshots
 from tritonstack.review.stored import write_snapshots
 
 
@@ -26,8 +26,8 @@ def changes(
     to: str = T4,
     folders: ModelFolders | None = None,
 ) -> tuple[ModelEntry, ...]:
-    old = None if before is None else dev(release_stack(before))
-    new = None if after is None else dev(release_stack(after, platform=to))
+    old = NO_ENVIRONMENT if before is None else dev(release_stack(before))
+    new = NO_ENVIRONMENT if after is None else dev(release_stack(after, platform=to))
     return model_changes(old, new, folders=folders)
 
 
@@ -87,7 +87,7 @@ def test_another_platform_moves_every_model_and_rebuilds_what_depends_on_it(
 def test_a_document_of_another_form_is_no_release_set(document: Any) -> None:
     plain = release_stack({})
     other = dev(replace(plain, documents={"Activation/ReleaseSet": document}))
-    assert model_changes(None, other) == ()
+    assert model_changes(NO_ENVIRONMENT, other) == ()
 
 
 def test_a_model_that_nothing_proves_is_reported_so_unless_it_is_removed() -> None:

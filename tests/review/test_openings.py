@@ -9,6 +9,8 @@ import pytest
 from tests.review.policies import allow, bucket, deny, environment
 from tests.review.small import MODEL, Template, resource
 from tritonstack.review.access.openings import OpeningKind, opening_changes
+from tritonstack.review.access.permissions import permission_changes
+from tritonstack.review.snapshot import NO_ENVIRONMENT
 
 OPENED, CLOSED, OTHER = OpeningKind.OPENED, OpeningKind.CLOSED, OpeningKind.OTHER
 Told = list[tuple[str, str, str]]
@@ -22,8 +24,9 @@ BLOCK = dict.fromkeys(("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls
 
 def told(before: Template | None, after: Template | None) -> Told:
     """Kind, name and sentence of each change; None for an environment that is not there."""
-    sides = [None if each is None else environment(each) for each in (before, after)]
-    return [(each.kind, each.name, each.sentence) for each in opening_changes(*sides)]
+    sides = [NO_ENVIRONMENT if each is None else environment(each) for each in (before, after)]
+    found = opening_changes(*sides, permissions=permission_changes(*sides))
+    return [(each.kind, each.name, each.sentence) for each in found]
 
 
 def group(*rules: dict[str, Any], outward: tuple[dict[str, Any], ...] = (NOTHING,)) -> Template:

@@ -22,7 +22,7 @@ from tests.review.policies import (
 from tests.review.small import Template, resource
 from tests.stacks.app_process import ROOT
 from tritonstack.review.access.permissions import permission_changes
-from tritonstack.review.snapshot import Finding, Findings
+from tritonstack.review.snapshot import NO_ENVIRONMENT, Finding, Findings
 from tritonstack.review.stored import read_snapshots
 
 GET, PUT = "s3:GetObject", "s3:PutObject"
@@ -190,7 +190,9 @@ def test_wildcards_are_called_out_with_the_reason_for_them() -> None:
 def test_every_wildcard_of_the_committed_environments_has_its_reason() -> None:
     """Synthesis refuses one without; here they are found by cdk-nag's way to write a reference."""
     environments = read_snapshots(ROOT / "snapshots").environments.values()
-    told_of = [wild for each in environments for one in permission_changes(None, each) for wild in one.wildcards]
+    told_of = [
+        wild for each in environments for one in permission_changes(NO_ENVIRONMENT, each) for wild in one.wildcards
+    ]
     assert any("accepted: " in each and "${" in each for each in told_of)
     assert [each for each in told_of if "no reason" in each] == []
 

@@ -98,7 +98,8 @@ def test_the_other_way_round_wider_is_narrower(a: list[Any], b: list[Any], rules
     assert sorted(
         (SWAPPED[Direction(each.kind)], each.allows, each.actions, each.resources) for each in there
     ) == sorted((each.kind, each.allows, each.actions, each.resources) for each in back)
-    opened, closed = opening_changes(before, after), opening_changes(after, before)
+    opened = opening_changes(before, after, permissions=there)
+    closed = opening_changes(after, before, permissions=back)
     assert sorted(OPPOSITE[OpeningKind(each.kind)] for each in opened) == sorted(each.kind for each in closed)
 
 

@@ -138,19 +138,15 @@ class CostTotals:
 
 
 def cost_rows(
-    before: EnvironmentSnapshot | None,
-    after: EnvironmentSnapshot | None,
+    before: EnvironmentSnapshot,
+    after: EnvironmentSnapshot,
     *,
     prices: Prices,
     traffic: Mapping[tuple[str, str], TrafficEntry] | None = None,
 ) -> tuple[CostRow, ...]:
     """The table of an environment: every endpoint by stack and logical id, then what stands besides them.
 
-    Args:
-        before: its templates at the base; None for a new one.
-        after: its templates now; None for a removed one.
-        prices: of both sides.
-        traffic: stack and logical id of an endpoint → what happens to its traffic.
+    ``traffic``: stack and logical id of an endpoint → what happens to its traffic.
     """
     beside = _beside(before, prices.before), _beside(after, prices.after)
     names = [name for name in (*(kind.name for kind in _KINDS), _OTHERS) if name in beside[0] | beside[1]]
@@ -163,8 +159,8 @@ _BOTH_FLEETS = {Update.ALL_AT_ONCE, Update.CANARY, Update.LINEAR, Update.UNKNOWN
 
 
 def _endpoints(
-    before: EnvironmentSnapshot | None,
-    after: EnvironmentSnapshot | None,
+    before: EnvironmentSnapshot,
+    after: EnvironmentSnapshot,
     prices: Prices,
     traffic: Mapping[tuple[str, str], TrafficEntry],
 ) -> Iterator[CostRow]:
@@ -234,10 +230,8 @@ def _times(count: Count, usd: Decimal | None, *, key: str, uncounted: str) -> Am
 # What stands besides the endpoints.
 
 
-def _beside(environment: EnvironmentSnapshot | None, book: PriceBook) -> dict[str, CostLine]:
+def _beside(environment: EnvironmentSnapshot, book: PriceBook) -> dict[str, CostLine]:
     """Name of a row → the row."""
-    if environment is None:
-        return {}
     found = {kind.name: _line(kind, environment, book) for kind in _KINDS}
     found[_OTHERS] = _others(environment)
     return {name: line for name, line in found.items() if line is not None}

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tritonstack.review.change import Effect, Level
 
-VERSION = 2
+VERSION = 3
 """Of the document. A new field makes no new version; one that goes, or means something else, does."""
 SCHEMA_ID = f"urn:tritonstack:review:{VERSION}"
 ACCEPTED = " — accepted: "
@@ -300,7 +300,7 @@ class ReviewDocument(Part):
 
     model_config = ConfigDict(json_schema_extra={"$id": SCHEMA_ID})
 
-    version: Literal[2] = Field(description="Of this document.")
+    version: Literal[3] = Field(description="Of this document.")
     base: BaseEntry
     notes: tuple[str, ...] = Field(description="What is to be known of the comparison itself.")
     environments: tuple[EnvironmentEntry, ...] = Field(description="Of either side, by name.")

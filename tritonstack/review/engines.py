@@ -13,7 +13,7 @@ _GPU_CONTAINER = "LINUX_GPU_CONTAINER"
 
 
 def engine_builds(
-    before: EnvironmentSnapshot | None, after: EnvironmentSnapshot, *, dependencies: Mapping[str, str] | None = None
+    before: EnvironmentSnapshot, after: EnvironmentSnapshot, *, dependencies: Mapping[str, str] | None = None
 ) -> tuple[EngineEntry, ...]:
     """The engines that are needed after the change and were not before, by platform, model and digest.
 

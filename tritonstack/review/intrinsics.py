@@ -200,11 +200,11 @@ class Names:
     known: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, *sides: EnvironmentSnapshot | None) -> Names:
+    def of(cls, *sides: EnvironmentSnapshot) -> Names:
         """Of an environment before and after a change; where the two differ, the later name counts."""
         known: dict[str, dict[str, str]] = {}
         for each in sides:
-            for name, stack in ({} if each is None else each.stacks).items():
+            for name, stack in each.stacks.items():
                 given = StackValues(stack).known.items()
                 known.setdefault(name, {}).update(
                     {key[2:-1]: value[2:-1] for key, value in given if value.startswith("${ssm:")}

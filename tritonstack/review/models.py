@@ -36,10 +36,9 @@ class ServedSet:
     image: str | None  # of the container; None where it is known only when deployed, or is in another stack
 
 
-def served_sets(environment: EnvironmentSnapshot | None) -> tuple[ServedSet, ...]:
+def served_sets(environment: EnvironmentSnapshot) -> tuple[ServedSet, ...]:
     """Every release set of an environment, by stack and document."""
-    stacks = {} if environment is None else environment.stacks
-    return tuple(each for _, stack in sorted(stacks.items()) for each in sets_of(stack))
+    return tuple(each for _, stack in sorted(environment.stacks.items()) for each in sets_of(stack))
 
 
 def sets_of(stack: StackSnapshot) -> Iterator[ServedSet]:
@@ -126,7 +125,7 @@ _TAG = re.compile(r":(\d{2}\.(?:0[1-9]|1[0-2]))(?:-|$)")
 """The release in an image's tag: ``…/sagemaker-tritonserver:24.09-py3``."""
 
 
-def vulnerable_releases(before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None) -> tuple[str, ...]:
+def vulnerable_releases(before: EnvironmentSnapshot, after: EnvironmentSnapshot) -> tuple[str, ...]:
     """A sentence for every endpoint that gets vulnerabilities which it did not have, by stack and name."""
     from tritonstack.catalogue import load_catalogue  # noqa: PLC0415 - its data files, rarely needed
 
@@ -145,10 +144,9 @@ def vulnerable_releases(before: EnvironmentSnapshot | None, after: EnvironmentSn
     return tuple(found)
 
 
-def _releases(environment: EnvironmentSnapshot | None) -> Iterator[tuple[tuple[str, str], str]]:
+def _releases(environment: EnvironmentSnapshot) -> Iterator[tuple[tuple[str, str], str]]:
     """Stack and endpoint, and the release: the release set's, else the one in the image's tag."""
-    stacks = {} if environment is None else environment.stacks
-    for _, stack in sorted(stacks.items()):
+    for _, stack in sorted(environment.stacks.items()):
         sets = {each.logical_id: each.platform.release for each in sets_of(stack)}
         models = [each.properties.get("PrimaryContainer", {}) for each in stack.of_type("AWS::SageMaker::Model")]
         tagged = {match[1] for each in models if (match := _TAG.search(str(each.get("Image", ""))))}
@@ -176,16 +174,16 @@ class ModelKind(StrEnum):
 
 
 def model_changes(
-    before: EnvironmentSnapshot | None,
-    after: EnvironmentSnapshot | None,
+    before: EnvironmentSnapshot,
+    after: EnvironmentSnapshot,
     *,
     earlier: EarlierReleases = lambda *_: None,
     folders: ModelFolders | None = None,
 ) -> tuple[ModelEntry, ...]:
     """Every model that changes, by stack, endpoint and model.
 
-    ``before``: the environment at the base; None for a new one. ``after``: None for a removed one. ``earlier``: which
-    releases were before; without it a rollback shows as a rebuild. ``folders``: what the models' folders say.
+    ``earlier``: which releases were before; without it a rollback shows as a rebuild. ``folders``: what the models'
+    folders say.
     """
     old, new = ({(each.stack, each.endpoint): each for each in served_sets(side)} for side in (before, after))
     folders = folders or ModelFolders()

@@ -37,7 +37,7 @@ from tritonstack.review.models import (
     served_sets,
     vulnerable_releases,
 )
-from tritonstack.review.snapshot import EnvironmentSnapshot, Snapshots
+from tritonstack.review.snapshot import NO_ENVIRONMENT, EnvironmentSnapshot, Snapshots
 from tritonstack.review.verdict import effect_of_setting, verdict
 
 
@@ -69,7 +69,7 @@ def document_of(
     """
     environments = []
     for change in compare(before, after):
-        sides = before.environments.get(change.name), after.environments.get(change.name)
+        sides = (each.environments.get(change.name, NO_ENVIRONMENT) for each in (before, after))
         entry, costs = _environment(*sides, change=change, known=known or Known())
         phrases = verdict(entry, costs)
         environments.append(entry.model_copy(update={"verdict": phrases, "level": closest(phrases)}))
@@ -86,18 +86,14 @@ def phrases_between(
 
 
 def _environment(
-    before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None, *, change: EnvironmentChange, known: Known
+    before: EnvironmentSnapshot, after: EnvironmentSnapshot, *, change: EnvironmentChange, known: Known
 ) -> tuple[EnvironmentEntry, tuple[CostRow, ...]]:
-    """An environment without its verdict, and its costs with exact amounts.
-
-    A stack that the app lost stays deployed, so it counts on both sides.
-    """
+    """An environment without its verdict, and its costs with exact amounts."""
     name = change.name
-    deployed = after or before
-    if before is not None and after is not None:
-        deployed = replace(after, stacks=dict(sorted({**before.stacks, **after.stacks}.items())))
+    # A stack that the app lost stays deployed, so it counts on both sides.
+    deployed = replace(after, stacks=dict(sorted({**before.stacks, **after.stacks}.items())))
     prices = known.prices(name)
-    if after is None:
+    if change.effect is Effect.REMOVED:
         prices = replace(prices, after=prices.before)
     # Settings and recipes are read only where a release set changes.
     is_same = served_sets(before) == served_sets(deployed)
@@ -123,7 +119,7 @@ def _environment(
             for each in opening_changes(before, deployed, permissions=permissions)
         ),
         models=models,
-        engines=engine_builds(before, deployed, dependencies=folders.dependencies) if models and deployed else (),
+        engines=engine_builds(before, deployed, dependencies=folders.dependencies) if models else (),
         cost=_total([each for each in costs if each.endpoint]),
         cost_notes=tuple(sentence for each in costs for sentence in each.sentences),
         cost_table=table_entry(costs),

@@ -91,15 +91,12 @@ def renames(before: Mapping[str, Resource], after: Mapping[str, Resource]) -> di
     return _pairs(before, after, content)
 
 
-def renamed_ids(
-    before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None
-) -> dict[tuple[str, str], Resource]:
+def renamed_ids(before: EnvironmentSnapshot, after: EnvironmentSnapshot) -> dict[tuple[str, str], Resource]:
     """Stack and old logical id → the resource after the change, of the ``renames`` of all its stacks."""
-    stacks = before.stacks.keys() & after.stacks.keys() if before is not None and after is not None else ()
     return {
-        (name, old): after.stacks[name].resources[new]  # type: ignore[union-attr]  # both are there
-        for name in stacks
-        for new, old in renames(before.stacks[name].resources, after.stacks[name].resources).items()  # type: ignore[union-attr]
+        (name, old): after.stacks[name].resources[new]
+        for name in before.stacks.keys() & after.stacks.keys()
+        for new, old in renames(before.stacks[name].resources, after.stacks[name].resources).items()
     }
 
 

@@ -130,6 +130,9 @@ class Snapshots:
     environments: Mapping[str, EnvironmentSnapshot]
 
 
+NO_ENVIRONMENT = EnvironmentSnapshot(name="", stacks={}, findings=None)
+"""Stands for the environment on a side of a change that does not have it."""
+
 # A pipeline adds its own stack, and one to each environment that it deploys. It is synthesised separately and has a
 # folder of snapshots of its own, for the other stacks are the same with a pipeline as without; a report joins them.
 NOTHING = Snapshots(environments={})

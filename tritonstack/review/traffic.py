@@ -77,9 +77,9 @@ class Fleet:
     variants: tuple[Variant, ...]  # none where its configuration lies in another stack
 
 
-def fleets_of(environment: EnvironmentSnapshot | None) -> tuple[Fleet, ...]:
+def fleets_of(environment: EnvironmentSnapshot) -> tuple[Fleet, ...]:
     """Every endpoint of an environment, by stack and logical id."""
-    stacks = {} if environment is None else environment.stacks
+    stacks = environment.stacks
     targets = [(each, stack) for stack in stacks.values() for each in stack.of_type(_TARGET)]
     found = []
     for _, stack in sorted(stacks.items()):

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from tritonstack.iam_policies import cidr_covers, listed
-from tritonstack.review.access.permissions import Direction, PermissionChange, permission_changes
+from tritonstack.review.access.permissions import Direction, PermissionChange
 from tritonstack.review.access.policies import SubjectKind
 from tritonstack.review.document import OpeningEntry
 from tritonstack.review.intrinsics import StackValues
@@ -27,26 +27,19 @@ class OpeningKind(StrEnum):
 
 
 def opening_changes(
-    before: EnvironmentSnapshot | None,
-    after: EnvironmentSnapshot | None,
-    *,
-    permissions: Iterable[PermissionChange] | None = None,
+    before: EnvironmentSnapshot, after: EnvironmentSnapshot, *, permissions: Iterable[PermissionChange]
 ) -> tuple[OpeningEntry, ...]:
     """What an environment opens or closes. Sorted.
 
     Rules of security groups are compared by the traffic that they allow, wherever they stand. What closes (encryption,
-    a VPC, network isolation, a public access block) is reported where its resource is on both sides.
-
-    Args:
-        before: None for a new environment.
-        after: None for a removed one.
-        permissions: what ``permission_changes`` returns of them; None: it is called.
+    a VPC, network isolation, a public access block) is reported where its resource is on both sides. ``permissions``:
+    what ``permission_changes`` returns of them.
     """
     renamed = {key: each.logical_id for key, each in renamed_ids(before, after).items()}
     old = [replace(each, owner=renamed.get((each.stack, each.owner), each.owner)) for each in _facts(before)]
     owners = frozenset((stack, renamed.get((stack, name), name)) for stack, name in _owners(before))
     changes = list(_compared(old, _facts(after), owners_before=owners, owners_after=_owners(after)))
-    for permission in permission_changes(before, after) if permissions is None else permissions:
+    for permission in permissions:
         sentence = _opening_sentence(permission)
         if sentence is not None:
             changes.append(
@@ -129,9 +122,8 @@ Owners = frozenset[tuple[str, str]]
 """Stack and logical id of every resource of a side."""
 
 
-def _owners(environment: EnvironmentSnapshot | None) -> Owners:
-    stacks = environment.stacks.values() if environment is not None else ()
-    return frozenset((stack.name, name) for stack in stacks for name in stack.resources)
+def _owners(environment: EnvironmentSnapshot) -> Owners:
+    return frozenset((stack.name, name) for stack in environment.stacks.values() for name in stack.resources)
 
 
 def _least(facts: Iterable[Fact]) -> list[Fact]:
@@ -292,8 +284,8 @@ _KEYS: dict[str, tuple[str, ...]] = {
 """Type → the properties that say how its data is encrypted."""
 
 
-def _facts(environment: EnvironmentSnapshot | None) -> Iterator[Fact]:
-    for stack in environment.stacks.values() if environment is not None else ():
+def _facts(environment: EnvironmentSnapshot) -> Iterator[Fact]:
+    for stack in environment.stacks.values():
         facts = _StackFacts(stack)
         for resource in stack.resources.values():
             yield from facts.network(resource)

@@ -56,18 +56,12 @@ class PermissionChange(PermissionEntry):
         return (self.stack, self.principal, self.about.value, place, self.statement, self.logical_id, self.source)
 
 
-def permission_changes(
-    before: EnvironmentSnapshot | None, after: EnvironmentSnapshot | None
-) -> tuple[PermissionChange, ...]:
+def permission_changes(before: EnvironmentSnapshot, after: EnvironmentSnapshot) -> tuple[PermissionChange, ...]:
     """What an environment's identities may do, and what may be done with its resources, where that changes. Sorted.
 
     A grant that one other grant covers, through wildcards or weaker conditions, is no change; nor is one that moved to
     another statement or policy of its subject. A role under another logical id is the same subject where nothing else
     of it changed. Managed policies outside the app, organizations' policies and session policies are unknown.
-
-    Args:
-        before: None for a new environment.
-        after: None for a removed one.
     """
     moved = {key: each.logical_id for key, each in renamed_ids(before, after).items() if each.type in PRINCIPALS}
     # The subjects before, with the logical ids that identities have after.
@@ -76,8 +70,8 @@ def permission_changes(
     changes: list[PermissionChange] = []
     for key, subject in sorted({**old, **new}.items(), key=lambda item: item[0]):
         changes += _Comparison(subject, old.get(key), new.get(key), before=before, after=after).changes()
-    for name in sorted(before.stacks.keys() & after.stacks.keys()) if before and after else ():
-        changes += _role_changes(before.stacks[name], after.stacks[name])  # type: ignore[union-attr]  # both are there
+    for name in sorted(before.stacks.keys() & after.stacks.keys()):
+        changes += _role_changes(before.stacks[name], after.stacks[name])
     return tuple(sorted(changes, key=lambda each: each.order))
 
 
@@ -91,13 +85,13 @@ class _Side:
     findings: Findings | None
 
     @classmethod
-    def of(cls, known: Subject, here: Subject | None, environment: EnvironmentSnapshot | None) -> _Side:
-        stack = environment.stacks.get(known.stack) if environment is not None else None
+    def of(cls, known: Subject, here: Subject | None, environment: EnvironmentSnapshot) -> _Side:
+        stack = environment.stacks.get(known.stack)
         return cls(
             subject=here,
             grants=least(here.grants) if here is not None else (),
             there=stack is not None and (known.type is None or here is not None or known.key[1] in stack.resources),
-            findings=environment.findings if environment is not None else None,
+            findings=environment.findings,
         )
 
     def covers(self, grant: Grant) -> bool:
@@ -126,8 +120,8 @@ class _Comparison:
         old: Subject | None,
         new: Subject | None,
         *,
-        before: EnvironmentSnapshot | None,
-        after: EnvironmentSnapshot | None,
+        before: EnvironmentSnapshot,
+        after: EnvironmentSnapshot,
     ) -> None:
         self._subject = subject
         self._before, self._after = _Side.of(subject, old, before), _Side.of(subject, new, after)

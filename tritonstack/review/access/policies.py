@@ -189,10 +189,10 @@ class Subject:
         return self.key[2]
 
 
-def subjects_of(environment: EnvironmentSnapshot | None) -> Mapping[Key, Subject]:
+def subjects_of(environment: EnvironmentSnapshot) -> Mapping[Key, Subject]:
     """Every subject of an environment's policies, sorted."""
     found: dict[Key, Subject] = {}
-    for stack in environment.stacks.values() if environment is not None else ():
+    for stack in environment.stacks.values():
         found |= _Collector(stack).collected()
     return dict(sorted(found.items()))
 
