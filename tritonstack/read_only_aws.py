@@ -28,31 +28,22 @@ THROTTLED = frozenset(
 NO_CREDENTIALS = EXPIRED_CODES | NOT_TAKEN_CODES | {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthFailure"}
 """Codes of credentials that are wrong or have expired."""
 _OPERATIONS = {
-    "cloudformation": "DescribeStacks ListStackResources",
-    "codebuild": "BatchGetBuilds ListBuilds",
-    "ec2": "DescribeInstanceTypeOfferings DescribeManagedPrefixLists DescribeSecurityGroups DescribeSubnets",
+    "cloudformation": "ListStackResources",
+    "ec2": "DescribeSecurityGroups DescribeSubnets",
     "ecr": "BatchGetImage",
-    "iam": "GetRole",
-    "kms": "DescribeKey Encrypt GetKeyPolicy",
+    "kms": "DescribeKey GetKeyPolicy",
     "pricing": "GetProducts",
-    "sagemaker": "DescribeEndpoint DescribeEndpointConfig DescribeModel DescribeProcessingJob ListEndpoints "
-    "ListProcessingJobs",
+    "sagemaker": "DescribeEndpoint DescribeEndpointConfig DescribeModel ListEndpoints",
     "service-quotas": "ListAWSDefaultServiceQuotas ListServiceQuotas",
     "ssm": "GetParameter",
     "sts": "GetCallerIdentity",
 }
 ACTIONS: dict[tuple[str, str], str] = {
-    ("s3", "HeadBucket"): "s3:ListBucket",
-    **{
-        (service, operation): f"{service.replace('service-quotas', 'servicequotas')}:{operation}"
-        for service, operations in _OPERATIONS.items()
-        for operation in operations.split()
-    },
+    (service, operation): f"{service.replace('service-quotas', 'servicequotas')}:{operation}"
+    for service, operations in _OPERATIONS.items()
+    for operation in operations.split()
 }
 """(botocore's service, operation) → IAM action (Service Authorization Reference)."""
-
-DRY_RUN_ONLY = frozenset({("kms", "Encrypt")})
-"""Operations that are called with ``DryRun`` only: KMS then checks the permission and encrypts nothing."""
 
 
 class NotKnownError(Exception):
@@ -74,14 +65,6 @@ class NotKnownError(Exception):
 
 class MutatingCallError(Exception):
     """A call of an operation that is not in ``ACTIONS``: a fault of this project, never of the user."""
-
-
-def refuse_others(service: str, operation: str, request: object) -> None:
-    """Raise :class:`MutatingCallError` for a call that is not in ``ACTIONS``, or lacks the DryRun that it must have."""
-    if (service, operation) not in ACTIONS:
-        raise MutatingCallError(f"preflight only reads, and {service} {operation} is not among its operations")
-    if (service, operation) in DRY_RUN_ONLY and not (isinstance(request, dict) and request.get("DryRun") is True):
-        raise MutatingCallError(f"preflight calls {service} {operation} with DryRun alone")
 
 
 class ReadOnlyCalls:
@@ -151,8 +134,9 @@ class ReadOnlyCalls:
             raise not_known(error, service, _api_name(client, operation)) from error
 
     def _watch(self, service: str) -> Any:
-        def watch(params: Any, model: Any, **_more: Any) -> None:
-            refuse_others(service, model.name, params)
+        def watch(model: Any, **_more: Any) -> None:
+            if (service, model.name) not in ACTIONS:
+                raise MutatingCallError(f"preflight only reads, and {service} {model.name} is not among its operations")
             if self._over.is_set():
                 raise NotKnownError("there is no time left", advice="Run it again.")
 

@@ -11,8 +11,7 @@ from click.testing import CliRunner, Result
 
 from tests.preflight.fakes import DENIED, Answer, FakeSession, RefusalError
 from tests.preflight.subjects import ACCOUNT, served
-from tests.preflight.test_cloudformation import stacks
-from tests.preflight.test_images import FOUND, MISSING
+from tests.preflight.test_account import FOUND, MISSING, bootstrap
 from tritonstack.cli import preflight
 from tritonstack.errors import InputError
 from tritonstack.preflight import runner
@@ -34,12 +33,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _two_checks(subject: object, **more: object) -> object:
-    checks = tuple(check for check in runner.CHECKS if check.name in {"stack", "image"})
+    checks = tuple(check for check in runner.CHECKS if check.name in {"bootstrap", "image"})
     return runner.run_checks(subject, checks=checks, **more)  # type: ignore[arg-type]
 
 
 def _run(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Answer], *arguments: str) -> Result:
-    session = FakeSession({"sts.GetCallerIdentity": CALLER, **stacks(None), "ecr.BatchGetImage": FOUND, **answers})
+    session = FakeSession({"sts.GetCallerIdentity": CALLER, **bootstrap("21"), "ecr.BatchGetImage": FOUND, **answers})
     monkeypatch.setattr(preflight, "session_of", lambda *_settings, **_local: session)
     return CliRunner().invoke(
         preflight.command, ["-e", "test", *arguments], env={"COLUMNS": "120"}, standalone_mode=False
@@ -49,7 +48,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Answer], *arguments
 def test_nothing_that_fails_is_exit_code_zero(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = _run(monkeypatch, {})
     assert result.return_value == 0
-    assert "4 pass, 0 will fail, 0 could not be known" in result.stdout
+    assert "3 pass, 0 will fail, 0 could not be known" in result.stdout
     assert "constructed" not in result.stdout, "this is not the local AWS"
 
 
@@ -92,16 +91,10 @@ def test_programs_get_a_document_of_the_schema(project: Path, monkeypatch: pytes
     result = _run(monkeypatch, {"ecr.BatchGetImage": DENIED}, "--json")
     document = json.loads(result.stdout)
     jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(document)
-    assert (document["passes"], document["fails"], document["unknown"]) == (3, 0, 1)
+    assert (document["passes"], document["fails"], document["unknown"]) == (2, 0, 1)
     assert document["constructed"] is False
-    assert [row["permission"] for row in document["results"]] == [None, None, None, "ecr:BatchGetImage"]
-    assert {row["check"] for row in document["results"]} == {"account", "stack", "image"}
-
-
-def test_one_thing_to_do_is_said_once_for_all_that_it_mends(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = _run(monkeypatch, {"cloudformation.DescribeStacks": DENIED})
-    assert result.stdout.count("  do:") == 1
-    assert result.stdout.count("  needed:") == 2
+    assert [row["permission"] for row in document["results"]] == [None, None, "ecr:BatchGetImage"]
+    assert {row["check"] for row in document["results"]} == {"account", "bootstrap", "image"}
 
 
 def test_a_wrong_environment_and_missing_credentials_are_wrong_input(

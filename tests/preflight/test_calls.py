@@ -25,7 +25,6 @@ from tritonstack.preflight.subject import AccountFacts
 from tritonstack.read_only_aws import (
     ACTIONS,
     BOUNDED,
-    DRY_RUN_ONLY,
     MutatingCallError,
     NotKnownError,
     ReadOnlyCalls,
@@ -127,12 +126,12 @@ def test_a_denial_tells_the_permission() -> None:
 
 
 def test_a_fact_is_read_once_and_a_refusal_is_kept() -> None:
-    denied = FakeSession({"cloudformation.DescribeStacks": DENIED})
+    denied = FakeSession({"service-quotas.ListServiceQuotas": DENIED})
     facts = AccountFacts(ReadOnlyCalls(denied), region="us-east-1")
-    for _ in range(2):
+    for name in ("one", "another"):
         with pytest.raises(NotKnownError) as error:
-            facts.stack("dev-network")
-        assert error.value.permission == "cloudformation:DescribeStacks"
+            facts.quota("sagemaker", name)
+        assert error.value.permission == "servicequotas:ListServiceQuotas"
     assert len(denied.calls) == 1
 
 
@@ -146,10 +145,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs/preflight.md"
 def test_every_operation_exists_and_reads(service: str, operation: str) -> None:
     model = botocore.session.get_session().get_service_model(service)
     assert operation in model.operation_names
-    assert READS.match(operation) or (service, operation) in DRY_RUN_ONLY
-    if (service, operation) in DRY_RUN_ONLY:
-        shape: Any = model.operation_model(operation).input_shape
-        assert "DryRun" in shape.members
+    assert READS.match(operation)
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,7 @@ import pytest
 
 from tests.preflight.fakes import DENIED, Answer, RefusalError, pages
 from tests.preflight.subjects import ACCOUNT, results_of, served
-from tests.preflight.test_cloudformation import stacks
-from tritonstack.preflight.ec2 import (
-    check_left_network,
-    check_prefix_list,
-    check_subnet,
-    check_zone,
-)
+from tritonstack.preflight.ec2 import check_left_network, check_subnet
 
 A, B = "subnet-0a", "subnet-0b"
 OTHERS = "222222222222"
@@ -27,7 +21,6 @@ IMPORTED = {
     "route_table_ids": ["rtb-01"],
 }
 NETWORK = {"imported": IMPORTED}
-PREFIX = {"imported": {**IMPORTED, "security_group_ids": []}, "s3_prefix_list_id": "pl-01"}
 
 
 def subnets(*, owner: str = ACCOUNT, **rows: tuple[str, str, int]) -> dict[str, Answer]:
@@ -87,26 +80,6 @@ def test_a_subnet_that_is_gone_fails_and_one_that_may_not_be_seen_is_unknown(tmp
     assert {(each.outcome, each.permission) for each in found.values()} == {("unknown", "ec2:DescribeSubnets")}
 
 
-@pytest.mark.parametrize(
-    ("there", "outcome"), [(["us-east-1a", "us-east-1b"], "passes"), (["us-east-1b"], "passes"), ([], "fails")]
-)
-def test_a_zone_of_the_network_must_have_the_type(tmp_path: Path, there: list[str], outcome: str) -> None:
-    rows = [{"InstanceType": "g4dn.xlarge", "Location": zone} for zone in there]
-    answers = {"ec2.DescribeInstanceTypeOfferings": pages("InstanceTypeOfferings", rows[:1], rows[1:])}
-    found = results_of(check_zone, served(tmp_path, network=NETWORK), answers)["ml.g4dn.xlarge"]
-    assert found.outcome == outcome
-    assert all(place in found.found for place in there)
-
-
-@pytest.mark.parametrize(("ids", "outcome"), [(["pl-01"], "passes"), (["pl-02"], "fails"), ([], "unknown")])
-def test_the_prefix_list_is_that_of_s3(tmp_path: Path, ids: list[str], outcome: str) -> None:
-    answer = {"PrefixLists": [{"PrefixListId": name} for name in ids]}
-    what = served(tmp_path, network=PREFIX)
-    found = results_of(check_prefix_list, what, {"ec2.DescribeManagedPrefixLists": answer})["pl-01"]
-    assert found.outcome == outcome
-    assert outcome != "fails" or found.advice.endswith("pl-02")
-
-
 VPC, GROUP = "vpc-0c", "sg-0c"
 ZONES = ["us-east-1a", "us-east-1b", "us-east-1c"]
 CREATED = {"cidr": "10.20.0.0/16", "zones": ZONES[:2], "nat": "one"}
@@ -124,8 +97,12 @@ def account(*, model: dict[str, Any] | None, group_vpc: str = VPC) -> dict[str, 
         {"SubnetId": name, "VpcId": VPC, "AvailabilityZone": zone, "CidrBlock": f"10.20.{number}.0/24"}
         for number, (name, zone) in enumerate(((A, ZONES[0]), (B, ZONES[1])))
     ]
+    made = [
+        {"ResourceType": kind, "PhysicalResourceId": name, "ResourceStatus": "CREATE_COMPLETE"}
+        for kind, name in (("AWS::EC2::Subnet", A), ("AWS::EC2::Subnet", B), ("AWS::EC2::SecurityGroup", GROUP))
+    ]
     return {
-        **stacks(AWS_EC2_Subnet=[A, B], AWS_EC2_SecurityGroup=[GROUP]),
+        "cloudformation.ListStackResources": pages("StackResourceSummaries", made[:1], made[1:]),
         "ec2.DescribeSubnets": {"Subnets": rows},
         "ec2.DescribeSecurityGroups": {"SecurityGroups": [{"GroupId": GROUP, "VpcId": group_vpc}]},
         "sagemaker.ListEndpoints": pages(
@@ -186,14 +163,15 @@ def test_a_group_that_was_made_in_an_imported_vpc_goes_once_groups_are_named(
     imported = {**IMPORTED_NETWORK, "security_group_ids": named}
     what = served(tmp_path, network={**OF_SETTINGS, "imported": imported})
     answers = account(model={"Subnets": ["subnet-01", "subnet-02"], "SecurityGroupIds": [GROUP]}, group_vpc="vpc-01")
-    answers |= stacks(AWS_EC2_SecurityGroup=[GROUP])
     [result] = results_of(check_left_network, what, answers).values()
     assert result.outcome == outcome
 
 
 def test_without_a_network_nothing_is_asked_and_without_its_stack_nothing_goes(tmp_path: Path) -> None:
     assert results_of(check_left_network, served(tmp_path), {}) == {}
-    found = results_of(check_left_network, served(tmp_path, network={"imported": IMPORTED_NETWORK}), stacks(None))
+    what = served(tmp_path, network={"imported": IMPORTED_NETWORK})
+    none = RefusalError("ValidationError", "Stack with id x does not exist")
+    found = results_of(check_left_network, what, {"cloudformation.ListStackResources": none})
     assert found["test-network"].outcome == "passes"
 
 

@@ -14,7 +14,6 @@ from tritonstack.engines.order import Served
 from tritonstack.preflight.quotas import (
     check_codebuild_quota,
     check_endpoint_quota,
-    check_instance_type,
     check_processing_quota,
     instance_need,
 )
@@ -76,7 +75,7 @@ def test_all_types_together_have_a_quota_too(tmp_path: Path) -> None:
     found = results_of(check_endpoint_quota, what, account(of_type=9, of_all=2))
     assert found["all instance types"].outcome == "fails"
     assert found["all instance types"].needed.startswith("3 instances: 2 at maximum + 1 of")
-    assert found["ml.g5.xlarge"].outcome == "unknown", "no quota of that name is listed: nothing is known"
+    assert found["ml.g5.xlarge"].outcome == "fails", "a type without a quota is not offered in the region"
 
 
 def test_a_schedule_may_ask_for_more_than_the_maximum_of_now(tmp_path: Path) -> None:
@@ -151,24 +150,6 @@ def test_one_endpoint_is_updated_at_a_time(tmp_path: Path) -> None:
     assert (need.highest, need.second_fleet, instance_need((), others=7).total) == (8, 5, 7)
 
 
-@pytest.mark.parametrize(
-    ("quotas", "outcome", "words"),
-    [
-        (pages("Quotas", [quota(f"{T4} for endpoint usage", 0)]), "passes", "the catalogue has us-east-1"),
-        (pages("Quotas", []), "fails", "has no quota of it"),
-        (DENIED, "unknown", "denies"),
-    ],
-    ids=["a quota, though of zero", "none", "denied"],
-)
-def test_an_instance_type_is_offered_where_it_has_a_quota(
-    tmp_path: Path, quotas: Answer, outcome: str, words: str
-) -> None:
-    none = pages("Quotas", [])
-    answers = {"service-quotas.ListServiceQuotas": quotas, "service-quotas.ListAWSDefaultServiceQuotas": none}
-    found = results_of(check_instance_type, served(tmp_path), answers)[T4]
-    assert (found.outcome, words in found.found) == (outcome, True), found.found
-
-
 A10G = "BUILD_GENERAL1_SMALL LINUX_GPU_CONTAINER"
 CPU = "BUILD_GENERAL1_LARGE LINUX_CONTAINER"
 
@@ -183,46 +164,16 @@ def with_engine(folder: Path, *endpoints: dict[str, Any], **environment: Any) ->
     return served(folder, *endpoints, files={config: tensorrt, recipe: text}, **environment)
 
 
-def jobs_account(of_type: float, of_all: float = 20, *, running: int = 0) -> dict[str, Answer]:
-    """An account with these quotas of processing jobs, and one job of so many instances."""
-    return {
-        "service-quotas.ListServiceQuotas": pages(
-            "Quotas",
-            [quota(f"{T4} for processing job usage", of_type)],
-            [quota("Number of instances across all processing jobs", of_all)],
-        ),
-        "sagemaker.ListProcessingJobs": pages(
-            "ProcessingJobSummaries", [{"ProcessingJobName": "theirs"}] if running else []
-        ),
-        "sagemaker.DescribeProcessingJob": {
-            "ProcessingJobName": "theirs",
-            "ProcessingResources": {
-                "ClusterConfig": {"InstanceType": T4, "InstanceCount": running, "VolumeSizeInGB": 1}
-            },
-        },
+def builds_account(**quotas: float) -> dict[str, Answer]:
+    """An account with these quotas of builds and of processing jobs."""
+    names = {
+        "gpu": "Concurrently running builds for Linux GPU Small environment",
+        "cpu": "Concurrently running builds for Linux/Large environment",
+        "t4": f"{T4} for processing job usage",
+        "jobs": "Number of instances across all processing jobs",
     }
-
-
-def builds_account(gpu: float, cpu: float = 5, *, running: int = 0) -> dict[str, Answer]:
-    """An account with these quotas of CodeBuild, in which so many GPU builds run."""
-    builds = [
-        {"buildStatus": status, "environment": {"type": kind, "computeType": "BUILD_GENERAL1_SMALL", "image": "i",
-                                                "environmentVariables": []}}
-        for status, kind in [
-            *([("IN_PROGRESS", "LINUX_GPU_CONTAINER")] * running),
-            ("SUCCEEDED", "LINUX_GPU_CONTAINER"),
-            ("IN_PROGRESS", "LINUX_CONTAINER"),
-        ]
-    ]  # fmt: skip
-    return {
-        "service-quotas.ListServiceQuotas": pages(
-            "Quotas",
-            [quota("Concurrently running builds for Linux GPU Small environment", gpu, "L-F1FE1B52")],
-            [quota("Concurrently running builds for Linux/Large environment", cpu)],
-        ),
-        "codebuild.ListBuilds": {"ids": ["p:1"]},
-        "codebuild.BatchGetBuilds": {"builds": builds},
-    }
+    rows = [quota(names[name], value, f"L-{name}") for name, value in quotas.items()]
+    return {"service-quotas.ListServiceQuotas": pages("Quotas", rows[:1], rows[1:])}
 
 
 def test_an_environment_without_engines_needs_no_quota_of_builds(tmp_path: Path) -> None:
@@ -230,38 +181,18 @@ def test_an_environment_without_engines_needs_no_quota_of_builds(tmp_path: Path)
     assert results_of(check_codebuild_quota, served(tmp_path), {}) == {}
 
 
-def test_jobs_that_run_already_count_for_their_type_and_for_all(tmp_path: Path) -> None:
+def test_processing_has_a_quota_for_the_type_and_one_for_all(tmp_path: Path) -> None:
     what = with_engine(tmp_path, {"instance_type": T4})
-    assert results_of(check_processing_quota, what, jobs_account(3, running=2))[T4].outcome == "passes"
-    short = results_of(check_processing_quota, what, jobs_account(2, running=2))[T4]
-    assert (short.outcome, short.needed) == ("fails", "3 instances: 1 for engines at once + 2 of jobs that run now")
-    found = results_of(check_processing_quota, what, jobs_account(5, of_all=0))
+    found = results_of(check_processing_quota, what, builds_account(t4=5, jobs=0))
     assert {name: result.outcome for name, result in found.items()} == {T4: "passes", "all instance types": "fails"}
+    assert results_of(check_processing_quota, what, builds_account(t4=0, jobs=9))[T4].outcome == "fails"
 
 
-@pytest.mark.parametrize(
-    ("answers", "gpu", "cpu"),
-    [
-        (builds_account(0), "fails", "passes"),
-        (builds_account(3, running=2), "passes", "passes"),
-        (builds_account(2, running=2), "fails", "passes"),
-        (builds_account(3, cpu=0), "passes", "fails"),
-    ],
-    ids=["a new account has none", "running ones count", "and others do not", "a CPU quota of zero"],
-)
-def test_quotas_of_builds(tmp_path: Path, answers: dict[str, Answer], gpu: str, cpu: str) -> None:
+@pytest.mark.parametrize(("gpu", "cpu"), [(0, 1), (1, 1), (1, 0)])
+def test_quotas_of_builds(tmp_path: Path, gpu: int, cpu: int) -> None:
     what = with_engine(tmp_path, {"instance_type": "ml.g5.xlarge"})
-    found = results_of(check_codebuild_quota, what, answers)
-    assert (found[A10G].outcome, found[CPU].outcome) == (gpu, cpu)
-    if gpu == "fails":
-        assert "--service-code codebuild --quota-code L-F1FE1B52 --desired-value" in found[A10G].advice
-
-
-def test_refused_lists_are_unknown(tmp_path: Path) -> None:
-    what = with_engine(tmp_path, {"instance_type": "ml.g5.xlarge"}, {"instance_type": T4})
-    of_builds = results_of(check_codebuild_quota, what, builds_account(9) | {"codebuild.ListBuilds": DENIED})
-    of_jobs = results_of(check_processing_quota, what, jobs_account(9) | {"sagemaker.ListProcessingJobs": DENIED})
-    assert {(each.outcome, each.permission) for each in (*of_builds.values(), *of_jobs.values())} == {
-        ("unknown", "codebuild:ListBuilds"),
-        ("unknown", "sagemaker:ListProcessingJobs"),
-    }
+    found = results_of(check_codebuild_quota, what, builds_account(gpu=gpu, cpu=cpu))
+    outcomes = {0: "fails", 1: "passes"}
+    assert (found[A10G].outcome, found[CPU].outcome) == (outcomes[gpu], outcomes[cpu])
+    if not gpu:
+        assert "--service-code codebuild --quota-code L-gpu --desired-value 1" in found[A10G].advice

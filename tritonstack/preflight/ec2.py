@@ -1,4 +1,4 @@
-"""Networks: imported subnets, zones, S3's prefix list, and fleets in a network to be deleted."""
+"""Networks: imported subnets, and fleets in a network to be deleted."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tritonstack.catalogue import partition
 from tritonstack.config import NetworkSettings
 from tritonstack.preflight.quotas import instance_need
 from tritonstack.preflight.subject import About, PreflightResult, Subject
+from tritonstack.read_only_aws import NotKnownError
 
 _KINDS = {
     "Subnets": ("describe_subnets", "SubnetId", "subnet-id"),
@@ -109,33 +109,6 @@ def _subnet(about: About, subject: Subject, subnet: NamedSubnet) -> PreflightRes
     return about.passes(found)
 
 
-def check_zone(subject: Subject) -> Iterator[PreflightResult]:
-    """The network's zones have the instance types: EC2's offerings, for SageMaker has no operation that lists zones."""
-    network = subject.environment.network
-    if network is None or not network.zones:
-        return
-    for name in subject.instance_types:
-        about = About(check="zone", subject=name, needed=f"in one of {', '.join(network.zones)}")
-        yield from about.look(_zone, subject, network.zones)
-
-
-def _zone(about: About, subject: Subject, zones: tuple[str, ...]) -> PreflightResult:
-    wanted = {"instance-type": [about.subject.removeprefix("ml.")], "location": list(zones)}
-    rows = subject.calls.pages(
-        "ec2",
-        "describe_instance_type_offerings",
-        "InstanceTypeOfferings",
-        LocationType="availability-zone",
-        Filters=[{"Name": name, "Values": values} for name, values in wanted.items()],
-    )
-    there = sorted({row["Location"] for row in rows})
-    if not there:
-        return about.fails("EC2 has it in none of them", advice="Take other zones, or another instance type.")
-    if len(there) < len(zones):
-        return about.passes(f"EC2 has it in {', '.join(there)} alone: every instance will be there")
-    return about.passes(f"EC2 has it in {', '.join(there)}")
-
-
 _GONE = ("ValidationException",)
 """SageMaker's error code for an endpoint, a config or a model that is gone."""
 PAGE = "docs/network.md#another-network"
@@ -177,7 +150,8 @@ def _in_deleted(about: About, subject: Subject, goes: Mapping[str, str], stack: 
 
 def _goes(subject: Subject, network: NetworkSettings, *, stack: str) -> dict[str, str]:
     """Id → description of each subnet and security group of the stack that the settings no longer have."""
-    subnets = _rows(subject, "Subnets", subject.facts.made_by(stack, "AWS::EC2::Subnet"))
+    made = _made_by(subject, stack)
+    subnets = _rows(subject, "Subnets", made.get("AWS::EC2::Subnet", ()))
     kept = [row for row in subnets if _keeps_subnet(network, row)]
     goes = {
         row["SubnetId"]: f"subnet {row['SubnetId']} ({row['AvailabilityZone']})" for row in subnets if row not in kept
@@ -185,11 +159,24 @@ def _goes(subject: Subject, network: NetworkSettings, *, stack: str) -> dict[str
     stays = {row["VpcId"] for row in kept}
     if network.imported is not None and not network.imported.security_group_ids:
         stays.add(network.imported.vpc_id)
-    made = subject.facts.made_by(stack, "AWS::EC2::SecurityGroup")
-    for row in _rows(subject, "SecurityGroups", made):
+    for row in _rows(subject, "SecurityGroups", made.get("AWS::EC2::SecurityGroup", ())):
         if row["VpcId"] not in stays:
             goes[row["GroupId"]] = f"security group {row['GroupId']}"
     return goes
+
+
+def _made_by(subject: Subject, stack: str) -> Mapping[str, list[str]]:
+    """Type → physical ids of a stack's resources; empty where there is no stack."""
+    found: dict[str, list[str]] = {}
+    rows = subject.calls.pages("cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack)
+    try:
+        for row in rows:
+            if row.get("PhysicalResourceId") and row.get("ResourceStatus") != "DELETE_COMPLETE":
+                found.setdefault(row["ResourceType"], []).append(row["PhysicalResourceId"])
+    except NotKnownError as error:
+        if "does not exist" not in error.found:  # CloudFormation has no code of its own for it (ValidationError)
+            raise
+    return found
 
 
 def _keeps_subnet(network: NetworkSettings, row: Mapping[str, Any]) -> bool:
@@ -219,28 +206,3 @@ def _joined(subject: Subject, endpoint: str) -> Iterator[str]:
         model = ask("sagemaker", "describe_model", absent=_GONE, ModelName=variant["ModelName"]) or {}
         joined = model.get("VpcConfig", {})
         yield from (*joined.get("Subnets", ()), *joined.get("SecurityGroupIds", ()))
-
-
-def check_prefix_list(subject: Subject) -> Iterator[PreflightResult]:
-    """The prefix list that security groups allow egress to is S3's, of the region."""
-    network = subject.environment.network
-    if network is not None and network.s3_prefix_list_id is not None:
-        name = s3_list_name(subject.environment.region)
-        about = About(check="prefix-list", subject=network.s3_prefix_list_id, needed=f"the prefix list {name}")
-        yield from about.look(_prefix_list, subject, name)
-
-
-def s3_list_name(region: str) -> str:
-    """Name of S3's prefix list in a region (VPC guide, "AWS-managed prefix lists")."""
-    return f"{'cn.' if partition(region) == 'aws-cn' else ''}com.amazonaws.{region}.s3"
-
-
-def _prefix_list(about: About, subject: Subject, name: str) -> PreflightResult:
-    filters = [{"Name": "prefix-list-name", "Values": [name]}]
-    rows = subject.calls.must("ec2", "describe_managed_prefix_lists", Filters=filters).get("PrefixLists", [])
-    ids = sorted(row["PrefixListId"] for row in rows)
-    if about.subject in ids:
-        return about.passes(name)
-    if not ids:
-        return about.unknown(f"EC2 lists no {name}", advice="Look for S3's prefix list in the VPC console.")
-    return about.fails(f"{name} is {', '.join(ids)}", advice=f"Set network.s3_prefix_list_id: {ids[0]}")

@@ -1,4 +1,4 @@
-"""Instance types and service quotas: endpoint instances, processing jobs, concurrent builds."""
+"""Service quotas: endpoint instances, processing jobs, concurrent builds."""
 
 from __future__ import annotations
 
@@ -81,28 +81,6 @@ def codebuild_quota_name(compute_type: str, *, gpu: bool) -> str:
     return f"Concurrently running builds for Linux{' GPU ' if gpu else '/'}{size} environment"
 
 
-def check_instance_type(subject: Subject) -> Iterator[PreflightResult]:
-    """Each instance type is offered to endpoints in the region: SageMaker has no operation that lists them."""
-    region = subject.environment.region
-    for name in subject.instance_types:
-        about = About(check="instance-type", subject=name, needed=f"offered to endpoints in {region}")
-        yield from about.look(_instance_type, subject)
-
-
-def _instance_type(about: About, subject: Subject) -> PreflightResult:
-    """Service Quotas has a quota of the type for endpoints, whatever its value. The catalogue's older answer beside."""
-    region, name = subject.environment.region, about.subject
-    row = next(each.instance for each in subject.environment.endpoints if each.instance_type == name)
-    catalogue = f"the catalogue {'has' if region in row.regions else 'has not'} {region} among its regions"
-    quota = subject.facts.quota("sagemaker", endpoint_quota_name(name))
-    if quota is not None:
-        return about.passes(f"Service Quotas has its quota ({quota.code}); {catalogue}")
-    return about.fails(
-        f"Service Quotas has no quota of it in {region}; {catalogue}",
-        advice=f"Choose a type that SageMaker hosts in {region}, or another region.",
-    )
-
-
 def check_endpoint_quota(subject: Subject) -> Iterator[PreflightResult]:
     """Quotas of endpoint instances: of each type of the environment, and of all types together."""
     for instance_type in (*subject.instance_types, None):
@@ -125,12 +103,13 @@ def _endpoint_quota(about: About, subject: Subject, instance_type: str | None) -
         if fleet.owner not in own and instance_type in (None, fleet.instance_type)
     )
     need = instance_need(endpoints, others=others)
-    return subject.facts.compare_quota(
-        replace(about, needed=str(need)),
-        service="sagemaker",
-        name=ALL_ENDPOINT_INSTANCES if instance_type is None else endpoint_quota_name(instance_type),
-        needed=need.total,
-    )
+    name = ALL_ENDPOINT_INSTANCES if instance_type is None else endpoint_quota_name(instance_type)
+    if instance_type is not None and subject.facts.quota("sagemaker", name) is None:
+        return about.fails(
+            f"Service Quotas has no quota of it in {environment.region}",  # each type that is hosted there has one
+            advice=f"Choose a type that SageMaker hosts in {environment.region}, or another region.",
+        )
+    return subject.facts.compare_quota(replace(about, needed=str(need)), "sagemaker", name, need.total)
 
 
 def _engines_at_once(subject: Subject, kind: str) -> Counter[str]:
@@ -151,64 +130,24 @@ def check_processing_quota(subject: Subject) -> Iterator[PreflightResult]:
         about = About(
             check="processing-quota",
             subject=instance_type or ALL_TYPES,
-            needed=f"{number} for engines at once (builds.parallel_engines), and what runs now",
+            needed=f"{number} for engines at once (builds.parallel_engines)",
         )
-        yield from about.look(_processing_quota, subject, instance_type, number)
-
-
-def _processing_quota(about: About, subject: Subject, instance_type: str | None, number: int) -> PreflightResult:
-    others = sum(
-        fleet.instances for fleet in subject.facts.job_fleets() if instance_type in (None, fleet.instance_type)
-    )
-    needed = f"{number + others} instances: {number} for engines at once + {others} of jobs that run now"
-    return subject.facts.compare_quota(
-        replace(about, needed=needed),
-        service="sagemaker",
-        name=ALL_PROCESSING_INSTANCES if instance_type is None else f"{instance_type} for processing job usage",
-        needed=number + others,
-    )
-
-
-_GPU, _CPU = "LINUX_GPU_CONTAINER", "LINUX_CONTAINER"
-_NEWEST = 100
-"""Builds that are looked at for those that run: one page of ListBuilds, newest first, and one call."""
+        name = ALL_PROCESSING_INSTANCES if instance_type is None else f"{instance_type} for processing job usage"
+        yield from about.look(subject.facts.compare_quota, "sagemaker", name, number)
 
 
 def check_codebuild_quota(subject: Subject) -> Iterator[PreflightResult]:
     """Quotas of concurrent builds: of CodeBuild's GPU machines, and of the CPU machine that a deployment builds on."""
-    builds = [(_GPU, *machine, "engines") for machine in sorted(_engines_at_once(subject, "codebuild").items())]
+    engines = sorted(_engines_at_once(subject, "codebuild").items())
+    builds = [(machine, True, number, "engines") for machine, number in engines]
     if subject.builds_on_deploy:
-        builds.append((_CPU, subject.environment.builds.compute_type, 1, "a deployment's build"))
-    for environment_type, compute_type, number, purpose in builds:
+        builds.append((subject.environment.builds.compute_type, False, 1, "a deployment's build"))
+    for compute_type, gpu, number, purpose in builds:
         about = About(
             check="codebuild-quota",
-            subject=f"{compute_type} {environment_type}",
-            needed=f"{number} for {purpose} at once, and what runs now",
+            subject=f"{compute_type} {'LINUX_GPU_CONTAINER' if gpu else 'LINUX_CONTAINER'}",
+            needed=f"{number} for {purpose} at once",
         )
-        yield from about.look(_codebuild_quota, subject, number, purpose)
-
-
-def _codebuild_quota(about: About, subject: Subject, number: int, purpose: str) -> PreflightResult:
-    compute_type, environment_type = about.subject.split()
-    others = _running_builds(subject, compute_type, environment_type)
-    needed = f"{number + others} builds at once: {number} for {purpose} + {others} that run now"
-    return subject.facts.compare_quota(
-        replace(about, needed=needed),
-        service="codebuild",
-        name=codebuild_quota_name(compute_type, gpu=environment_type == _GPU),
-        needed=number + others,
-    )
-
-
-def _running_builds(subject: Subject, compute_type: str, environment_type: str) -> int:
-    """Builds on that machine that run now, among the newest of the account."""
-    newest = subject.calls.must("codebuild", "list_builds", sortOrder="DESCENDING").get("ids", [])[:_NEWEST]
-    if not newest:
-        return 0
-    builds = subject.calls.must("codebuild", "batch_get_builds", ids=newest).get("builds", [])
-    return sum(
-        build.get("buildStatus") == "IN_PROGRESS"
-        and build.get("environment", {}).get("computeType") == compute_type
-        and build.get("environment", {}).get("type") == environment_type
-        for build in builds
-    )
+        yield from about.look(
+            subject.facts.compare_quota, "codebuild", codebuild_quota_name(compute_type, gpu=gpu), number
+        )

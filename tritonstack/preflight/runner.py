@@ -8,16 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tritonstack.preflight.cloudformation import check_account, check_bootstrap, check_stack
-from tritonstack.preflight.ec2 import check_left_network, check_prefix_list, check_subnet, check_zone
-from tritonstack.preflight.images import check_image
-from tritonstack.preflight.own_resources import check_key
-from tritonstack.preflight.quotas import (
-    check_codebuild_quota,
-    check_endpoint_quota,
-    check_instance_type,
-    check_processing_quota,
-)
+from tritonstack.preflight.account import check_account, check_bootstrap, check_image, check_key
+from tritonstack.preflight.ec2 import check_left_network, check_subnet
+from tritonstack.preflight.quotas import check_codebuild_quota, check_endpoint_quota, check_processing_quota
 from tritonstack.preflight.subject import About, PreflightResult, Subject
 
 LONGEST_SECONDS = 90.0
@@ -37,17 +30,13 @@ ACCOUNT = Check("account", "account and region", check_account)
 """Runs first: without the right account every other result would be about another one."""
 CHECKS: tuple[Check, ...] = (
     Check("bootstrap", "CDK bootstrap", check_bootstrap),
-    Check("stack", "states of the stacks", check_stack),
-    Check("instance-type", "instance types in the region", check_instance_type),
     Check("endpoint-quota", "quotas of endpoint instances", check_endpoint_quota),
     Check("processing-quota", "quotas of processing jobs that build engines", check_processing_quota),
     Check("codebuild-quota", "quotas of builds in CodeBuild", check_codebuild_quota),
     Check("image", "images in ECR", check_image),
     Check("key", "KMS keys of your own", check_key),
     Check("subnet", "imported subnets", check_subnet),
-    Check("zone", "zones of the network", check_zone),
     Check("left-network", "the network that is left", check_left_network),
-    Check("prefix-list", "S3's prefix list", check_prefix_list),
 )
 """The others, in the order in which they are shown."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -137,9 +137,9 @@ class Quota:
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """Instances of a production variant, or of a processing job."""
+    """Instances of a production variant."""
 
-    owner: str  # name of the endpoint or of the job
+    owner: str  # the endpoint's name
     instance_type: str  # theirs
     instances: int  # how many there are, or are to be, whichever is more
 
@@ -149,7 +149,6 @@ _QUOTAS_OF_A_PAGE = 100
 _DESCRIBED_AT_ONCE = 8
 _GONE = ("ValidationException",)
 """Error code of SageMaker for an endpoint or a config that was deleted since it was listed."""
-_NO_STACK = "does not exist"
 
 
 class AccountFacts:
@@ -188,7 +187,7 @@ class AccountFacts:
                 return found
         return None
 
-    def compare_quota(self, about: About, *, service: str, name: str, needed: int) -> PreflightResult:
+    def compare_quota(self, about: About, service: str, name: str, needed: int) -> PreflightResult:
         """Whether the quota called ``name`` is ``needed`` or more."""
         quota = self.quota(service, name)
         if quota is None:
@@ -224,27 +223,15 @@ class AccountFacts:
         }
 
     def endpoint_fleets(self) -> tuple[Fleet, ...]:
-        """Instances of every endpoint of the account in the region."""
-        rows = partial(self._calls.pages, "sagemaker", "list_endpoints", "Endpoints")
-        return self._fleets(rows, "EndpointName", self._endpoint_fleets)
-
-    def job_fleets(self) -> tuple[Fleet, ...]:
-        """Instances of every processing job in progress."""
-        operation = ("sagemaker", "list_processing_jobs", "ProcessingJobSummaries")
-        rows = partial(self._calls.pages, *operation, StatusEquals="InProgress")
-        return self._fleets(rows, "ProcessingJobName", self._job_fleet)
-
-    def _fleets(
-        self, rows: Callable[[], Iterable[Any]], name: str, fleets_of: Callable[[str], tuple[Fleet, ...]]
-    ) -> tuple[Fleet, ...]:
-        """The fleets of everything that is listed; several are described at once."""
+        """Instances of every endpoint of the account in the region; several are described at once."""
 
         def read() -> tuple[Fleet, ...]:
+            rows = self._calls.pages("sagemaker", "list_endpoints", "Endpoints")
             with ThreadPoolExecutor(_DESCRIBED_AT_ONCE) as pool:
-                described = pool.map(fleets_of, [row[name] for row in rows()])
+                described = pool.map(self._endpoint_fleets, [row["EndpointName"] for row in rows])
                 return tuple(fleet for fleets in described for fleet in fleets)
 
-        fleets: tuple[Fleet, ...] = self._once(("fleets", name), read)
+        fleets: tuple[Fleet, ...] = self._once("fleets", read)
         return fleets
 
     def _endpoint_fleets(self, name: str) -> tuple[Fleet, ...]:
@@ -264,43 +251,6 @@ class AccountFacts:
             for row in endpoint.get("ProductionVariants", ())
             if types.get(row["VariantName"])  # a serverless variant has no instances
         )
-
-    def _job_fleet(self, name: str) -> tuple[Fleet, ...]:
-        job = self._calls.must("sagemaker", "describe_processing_job", ProcessingJobName=name)
-        cluster = job["ProcessingResources"]["ClusterConfig"]
-        return (Fleet(owner=name, instance_type=cluster["InstanceType"], instances=cluster["InstanceCount"]),)
-
-    def stack(self, name: str) -> Mapping[str, Any] | None:
-        """The stack as DescribeStacks has it; None where there is none."""
-
-        def read() -> Mapping[str, Any] | None:
-            try:
-                [row] = self._calls.must("cloudformation", "describe_stacks", StackName=name)["Stacks"]
-            except NotKnownError as error:
-                if _NO_STACK in error.found:  # CloudFormation has no code of its own for it (ValidationError)
-                    return None
-                raise
-            return dict(row)
-
-        stack: Mapping[str, Any] | None = self._once(("stack", name), read)
-        return stack
-
-    def made_by(self, stack: str, resource_type: str) -> tuple[str, ...]:
-        """Physical ids of a stack's resources of a type; none where there is no stack."""
-
-        def read() -> Mapping[str, list[str]]:
-            found: dict[str, list[str]] = {}
-            if self.stack(stack) is None:
-                return found
-            rows = self._calls.pages(
-                "cloudformation", "list_stack_resources", "StackResourceSummaries", StackName=stack
-            )
-            for row in rows:
-                if row.get("PhysicalResourceId") and row.get("ResourceStatus") != "DELETE_COMPLETE":
-                    found.setdefault(row["ResourceType"], []).append(row["PhysicalResourceId"])
-            return found
-
-        return tuple(self._once(("resources", stack), read).get(resource_type, ()))
 
 
 @dataclass(frozen=True, kw_only=True)

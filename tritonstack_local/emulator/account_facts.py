@@ -1,4 +1,4 @@
-"""What preflight asks about an account: quotas, images, instance types, keys. All values are constructed."""
+"""What preflight asks about an account: quotas and images. All values are constructed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import hashlib
 import json
 from collections.abc import Iterator
 from typing import Any
-from xml.sax.saxutils import escape
 
 from ministack.core.responses import get_account_id, get_region, json_response
-from ministack.services import ec2, ecr, kms
+from ministack.services import ecr
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.instances import load_build_machines
@@ -154,48 +153,9 @@ def _found(request: dict[str, Any], account: str, repository: str, tags: frozens
     return answer
 
 
-# --- Instance types by availability zone ---
-# Every zone has the GPU types that the catalogue lists for the region.
-
-_ZONES = "abc"
-_LOCATION = "availability-zone"
-
-
-def _describe(parameters: dict[str, Any]) -> Answer:
-    filters = ec2._parse_filters(parameters)
-    unknown = sorted(set(filters) - {"instance-type", "location"})
-    if unknown or ec2._p(parameters, "LocationType") != _LOCATION:
-        problem = f"The filter '{unknown[0]}' is invalid" if unknown else f"LocationType is {_LOCATION} alone here"
-        answer: Answer = ec2._error("InvalidParameterValue", problem, 400)
-        return answer
-    region = get_region()
-    items = "".join(
-        f"<item><instanceType>{escape(name)}</instanceType><locationType>{_LOCATION}</locationType>"
-        f"<location>{zone}</location></item>"
-        for name, row in ((key.removeprefix("ml."), row) for key, row in sorted(load_catalogue().instances.items()))
-        for zone in (f"{region}{letter}" for letter in _ZONES)
-        if region in row.regions
-        and name in filters.get("instance-type", [name])
-        and zone in filters.get("location", [zone])
-    )
-    found: Answer = ec2._xml(
-        200, "DescribeInstanceTypeOfferingsResponse", f"<instanceTypeOfferingSet>{items}</instanceTypeOfferingSet>"
-    )
-    return found
-
-
 def install() -> None:
     """Add services and operations to MiniStack's, once a process."""
     service_quotas_service().install()
     # The local AWS has no prices: every operation of the Price List is refused by name.
     JsonService(service="pricing", target_prefix="AWSPriceListService", operations={}, forget=lambda: None).install()
     _install_images()
-    ec2._ACTION_MAP["DescribeInstanceTypeOfferings"] = _describe
-    encrypt = kms._encrypt
-
-    def encrypt_unless_dry_run(request: dict[str, Any]) -> Answer:
-        answer: Answer = encrypt(request)
-        is_dry = request.get("DryRun") and answer[0] == 200  # what MiniStack refuses stays refused
-        return kms._dry_run_error("Encrypt") if is_dry else answer
-
-    kms._encrypt = encrypt_unless_dry_run

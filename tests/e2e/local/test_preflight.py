@@ -46,7 +46,6 @@ def test_what_is_deployed_passes_and_nothing_is_changed(project: Project, deploy
     found = looked(project, deployed, "local", expect=0)
     assert {row["outcome"] for row in found.values()} == {"passes"}
     assert "123456789012 in us-east-1" in found["account", "local"]["found"]
-    assert found["stack", "local-serving-many"]["found"].startswith(("CREATE_COMPLETE", "UPDATE_COMPLETE"))
     assert int(found["bootstrap", "version"]["found"]) >= 6
     assert state(deployed) == before
 
@@ -63,7 +62,6 @@ def test_what_will_fail_is_said_before_anything_is_deployed(project: Project, de
         ("key", KEY),
         ("subnet", "subnet-0000000a"),
         ("subnet", "subnet-0000000b"),
-        ("prefix-list", "pl-00000000"),
     }
     assert {row["outcome"] for key, row in found.items() if key not in fails} == {"passes"}
     others = instances(deployed, "ml.g4dn.xlarge")

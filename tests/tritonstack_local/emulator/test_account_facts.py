@@ -1,4 +1,4 @@
-"""What preflight asks about an account: quotas, images, instance types, keys."""
+"""What preflight asks about an account: quotas and images."""
 
 from __future__ import annotations
 
@@ -78,33 +78,3 @@ def test_the_catalogues_images_are_there_and_others_are_not(aws: Emulator) -> No
     with pytest.raises(ClientError) as error:
         image(aws, "24.09-py3", account="111122223333")
     assert code(error) == "RepositoryNotFoundException"
-
-
-def test_zones_have_the_types_of_the_region(aws: Emulator) -> None:
-    rows = aws.client("ec2").describe_instance_type_offerings(
-        LocationType="availability-zone",
-        Filters=[
-            {"Name": "instance-type", "Values": ["g4dn.xlarge", "no.such"]},
-            {"Name": "location", "Values": ["us-east-1a", "us-east-1b", "us-east-1z"]},
-        ],
-    )["InstanceTypeOfferings"]
-    assert [(row["InstanceType"], row["Location"]) for row in rows] == [
-        ("g4dn.xlarge", "us-east-1a"),
-        ("g4dn.xlarge", "us-east-1b"),
-    ]
-    with pytest.raises(ClientError) as error:
-        aws.client("ec2").describe_instance_type_offerings(LocationType="region")
-    assert code(error) == "InvalidParameterValue"
-
-
-def test_encrypt_with_dry_run_encrypts_nothing(aws: Emulator) -> None:
-    kms = aws.client("kms")
-    key = kms.create_key()["KeyMetadata"]["KeyId"]
-    with pytest.raises(ClientError) as error:
-        kms.encrypt(KeyId=key, Plaintext=b"x", DryRun=True)
-    assert code(error) == "DryRunOperationException"
-    assert kms.decrypt(CiphertextBlob=kms.encrypt(KeyId=key, Plaintext=b"x")["CiphertextBlob"])["Plaintext"] == b"x"
-    kms.disable_key(KeyId=key)
-    with pytest.raises(ClientError) as error:
-        kms.encrypt(KeyId=key, Plaintext=b"x", DryRun=True)
-    assert code(error) == "DisabledException"

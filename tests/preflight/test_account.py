@@ -1,0 +1,198 @@
+"""CDK bootstrap, images in ECR, KMS keys of your own."""
+
+from __future__ import annotations
+
+import json
+import re
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import aws_cdk
+import pytest
+
+from tests.preflight.fakes import DENIED, SILENCE, Answer, FakeSession, RefusalError
+from tests.preflight.subjects import ACCOUNT, results_of, served
+from tritonstack.preflight.account import (
+    NEEDED_VERSION,
+    QUALIFIER,
+    check_bootstrap,
+    check_image,
+    check_key,
+    lets_in,
+    qualifier_of,
+)
+from tritonstack.preflight.subject import Subject
+from tritonstack.read_only_aws import ReadOnlyCalls
+
+
+def bootstrap(version: str) -> dict[str, Answer]:
+    """A bootstrapped account."""
+    return {"ssm.GetParameter": {"Parameter": {"Name": "n", "Value": version}}}
+
+
+def test_the_installed_cdk_asks_for_this_version_and_qualifier() -> None:
+    (archive,) = (Path(aws_cdk.__file__).parent / "_jsii").glob("aws-cdk-lib@*.jsii.tgz")
+    with tarfile.open(archive) as package:
+        member = package.extractfile("package/core/lib/stack-synthesizers/default-synthesizer.js")
+        assert member is not None
+        source = member.read().decode()
+    assert re.search(r"\bMIN_BOOTSTRAP_STACK_VERSION=(\d+)", source)[1] == str(NEEDED_VERSION)  # type: ignore[index]
+    assert f'DEFAULT_QUALIFIER="{QUALIFIER}"' in source
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome", "found", "permission"),
+    [
+        (bootstrap(str(NEEDED_VERSION)), "passes", str(NEEDED_VERSION), None),
+        (bootstrap("5"), "fails", "5", None),
+        ({"ssm.GetParameter": RefusalError("ParameterNotFound")}, "fails", "is not bootstrapped", None),
+        ({"ssm.GetParameter": DENIED}, "unknown", "denies", "ssm:GetParameter"),
+    ],
+)
+def test_the_bootstraps_version(
+    tmp_path: Path, answers: dict[str, Answer], outcome: str, found: str, permission: str | None
+) -> None:
+    (result,) = results_of(check_bootstrap, served(tmp_path), answers).values()
+    assert (result.outcome, result.permission) == (outcome, permission)
+    assert found in result.found
+    assert (result.advice == f"npx cdk bootstrap aws://{ACCOUNT}/us-east-1") == (outcome == "fails")
+
+
+def test_a_qualifier_of_ones_own_is_in_the_advice(tmp_path: Path) -> None:
+    (tmp_path / "cdk.json").write_text(json.dumps({"app": "a"}))
+    assert qualifier_of(tmp_path) == QUALIFIER
+    (tmp_path / "cdk.json").write_text(json.dumps({"context": {"@aws-cdk/core:bootstrapQualifier": "team"}}))
+    found = results_of(check_bootstrap, served(tmp_path), bootstrap("5"), project=tmp_path)
+    assert found["version"].advice.endswith("--qualifier team")
+
+
+URI = "763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3"
+DIGEST = f"sha256:{'a' * 64}"
+FOUND = {"images": [{"imageId": {"imageTag": "24.09-py3", "imageDigest": DIGEST}}], "failures": []}
+MISSING = {"images": [], "failures": [{"imageId": {"imageTag": "24.09-py3"}, "failureCode": "ImageNotFound"}]}
+
+
+def test_an_image_is_asked_for_by_tag_at_the_account_that_keeps_it(tmp_path: Path) -> None:
+    session = FakeSession({"ecr.BatchGetImage": FOUND})
+    what = served(tmp_path, {}, {})  # two endpoints, one image
+    (result,) = check_image(Subject(served=what, calls=ReadOnlyCalls(session), project=tmp_path, local=False))
+    assert (result.subject, result.outcome, result.found) == (URI, "passes", DIGEST)
+    ((operation, request),) = session.calls
+    assert operation == "ecr.BatchGetImage"
+    assert request["registryId"] == "763104351884"
+    assert (request["repositoryName"], request["imageIds"]) == ("sagemaker-tritonserver", [{"imageTag": "24.09-py3"}])
+
+
+@pytest.mark.parametrize("answer", [MISSING, RefusalError("RepositoryNotFoundException")])
+def test_an_image_that_is_not_there_fails(tmp_path: Path, answer: Any) -> None:
+    (result,) = results_of(check_image, served(tmp_path), {"ecr.BatchGetImage": answer}).values()
+    assert result.outcome == "fails"
+    assert "image:" in result.advice
+
+
+@pytest.mark.parametrize(
+    ("error", "permission"), [(RefusalError("AccessDeniedException"), "ecr:BatchGetImage"), (SILENCE, None)]
+)
+def test_a_registry_that_does_not_say_is_unknown(tmp_path: Path, error: Exception, permission: str | None) -> None:
+    (result,) = results_of(check_image, served(tmp_path), {"ecr.BatchGetImage": error}).values()
+    assert (result.outcome, result.permission) == ("unknown", permission)
+
+
+def test_an_image_of_another_region_is_asked_for_there(tmp_path: Path) -> None:
+    own = f"111122223333.dkr.ecr.eu-west-1.amazonaws.com/team/triton@{DIGEST}"
+    session = FakeSession({"ecr.BatchGetImage": FOUND})
+    what = served(tmp_path, builds={"image": own, "on_deploy": True})
+    results = check_image(Subject(served=what, calls=ReadOnlyCalls(session), project=tmp_path, local=False))
+    assert [result.subject for result in results] == [own, URI]
+    assert session.clients == [("ecr", "eu-west-1"), ("ecr", "us-east-1")]
+    request = session.calls[0][1]
+    assert (request["registryId"], request["repositoryName"]) == ("111122223333", "team/triton")
+    assert request["imageIds"] == [{"imageDigest": DIGEST}]
+
+
+def test_an_image_of_codebuilds_own_is_not_in_ecr(tmp_path: Path) -> None:
+    what = served(tmp_path, builds={"image": "aws/codebuild/standard:7.0", "on_deploy": True})
+    assert list(results_of(check_image, what, {"ecr.BatchGetImage": FOUND})) == [URI]
+
+
+KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/0a"
+ROOT = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}, "Action": "kms:*", "Resource": "*"}
+LOGS = {
+    "Effect": "Allow",
+    "Principal": {"Service": "logs.us-east-1.amazonaws.com"},
+    "Action": ["kms:Decrypt", "kms:GenerateDataKey*"],
+    "Resource": "*",
+}
+ALARMS = {
+    "Effect": "Allow",
+    "Principal": {"Service": ["events.amazonaws.com", "cloudwatch.amazonaws.com"]},
+    "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
+    "Resource": "*",
+}
+
+
+def key(*statements: dict[str, Any], **metadata: str) -> dict[str, Answer]:
+    """An account with the key, with this policy."""
+    described = {"KeyId": "0a", "Arn": KEY, "KeyState": "Enabled", "KeyUsage": "ENCRYPT_DECRYPT"}
+    return {
+        "kms.DescribeKey": {"KeyMetadata": described | metadata},
+        "kms.GetKeyPolicy": {"Policy": json.dumps({"Statement": list(statements)})},
+    }
+
+
+def look(folder: Path, answers: dict[str, Answer], **environment: Any) -> dict[str, str]:
+    """Outcomes by what was looked at, of an environment whose artifacts are under the key, with logs and alarms."""
+    more = {"alarms": {}, "logs": {"endpoint_days": 30}, **environment}
+    found = results_of(check_key, served(folder, artifacts={"key_arn": KEY}, **more), answers)
+    return {name.removesuffix(KEY).strip() or "state": result.outcome for name, result in found.items()}
+
+
+def test_a_key_that_lets_in_what_is_needed_passes(tmp_path: Path) -> None:
+    found = look(tmp_path, key(ROOT, LOGS, ALARMS))
+    assert found == {"state": "passes", "policy of": "passes"}
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_each_missing_statement_fails(tmp_path: Path, left: int) -> None:
+    statements = [statement for number, statement in enumerate([ROOT, LOGS, ALARMS]) if number != left]
+    assert look(tmp_path, key(*statements))["policy of"] == "fails"
+
+
+def test_services_that_do_not_use_the_key_need_no_statement(tmp_path: Path) -> None:
+    assert look(tmp_path, key(ROOT), alarms=None, logs={})["policy of"] == "passes"
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{"KeyState": "PendingDeletion"}, {"KeyState": "Disabled"}, {"KeyUsage": "SIGN_VERIFY"}, {"KeySpec": "RSA_2048"}],
+)
+def test_a_key_that_cannot_encrypt_fails_and_nothing_else_is_asked(tmp_path: Path, metadata: dict[str, str]) -> None:
+    assert look(tmp_path, key(ROOT, **metadata)) == {"state": "fails"}
+
+
+def test_no_such_key_fails(tmp_path: Path) -> None:
+    assert look(tmp_path, {"kms.DescribeKey": RefusalError("NotFoundException")}) == {"state": "fails"}
+
+
+def test_denials_are_unknown_each_with_its_permission(tmp_path: Path) -> None:
+    what = served(tmp_path, artifacts={"key_arn": KEY})
+    found = results_of(check_key, what, key(ROOT) | {"kms.GetKeyPolicy": DENIED})
+    assert [result.permission for result in found.values()] == [None, "kms:GetKeyPolicy"]
+    assert [result.outcome for result in found.values()] == ["passes", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        (LOGS, True),
+        ({**LOGS, "Effect": "Deny"}, False),
+        ({**LOGS, "Action": "kms:Decrypt"}, False),
+        ({**LOGS, "Principal": "*"}, True),
+        ({**LOGS, "Principal": {"AWS": "logs.us-east-1.amazonaws.com"}}, False),
+        ({**LOGS, "Principal": {"Service": "logs.eu-west-1.amazonaws.com"}}, False),
+    ],
+)
+def test_a_statement_lets_a_service_in_or_not(statement: dict[str, Any], expected: bool) -> None:
+    policy = {"Statement": statement}
+    assert lets_in(policy, "Service", ["logs.us-east-1.amazonaws.com"]) is expected

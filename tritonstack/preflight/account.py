@@ -1,0 +1,191 @@
+"""The account, its CDK bootstrap, the images that it may pull, and a KMS key of your own."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tritonstack.iam_policies import covers, listed
+from tritonstack.preflight.subject import About, PreflightResult, Subject
+
+
+def check_account(subject: Subject) -> Iterator[PreflightResult]:
+    """The credentials' account and the clients' region are those of the environment's file."""
+    environment = subject.environment
+    about = About(
+        check="account", subject=environment.environment, needed=f"{environment.account} in {environment.region}"
+    )
+    yield from about.look(_account, subject)
+
+
+def _account(about: About, subject: Subject) -> PreflightResult:
+    environment = subject.environment
+    identity = subject.calls.must("sts", "get_caller_identity")
+    region = subject.calls.client("sts").meta.region_name
+    found = f"{identity['Account']} in {region}, as {identity['Arn']}"
+    if identity["Account"] != environment.account:
+        return about.fails(found, advice="Choose credentials of that account (AWS_PROFILE), or name yours in the file.")
+    if region != environment.region:
+        return about.fails(found, advice=f"The local AWS is {region} alone: name that region in the file.")
+    return about.passes(found)
+
+
+NEEDED_VERSION = 6
+"""The version that synthesised stacks need: MIN_BOOTSTRAP_STACK_VERSION of aws-cdk-lib 2.275.0,
+core/lib/stack-synthesizers/default-synthesizer.js. A test compares it with the installed aws-cdk-lib."""
+QUALIFIER = "hnb659fds"
+"""DefaultStackSynthesizer.DEFAULT_QUALIFIER of the same file."""
+_CONTEXT = "@aws-cdk/core:bootstrapQualifier"
+
+
+def qualifier_of(project: Path) -> str:
+    """The qualifier that ``cdk.json`` sets, else the CDK's own."""
+    try:
+        context = json.loads((project / "cdk.json").read_text(encoding="utf-8")).get("context", {})
+    except (OSError, ValueError):
+        return QUALIFIER
+    return str(context.get(_CONTEXT, QUALIFIER))
+
+
+def check_bootstrap(subject: Subject) -> Iterator[PreflightResult]:
+    """The version of CDK's bootstrap of account and region."""
+    environment, qualifier = subject.environment, qualifier_of(subject.project)
+    advice = f"npx cdk bootstrap aws://{environment.account}/{environment.region}"
+    if qualifier != QUALIFIER:
+        advice += f" --qualifier {qualifier}"
+    about = About(check="bootstrap", subject="version", needed=f"{NEEDED_VERSION} or later")
+    yield from about.look(_bootstrap_version, subject, qualifier, advice)
+
+
+def _bootstrap_version(about: About, subject: Subject, qualifier: str, advice: str) -> PreflightResult:
+    name = f"/cdk-bootstrap/{qualifier}/version"
+    answer = subject.calls.ask("ssm", "get_parameter", absent=("ParameterNotFound",), Name=name)
+    if answer is None:
+        return about.fails(f"no parameter {name}: the region is not bootstrapped", advice=advice)
+    found = answer["Parameter"]["Value"]
+    return about.passes(found) if int(found) >= NEEDED_VERSION else about.fails(found, advice=advice)
+
+
+_ECR_URI = re.compile(
+    r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?/(?P<repository>[^:@]+)"
+    r"(:(?P<tag>[^@]+)|@(?P<digest>sha256:[0-9a-f]{64}))"
+)
+_MEDIA_TYPES = (
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.oci.image.index.v1+json",
+)
+
+
+def check_image(subject: Subject) -> Iterator[PreflightResult]:
+    """The images that endpoints and builds pull are in ECR: BatchGetImage in the image's account, as a pull does."""
+    environment = subject.environment
+    uris = {endpoint.image_uri(environment.region) for endpoint in environment.endpoints}
+    uris |= {build.builder.image for build in subject.served.engines.builds}
+    if subject.builds_on_deploy:
+        uris.add(environment.builds.image)
+    for uri in sorted(uris):
+        image = _ECR_URI.fullmatch(uri)
+        if image is not None:  # else it is of another registry: CodeBuild's own
+            about = About(check="image", subject=uri, needed="an image of that tag or digest that may be pulled")
+            yield from about.look(_image, subject, image)
+
+
+def _image(about: About, subject: Subject, image: re.Match[str]) -> PreflightResult:
+    answer = subject.calls.ask(
+        "ecr",
+        "batch_get_image",
+        absent=("RepositoryNotFoundException",),
+        region=image["region"],
+        registryId=image["account"],
+        repositoryName=image["repository"],
+        imageIds=[{"imageTag": image["tag"]} if image["tag"] else {"imageDigest": image["digest"]}],
+        acceptedMediaTypes=list(_MEDIA_TYPES),
+    )
+    advice = "Name a release whose image AWS has there (the catalogue lists them), or set `image:` to your own copy."
+    if answer is None:
+        return about.fails(f"account {image['account']} has no repository {image['repository']}", advice=advice)
+    if not answer.get("images"):
+        reasons = ", ".join(failure.get("failureCode", "") for failure in answer.get("failures", ()))
+        return about.fails(f"no such image ({reasons or 'none found'})", advice=advice)
+    digest = answer["images"][0].get("imageId", {}).get("imageDigest", "an image without a digest")
+    return about.passes(str(digest))
+
+
+_NO_KEY = ("NotFoundException",)
+_POLICY_PAGE = "docs/decisions/0014-network-and-keys.md has the statements."
+USED = "kms:GenerateDataKey"
+"""The action that every user of a key here needs, whatever else."""
+
+
+def _services(subject: Subject) -> Iterator[str]:
+    """CloudWatch Logs, where log groups are encrypted; CloudWatch, where alarms notify an encrypted topic."""
+    environment = subject.environment
+    created = environment.network is not None and environment.network.created is not None
+    if subject.builds_on_deploy or created or environment.logs.endpoint_days is not None:
+        yield f"logs.{environment.region}.amazonaws.com"
+    if environment.alarms is not None:
+        yield "cloudwatch.amazonaws.com"
+
+
+def check_key(subject: Subject) -> Iterator[PreflightResult]:
+    """The key of the environment's file: state, kind and policy."""
+    arn, field = subject.environment.artifacts.key_arn, "artifacts.key_arn"
+    if arn is None:
+        return
+    needed = f"{field}: an enabled symmetric key in {subject.environment.region}"
+    results = list(About(check="key", subject=arn, needed=needed).look(_key_state, subject, arn))
+    yield from results
+    if any(result.outcome == "fails" for result in results):
+        return
+    services = tuple(_services(subject))
+    needed = f"{field}: delegates to IAM of the account" + (f"; lets in {', '.join(services)}" if services else "")
+    yield from About(check="key", subject=f"policy of {arn}", needed=needed).look(_key_policy, subject, arn, services)
+
+
+def _key_state(about: About, subject: Subject, arn: str) -> PreflightResult:
+    answer = subject.calls.ask("kms", "describe_key", absent=_NO_KEY, KeyId=arn)
+    if answer is None:
+        return about.fails("no such key", advice="Name a key that is there.")
+    metadata = answer["KeyMetadata"]
+    state, usage = metadata.get("KeyState", "Enabled"), metadata.get("KeyUsage", "ENCRYPT_DECRYPT")
+    spec = metadata.get("KeySpec", "SYMMETRIC_DEFAULT")
+    found = f"{state}, {usage}, {spec}"
+    if state != "Enabled":
+        return about.fails(found, advice="Enable it (aws kms enable-key), or cancel its deletion, or name another one.")
+    if usage != "ENCRYPT_DECRYPT" or spec != "SYMMETRIC_DEFAULT":
+        return about.fails(found, advice="Name a symmetric key for encryption: S3, EBS and logs take no other.")
+    return about.passes(found)
+
+
+def _key_policy(about: About, subject: Subject, arn: str, services: tuple[str, ...]) -> PreflightResult:
+    metadata = subject.calls.must("kms", "describe_key", KeyId=arn)["KeyMetadata"]
+    answer = subject.calls.must("kms", "get_key_policy", KeyId=metadata["Arn"], PolicyName="default")
+    policy = json.loads(answer["Policy"])
+    missing = [service for service in services if not lets_in(policy, "Service", (service, f"{service}.cn"))]
+    account = subject.environment.account
+    root = (account, f"arn:*:iam::{account}:root")
+    if not lets_in(policy, "AWS", root):
+        missing.insert(0, f"IAM of account {account}")
+    if missing:
+        return about.fails(
+            f"lets in no {', no '.join(missing)}", advice=f"Add statements to the key's policy: {_POLICY_PAGE}"
+        )
+    return about.passes("lets in what is needed (conditions are not looked at)")
+
+
+def lets_in(policy: dict[str, Any], kind: str, principals: Iterable[str]) -> bool:
+    """Whether a statement allows ``USED`` for one of the principals (patterns); its conditions are not looked at."""
+    wanted = tuple(principals)
+    for statement in listed(policy.get("Statement")):
+        named = statement.get("Principal")
+        names = ["*"] if named == "*" else listed(named.get(kind)) if isinstance(named, dict) else []
+        allows = any(covers(str(action).lower(), USED.lower()) for action in listed(statement.get("Action")))
+        known = any(name == "*" or covers(pattern, name) for name in names for pattern in wanted)
+        if statement.get("Effect") == "Allow" and allows and known:
+            return True
+    return False
