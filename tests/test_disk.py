@@ -11,14 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.models import fake_aws
-from tests.models.folders import places_in, write_double
-from tests.models.test_publish import ENVIRONMENT, _build
+from tests.models.folders import write_double
 from tritonstack.cli import root as cli
 from tritonstack.disk import disk_full
 from tritonstack.errors import WorkFailedError
 from tritonstack.models.programs import run_script
-from tritonstack.models.publish import publish_environment
 from tritonstack.paths import REPOSITORY
 from tritonstack.unpacking import UnpackLimits, UnsafeArchiveError, unpack
 
@@ -110,19 +107,6 @@ def test_an_unpacked_archive_is_not_called_damaged_where_the_disk_is_full(
         unpack(tmp_path / "x", tmp_path / "folder", limits=UnpackLimits())
     assert not isinstance(caught.value, UnsafeArchiveError)
     assert not (tmp_path / "folder").exists()
-
-
-def test_publish_names_its_copy_of_the_inputs_and_has_written_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_double(tmp_path)
-    places = places_in(tmp_path)
-    places.archives.mkdir()
-    _build(places, b"archive")
-    monkeypatch.setattr("tritonstack.models.publish.zip_inputs", full)
-    with fake_aws.running() as aws, pytest.raises(OSError, match=r"No space left.*inputs\.zip"):
-        publish_environment(ENVIRONMENT, session=aws, places=places)
-    assert aws.writes == []
 
 
 def test_an_export_script_that_finds_no_space_is_said_with_what_to_do(

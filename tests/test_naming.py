@@ -60,7 +60,7 @@ def test_keys_and_parameters_are_spelt_as_documented() -> None:
         naming.manifest_key(endpoint="vision", platform=T4, archive=ARCHIVE)
         == "manifests/vision/24.09-t4/digits.0123456789abcdef.json"
     )
-    assert naming.inputs_key(digest="0123456789abcdef") == "inputs/0123456789abcdef.zip"
+    assert naming.inputs_key(digest="0123456789abcdef") == "inputs/0123456789abcdef.tar.gz"
     record = naming.release_parameter(environment="dev", endpoint="vision", model="digits")
     assert record == "/tritonstack/dev/vision/digits"
     assert naming.artifact_parameter(environment="dev", value="key-arn") == "/tritonstack/dev/_artifacts/key-arn"

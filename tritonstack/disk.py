@@ -1,4 +1,4 @@
-"""Full disks and their messages, and folders for unfinished work."""
+"""Full disks and their messages, folders for unfinished work, links in place of copies."""
 
 from __future__ import annotations
 
@@ -102,3 +102,11 @@ def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def link_or_copy(source: Path | str, target: Path | str) -> None:
+    """A hard link, or a copy where the file system has none: a ``copy_function`` of :func:`shutil.copytree`."""
+    try:
+        os.link(os.path.realpath(source), target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)

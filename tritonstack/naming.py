@@ -90,7 +90,7 @@ def manifest_key(*, endpoint: str, platform: Platform, archive: ArchiveName) -> 
 
 def inputs_key(*, digest: str) -> str:
     """The key of the inputs that a digest covers, kept so that it can be built for a later platform."""
-    return f"inputs/{digest}.zip"
+    return f"inputs/{digest}.tar.gz"
 
 
 def parameter_prefix(environment: str) -> str:

@@ -16,7 +16,7 @@ from tests.config.environment_file import environment_text
 from tests.engines.prepare_way import Way
 from tests.tritonstack_local.emulator.running import REPOSITORY, wait_until
 from tritonstack.cli.root import root
-from tritonstack.models.inputs import zip_inputs
+from tritonstack.models.inputs import pack_inputs
 from tritonstack.naming import release_parameter
 
 ENDPOINT = """\
@@ -98,8 +98,8 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(way: Way) -> None:
 @pytest.mark.usefixtures("shell")
 def test_a_recorded_digest_is_prepared_beside_the_sets_own(way: Way) -> None:
     old = way.archive("double")
-    zip_inputs(way.source("double"), way.root / "kept.zip")
-    way.bucket.put(f"inputs/{old.digest}.zip", (way.root / "kept.zip").read_bytes())
+    pack_inputs(way.source("double"), way.root / "kept.tar.gz")
+    way.bucket.put(f"inputs/{old.digest}.tar.gz", (way.root / "kept.tar.gz").read_bytes())
     way.parameter(release_parameter(environment=way.name, endpoint="one", model="double"), old.digest)
     way.parameter(release_parameter(environment=way.name, endpoint="two", model="double"), "f" * 16)
     way.parameter(release_parameter(environment=way.name, endpoint="one", model="other"), "no digest")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +18,13 @@ from tritonstack.engines import stored_archives
 from tritonstack.engines.stored_archives import copy_archive, source_of_digest, stored_manifest
 from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place
-from tritonstack.models.inputs import model_digest, zip_inputs
+from tritonstack.models.inputs import model_digest, pack_inputs
 from tritonstack.models.manifest import ClientFileEntry, Manifest
+from tritonstack.models.packing import pack
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 from tritonstack.models.staging import Task, make_archive
 from tritonstack.naming import ArchiveName
+from tritonstack.unpacking import unpack
 
 EXPORT = """\
 import argparse, json, pathlib
@@ -55,8 +55,8 @@ class Project:
         """Keep the inputs of the folder as it is; returns its digest."""
         source = source or source_of(self.folder)
         digest = model_digest(source)
-        zip_inputs(source, self.root / "kept.zip")
-        self.aws.objects[f"inputs/{digest}.zip"] = (self.root / "kept.zip").read_bytes()
+        pack_inputs(source, self.root / "kept.tar.gz")
+        self.aws.objects[f"inputs/{digest}.tar.gz"] = (self.root / "kept.tar.gz").read_bytes()
         return digest
 
     def read(self, digest: str, choice: BuildChoice | None = None) -> ArchiveSource:
@@ -143,27 +143,28 @@ def test_another_lock_file_is_refused_with_what_to_do(project: Project) -> None:
 
 
 def test_a_digest_without_inputs_is_refused(project: Project) -> None:
-    with pytest.raises(InputError, match=r"no inputs/0123456789abcdef\.zip in artifacts"):
+    with pytest.raises(InputError, match=r"no inputs/0123456789abcdef\.tar\.gz in artifacts"):
         project.read("0123456789abcdef")
 
 
-def test_a_library_that_was_changed_in_the_zip_is_refused(project: Project) -> None:
+def test_a_library_that_was_changed_in_the_archive_is_refused(project: Project) -> None:
     digest = project.publish()
     _edit_folder(project)
-    changed = io.BytesIO()
-    with zipfile.ZipFile(project.root / "kept.zip") as kept, zipfile.ZipFile(changed, "w") as archive:
-        for name in kept.namelist():
-            archive.writestr(name, b'FACTOR = "666"' if name.endswith("factor.py") else kept.read(name))
-    project.aws.objects[f"inputs/{digest}.zip"] = changed.getvalue()
+    changed = project.root / "changed"
+    unpack(project.root / "kept.tar.gz", changed)
+    (library,) = changed.rglob("factor.py")
+    library.write_text('FACTOR = "666"')
+    packed = pack(changed, project.root / "changed.tar.gz").archive
+    project.aws.objects[f"inputs/{digest}.tar.gz"] = packed.read_bytes()
     with pytest.raises(InputError, match="has another digest here"):
         project.read(digest)
 
 
-def test_a_damaged_zip_fails_with_its_key_and_leaves_nothing(project: Project) -> None:
+def test_a_damaged_archive_fails_with_its_key_and_leaves_nothing(project: Project) -> None:
     digest = project.publish()
     _edit_folder(project)
-    project.aws.objects[f"inputs/{digest}.zip"] = project.aws.objects[f"inputs/{digest}.zip"][:200]
-    with pytest.raises(WorkFailedError, match=f"inputs/{digest}.zip: the zip is damaged"):
+    project.aws.objects[f"inputs/{digest}.tar.gz"] = project.aws.objects[f"inputs/{digest}.tar.gz"][:200]
+    with pytest.raises(WorkFailedError, match=f"inputs/{digest}.tar.gz: the archive is damaged"):
         project.read(digest)
     assert list((project.root / "work").iterdir()) == []
 

@@ -21,7 +21,7 @@ def _archive(
     aws.objects[key] = b"archive"
     aws.ages[key] = age
     aws.objects[f"manifests/{endpoint}/{platform}/double.{_digest(number)}.json"] = b"{}"
-    aws.objects[f"inputs/{_digest(number)}.zip"] = b"zip"
+    aws.objects[f"inputs/{_digest(number)}.tar.gz"] = b"tar"
     return key
 
 
@@ -49,7 +49,7 @@ def test_planning_deletes_nothing_and_carrying_out_deletes_archives_first(aws: F
     pruning.carry_out(plan)
     assert aws.deletes[:2] == keys
     manifests = [f"manifests/numbers/{platform}/double.{digest}.json" for platform in ("24.09-t4", "25.09-t4")]
-    assert sorted(aws.deletes[2:]) == [f"inputs/{digest}.zip", *manifests]
+    assert sorted(aws.deletes[2:]) == [f"inputs/{digest}.tar.gz", *manifests]
 
 
 def test_inputs_stay_while_another_platform_or_endpoint_needs_them(aws: FakeAws) -> None:

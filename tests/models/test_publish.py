@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import zipfile
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -60,7 +60,7 @@ def _name(places: Places) -> ArchiveName:
 def _keys(places: Places) -> tuple[str, str, str]:
     name = _name(places)
     manifest = f"manifests/numbers/24.09-t4/double.{name.digest}.json"
-    return f"inputs/{name.digest}.zip", manifest, f"endpoints/numbers/24.09-t4/{name}"
+    return f"inputs/{name.digest}.tar.gz", manifest, f"endpoints/numbers/24.09-t4/{name}"
 
 
 def test_inputs_manifest_and_archive_are_written_in_this_order(aws: FakeAws, places: Places) -> None:
@@ -69,9 +69,8 @@ def test_inputs_manifest_and_archive_are_written_in_this_order(aws: FakeAws, pla
     assert aws.writes == [inputs, manifest, archive]
     assert aws.objects[manifest] == places.manifest(_name(places)).read_bytes()
     assert aws.objects[archive] == b"archive"
-    with zipfile.ZipFile(io.BytesIO(aws.objects[inputs])) as opened:
-        assert "model_repos/double/recipe.yaml" in opened.namelist()
-        assert opened.testzip() is None
+    with tarfile.open(fileobj=io.BytesIO(aws.objects[inputs])) as opened:
+        assert "model_repos/double/recipe.yaml" in opened.getnames()
     assert str(summary) == "1 published"
 
 

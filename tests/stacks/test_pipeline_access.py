@@ -41,8 +41,8 @@ VERIFIES = [
 """What ``tritonstack verify`` calls."""
 PREPARES = [
     ("ssm:GetParametersByPath", f"arn:aws:ssm:{HERE}:parameter/tritonstack/prod", {}),
-    ("s3:GetObject", f"{BUCKET}/inputs/0123456789abcdef.zip", {}),
-    ("s3:PutObject", f"{BUCKET}/inputs/0123456789abcdef.zip", {}),
+    ("s3:GetObject", f"{BUCKET}/inputs/0123456789abcdef.tar.gz", {}),
+    ("s3:PutObject", f"{BUCKET}/inputs/0123456789abcdef.tar.gz", {}),
     ("s3:PutObject", f"{BUCKET}/manifests/{ARCHIVE}.json", {}),
     ("s3:PutObject", f"{BUCKET}/endpoints/{ARCHIVE}.tar.gz", {}),
     ("s3:AbortMultipartUpload", f"{BUCKET}/endpoints/{ARCHIVE}.tar.gz", {}),

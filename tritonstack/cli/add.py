@@ -12,11 +12,9 @@ from tritonstack.cli.conventions import LOCAL, environment_option
 from tritonstack.cli.progress import Steps
 from tritonstack.config.model_entries import endpoint_for_models, model_entries
 from tritonstack.errors import InputError, TritonstackError
-from tritonstack.models.adding.adapter_request import with_adapter
-from tritonstack.models.adding.additions import ANSWER, AddOptions
+from tritonstack.models.adding.additions import ANSWER, TENSOR_FORM, AddOptions, parse_tensors
 from tritonstack.models.adding.new_folder import Added, refuse_existing, write_folder
-from tritonstack.models.adding.sources import read_source
-from tritonstack.models.adding.tensors import TENSOR_FORM, parse_tensors
+from tritonstack.models.adding.sources import read_source, with_adapter
 from tritonstack.models.lint import Target
 from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Places

@@ -14,7 +14,7 @@ from tritonstack.cli.session import require_account, session_of
 from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
-from tritonstack.models.adding.recording import record_samples
+from tritonstack.models.adding.new_folder import record_samples
 from tritonstack.models.build import (
     BuildSummary,
     Built,

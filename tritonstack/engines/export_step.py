@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tritonclient.utils import triton_to_np_dtype
 
+from tritonstack.disk import link_or_copy
 from tritonstack.engines.trtexec import GRAPH, write_job
 from tritonstack.errors import Problem, WorkFailedError, refuse
-from tritonstack.models.exporting import link_or_copy
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
 from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report, run_script

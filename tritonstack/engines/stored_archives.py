@@ -23,7 +23,6 @@ from tritonstack.models.inputs import (
     model_digest,
     sha256_of,
     sources_of,
-    unzip_inputs,
 )
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.recipe import Size, Weights
@@ -35,7 +34,7 @@ from tritonstack.naming import (
     release_parameter,
 )
 from tritonstack.paths import setup_command
-from tritonstack.unpacking import UnsafeArchiveError
+from tritonstack.unpacking import UnsafeArchiveError, unpack
 
 if TYPE_CHECKING:
     from tritonstack.config import Endpoint
@@ -74,19 +73,19 @@ ADVICE = (
 def source_of_digest(
     model: str, digest: str, *, repositories: Path, bucket: ArtifactBucket, work: Path, choice: BuildChoice
 ) -> ArchiveSource:
-    """The source of a digest: the model folders where they have it, else ``inputs/<digest>.zip``.
+    """The source of a digest: the model folders where they have it, else ``inputs/<digest>.tar.gz``.
 
     ``work``: a folder for unpacked inputs, kept as long as the source is used. ``choice``: size and weights, tried
     first, since the digest does not record them.
 
     Raises :class:`InputError` where no inputs are stored, or this checkout cannot build them (another lock file or
-    digest); :class:`WorkFailedError` where the zip is damaged, or AWS refuses.
+    digest); :class:`WorkFailedError` where they are damaged, or AWS refuses.
     """
     own = _with_digest(model, digest, repositories, choice)
     if own is not None:
         return own
     key = inputs_key(digest=digest)
-    archive, folder = work / f"{digest}.zip", work / f"inputs-{digest}"
+    archive, folder = work / f"{digest}.tar.gz", work / f"inputs-{digest}"
     if not folder.is_dir():
         if not bucket.fetch(key, archive, most_bytes=INPUT_LIMITS.max_bytes):
             found = f"{model}.{digest}, which is not of the model folders as they are, and no {key} in {bucket.name}"
@@ -120,9 +119,9 @@ def _choices(first: BuildChoice) -> Iterator[BuildChoice]:
 
 
 def _unpack(archive: Path, folder: Path, key: str) -> None:
-    """Unpack stored inputs, and remove their zip."""
+    """Unpack stored inputs, and remove their archive."""
     try:
-        unzip_inputs(archive, folder)
+        unpack(archive, folder, limits=INPUT_LIMITS)
     except UnsafeArchiveError as error:
         raise WorkFailedError(f"{key}: {error}") from error
     finally:

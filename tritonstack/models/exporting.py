@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError, ProfileNotFound
 
 from tritonstack.aws_session import Session, code_of
-from tritonstack.disk import partial_folder
+from tritonstack.disk import link_or_copy, partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.models.inputs import library_files, lock_digests, sha256_of, short_digest
 from tritonstack.models.manifest import ModelEntry, Places, SampleEntry
@@ -238,14 +237,6 @@ def _run(
     if missing:
         raise WorkFailedError(f"{what}: {source.folder / export.script} did not write {', '.join(missing)}")
     return spent
-
-
-def link_or_copy(source: Path | str, target: Path | str) -> None:
-    """A hard link, or a copy where the file system has none: a ``copy_function`` of :func:`shutil.copytree`."""
-    try:
-        os.link(os.path.realpath(source), target)
-    except OSError:  # another file system
-        shutil.copy2(source, target)
 
 
 def _keep(partial: Path, finished: Path) -> None:

@@ -8,11 +8,10 @@ import stat
 import struct
 import tarfile
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 from isal import isal_zlib
@@ -30,17 +29,7 @@ PIECE = 16 * STORED_BLOCK
 _LEVEL = 1
 _HEADER = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # deflate, no flags, no time, no level, operating system unknown
 _LAST_BLOCK = b"\x01\x00\x00\xff\xff"  # an empty stored block, marked as the last
-_VECTORS = 512  # buffers handed to one writev call; Linux allows 1,024
-
-
-@dataclass(frozen=True, kw_only=True)
-class Written:
-    """What a stream came to: bytes before and after compression and both SHA-256 sums (hexadecimal)."""
-
-    plain_bytes: int
-    plain_sha256: str
-    bytes: int
-    sha256: str
+_BUFFER = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -49,102 +38,23 @@ class _Piece:
 
     buffers: Sequence[bytes | memoryview]
     crc: int
-    plain: bytes | memoryview
+    plain: bytes
 
 
-class GzipWriter:
-    """Writes pieces in order into ``stream``, an unbuffered file; ``close`` ends the member."""
-
-    def __init__(self, stream: BinaryIO, *, threads: int | None = None) -> None:
-        """``threads``: how many pieces are worked on at once; by default as many as there are cores."""
-        self._stream = stream
-        self._threads = threads or len(os.sched_getaffinity(0))
-        self._workers = ThreadPoolExecutor(self._threads, thread_name_prefix="deflate")
-        self._hashers = (ThreadPoolExecutor(1), ThreadPoolExecutor(1))
-        self._plain_sum, self._sum = hashlib.sha256(), hashlib.sha256()
-        self._hashing: deque[Future[None]] = deque()
-        self._pieces: deque[Future[_Piece]] = deque()
-        self._crc = self._plain_bytes = self._bytes = 0
-        self._emit([_HEADER])
-
-    def add(self, piece: bytes | memoryview, *, compress: bool) -> None:
-        """Append at most ``PIECE`` bytes; the buffer must not change afterwards."""
-        if len(piece) > PIECE:
-            raise ValueError(f"a piece of {len(piece)} bytes, at most {PIECE} allowed")
-        self._pieces.append(self._workers.submit(_compressed if compress else _stored, piece))
-        while len(self._pieces) > self._threads + 1:
-            self._write_oldest()
-
-    def close(self) -> Written:
-        """Write what is left and the trailer."""
-        while self._pieces:
-            self._write_oldest()
-        self._emit([_LAST_BLOCK, struct.pack("<II", self._crc, self._plain_bytes & 0xFFFFFFFF)])
-        while self._hashing:
-            self._hashing.popleft().result()
-        return Written(
-            plain_bytes=self._plain_bytes,
-            plain_sha256=self._plain_sum.hexdigest(),
-            bytes=self._bytes,
-            sha256=self._sum.hexdigest(),
-        )
-
-    def __enter__(self) -> GzipWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for pool in (self._workers, *self._hashers):
-            pool.shutdown(cancel_futures=True)
-
-    def _write_oldest(self) -> None:
-        piece = self._pieces.popleft().result()
-        size = len(piece.plain)
-        self._crc = isal_zlib.crc32_combine(self._crc, piece.crc, size)
-        self._plain_bytes += size
-        self._hashing.append(self._hashers[0].submit(self._plain_sum.update, piece.plain))
-        self._emit(piece.buffers)
-        while len(self._hashing) > 2 * self._threads + 2:  # what waits here keeps its piece in memory
-            self._hashing.popleft().result()
-
-    def _emit(self, buffers: Sequence[bytes | memoryview]) -> None:
-        self._bytes += sum(map(len, buffers))
-        self._hashing.append(self._hashers[1].submit(_update_all, self._sum, buffers))
-        for start in range(0, len(buffers), _VECTORS):
-            _write_all(self._stream, buffers[start : start + _VECTORS])
-
-
-def _compressed(piece: bytes | memoryview) -> _Piece:
+def _compressed(piece: bytes) -> _Piece:
     compressor = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, -15)
     start = compressor.compress(piece)
     # A synchronising flush ends on a whole byte without ending the stream: pieces can be laid end to end.
     return _Piece([start, compressor.flush(isal_zlib.Z_SYNC_FLUSH)], isal_zlib.crc32(piece), piece)
 
 
-def _stored(piece: bytes | memoryview) -> _Piece:
+def _stored(piece: bytes) -> _Piece:
     view = memoryview(piece)
     buffers: list[bytes | memoryview] = []
     for start in range(0, len(view), STORED_BLOCK):
         block = view[start : start + STORED_BLOCK]
         buffers += [struct.pack("<BHH", 0, len(block), len(block) ^ 0xFFFF), block]
     return _Piece(buffers, isal_zlib.crc32(piece), piece)
-
-
-def _update_all(digest: hashlib._Hash, buffers: Sequence[bytes | memoryview]) -> None:
-    for buffer in buffers:
-        digest.update(buffer)
-
-
-def _write_all(stream: BinaryIO, buffers: Sequence[bytes | memoryview]) -> None:
-    """``writev`` until everything is written: the kernel may take less than it was given."""
-    left = deque(memoryview(buffer) for buffer in buffers if len(buffer))
-    while left:
-        written = os.writev(stream.fileno(), list(left))
-        while left and written >= len(left[0]):
-            written -= len(left.popleft())
-        if written:
-            left[0] = left[0][written:]
 
 
 STORE_ABOVE = 0.91
@@ -160,14 +70,13 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True, kw_only=True)
 class PackResult:
-    """A packed archive: its file, the sizes and SHA-256 sums of the .tar.gz and of the tar inside, and its members."""
+    """A packed archive: its file, the sizes and SHA-256 sums of the .tar.gz and of the tar inside."""
 
     archive: Path
     bytes: int
     sha256: str
     tar_bytes: int
     tar_sha256: str
-    members: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,29 +107,17 @@ def pack(folder: Path, target: Path, *, threads: int | None = None, progress: Pr
     Raises :class:`InputError` for what cannot be packed (a link that leads outside, a device, an empty folder), and
     :class:`WorkFailedError` where a file changes while it is read.
     """
-    entries = list(_entries(folder))
+    pieces = _pieces(_parts(list(_entries(folder)), progress or (lambda _bytes: None)))
     partial = target.with_name(f"{target.name}.partial")
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with (
-            naming(partial),
-            partial.open("wb", buffering=0) as stream,
-            GzipWriter(stream, threads=threads) as writer,
-        ):
-            _Packing(writer, progress or (lambda _bytes: None)).run(entries)
-            written = writer.close()
+        with naming(partial), partial.open("wb", buffering=_BUFFER) as stream:
+            packed = _write(stream, pieces, target, threads=threads or len(os.sched_getaffinity(0)))
         partial.replace(target)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    return PackResult(
-        archive=target,
-        bytes=written.bytes,
-        sha256=written.sha256,
-        tar_bytes=written.plain_bytes,
-        tar_sha256=written.plain_sha256,
-        members=tuple(entry.name for entry in entries),
-    )
+    return packed
 
 
 def pack_reporting(folder: Path, target: Path, *, name: str, report: Callable[[str], None]) -> PackResult:
@@ -236,76 +133,102 @@ def pack_reporting(folder: Path, target: Path, *, name: str, report: Callable[[s
     return pack(folder, target, progress=progress)
 
 
-class _Packing:
-    """Turns entries into pieces: small things share a compressed piece, a stored file begins one of its own."""
-
-    def __init__(self, writer: GzipWriter, progress: Progress) -> None:
-        self.writer = writer
-        self.progress = progress
-        self.pending = bytearray()
-        self.total = 0
-
-    def run(self, entries: list[_Entry]) -> None:
-        for entry in entries:
-            self.compress(entry.header())
-            if not entry.is_folder and entry.size:
-                self.file(entry)
-                self.compress(bytes(-entry.size % tarfile.BLOCKSIZE))
-        end = 2 * tarfile.BLOCKSIZE
-        self.compress(bytes(end + -(self.total + end) % _RECORD))
-        self.flush()
-
-    def compress(self, data: bytes | memoryview) -> None:
-        self.total += len(data)
-        self.pending += data
-        while len(self.pending) >= PIECE:
-            self.writer.add(bytes(self.pending[:PIECE]), compress=True)
-            del self.pending[:PIECE]
-
-    def flush(self) -> None:
-        if self.pending:
-            self.writer.add(bytes(self.pending), compress=True)
-            self.pending.clear()
-
-    def file(self, entry: _Entry) -> None:
-        with entry.path.open("rb", buffering=0) as stream:
-            stored = _stores(stream, entry.size)
-            if stored:
-                self.flush()
-            left = entry.size
-            while left:
-                data = _read(stream, min(left, PIECE))
-                if not data:
-                    raise WorkFailedError(f"{entry.path} became shorter while it was packed; pack it again")
-                left -= len(data)
-                if stored:
-                    self.total += len(data)
-                    self.writer.add(data, compress=False)
-                else:
-                    self.compress(data)
-                self.progress(len(data))
+_Pieces = Iterator[tuple[bytes, bool]]
+"""Bytes of the tar in their order, each with whether they are compressed or stored."""
 
 
-def _read(stream: BinaryIO, size: int) -> bytes:
-    """Exactly ``size`` bytes, or fewer at the end of the file: the split into pieces must not depend on the kernel."""
-    data = stream.read(size)
-    while data and len(data) < size:
-        more = stream.read(size - len(data))
-        if not more:
-            break
-        data += more
-    return data
+def _write(stream: BinaryIO, pieces: _Pieces, target: Path, *, threads: int) -> PackResult:
+    """Write pieces, which ``threads`` compress, as one gzip member."""
+    plain_sum, packed_sum = hashlib.sha256(), hashlib.sha256()
+    crc = plain_bytes = 0
+    _emit(stream, packed_sum, [_HEADER])
+    with ThreadPoolExecutor(threads) as workers, ThreadPoolExecutor(1) as hasher:
+        for piece in _finished(pieces, workers, ahead=threads + 1):
+            hashing = hasher.submit(plain_sum.update, piece.plain)
+            crc = isal_zlib.crc32_combine(crc, piece.crc, len(piece.plain))
+            plain_bytes += len(piece.plain)
+            _emit(stream, packed_sum, piece.buffers)
+            hashing.result()
+    _emit(stream, packed_sum, [_LAST_BLOCK, struct.pack("<II", crc, plain_bytes & 0xFFFFFFFF)])
+    return PackResult(
+        archive=target,
+        bytes=stream.tell(),
+        sha256=packed_sum.hexdigest(),
+        tar_bytes=plain_bytes,
+        tar_sha256=plain_sum.hexdigest(),
+    )
+
+
+def _emit(stream: BinaryIO, digest: hashlib._Hash, buffers: Sequence[bytes | memoryview]) -> None:
+    for buffer in buffers:
+        stream.write(buffer)
+        digest.update(buffer)
+
+
+def _finished(pieces: _Pieces, workers: ThreadPoolExecutor, *, ahead: int) -> Iterator[_Piece]:
+    """The pieces in their order, with at most ``ahead`` others in memory."""
+    waiting: deque[Future[_Piece]] = deque()
+    for data, compress in pieces:
+        waiting.append(workers.submit(_compressed if compress else _stored, data))
+        if len(waiting) > ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _pieces(parts: _Pieces) -> _Pieces:
+    """Parts of the tar as pieces: small things share a compressed one, a stored file begins one of its own."""
+    pending = bytearray()
+    for data, compress in parts:
+        if compress:
+            pending += data
+            while len(pending) >= PIECE:
+                yield bytes(pending[:PIECE]), True
+                del pending[:PIECE]
+            continue
+        if pending:
+            yield bytes(pending), True
+            pending.clear()
+        yield data, False
+    if pending:
+        yield bytes(pending), True
+
+
+def _parts(entries: Iterable[_Entry], progress: Progress) -> _Pieces:
+    """The headers and contents of a tar, and its end."""
+    total = 2 * tarfile.BLOCKSIZE
+    for entry in entries:
+        header, padding = entry.header(), bytes(-entry.size % tarfile.BLOCKSIZE)
+        total += len(header) + entry.size + len(padding)
+        yield header, True
+        if entry.size:
+            yield from _content(entry, progress)
+            yield padding, True
+    yield bytes(2 * tarfile.BLOCKSIZE + -total % _RECORD), True
+
+
+def _content(entry: _Entry, progress: Progress) -> _Pieces:
+    with entry.path.open("rb") as stream:
+        stored = _stores(stream, entry.size)
+        left = entry.size
+        while left:
+            data = stream.read(min(left, PIECE))
+            if not data:
+                raise WorkFailedError(f"{entry.path} became shorter while it was packed; pack it again")
+            left -= len(data)
+            yield data, not stored
+            progress(len(data))
 
 
 def _stores(stream: BinaryIO, size: int) -> bool:
     """Whether a file is stored rather than compressed, decided by samples spread over it."""
     if size <= _SAMPLES * _SAMPLE_BYTES:
-        sample = _read(stream, size)
+        sample = stream.read(size)
     else:
         parts: list[bytes] = []
         for index in range(_SAMPLES):
             stream.seek(index * (size - _SAMPLE_BYTES) // (_SAMPLES - 1))
-            parts.append(_read(stream, _SAMPLE_BYTES))
+            parts.append(stream.read(_SAMPLE_BYTES))
         sample = b"".join(parts)
     stream.seek(0)
     return not sample or len(isal_zlib.compress(sample, _LEVEL)) / len(sample) > STORE_ABOVE

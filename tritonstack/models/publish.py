@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from tritonstack.aws_session import Session
-from tritonstack.disk import naming
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place, StoredObject, belongs
 from tritonstack.models.inputs import (
@@ -20,9 +19,9 @@ from tritonstack.models.inputs import (
     leaves_engines,
     left_to_deployment,
     model_digest,
+    pack_inputs,
     sha256_of,
     sources_of,
-    zip_inputs,
 )
 from tritonstack.models.manifest import ENGINE_FIGURE, ArchiveEntry, Manifest, Places
 from tritonstack.models.marked_plan import MARK
@@ -277,9 +276,8 @@ def _publish_inputs(archive: BuiltArchive, bucket: ArtifactBucket) -> None:
     if bucket.look(key) is not None:
         return
     with tempfile.TemporaryDirectory(prefix="inputs-") as folder:
-        file = Path(folder) / "inputs.zip"
-        with naming(file):
-            zip_inputs(archive.source, file)
+        file = Path(folder) / "inputs.tar.gz"
+        pack_inputs(archive.source, file)
         bucket.put_once(key, file)
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
+from tritonstack.disk import link_or_copy
 from tritonstack.errors import Problem, refuse
 from tritonstack.models.execution_environment import PackedEnvironment, kept_environment
 from tritonstack.models.exporting import (
     Exported,
     client_files,
     export_source,
-    link_or_copy,
     sample_arrays,
     sample_writer,
 )

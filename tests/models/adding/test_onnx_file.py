@@ -10,9 +10,8 @@ import pytest
 
 from tests.models.lint.onnx_files import node, write_graph
 from tritonstack.errors import InputError
-from tritonstack.models.adding.additions import Addition, AddOptions
-from tritonstack.models.adding.onnx_file import onnx_addition
-from tritonstack.models.adding.tensors import parse_tensors
+from tritonstack.models.adding.additions import Addition, AddOptions, parse_tensors
+from tritonstack.models.adding.model_file import onnx_addition
 from tritonstack.models.model_config import read_config
 
 FIXTURES = Path(__file__).with_name("fixtures")

@@ -13,10 +13,9 @@ import yaml
 from tests.models.folders import places_in, write
 from tests.models.lint.onnx_files import node, write_graph
 from tritonstack.errors import InputError
-from tritonstack.models.adding.additions import Addition, AddOptions
+from tritonstack.models.adding.additions import Addition, AddOptions, parse_tensors
 from tritonstack.models.adding.new_folder import write_folder
 from tritonstack.models.adding.sources import read_source
-from tritonstack.models.adding.tensors import parse_tensors
 from tritonstack.models.build import build_models
 from tritonstack.models.model_config import read_config
 

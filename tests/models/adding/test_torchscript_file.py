@@ -9,10 +9,9 @@ import pytest
 
 from tests.models.folders import places_in
 from tritonstack.errors import InputError, WorkFailedError
-from tritonstack.models.adding.additions import Addition, AddOptions
+from tritonstack.models.adding.additions import Addition, AddOptions, parse_tensors
+from tritonstack.models.adding.model_file import forward_arguments, torchscript_addition
 from tritonstack.models.adding.new_folder import write_folder
-from tritonstack.models.adding.tensors import parse_tensors
-from tritonstack.models.adding.torchscript_file import forward_arguments, torchscript_addition
 from tritonstack.models.build import build_models
 from tritonstack.models.model_config import read_config
 

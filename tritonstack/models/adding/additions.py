@@ -1,21 +1,24 @@
-"""A model folder before it is written: its Triton models with their files, its recipe, its sample request."""
+"""A model folder before it is written: its Triton models, recipe and sample request; tensors as users state them."""
 
 from __future__ import annotations
 
+import json
+import math
+import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
 from tritonstack.config.fields import MAXIMUM_NAME, PATTERNS
 from tritonstack.errors import InputError, Problem
-from tritonstack.models.adding.seeded_request import lengths, seeded_tensor
 from tritonstack.models.lint.onnx_graph import GraphTensor
-from tritonstack.models.model_config import read_config
-from tritonstack.models.recipe import Dependency
+from tritonstack.models.model_config import Tensor, read_config
+from tritonstack.models.pbtxt import quoted
+from tritonstack.models.recipe import Datatype, Dependency
 from tritonstack.naming import NAME_PATTERN
 
 SUPPORTED = (
@@ -122,3 +125,129 @@ def folder_name(text: str, *, given: bool, source: Path) -> str:
     raise InputError(
         [Problem(file=str(source), found=f"no name can be made of {text!r}", allowed=allowed, advice=advice)]
     )
+
+
+DATATYPES: tuple[str, ...] = get_args(Datatype)
+TENSOR_FORM = "NAME:TYPE:SHAPE with the batch first, such as x:FP32:N,3,224,224 (a letter or -1 for a free length)"
+_AXIS = r"\s*(?:-1|[1-9][0-9]*|[A-Za-z_][A-Za-z0-9_]*)\s*"
+_TENSOR = re.compile(
+    rf"(?P<name>.+):(?P<type>{'|'.join(DATATYPES)}):(?P<axes>(?:{_AXIS}(?:,{_AXIS})*)?)", re.IGNORECASE
+)
+
+
+def parse_tensors(option: str, texts: Iterable[str]) -> tuple[GraphTensor, ...]:
+    """Tensors as a command's option gives them. Raises :class:`InputError` with every text that is none."""
+    matches = {text: _TENSOR.fullmatch(text) for text in texts}
+    allowed = f"{TENSOR_FORM}; types {', '.join(DATATYPES)}"
+    if problems := [Problem(field=option, found=text, allowed=allowed) for text, match in matches.items() if not match]:
+        raise InputError(problems)
+    return tuple(_tensor_of(match) for match in matches.values() if match)
+
+
+def _tensor_of(match: re.Match[str]) -> GraphTensor:
+    axes = [axis.strip() for axis in match["axes"].split(",") if axis.strip()]
+    return GraphTensor(
+        name=match["name"],
+        datatype=match["type"].upper(),
+        shape=tuple(int(axis) if axis.isdecimal() else None for axis in axes),
+        symbols=tuple(axis if axis[0].isalpha() or axis[0] == "_" else "" for axis in axes),
+    )
+
+
+def why_no_batch(inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor]) -> str:
+    """Why the first axis cannot be the batch: it is fixed, or not the same for all inputs; empty where it can."""
+    for tensor in (*inputs, *outputs):
+        if tensor.shape is not None and (not tensor.shape or tensor.shape[0] is not None):
+            return f"the first axis of {tensor.name} {shape_text(tensor)} is fixed"
+    if not inputs or any(tensor.shape is None for tensor in inputs):
+        return "the shape of an input is unknown"
+    names = _first_names(inputs) - {""}
+    return f"the inputs' first axes have different names: {', '.join(sorted(names))}" if len(names) > 1 else ""
+
+
+def same_names(inputs: Sequence[GraphTensor], outputs: Sequence[GraphTensor]) -> bool:
+    """Whether the outputs' first axes have the name of the inputs', or none as these: then they are one axis."""
+    return _first_names(outputs) <= (_first_names(inputs) - {""} or {""}) and all(each.shape for each in outputs)
+
+
+def _first_names(tensors: Sequence[GraphTensor]) -> set[str]:
+    return {tensor.symbols[0] if tensor.symbols else "" for tensor in tensors}
+
+
+def shape_text(tensor: GraphTensor) -> str:
+    """``[N, 3, 224]``: the name of a free axis, -1 where it has none."""
+    if tensor.shape is None:
+        return "of unknown shape"
+    symbols = tensor.symbols or ("",) * len(tensor.shape)
+    axes = (str(axis) if axis is not None else name or "-1" for axis, name in zip(tensor.shape, symbols, strict=True))
+    return f"[{', '.join(axes)}]"
+
+
+def config_text(*, head: str, max_batch_size: int | None, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> str:
+    """Fields of config.pbtxt: ``head`` as it stands, then batch and tensors; lists without a tensor are left out."""
+    lines = [head] if head else []
+    if max_batch_size is not None:
+        lines.append(f"max_batch_size: {max_batch_size}")
+    for name, tensors in (("input", inputs), ("output", outputs)):
+        if tensors:
+            lines += [f"{name} [", ",\n".join(f"  {_tensor_text(each)}" for each in tensors), "]"]
+    return "\n".join(lines) + "\n"
+
+
+def _tensor_text(tensor: Tensor) -> str:
+    kind = "STRING" if tensor.data_type == "BYTES" else tensor.data_type
+    reshape = " reshape { shape: [ ] }" if tensor.reshape == () else ""  # one number a row: dims cannot be empty
+    dims = ", ".join(map(str, tensor.dims))
+    return f"{{ name: {quoted(tensor.name)} data_type: TYPE_{kind} dims: [ {dims} ]{reshape} }}"
+
+
+SHORT, SIDE = 8, 64
+"""Lengths of free axes: of sequences, and of the sides of images (four axes or more)."""
+IMAGE_AXES = 4
+MANY = 10_000
+"""Tensors with more numbers get fewer digits, so that the file stays readable and small."""
+
+_WORDS = ("seven", "small", "boats", "sail", "slowly", "past", "the", "harbour")
+
+
+def lengths(shape: Iterable[int | None], *, rows: int = 0) -> list[int]:
+    """A tensor's shape in a request: short lengths where they are free, ``rows`` for the first axis of a batch.
+
+    ``shape``: None or -1 where a length is free. ``rows``: 0 where the first axis is an axis like the others.
+    """
+    axes = [None if axis == -1 else axis for axis in shape]
+    free = SIDE if len(axes) >= IMAGE_AXES else SHORT
+    return [axis if axis is not None else rows if rows and index == 0 else free for index, axis in enumerate(axes)]
+
+
+def seeded_tensor(
+    name: str, datatype: str, shape: Sequence[int], *, values: Sequence[Any] | None = None
+) -> dict[str, Any]:
+    """A tensor of KServe's JSON form; the same for the same name, type and shape. ``values``: the only ones.
+
+    Floating-point values lie between 0 and 1, as of scaled images and features. Integers are 0 or 1, which every
+    vocabulary and every mask has; only UINT8 has its whole range, as of pixels.
+    """
+    draw = random.Random(f"{name} {datatype} {list(shape)}")  # noqa: S311  (no secret)
+    count = math.prod(shape)
+    digits = 1 if count > MANY else 3
+    if values:
+        data: list[Any] = draw.choices(values, k=count)
+    elif datatype == "BYTES":
+        data = [" ".join(draw.choices(_WORDS, k=3)) for _ in range(count)]
+    elif datatype == "BOOL":
+        data = [draw.random() < 0.5 for _ in range(count)]
+    elif datatype.startswith("FP"):
+        data = [round(draw.random(), digits) for _ in range(count)]
+    else:
+        data = [draw.randint(0, 255 if datatype == "UINT8" else 1) for _ in range(count)]
+    return {"name": name, "datatype": datatype, "shape": list(shape), "data": data}
+
+
+def body_text(key: str, tensors: Iterable[Mapping[str, Any]]) -> str:
+    """A file in KServe's JSON form, a tensor a line; ``key``: ``inputs`` or ``outputs``."""
+    lines = ",\n".join(
+        json.dumps(dict(tensor), ensure_ascii=False, separators=(",", ":") if len(tensor["data"]) > MANY else None)
+        for tensor in tensors
+    )
+    return f'{{"{key}": [\n{lines}\n]}}\n'

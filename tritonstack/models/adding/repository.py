@@ -12,8 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from tritonstack.errors import InputError, Problem, collecting, listing, refuse
-from tritonstack.models.adding.additions import PLAN, SUPPORTED, Addition, AddOptions, TritonModel, folder_name
-from tritonstack.models.adding.tensors import config_text
+from tritonstack.models.adding.additions import (
+    PLAN,
+    SUPPORTED,
+    Addition,
+    AddOptions,
+    TritonModel,
+    config_text,
+    folder_name,
+)
 from tritonstack.models.lint.completion import complete
 from tritonstack.models.lint.view import ModelView, RepositoryView, view_model, view_repository
 from tritonstack.models.model_config import Tensor
