@@ -61,7 +61,7 @@ def comparisons(sdk: Path | None) -> Iterator[str]:
     hosted, regions = _types_by_region("hosting"), read_data("hosting_regions.json")["regions"]
     yield of("hosted GPU types by region (hosting_regions.json)", lint, _pairs(regions), _pairs(hosted))
     types = {name for names in hosted.values() for name in names}
-    yield of("GPU types (instances.json)", lint, (ours | set(catalogue.instance_table.omitted)) & types, types)
+    yield of("GPU types (instances.json)", lint, (ours | set(catalogue.omitted_types)) & types, types)
     yield of("GPU types (instances.json)", boto, ours, enumerated("ProductionVariantInstanceType") & ours)
     processing = read_data("build_machines.json")["processing"]["types"]
     offered = enumerated("ProcessingInstanceType") & ours

@@ -47,7 +47,7 @@ def engines_page() -> str:
         ranges = _by_ranges(partial(_added, engine))
         field_rows += [[code(name), releases, gpus, option] for releases, _, gpus, option in ranges]
     parts.append(table(["field", "releases", "GPUs", "option, or refused"], field_rows))
-    unknown = load_catalogue().release_table.images_without_a_row
+    unknown = load_catalogue().images_without_a_row
     parts.append("## Releases that are refused for every GPU\n")
     reasons = sorted((reason, release) for release, reason in unknown.items())
     by_reason = [(reason, [each for _, each in group]) for reason, group in groupby(reasons, key=lambda row: row[0])]

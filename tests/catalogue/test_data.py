@@ -49,7 +49,7 @@ def test_gpu_names_differ_where_memory_or_compute_capability_differs() -> None:
 
 def test_every_hosted_type_is_known_or_says_why_not() -> None:
     hosted = {name for names in read_data("hosting_regions.json")["regions"].values() for name in names}
-    omitted = CATALOGUE.instance_table.omitted
+    omitted = CATALOGUE.omitted_types
     assert hosted == set(CATALOGUE.instances) | (hosted & set(omitted))
     assert not set(CATALOGUE.instances) & set(omitted)
     assert all(len(reason) > 20 for reason in omitted.values())
@@ -63,9 +63,8 @@ def test_types_listed_for_multi_model_mode_are_known_and_have_one_gpu() -> None:
 
 
 def test_every_release_with_an_image_has_a_row_or_says_why_not() -> None:
-    table = CATALOGUE.release_table
     with_image = set(CATALOGUE.image_table.regions)
-    without_row = set(table.images_without_a_row)
+    without_row = set(CATALOGUE.images_without_a_row)
     assert {release for release in with_image if CATALOGUE.release(release) is None} == without_row
 
 
@@ -113,7 +112,7 @@ def test_releases_never_go_back_in_cuda_or_python() -> None:
 def test_every_backend_bound_is_a_release_and_every_platform_names_a_backend() -> None:
     for backend in CATALOGUE.backends.values():
         assert all(release_order(bound) for bound in (backend.since, backend.last) if bound)
-    assert set(CATALOGUE.release_table.platforms.values()) <= set(CATALOGUE.backends)
+    assert set(CATALOGUE.platforms.values()) <= set(CATALOGUE.backends)
 
 
 def test_every_variable_has_a_setting_or_is_the_platforms_own_and_every_setting_a_variable() -> None:

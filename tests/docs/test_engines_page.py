@@ -57,7 +57,7 @@ def test_every_release_and_gpu_has_one_row_with_the_options_of_a_build_or_a_refu
 
 
 def test_releases_of_unknown_contents_stand_with_their_reason() -> None:
-    unknown = CATALOGUE.release_table.images_without_a_row
+    unknown = CATALOGUE.images_without_a_row
     assert unknown
     shown = {each: row[1] for row in rows_of("Releases that are refused for every GPU") for each in row[0].split(", ")}
     assert shown == unknown

@@ -22,7 +22,8 @@ from tests.environments import needs
 from tests.models.folders import places_in
 from tests.tritonstack_local.container.conftest import QUIET, SageMaker
 from tritonstack.catalogue import model_formats
-from tritonstack.config import check_archives, load_environment, with_default_models
+from tritonstack.config import load_environment
+from tritonstack.engines.archive_checks import check_archives, with_default_models
 from tritonstack.models.build import build_models
 from tritonstack.models.manifest import Manifest
 from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of

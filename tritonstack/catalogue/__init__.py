@@ -3,15 +3,31 @@
 The facts are data (``data/*.json``, each file with its source); the modules give them types.
 """
 
-from tritonstack.catalogue.catalogue import Catalogue, load_catalogue
-from tritonstack.catalogue.instances import InstanceType, dns_suffix, partition
-from tritonstack.catalogue.options import ServeVariable
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tritonstack.catalogue.data_file import read_data
+from tritonstack.catalogue.instances import InstanceType, dns_suffix, instance_types, partition
+from tritonstack.catalogue.options import ServerOptions, ServeVariable, read_serve_variables
 from tritonstack.catalogue.releases import (
+    RELEASE_PATTERN,
     Backend,
     HostAmi,
     ImageNotFoundError,
+    ImageTable,
     TritonRelease,
     Vulnerability,
+    nearest_releases,
+    propose_host_ami,
+    read_host_amis,
+    read_images,
+    read_releases,
+    read_vulnerabilities,
     release_order,
 )
 
@@ -29,3 +45,120 @@ __all__ = [
     "partition",
     "release_order",
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Catalogue:
+    """The facts that settings are checked against. Read-only; made by ``load_catalogue``."""
+
+    instances: Mapping[str, InstanceType]  # by name
+    omitted_types: Mapping[str, str]  # types that SageMaker has and the catalogue leaves out → the reason
+    regions: tuple[str, ...]  # where SageMaker hosts endpoints, sorted
+    releases: Mapping[str, TritonRelease]  # by version, oldest first
+    images_without_a_row: Mapping[str, str]  # image tags whose contents are unknown → the reason
+    backends: Mapping[str, Backend]  # what some release has or had, by name
+    platforms: Mapping[str, str]  # a value of ``platform:`` → its backend
+    image_table: ImageTable
+    serve_variables: Mapping[str, ServeVariable]  # what the image's serve script reads, by name
+    fixed_flags: tuple[str, ...]  # the flags that serve always gives
+    server_options: ServerOptions
+    host_amis: tuple[HostAmi, ...]
+    all_vulnerabilities: tuple[Vulnerability, ...]
+
+    def instance(self, name: str) -> InstanceType | None:
+        """The instance type called ``name`` (``ml.g4dn.xlarge``), or None."""
+        return self.instances.get(name)
+
+    def release(self, version: str) -> TritonRelease | None:
+        """The Triton release ``version`` (``24.09``).
+
+        One that the catalogue has no row of gets the facts of the one before it (``TritonRelease.taken_from``): CUDA,
+        drivers and Python have never gone back, so those are the least that it has. None for a text that is no release,
+        and for releases older than the oldest known one.
+        """
+        if version in self.releases or not re.fullmatch(RELEASE_PATTERN, version):
+            return self.releases.get(version)
+        known = list(self.releases.values())
+        older = [row for row in known if row.order < release_order(version)]
+        if not older:
+            return None
+        nearest = older[-1]
+        return dataclasses.replace(
+            nearest,
+            version=version,
+            server_version="",
+            tensorrt=nearest.tensorrt if nearest is known[-1] else None,
+            tensorrt_evidence=f"not known; at least that of {nearest.version}",
+            driver=None,
+            onnxruntime=None,
+            backends=frozenset(backend.name for backend in self.backends.values() if backend.in_release(version)),
+            note="",
+            taken_from=nearest.version,
+        )
+
+    def vulnerabilities(self, release: str) -> tuple[Vulnerability, ...]:
+        """The known vulnerabilities of ``release`` that a later one fixes, the most severe first."""
+        return tuple(each for each in self.all_vulnerabilities if each.in_release(release))
+
+    def backend_name(self, backend_or_platform: str) -> str:
+        """The backend that a config.pbtxt's ``backend`` or ``platform`` means (``tensorrt_plan`` → ``tensorrt``)."""
+        return self.platforms.get(backend_or_platform, backend_or_platform)
+
+    def image_uri(self, *, release: str, region: str) -> str:
+        """The URI of AWS's image of a release in a region.
+
+        Raises ImageNotFoundError (a LookupError) where there is none; it names the nearest releases that exist there.
+        """
+        return self.image_table.uri(release=release, region=region)
+
+    def releases_in(self, region: str) -> tuple[str, ...]:
+        """The releases whose image lies in ``region``, oldest first."""
+        return self.image_table.releases_in(region)
+
+    def served_releases(self, region: str | None = None) -> tuple[str, ...]:
+        """The known releases whose image AWS has in ``region``, or without one anywhere; oldest first."""
+        table = self.image_table.regions
+        return tuple(each for each in self.releases if (region in table.get(each, ()) if region else each in table))
+
+    def without_backend(self, backend: Backend, *, release: str, region: str | None = None) -> str:
+        """What to do where ``release`` lacks ``backend``: the nearest release with both it and an image, or another."""
+        having = nearest_releases(release, (each for each in self.served_releases(region) if backend.in_release(each)))
+        ways = [f"Take release {having[0]}"] if having else []
+        ways += [f"serve {backend.replacement}"] if backend.replacement else []
+        sentence = ", or ".join(ways)
+        return f"{sentence[:1].upper()}{sentence[1:]}." if sentence else ""
+
+    def host_ami(self, name: str) -> HostAmi | None:
+        """The host AMI called ``name``, or None."""
+        return next((ami for ami in self.host_amis if ami.name == name), None)
+
+    def propose_host_ami(self, release: str) -> HostAmi | None:
+        """The host AMI that suits a release (see ``host_amis.propose_host_ami``); None for an unknown release."""
+        row = self.release(release)
+        return propose_host_ami(release=row, amis=self.host_amis) if row else None
+
+    def types_in(self, region: str) -> tuple[str, ...]:
+        """The types that SageMaker hosts in ``region``, in the catalogue's order."""
+        return tuple(row.name for row in self.instances.values() if region in row.regions)
+
+
+@lru_cache(maxsize=1)
+def load_catalogue() -> Catalogue:
+    """The catalogue of this version's data files; read once."""
+    backends, releases = read_releases()
+    rows, serve = read_data("triton_releases.json"), read_data("serve_variables.json")
+    return Catalogue(
+        instances=instance_types(),
+        omitted_types=read_data("instances.json")["omitted"],
+        regions=tuple(sorted(read_data("hosting_regions.json")["regions"])),
+        releases=releases,
+        images_without_a_row=rows["images_without_a_row"],
+        backends=backends,
+        platforms=rows["platforms"],
+        image_table=read_images(),
+        serve_variables=read_serve_variables(),
+        fixed_flags=tuple(serve["fixed_flags"]),
+        server_options=ServerOptions(**serve["server_options"]),
+        host_amis=read_host_amis(),
+        all_vulnerabilities=read_vulnerabilities(),
+    )

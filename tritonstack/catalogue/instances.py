@@ -54,18 +54,9 @@ class InstanceType:
         return self.multi_model_support == "listed"
 
 
-@dataclass(frozen=True, kw_only=True)
-class InstanceTable:
-    """The known types by name, the known types that are left out with the reason, and every region."""
-
-    types: Mapping[str, InstanceType]
-    omitted: Mapping[str, str]
-    regions: tuple[str, ...]
-
-
 @lru_cache(maxsize=1)
-def read_instances() -> InstanceTable:
-    """The types of ``data/instances.json``, each with its regions from ``data/hosting_regions.json``."""
+def instance_types() -> Mapping[str, InstanceType]:
+    """The types of ``data/instances.json`` by name, each with its regions from ``data/hosting_regions.json``."""
     document = read_data("instances.json")
     hosted: dict[str, list[str]] = read_data("hosting_regions.json")["regions"]
     listed = frozenset(document["multi_model_types"])
@@ -80,7 +71,7 @@ def read_instances() -> InstanceTable:
             **document["families"][family],
             **row,
         )
-    return InstanceTable(types=types, omitted=document["omitted"], regions=tuple(sorted(hosted)))
+    return types
 
 
 BuilderKind = Literal["codebuild", "processing"]
@@ -128,7 +119,7 @@ class BuildMachineTable:
 def load_build_machines() -> BuildMachineTable:
     """The machines of ``data/build_machines.json``; read once."""
     document = read_data("build_machines.json")
-    types = [read_instances().types[name] for name in document["processing"]["types"]]
+    types = [instance_types()[name] for name in document["processing"]["types"]]
     oldest = document["oldest_compute_capability"]
     return BuildMachineTable(
         machines=(*_codebuild(document["codebuild"]), *_processing(types, document["processing"])),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -35,11 +35,12 @@ class ServeVariable:
 class ServerOptions:
     """The command line of ``tritonserver``, by release."""
 
-    names: frozenset[str]  # every option that a release has, without its dashes
+    source: str  # where they were read
+    names: Collection[str]  # every option that a release has, without its dashes
     # option → the newest release that was read and lacks it; others are in all that were read
     absent_in: Mapping[str, str]
     newest_read: str  # the newest release whose options were read in full. A newer one may have more
-    without_value: frozenset[str]  # options that take no value; all others need one
+    without_value: Collection[str]  # options that take no value; all others need one
     effective_since: Mapping[str, str]  # option → the release from which it acts on SageMaker's front end
     refused: Mapping[str, str]  # option → why no endpoint may have it
 
@@ -51,32 +52,9 @@ class ServerOptions:
         return absent is not None and release_order(release) <= release_order(absent)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServeTable:
-    """The variables by name, the flags that serve always gives, and the options that tritonserver has."""
-
-    variables: Mapping[str, ServeVariable]
-    fixed_flags: tuple[str, ...]
-    options: ServerOptions
-
-
-def read_serve_variables() -> ServeTable:
-    """The variables of ``data/serve_variables.json``."""
-    document = read_data("serve_variables.json")
-    options = document["server_options"]
-    variables = [ServeVariable(**row) for row in document["variables"]]
-    return ServeTable(
-        variables={variable.name: variable for variable in variables},
-        fixed_flags=tuple(document["fixed_flags"]),
-        options=ServerOptions(
-            names=frozenset(options["names"]),
-            absent_in=options["absent_in"],
-            newest_read=options["newest_read"],
-            without_value=frozenset(options["without_value"]),
-            effective_since=options["effective_since"],
-            refused=options["refused"],
-        ),
-    )
+def read_serve_variables() -> Mapping[str, ServeVariable]:
+    """The variables of ``data/serve_variables.json`` by name."""
+    return {row["name"]: ServeVariable(**row) for row in read_data("serve_variables.json")["variables"]}
 
 
 # An option that a version does not know makes trtexec fail (samples/trtexec/trtexec.cpp of NVIDIA/TensorRT).

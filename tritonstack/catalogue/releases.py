@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -68,44 +67,8 @@ class TritonRelease:
         return self.order >= release_order(version)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReleaseTable:
-    """Releases by version (oldest first), backends, ``platform:`` names, and image tags whose contents are unknown."""
-
-    releases: Mapping[str, TritonRelease]
-    backends: Mapping[str, Backend]
-    platforms: Mapping[str, str]
-    images_without_a_row: Mapping[str, str]
-
-    def row(self, version: str) -> TritonRelease | None:
-        """The release ``version``; where it is not known, with the facts of the newest known release before it.
-
-        CUDA, drivers and Python have never gone back from one release to the next, so those facts are the least that a
-        later release has; which TensorRT and ONNX Runtime it has is left open. None for a release older than all.
-        """
-        known = self.releases.get(version)
-        if known is not None:
-            return known
-        older = [row for row in self.releases.values() if row.order < release_order(version)]
-        if not older:
-            return None
-        nearest = older[-1]
-        return dataclasses.replace(
-            nearest,
-            version=version,
-            server_version="",
-            tensorrt=nearest.tensorrt if nearest is list(self.releases.values())[-1] else None,
-            tensorrt_evidence=f"not known; at least that of {nearest.version}",
-            driver=None,
-            onnxruntime=None,
-            backends=frozenset(backend.name for backend in self.backends.values() if backend.in_release(version)),
-            note="",
-            taken_from=nearest.version,
-        )
-
-
-def read_releases() -> ReleaseTable:
-    """The releases of ``data/triton_releases.json``."""
+def read_releases() -> tuple[dict[str, Backend], dict[str, TritonRelease]]:
+    """The backends, and the releases oldest first, of ``data/triton_releases.json``; both by name."""
     document = read_data("triton_releases.json")
     backends = {name: Backend(name=name, **row) for name, row in document["backends"].items()}
     releases = {
@@ -116,12 +79,7 @@ def read_releases() -> ReleaseTable:
         )
         for version, row in sorted(document["releases"].items(), key=lambda item: release_order(item[0]))
     }
-    return ReleaseTable(
-        releases=releases,
-        backends=backends,
-        platforms=document["platforms"],
-        images_without_a_row=document["images_without_a_row"],
-    )
+    return backends, releases
 
 
 # AWS's images are in two generations of accounts: tags up to 23.10 in the older, tags from 23.12 in those of the Deep

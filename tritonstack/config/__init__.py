@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tritonstack.config.alarms import AlarmSettings, Thresholds
-    from tritonstack.config.archives import check_archives, with_archives, with_default_models
     from tritonstack.config.builds import BuildNetwork, BuildSettings
     from tritonstack.config.container import ContainerSettings
     from tritonstack.config.endpoint import Endpoint, EndpointMetrics, Timeouts
@@ -38,16 +37,13 @@ __all__ = [
     "Scaling",
     "Thresholds",
     "Timeouts",
-    "check_archives",
     "engines_built_on_deploy",
     "load_environment",
     "load_environments",
-    "with_archives",
-    "with_default_models",
 ]
 
 _MODULES = (
-    "alarms", "archives", "builds", "container", "endpoint", "environment", "load_test",
+    "alarms", "builds", "container", "endpoint", "environment", "load_test",
     "loader", "network", "rollout", "scaling",
 )  # fmt: skip
 

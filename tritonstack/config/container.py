@@ -163,7 +163,7 @@ def unread_arguments(endpoint: Endpoint) -> tuple[str, ...]:
 
     tritonserver ends at once at an option that it does not have, so each is worth a warning.
     """
-    options = load_catalogue().serve_table.options
+    options = load_catalogue().server_options
     found = [(argument, _FLAG.fullmatch(argument)) for argument in endpoint.container.additional_args]
     return tuple(
         argument for argument, flag in found if flag and options.lacks(flag["name"], release=endpoint.release) is None
@@ -187,7 +187,7 @@ def _wrong(argument: str, *, release: str) -> tuple[str, str] | None:
 
 def _not_read(flag: re.Match[str], *, release: str) -> tuple[str, str] | None:
     """The same of an option that does not suit SageMaker or ``release``, and of one without its value."""
-    options, name = load_catalogue().serve_table.options, flag["name"]
+    options, name = load_catalogue().server_options, flag["name"]
     if name in options.refused:
         return f"an option that suits SageMaker: {options.refused[name]}", "Remove it."
     if options.lacks(name, release=release):
@@ -199,7 +199,7 @@ def _not_read(flag: re.Match[str], *, release: str) -> tuple[str, str] | None:
         return f"release {since} or newer: older front ends of SageMaker do not read it", "Remove it."
     if name in options.without_value and flag["value"] is not None:
         return f"--{name} alone", ""
-    if name in options.names - options.without_value and flag["value"] is None:
+    if name in options.names and name not in options.without_value and flag["value"] is None:
         return f"--{name}=value", "Without its value it would take the next flag for it."
     return None
 
@@ -207,7 +207,7 @@ def _not_read(flag: re.Match[str], *, release: str) -> tuple[str, str] | None:
 def _flag_owners() -> dict[str, str | None]:
     """Flags that serve gives itself → the setting under ``container`` that decides them, or None where nothing does."""
     catalogue = load_catalogue()
-    owners: dict[str, str | None] = {flag.split("=")[0]: None for flag in catalogue.serve_table.fixed_flags}
+    owners: dict[str, str | None] = {flag.split("=")[0]: None for flag in catalogue.fixed_flags}
     for variable in catalogue.serve_variables.values():
         flag = variable.flag.split(" ")[0]
         if flag.startswith("--"):

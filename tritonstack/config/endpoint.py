@@ -315,7 +315,7 @@ def _check_instance_type(*, endpoint: Endpoint, location: Location, site: Site) 
     name, catalogue, place = endpoint.instance_type, load_catalogue(), (*location, "instance_type")
     instance = catalogue.instance(name)
     if instance is None:
-        reason = catalogue.instance_table.omitted.get(name)
+        reason = catalogue.omitted_types.get(name)
         yield Problem(
             location=place,
             found=name + (f" ({reason})" if reason else ""),

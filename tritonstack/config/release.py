@@ -27,7 +27,7 @@ def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
     has_image = endpoint.image is not None or name in catalogue.image_table.regions
     found = ""
     if release is None or (release.taken_from and not has_image):
-        reason = catalogue.release_table.images_without_a_row.get(name)
+        reason = catalogue.images_without_a_row.get(name)
         found = name + (f": AWS has an image of it, but {reason}" if reason else "")
     elif endpoint.image is None and region in catalogue.regions and name not in catalogue.releases_in(str(region)):
         found = f"{name}, of which AWS keeps no image in {region}"

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tritonstack.catalogue.instances import BuilderKind
-from tritonstack.config import Environment, check_archives, engines_built_on_deploy, with_archives, with_default_models
+from tritonstack.config import Environment, engines_built_on_deploy
 from tritonstack.config.yaml_loader import with_lines
+from tritonstack.engines.archive_checks import check_archives, with_archives, with_default_models
 from tritonstack.engines.plan import Builder, EnginePlan, plan_engines
 from tritonstack.errors import InputError, Problem, collecting, refuse
 from tritonstack.models.inputs import digests_of, resolved_models

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.config.environment_file import write_environment
-from tritonstack.config import Environment, check_archives, load_environment, with_archives, with_default_models
+from tritonstack.config import Environment, load_environment
+from tritonstack.engines.archive_checks import check_archives, with_archives, with_default_models
 from tritonstack.errors import Problem
 from tritonstack.models.source import ArchiveContents
 

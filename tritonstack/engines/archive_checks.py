@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from tritonstack.catalogue import load_catalogue, release_order
 from tritonstack.config.endpoint import Endpoint
 from tritonstack.config.environment import Environment
 from tritonstack.config.yaml_loader import shown, with_lines
 from tritonstack.errors import Location, Problem, nearest
+from tritonstack.models.source import ArchiveContents
 
 
 def check_model(
@@ -46,24 +46,9 @@ DALI_RELEASES_MEMORY = "--backend-config=dali,release_after_unload=true"
 """Without it DALI keeps its GPU memory when a model is unloaded (triton-inference-server/dali_backend, docs)."""
 
 
-class Contents(Protocol):
-    """``tritonstack.models.source.ArchiveContents``, which says more of each; that package imports this one."""
-
-    @property
-    def models(self) -> tuple[str, ...]: ...
-    @property
-    def ensembles(self) -> tuple[str, ...]: ...
-    @property
-    def backends(self) -> frozenset[str]: ...
-    @property
-    def addressed(self) -> str: ...
-    @property
-    def called(self) -> tuple[str, ...]: ...
-
-
 def check_archives(
     environment: Environment,
-    contents: Mapping[str, Contents],
+    contents: Mapping[str, ArchiveContents],
     *,
     archives: Mapping[str, Sequence[str]] | None = None,
     file: Path | None = None,
@@ -79,7 +64,7 @@ def check_archives(
     findings: list[Problem] = []
     for index, endpoint in enumerate(environment.endpoints):
         place: Location = ("endpoints", index)
-        known: dict[str, Contents] = {}
+        known: dict[str, ArchiveContents] = {}
         for number, entry in enumerate(endpoint.models):
             location = (*place, "models", number)
             meant = (archives or {}).get(entry, (entry,))
@@ -112,7 +97,7 @@ def with_archives(environment: Environment, archives: Mapping[str, Sequence[str]
     return environment.model_copy(update={"endpoints": tuple(endpoints)})
 
 
-def with_default_models(environment: Environment, contents: Mapping[str, Contents]) -> Environment:
+def with_default_models(environment: Environment, contents: Mapping[str, ArchiveContents]) -> Environment:
     """The settings in which each single-model endpoint whose archive has several model folders names those to load.
 
     Where the settings name none to serve, it is the archive's only ensemble, or the recipe's model where that calls
@@ -130,7 +115,7 @@ def with_default_models(environment: Environment, contents: Mapping[str, Content
     return environment.model_copy(update={"endpoints": tuple(endpoints)})
 
 
-def _check_called(*, endpoint: Endpoint, found: Contents, model: str, location: Location) -> Iterator[Problem]:
+def _check_called(*, endpoint: Endpoint, found: ArchiveContents, model: str, location: Location) -> Iterator[Problem]:
     """Models that others of the archive call by BLS: what loads them, and which model requests reach."""
     if not found.called:
         return
@@ -152,7 +137,7 @@ def _check_called(*, endpoint: Endpoint, found: Contents, model: str, location: 
         )
 
 
-def _default_model(endpoint: Endpoint, contents: Mapping[str, Contents]) -> str | None:
+def _default_model(endpoint: Endpoint, contents: Mapping[str, ArchiveContents]) -> str | None:
     named = endpoint.container.default_model_name
     found = contents.get(endpoint.models[0])
     if endpoint.multi_model or named is not None or found is None or len(found.models) < 2:
@@ -163,7 +148,7 @@ def _default_model(endpoint: Endpoint, contents: Mapping[str, Contents]) -> str 
 
 
 def _check_default_model(
-    *, endpoint: Endpoint, contents: Mapping[str, Contents], location: Location
+    *, endpoint: Endpoint, contents: Mapping[str, ArchiveContents], location: Location
 ) -> Iterator[Problem]:
     """A single-model container ends at once where its archive has several folders and none is named (serve)."""
     if endpoint.multi_model:
@@ -183,7 +168,9 @@ def _check_default_model(
             )
 
 
-def _check_dali(*, endpoint: Endpoint, contents: Mapping[str, Contents], location: Location) -> Iterator[Problem]:
+def _check_dali(
+    *, endpoint: Endpoint, contents: Mapping[str, ArchiveContents], location: Location
+) -> Iterator[Problem]:
     """In multi-model mode, models are unloaded to make room; DALI must give its GPU memory back then."""
     using = sorted(model for model, found in contents.items() if "dali" in found.backends)
     if not (endpoint.multi_model and using) or DALI_RELEASES_MEMORY in endpoint.container.additional_args:
