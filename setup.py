@@ -30,8 +30,9 @@ def carried() -> Iterator[tuple[Path, Path]]:
     for pattern in CARRIED:
         for file in sorted(ROOT.glob(pattern)):
             yield file, Path("tritonstack", "_repository", file.relative_to(ROOT))
-    for file in (*sorted((ROOT / "stacks").glob("*.py")), ROOT / "stacks" / "py.typed"):
-        yield file, Path(STACKS, file.name)
+    for pattern in ("*.py", "*.json", "py.typed"):
+        for file in sorted((ROOT / "stacks").glob(pattern)):
+            yield file, Path(STACKS, file.name)
 
 
 class BuildWithRepository(build_py):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
@@ -25,7 +26,6 @@ from constructs_lib.codebuild_project import (
     cpu_project,
 )
 from constructs_lib.handler_function import DeadLetterRule, HandlerFunction
-from constructs_lib.load_test import TESTS, allow_describing_models, definition
 from constructs_lib.outputs import write_parameter
 from constructs_lib.permission import (
     acknowledge_nameless,
@@ -47,6 +47,7 @@ from tritonstack.config.builds import QUEUE_MINUTES
 if TYPE_CHECKING:
     from constructs_lib.network import NetworkReference
 
+TESTS = naming.load_test_prefix()
 COMMAND = '.envs/main/bin/python -m tritonstack_capacity.bench.cloud_build "$TRITONSTACK_BUCKET" "$TRITONSTACK_TEST"'
 """The command of a build: run the plan of one test."""
 METRIC_NAMESPACES = (aws_names.SAGEMAKER, aws_names.INSTANCES, aws_names.RECOMMENDATION_JOBS)
@@ -354,3 +355,24 @@ class LoadTestStack(cdk.Stack):
     def _record(self, value: str, text: str) -> None:
         name = naming.load_test_parameter(environment=self._environment.environment, value=value)
         write_parameter(self, value, name=name, text=text)
+
+
+def allow_describing_models(policy: iam.Policy) -> None:
+    """A test's results state the endpoint config and the model that were measured."""
+    for action, resource in (("DescribeEndpointConfig", "endpoint-config"), ("DescribeModel", "model")):
+        allow(
+            policy,
+            action,
+            [f"sagemaker:{action}"],
+            [arn(policy, "sagemaker", resource, "*")],
+            wildcard="CloudFormation names configs and models anew with each replacement; they are described, for "
+            "the results to say what was measured, and not changed.",
+        )
+
+
+def definition(*, at_once: int, partition: str) -> dict[str, Any]:
+    """The state machine's definition, with ``at_once`` jobs at a time; DefinitionSubstitutions put ``${Function}``."""
+    text = (Path(__file__).parent / "load_test.asl.json").read_text(encoding="utf-8")
+    document: dict[str, Any] = json.loads(text.replace("arn:aws:", f"arn:{partition}:"))
+    document["States"]["Measure"]["MaxConcurrency"] = at_once
+    return document

@@ -11,7 +11,6 @@ from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.load_test import allow_bench_builds, allow_load_tests, allow_recommender
 from constructs_lib.model_build import allow_engine_builds, allow_engine_jobs, allow_parameters, allow_preparing
 from constructs_lib.permission import (
     allow,
@@ -24,7 +23,9 @@ from constructs_lib.permission import (
 )
 from tritonstack import naming
 from tritonstack.config import Environment
-from tritonstack.pipeline import builds
+from tritonstack.pipeline.builds import PipelineNames, Work
+
+from .load_test import TESTS, allow_describing_models
 
 SESSION_HOURS = 1
 """A role that is assumed from another role is assumed for an hour at most, whatever it allows (IAM user guide: "Role
@@ -40,7 +41,7 @@ class PipelineAccessStack(cdk.Stack):
         construct_id: str,
         *,
         environment: Environment,
-        pipeline: builds.PipelineNames,
+        pipeline: PipelineNames,
         weights: Sequence[str],
         engines_by_codebuild: bool,
         engines_by_processing: bool,
@@ -80,7 +81,7 @@ class PipelineAccessStack(cdk.Stack):
         if measured:
             self._measure()
 
-    def _role(self, work: builds.Work, description: str) -> iam.Policy:
+    def _role(self, work: Work, description: str) -> iam.Policy:
         """The one policy of a new role, which only the builds of the pipeline may assume.
 
         The trust policy names the pipeline's account and, as a condition, the one role in it: a role that is named as
@@ -167,3 +168,54 @@ def _allow_endpoints(policy: iam.Policy, *, environment: str, endpoints: Sequenc
         wildcard="A stack's ARN ends in an id that CloudFormation gives; the name before it is whole.",
     )
     allow_metrics(policy, "SeeLoads", "cloudwatch:GetMetricData")
+
+
+def allow_load_tests(policy: iam.Policy, *, environment: str, artifacts: ArtifactBucketReference) -> None:
+    """Allow what starting any load test takes: parameters of the stacks, and the folder of tests."""
+    allow_parameters(policy, environment)
+    allow(
+        policy,
+        "KeepTests",
+        ["s3:GetObject", "s3:PutObject"],
+        [artifacts.objects_arn(f"{TESTS}*")],
+        wildcard="A test has a folder of its own, which comes after the deployment that made this role.",
+    )
+    # Without it S3 reports a missing object as access denied.
+    allow_listing(policy, "FindTests", artifacts=artifacts, prefixes=[TESTS])
+    allow_key_through_s3(policy, "UseKey", ["kms:Decrypt", "kms:GenerateDataKey"], artifacts=artifacts)
+
+
+def allow_bench_builds(policy: iam.Policy, *, project_name: str) -> None:
+    """Allow running builds of the load-test project, which tests multi-model endpoints."""
+    project = arn(policy, "codebuild", "project", project_name)
+    allow(policy, "RunBench", ["codebuild:BatchGetBuilds", "codebuild:StartBuild", "codebuild:StopBuild"], [project])
+
+
+def allow_recommender(
+    policy: iam.Policy,
+    *,
+    environment: str,
+    endpoints: Sequence[str],
+    artifacts: ArtifactBucketReference,
+    state_machine_name: str,
+) -> None:
+    """Allow running the state machine that tests single-model endpoints. ``endpoints``: their names in settings."""
+    allow(policy, "DescribeEndpoints", ["sagemaker:DescribeEndpoint"], endpoint_arns(policy, environment, endpoints))
+    allow_describing_models(policy)
+    prefixes = [f"manifests/{each}/" for each in endpoints]
+    allow(
+        policy,
+        "ReadManifests",
+        ["s3:GetObject"],
+        [artifacts.objects_arn(f"{prefix}*") for prefix in prefixes],
+        wildcard="A manifest is named after its archive's digest; archives come and go.",
+    )
+    allow_listing(policy, "FindManifests", artifacts=artifacts, prefixes=prefixes)
+    machine = arn(policy, "states", "stateMachine", state_machine_name)
+    executions = arn(policy, "states", "execution", f"{state_machine_name}:*")
+    jobs = arn(policy, "sagemaker", "inference-recommendations-job", f"{naming.load_test_job_prefix(environment)}*")
+    why = "Executions and jobs of the one state machine are named after tests."
+    allow(policy, "StartRecommender", ["states:StartExecution"], [machine])
+    actions = ["states:DescribeExecution", "states:StopExecution"]
+    allow(policy, "FollowRecommender", actions, [executions], wildcard=why)
+    allow(policy, "FollowJobs", ["sagemaker:DescribeInferenceRecommendationsJob"], [jobs], wildcard=why)

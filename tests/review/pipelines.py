@@ -12,8 +12,8 @@ from typing import Any
 from tests.review.projects import NO_FINDINGS, SETTINGS, git
 from tests.review.reports import READ, policy
 from tests.review.small import Template, resource, serving, write_assembly, write_json
-from tritonstack.pipeline.snapshot import FOLDER, added_by_pipeline
 from tritonstack.review.assembly import read_assembly
+from tritonstack.review.snapshot import PIPELINE_FOLDER, added_by_pipeline
 from tritonstack.review.stored import write_snapshots
 
 APP = """
@@ -104,7 +104,7 @@ def make_pipeline_project(folder: Path, *, committed: bool = True) -> Path:
     write_snapshots(read_assembly(synthesised / "assembly"), folder / "snapshots")
     if committed:
         (folder / "pipeline.yaml").write_text("name: tritonstack\nregion: us-east-1\n")
-        write_snapshots(added_by_pipeline(read_assembly(synthesised / "pipeline")), folder / FOLDER)
+        write_snapshots(added_by_pipeline(read_assembly(synthesised / "pipeline")), folder / PIPELINE_FOLDER)
     git(folder, "init", "-q")
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "base")

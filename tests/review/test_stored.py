@@ -21,8 +21,8 @@ from tritonstack.review.snapshot import (
     Json,
     Snapshots,
     StackSnapshot,
+    added_by_pipeline,
     joined,
-    part_of,
     stack_of,
     stack_text,
     text_of,
@@ -128,17 +128,17 @@ def findings(*stacks: str) -> Findings:
     )
 
 
-WHOLE = environments({TOP_LEVEL: ("pipeline",), "dev": ("access", "serving"), "local": ("serving",)})
+WHOLE = environments({TOP_LEVEL: ("pipeline",), "dev": ("pipeline-access", "serving"), "local": ("serving",)})
 
 
 def test_a_part_has_its_stacks_and_their_findings_and_the_rest_has_the_others() -> None:
-    part = part_of(WHOLE, ("pipeline", "access"))
-    assert part == environments({TOP_LEVEL: ("pipeline",), "dev": ("access",)})
+    part = added_by_pipeline(WHOLE)
+    assert part == environments({TOP_LEVEL: ("pipeline",), "dev": ("pipeline-access",)})
     assert without(WHOLE, part) == environments({"dev": ("serving",), "local": ("serving",)})
 
 
 def test_joined_they_are_one_again_and_the_pipeline_has_a_name() -> None:
-    part = part_of(WHOLE, ("pipeline", "access"))
+    part = added_by_pipeline(WHOLE)
     both = joined(without(WHOLE, part), part)
     assert list(both.environments) == ["dev", "local", PIPELINE]
     assert both.environments["dev"] == WHOLE.environments["dev"]
@@ -147,6 +147,6 @@ def test_joined_they_are_one_again_and_the_pipeline_has_a_name() -> None:
 
 
 def test_findings_of_one_part_alone_are_those_of_the_environments() -> None:
-    own, unknown = environments({"dev": ("serving",)}), environments({"dev": ("access",)}, known=False)
+    own, unknown = environments({"dev": ("serving",)}), environments({"dev": ("pipeline-access",)}, known=False)
     assert joined(own, unknown).environments["dev"].findings == findings("serving")
     assert joined(unknown, own).environments["dev"].findings is None

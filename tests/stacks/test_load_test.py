@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from constructs_lib.load_test import definition
+from stacks.load_test import definition
 from tests.constructs_lib.templates import of_type, only, properties, template_of
 from tests.stacks.environments import DIGITS, SINGLE, environment, stage
 from tests.stacks.test_network import CREATED, endpoints, network_template
@@ -62,7 +62,7 @@ def states(document: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, dict
 
 
 def test_every_state_can_be_reached_and_every_next_one_is_there() -> None:
-    for machine, name, state in states(dict(definition(at_once=2))):
+    for machine, name, state in states(dict(definition(at_once=2, partition="aws"))):
         following = {state.get("Next"), state.get("Default"), *(one["Next"] for one in state.get("Choices", []))}
         following |= {one["Next"] for one in state.get("Catch", [])}
         assert following - {None} <= set(machine["States"]), name
@@ -79,15 +79,15 @@ def test_every_state_can_be_reached_and_every_next_one_is_there() -> None:
 
 
 def test_each_step_that_may_leave_something_leads_to_the_clean_up_and_none_waits_with_sync() -> None:
-    text = json.dumps(definition(at_once=2))
+    text = json.dumps(definition(at_once=2, partition="aws"))
     assert ".sync" not in text
     for name in ("Register", "Measure", "Gather"):
-        [catch] = definition(at_once=2)["States"][name]["Catch"]
+        [catch] = definition(at_once=2, partition="aws")["States"][name]["Catch"]
         assert (catch["ErrorEquals"], catch["Next"]) == (["States.ALL"], "CleanUpAfterFailure")
 
 
 def test_a_job_is_asked_after_again_and_again_until_it_has_ended() -> None:
-    each = definition(at_once=2)["States"]["Measure"]["ItemProcessor"]["States"]
+    each = definition(at_once=2, partition="aws")["States"]["Measure"]["ItemProcessor"]["States"]
     assert [each[name]["Next"] for name in ("Start", "Wait", "Look")] == ["Wait", "Look", "HasItEnded"]
     assert each["Wait"] == {"Type": "Wait", "SecondsPath": "$.poll_seconds", "Next": "Look"}
     assert each["HasItEnded"]["Default"] == "Wait"

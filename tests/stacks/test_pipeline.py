@@ -23,8 +23,8 @@ from tests.stacks.pipeline_templates import (
 )
 from tests.stacks.test_cfn_lint import linter, passed_over, said
 from tritonstack.errors import InputError
-from tritonstack.pipeline.snapshot import FOLDER, added_by_pipeline
 from tritonstack.review.assembly import read_assembly
+from tritonstack.review.snapshot import PIPELINE_FOLDER, added_by_pipeline
 
 MODELS = ROOT / "model_repos"
 
@@ -176,9 +176,9 @@ def test_neither_a_changed_model_nor_another_number_of_assets_changes_the_pipeli
 
 
 def test_the_committed_snapshots_of_the_pipeline_are_what_is_synthesised(committed: Synthesised) -> None:
-    told = out_of_date(added_by_pipeline(read_assembly(committed.folder, accepted=True)), ROOT / FOLDER)
+    told = out_of_date(added_by_pipeline(read_assembly(committed.folder, accepted=True)), ROOT / PIPELINE_FOLDER)
     if told:
-        pytest.fail("\n".join([f"{FOLDER}/ is out of date:", *told]), pytrace=False)
+        pytest.fail("\n".join([f"{PIPELINE_FOLDER}/ is out of date:", *told]), pytrace=False)
 
 
 @pytest.mark.long

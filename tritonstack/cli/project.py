@@ -172,8 +172,9 @@ def snapshots_command() -> None:
 
     Commit them with the change. A project with a pipeline.yaml gets snapshots-pipeline/, too.
     """
-    from tritonstack.pipeline import snapshot as pipeline  # noqa: PLC0415 - `init` needs none of these
-    from tritonstack.review.assembly import read_assembly, synthesise  # noqa: PLC0415
+    from tritonstack.review.assembly import read_assembly, synthesise  # noqa: PLC0415 - `init` needs none of these
+    from tritonstack.review.settings import PIPELINE_FILE  # noqa: PLC0415
+    from tritonstack.review.snapshot import PIPELINE_CONTEXT, PIPELINE_FOLDER, added_by_pipeline  # noqa: PLC0415
     from tritonstack.review.stored import FOLDER, write_snapshots  # noqa: PLC0415
 
     root = machine_folder()
@@ -181,9 +182,9 @@ def snapshots_command() -> None:
     with tempfile.TemporaryDirectory(prefix="snapshots-") as name:
         synthesise(root, Path(name) / FOLDER)
         made[FOLDER] = read_assembly(Path(name) / FOLDER)
-        if (root / pipeline.SETTINGS).is_file():
-            synthesise(root, Path(name) / pipeline.FOLDER, context=pipeline.CONTEXT)
-            made[pipeline.FOLDER] = pipeline.added_by_pipeline(read_assembly(Path(name) / pipeline.FOLDER))
+        if (root / PIPELINE_FILE).is_file():
+            synthesise(root, Path(name) / PIPELINE_FOLDER, context=PIPELINE_CONTEXT)
+            made[PIPELINE_FOLDER] = added_by_pipeline(read_assembly(Path(name) / PIPELINE_FOLDER))
     for folder, snapshots in made.items():
         touched = write_snapshots(snapshots, root / folder)
         for path in touched:

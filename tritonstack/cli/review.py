@@ -14,7 +14,6 @@ from tritonstack.cli.conventions import environment_option, json_option, print_j
 from tritonstack.cli.progress import Step, Steps
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.paths import project_folder, write_text
-from tritonstack.pipeline.snapshot import CONTEXT, FOLDER, SETTINGS, added_by_pipeline
 from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.cost import prices_of
 from tritonstack.review.cost_table import table_of
@@ -22,8 +21,16 @@ from tritonstack.review.document import BaseEntry, SettingEntry
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
 from tritonstack.review.models import ModelFolders
 from tritonstack.review.report import Known, document_of
-from tritonstack.review.settings import changed_settings, entry_of
-from tritonstack.review.snapshot import NOTHING, Snapshots, joined, without
+from tritonstack.review.settings import PIPELINE_FILE, changed_settings, entry_of
+from tritonstack.review.snapshot import (
+    NOTHING,
+    PIPELINE_CONTEXT,
+    PIPELINE_FOLDER,
+    Snapshots,
+    added_by_pipeline,
+    joined,
+    without,
+)
 from tritonstack.review.stored import read_snapshots_at, snapshots_at
 from tritonstack.review.trials import effects_of
 from tritonstack.review.views.annotations import annotations_of, commands_of
@@ -63,14 +70,14 @@ def sides_of(base: BaseEntry, environments: Snapshots, *, project: Path, assembl
     ``environments``: the base's snapshots, without the pipeline's. ``assembly``: a cloud assembly to take in place of
     synthesising. Raises InputError where the snapshots or the app's input are wrong, WorkFailedError where it failed.
     """
-    added = snapshots_at(base.commit, repository=project, folder=FOLDER) or NOTHING
-    has_pipeline = (project / SETTINGS).is_file()
+    added = snapshots_at(base.commit, repository=project, folder=PIPELINE_FOLDER) or NOTHING
+    has_pipeline = (project / PIPELINE_FILE).is_file()
     before = joined(environments, added)
     if assembly is not None:
         found = read_assembly(assembly)
         part = added_by_pipeline(found)
         if added.environments and not part.environments and has_pipeline:
-            note = f"{assembly} was synthesised without -c pipeline=true: what {SETTINGS} makes is not compared."
+            note = f"{assembly} was synthesised without -c pipeline=true: what {PIPELINE_FILE} makes is not compared."
             return Sides(before=environments, after=found, notes=(note,))
         return Sides(before=before, after=joined(without(found, part), part))
     with ThreadPoolExecutor(max_workers=1) as beside:  # each waits for a process of its own
@@ -85,7 +92,7 @@ def synthesised(project: Path, *, validation: bool = True, pipeline: bool = Fals
     ``validation``: whether policy findings are looked for; if not, accepted ones are read all the same.
     """
     with tempfile.TemporaryDirectory(prefix="review-") as name:
-        synthesise(project, Path(name), validation=validation, context=CONTEXT if pipeline else None)
+        synthesise(project, Path(name), validation=validation, context=PIPELINE_CONTEXT if pipeline else None)
         return read_assembly(Path(name), accepted=not validation)
 
 

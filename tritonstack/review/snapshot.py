@@ -17,6 +17,11 @@ TOP_LEVEL = "_app"
 """The environment of stacks outside stages."""
 PIPELINE = "pipeline"
 """The environment's name in a report that has the pipeline's own stack."""
+PIPELINE_STACKS = ("pipeline", "pipeline-access")
+PIPELINE_FOLDER = "snapshots-pipeline"
+"""Snapshots of what a pipeline adds; the environments' other stacks are the same without it."""
+PIPELINE_CONTEXT = {"pipeline": "true"}
+"""The context that makes the app add it."""
 
 
 class AssetKind(StrEnum):
@@ -138,9 +143,9 @@ NO_ENVIRONMENT = EnvironmentSnapshot(name="", stacks={}, findings=None)
 NOTHING = Snapshots(environments={})
 
 
-def part_of(snapshots: Snapshots, stacks: Collection[str]) -> Snapshots:
-    """The environments that have one of these stacks, with these stacks and their findings alone."""
-    parts = {name: each.with_stacks(stacks) for name, each in snapshots.environments.items()}
+def added_by_pipeline(snapshots: Snapshots) -> Snapshots:
+    """Of a synthesised pipeline, the stacks that are there only because of it, with their findings alone."""
+    parts = {name: each.with_stacks(PIPELINE_STACKS) for name, each in snapshots.environments.items()}
     return Snapshots(environments={name: each for name, each in parts.items() if each.stacks})
 
 
