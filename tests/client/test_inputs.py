@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from tests.client.fake_triton import Array, datatype_of
@@ -120,16 +118,6 @@ def test_what_is_no_json_is_said(content: bytes) -> None:
         inputs_from_json(content, file="f.json")
 
 
-@given(value=st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3), st.lists))
-def test_any_json_value_is_an_array_or_a_problem(value: Any) -> None:
-    for datatype in ("FP32", "INT64", "BYTES"):
-        try:
-            arrays = read_json({"inputs": [{"name": "x", "shape": [1], "datatype": datatype, "data": value}]})
-        except InputError:
-            continue
-        assert isinstance(arrays["x"], np.ndarray)
-
-
 def test_several_files_give_several_inputs_and_none_twice(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.ones((1, 2), np.int64))
     np.save(tmp_path / "b.npy", np.array([[True, False]]))
@@ -181,14 +169,6 @@ def test_another_image_is_sent_as_a_png(tmp_path: Path, form: str, suffix: str, 
     element = read(path, IMAGE)["image"][0, 0]
     with Image.open(io.BytesIO(element)) as image:
         assert (image.format, image.size) == ("PNG", (5, 3))
-
-
-def test_a_text_is_sent_as_utf8_and_refused_where_it_is_none(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes("grün\n".encode())
-    assert read(tmp_path / "a.txt", TEXT)["text"].tolist() == [["grün\n".encode()]]
-    (tmp_path / "b.txt").write_bytes("grün".encode("latin-1"))
-    with pytest.raises(InputError, match="UTF-8"):
-        read(tmp_path / "b.txt", TEXT)
 
 
 @pytest.mark.parametrize("content", [b"\xff\x00", b"", b"\xff\xd8\xff\xe0junk"])

@@ -116,14 +116,6 @@ def test_a_pause_is_told_on_standard_error(world: World) -> None:
     assert json.loads(result.stdout)["attempts"] == 2
 
 
-def test_bytes_are_printed_as_text(world: World) -> None:
-    world.s3.objects.clear()
-    tensor = {"name": "t", "shape": [1], "datatype": "BYTES", "data": ["grün"]}
-    path = world.file("a.json", {"inputs": [tensor]})
-    assert "grün" in world.invoke("digits", "--input", path).output
-    assert json.loads(world.invoke("digits", "--input", path, "--json").stdout)["outputs"][0]["data"] == ["grün"]
-
-
 def test_an_environment_without_a_file_and_records_is_called_unknown(world: World) -> None:
     path = world.pixels()
     result = CliRunner().invoke(invoke.command, ["digits", "--input", path, "--environment", "stagin"])

@@ -111,17 +111,6 @@ def test_an_endpoint_that_stays_unavailable_is_tried_nine_times_and_botocore_add
     assert len(bench.endpoint.requests) == 9
 
 
-def test_an_answer_that_is_cut_off_is_asked_for_again(bench: Bench) -> None:
-    def cut(request: Request) -> Reply:
-        status, headers, body = echo(request)
-        return status, {**headers, "Content-Length": str(len(body))}, body[:-3]
-
-    bench.endpoint.replies(cut)
-    answer = bench.client.invoke("bert", X)
-    assert answer.attempts == 2
-    assert answer.outputs["x"].tolist() == [0, 1, 2]
-
-
 @pytest.mark.parametrize(("status", "tries"), [(400, 1), (501, 1), (0, 4), (500, 4), (404, 9), (503, 9), (507, 9)])
 def test_a_container_s_error_is_retried_by_its_own_status(bench: Bench, status: int, tries: int) -> None:
     bench.endpoint.always(

@@ -7,14 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from tests.client.tokenizers_for_tests import write_tokenizer
 from tritonstack.adapters import ClassesAnswer, EmbeddingAnswer, TextAnswer
 from tritonstack.client.body import Array
-from tritonstack.client.postprocessing import Classes, Text, meanings, softmax
+from tritonstack.client.postprocessing import Classes, Text, meanings
 from tritonstack.errors import WorkFailedError
 
 LABELS = ("cat", "dog", "cow")
@@ -61,36 +58,7 @@ def test_an_answer_that_is_not_a_number_is_no_answer(kind: ClassesAnswer | Embed
         meanings(kind, {"y": np.array([[1, math.nan]], np.float32)}, {}, batched=True)
 
 
-@pytest.mark.parametrize(
-    "array", [np.zeros((1, 0), np.float32), np.array([[b"text"]], dtype=object), np.array([[True]])]
-)
-def test_an_output_of_another_kind_has_no_meaning(array: Array, files: dict[str, Path]) -> None:
-    for kind in (
-        ClassesAnswer(output="y"),
-        EmbeddingAnswer(output="y"),
-        TextAnswer(output="y", tokenizer="tokenizer.json"),
-    ):
-        with pytest.raises(WorkFailedError, match="nothing to make sense of"):
-            meanings(kind, {"y": array}, files, batched=True)
-
-
 def test_token_numbers_become_a_text_without_padding(files: dict[str, Path]) -> None:
     kind = TextAnswer(output="y", tokenizer="tokenizer.json")
     found = meanings(kind, {"y": np.array([[2, 4, 5, 3, 0, 0], [7, 3, 0, 0, 0, 0]], np.int32)}, files, batched=True)
     assert found == (Text(text="the house"), Text(text="wonderful"))
-
-
-@given(
-    logits=hnp.arrays(
-        np.float32,
-        hnp.array_shapes(min_dims=1, max_dims=2, max_side=20),
-        elements=st.floats(allow_nan=False, allow_infinity=False, width=32),
-    )
-)
-def test_softmax_gives_probabilities_for_any_logits(logits: Array) -> None:
-    found = softmax(logits)
-    assert found.shape == logits.shape
-    assert (found >= 0).all()
-    np.testing.assert_allclose(found.sum(axis=-1), 1)
-    best = np.take_along_axis(found, logits.argmax(axis=-1, keepdims=True), axis=-1)
-    np.testing.assert_array_equal(best[..., 0], found.max(axis=-1))

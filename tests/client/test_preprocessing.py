@@ -48,17 +48,6 @@ def test_a_jpeg_for_dali_is_its_bytes_in_a_batch_of_one(width: int, height: int)
 
 
 @pytest.mark.parametrize(
-    ("datatype", "shape", "wanted"),
-    [("FP32", (-1, 3, 2, 2), (1, 3, 2, 2)), ("FP16", (3, 2, 2), (3, 2, 2)), ("FP32", (1, 3, 2, 2), (1, 3, 2, 2))],
-)
-def test_pixels_have_the_type_and_the_rank_of_the_input(
-    datatype: str, shape: tuple[int, ...], wanted: tuple[int, ...]
-) -> None:
-    array = to_arrays(PIXELS, jpeg(5, 4), {}, inputs=[spec("x", datatype, *shape)])["x"]
-    assert (datatype_of(array), array.shape) == (datatype, wanted)
-
-
-@pytest.mark.parametrize(
     ("adapter", "inputs", "found"),
     [
         (PIXELS, [spec("y", "FP32", -1, 3, 2, 2)], "an adapter for x"),
@@ -94,27 +83,6 @@ def encoded(image: Image.Image, form: str = "PNG", **options: Any) -> bytes:
 
 def noise(width: int, height: int) -> Image.Image:
     return Image.fromarray(np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8))
-
-
-@given(
-    width=st.integers(1, 90),
-    height=st.integers(1, 90),
-    crop=st.integers(1, 40),
-    more=st.integers(0, 20) | st.none(),
-    layout=st.sampled_from(["nchw", "nhwc"]),
-    resample=st.sampled_from(["bilinear", "bicubic"]),
-)
-def test_every_image_becomes_the_square_that_the_model_takes(
-    *, width: int, height: int, crop: int, more: int | None, layout: str, resample: str
-) -> None:
-    resize = None if more is None else crop + more
-    one = adapter(crop=crop, resize=resize, layout=layout, resample=resample)
-    array = pixels(encoded(noise(width, height)), one)
-    assert array.shape == ((3, crop, crop) if layout == "nchw" else (crop, crop, 3))
-    assert array.dtype == np.float32
-    assert array.flags.c_contiguous
-    assert array.min() >= 0
-    assert array.max() <= np.float32(1.0001)
 
 
 def test_the_middle_is_cut_out_and_normalised() -> None:

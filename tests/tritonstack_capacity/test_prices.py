@@ -103,14 +103,6 @@ def test_without_a_word_the_environments_prices_are_shown_and_what_nobody_knows(
     assert " 0 " not in said
 
 
-def test_a_region_is_shown_whoever_uses_it(run: Run) -> None:
-    code, said, _ = run("list", "--region", "us-west-2")
-    assert code == 0
-    assert "known in us-west-2" in said
-    assert "dev/digits" not in said
-    assert "ap-south-1: no price is known" in run("list", "--region", "ap-south-1")[1]
-
-
 def test_an_environment_s_own_price_is_shown_as_its_own(run: Run, project: Path) -> None:
     write_environment(
         project / "environments",
@@ -225,16 +217,3 @@ def test_a_wrong_file_is_told_before_anybody_is_asked(run: Run, aws: PriceList, 
         assert code == 2
         assert "regions.us-east-1.published" in told
     assert aws.requests == []
-
-
-def test_a_project_without_environments_names_a_region(
-    run: Run, aws: PriceList, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bare = project / "bare"
-    bare.mkdir()
-    monkeypatch.setenv("TRITONSTACK_PROJECT", str(bare))
-    assert run("update", "--region", "us-east-1")[0] == 0
-    assert (bare / "prices.json").is_file()
-    code, _, told = run("update")
-    assert code == 2
-    assert "no *.yaml file" in told

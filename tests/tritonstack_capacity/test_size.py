@@ -83,19 +83,6 @@ def test_an_unknown_price_is_said_and_never_a_zero(tmp_path: Path) -> None:
     assert document["unpriced"] == [{"configuration": "a", "instance_type": "ml.unheard.xlarge"}]
 
 
-def test_a_price_below_a_cent_does_not_look_free(tmp_path: Path) -> None:
-    file = measured(tmp_path, "a,ml.unheard.xlarge,6000000,80,0.0032", header=f"{HEADER},implied_hourly_price_usd")
-    output = run("--load", "6000000", "--latency-ms", "100", measurements=file).output
-    assert "0.0032 USD an hour (price: the measurements)" in " ".join(output.split())
-    assert "0.00 " not in output
-
-
-def test_names_in_a_file_are_printed_as_they_are(tmp_path: Path) -> None:
-    file = measured(tmp_path, "trt[16][/red],ml.g4dn.xlarge,600,80")
-    output = run("--load", "600", "--latency-ms", "100", measurements=file).output
-    assert output.count("trt[16][/red]") > 3
-
-
 def day_file(folder: Path, *, quiet: int, busy: int) -> str:
     """A curve of one busy hour."""
     file = folder / "day.csv"

@@ -19,7 +19,7 @@ from tritonstack_capacity.sizing.measurements import NEEDED
 
 BEFORE = "    scaling: {minimum: 2, maximum: 8, invocations_per_instance: 3000, gpu_utilization: 70}   # calls a minute"
 AFTER = "    scaling: {minimum: 2, maximum: 19, invocations_per_instance: 1596, gpu_utilization: 70}   # calls a minute"
-PROD, DEV = ("--diff", "environments/prod.yaml"), ("--diff", "environments/dev.yaml")
+PROD = ("--diff", "environments/prod.yaml")
 
 
 @pytest.fixture
@@ -33,13 +33,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(*arguments: str, load: str = "30000", limit: str = "900", measurements: Path = PUBLISHED) -> Result:
     given = ["--measurements", str(measurements), "--load", load, "--latency-ms", limit, *arguments]
     return CliRunner().invoke(size.command, given)
-
-
-def edit(*arguments: str, load: str = "30000", measurements: Path = PUBLISHED) -> dict[str, object]:
-    found: dict[str, object] = json.loads(run(*arguments, "--json", load=load, measurements=measurements).stdout)[
-        "edit"
-    ]
-    return found
 
 
 def refused(result: Result) -> str:
@@ -118,24 +111,6 @@ def test_the_price_list_beside_the_file_counts_wherever_the_command_runs(
 def test_the_prices_of_another_environment_are_refused(project: Path) -> None:
     assert "dev with --diff environments/prod.yaml" in refused(run(*PROD, "--environment", "dev"))
     assert "with --diff FILE only" in refused(run("--endpoint", "digits"))
-
-
-def day(project: Path, *loads: int) -> tuple[str, str]:
-    """The options of a daily curve."""
-    lines = [f"{hour},{load}\n" for hour, load in enumerate(loads)]
-    (project / "day.csv").write_text(f"hour,invocations_per_min\n{''.join(lines)}")
-    return "--daily-curve", "day.csv"
-
-
-def test_with_a_day_the_endpoint_on_the_type_that_is_cheapest_by_the_day_is_meant(project: Path) -> None:
-    header = f"{','.join(NEEDED)},implied_hourly_price_usd"
-    rows = ("big,ml.g4dn.12xlarge,10000,10,4", "small,ml.g4dn.xlarge,1000,10,0.41")
-    measurements = project / "measured.csv"
-    measurements.write_text("\n".join((header, *rows)) + "\n")
-    curve = day(project, *[100] * 12, 10_000, *[100] * 11)
-    assert edit(*PROD, *curve, load="10000", measurements=measurements)["configuration"] == "small"
-    without = run(*PROD, load="10000", measurements=measurements)
-    assert "no endpoint on ml.g4dn.12xlarge" in refused(without)
 
 
 def test_a_limit_that_no_configuration_keeps_gives_no_diff(project: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -110,22 +108,6 @@ def test_a_model_that_fails_leaves_the_others(tmp_path: Path) -> None:
     assert told.notes[0].startswith("bert/bert (binary): bert/bert: the first call failed")
 
 
-def test_a_model_that_answers_too_few_calls_at_each_load_has_failed(tmp_path: Path) -> None:
-    """Its figures are of the calls that did not fail: as good as none."""
-    calls = itertools.count()
-
-    def reply(request: Request) -> Any:
-        fails = next(calls) % 2
-        return error_reply("ModelError", 424, OriginalStatusCode=500, OriginalMessage="no") if fails else echo(request)
-
-    with world() as found:
-        found.endpoint.reply = reply
-        [result] = run(found, settings_with_input(tmp_path), tmp_path).results
-
-    assert result.points[0].all.answered
-    assert result.failed
-
-
 def test_calls_that_were_spent_before_a_round_are_no_failure(tmp_path: Path) -> None:
     with world() as found:
         [result] = run(found, settings_with_input(tmp_path, max_calls=1), tmp_path).results
@@ -158,23 +140,6 @@ def test_an_interrupted_test_leaves_what_was_measured(tmp_path: Path) -> None:
     assert [loads(result) for result in document.results] == [["1 user", "2 users"]]
 
 
-def test_overlays_are_named_by_their_configuration(tmp_path: Path) -> None:
-    recipe = tmp_path / "bert" / "recipe.yaml"
-    recipe.parent.mkdir()
-    recipe.write_text(
-        "description: A test's.\nkind: python\nsample: {request: r.json, answer: a.json, tolerance: 0}\n"
-        "overlays:\n  one: {description: One.}\n  four: {description: Four., config: [four-instances.pbtxt]}\n"
-    )
-    settings = replace(settings_with_input(tmp_path), configurations=("four", "plain"))
-    with world(models=("bert-one", "bert-four")) as found:
-        subjects = bench(found, settings, tmp_path).subjects()
-
-    assert [(one.configuration, one.target.release.model) for one in subjects] == [
-        ("four", "bert-four"),
-        ("one", "bert-one"),
-    ]
-
-
 def measured(
     found: World, settings: BenchSettings = SHORT, given: Subject | None = None, told: Told | None = None
 ) -> tuple[ResultPart, list[ResultPart]]:
@@ -195,19 +160,6 @@ def test_every_load_is_measured_and_kept_as_it_comes() -> None:
     assert result.calls == len(found.endpoint.requests), "the first call among them"
     assert {request.target_model for request in found.endpoint.requests} == {"bert.0123456789abcdef.tar.gz"}
     assert result.first_call_ms is not None
-
-
-def test_a_result_says_what_was_sent_to_what() -> None:
-    with world() as found:
-        result, _ = measured(found)
-
-    sent = found.endpoint.requests[0].content
-    assert (result.request_bytes, result.request_sha256) == (len(sent), hashlib.sha256(sent).hexdigest())
-    assert result.answer_bytes > 0
-    assert (result.archive, result.archive_sha256) == ("bert.0123456789abcdef.tar.gz", "f" * 64)
-    assert result.config == {"bert": 'name: "bert"'}
-    assert (result.instance_type, result.instance_count, result.image) == ("ml.g4dn.xlarge", 3, "image:24.09")
-    assert (result.way, result.generator, result.server_version) == ("endpoint", "aiohttp, one process", None)
 
 
 @pytest.mark.parametrize(
@@ -255,16 +207,6 @@ def test_cold_starts_call_copies_that_are_gone_afterwards() -> None:
     assert "bert.0123456789abcdef.tar.gz" not in called
     assert found.s3.objects == before
     assert result.calls == len(found.endpoint.requests)
-
-
-def test_a_cold_start_that_fails_is_told_and_no_time() -> None:
-    with world() as found:
-        found.endpoint.replies(error_reply("ModelError", 424, OriginalStatusCode=507, OriginalMessage="no memory"))
-        result, _ = measured(found, replace(SHORT, cold_starts=2))
-
-    assert result.cold is not None
-    assert result.cold.failures == ["424: no memory"]
-    assert len(result.cold.milliseconds) == 1
 
 
 def test_copies_are_removed_where_a_call_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:

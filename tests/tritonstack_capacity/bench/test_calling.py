@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import boto3
@@ -14,7 +13,6 @@ from botocore.config import Config
 
 from tritonstack.client.body import Body
 from tritonstack.client.errors import Target
-from tritonstack_capacity.bench import http_caller as module
 from tritonstack_capacity.bench.http_caller import ReadyRequest, SignedRequests, http_caller
 
 BODY = Body(content=b"\x00\x01body", content_type="application/vnd.sagemaker-triton.binary+json;json-header-size=2")
@@ -112,40 +110,3 @@ def test_a_call_without_an_answer_is_given_up() -> None:
         return web.Response()
 
     assert asyncio.run(one_call(handler, timeout_seconds=0.2))[0] == "no answer in time"
-
-
-def test_a_server_that_is_gone_is_a_failure_and_no_traceback() -> None:
-    async def work() -> str | None:
-        request = ReadyRequest(url="http://127.0.0.1:1/", headers={}, body=b"")
-        async with http_caller(lambda: request, connections=1, timeout_seconds=5) as caller:
-            return await caller()
-
-    failure = asyncio.run(work())
-
-    assert failure is not None
-    assert failure.startswith("ClientConnectorError")
-
-
-def test_the_request_is_signed_anew_beside_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(module, "PAUSE_SECONDS", 0.01)
-    numbers = itertools.count()
-    seen: list[str] = []
-
-    async def handler(request: web.Request) -> web.Response:
-        seen.append(request.headers["Number"])
-        return web.Response()
-
-    async def work() -> None:
-        async with serving(handler) as url, asyncio.timeout(20):
-
-            def prepare() -> ReadyRequest:
-                return ReadyRequest(url=url, headers={"Number": str(next(numbers))}, body=b"")
-
-            async with http_caller(prepare, connections=1, timeout_seconds=5) as caller:
-                while "1" not in seen:
-                    assert await caller() is None
-
-    asyncio.run(work())
-
-    assert seen[0] == "0"

@@ -20,7 +20,6 @@ from tests.tritonstack_capacity.bench.documents import document, point, result
 from tritonstack.errors import WorkFailedError
 from tritonstack_capacity.bench import cloud_build
 from tritonstack_capacity.bench.cloud import CloudTests, ExecutionRun
-from tritonstack_capacity.bench.cloud_plan import TestObjects
 from tritonstack_capacity.commands.bench import command
 from tritonstack_capacity.commands.bench_cloud import terminated_as_interrupted
 
@@ -199,18 +198,6 @@ def test_who_loses_a_test_is_told_what_of_it_goes_on_and_where_its_results_will_
     assert not cloud.stopped
 
 
-def test_a_second_ctrl_c_says_whether_the_test_was_stopped(tmp_path: Path) -> None:
-    class Impatient(Cloud):
-        def stop_build(self, **_: Any) -> None:
-            raise KeyboardInterrupt
-
-    cloud, told = Impatient("IN_PROGRESS", "IN_PROGRESS"), list[str]()
-    with pytest.raises(KeyboardInterrupt):
-        followed(cloud, told, wait=interrupted).run([DIGITS["name"]], tmp_path)
-    assert "could not be stopped: interrupted" in told[-1]
-    assert told_where(cloud, told[-1])
-
-
 def test_a_start_that_is_refused_and_what_is_not_deployed_are_told(tmp_path: Path) -> None:
     class Refused(Cloud):
         def start_build(self, **_: Any) -> dict[str, Any]:
@@ -244,24 +231,6 @@ def test_an_execution_that_is_started_once_more_is_the_same(ended: bool) -> None
     for _ in range(2):
         run.start()
         assert run.identity == "arn:aws:states:us-east-1:123456789012:execution:loads:one"
-
-
-def test_results_that_cannot_be_written_here_are_in_the_bucket(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    cloud = Cloud("SUCCEEDED")
-    with pytest.raises(WorkFailedError, match="cannot be written: Not a directory") as raised:
-        followed(cloud, []).run([DIGITS["name"]], tmp_path / "file" / "folder")
-    assert told_where(cloud, str(raised.value))
-
-
-def test_the_page_of_a_test_on_the_local_aws_says_that_it_is_local(tmp_path: Path) -> None:
-    """The build took the local AWS for AWS."""
-    s3 = S3()
-    s3.objects["load-tests/1/results.json"] = MEASURED.model_dump_json().encode()
-    fetch = TestObjects(s3, bucket=BUCKET, test="1").fetch
-    for local in (False, True):
-        assert fetch(tmp_path, local=local)
-        assert ("No figure of a GPU" in (tmp_path / "index.html").read_text()) is local
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import tarfile
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,8 +11,7 @@ from botocore.validate import ParamValidator
 
 from tests.tritonstack_capacity.bench.documents import result
 from tritonstack.config.load_test import BenchBuildSettings, RecommenderSettings
-from tritonstack_capacity.bench.cloud_plan import Configuration, bench_plan, packed, recommender_plan
-from tritonstack_capacity.bench.document import BenchDocument
+from tritonstack_capacity.bench.cloud_plan import Configuration, bench_plan, recommender_plan
 from tritonstack_capacity.commands.bench import command
 
 VPC = {"SecurityGroupIds": ["sg-0a"], "Subnets": ["subnet-0a"]}
@@ -115,22 +111,6 @@ def test_traffic_and_stopping_conditions_are_the_settings() -> None:
 def test_a_default_job_has_neither_traffic_nor_types() -> None:
     [job] = plan(job="default")["jobs"]
     assert job["request"] == {"InputConfig": {}, "JobType": "Default", "JobDescription": "fast on any type"}
-
-
-def test_what_the_jobs_results_are_put_into_is_a_document_of_bench() -> None:
-    made = plan(configuration("plain"), configuration("batched"))
-    read = BenchDocument.model_validate({**made["document"], "results": list(made["results"].values())})
-    assert [each.configuration for each in read.results] == ["plain", "batched"]
-    assert (read.environment, read.complete, read.started) == ("dev", False, "2026-01-01T00:00:00+00:00")
-
-
-def test_a_payload_is_an_archive_with_the_request_the_same_bytes_each_time() -> None:
-    assert packed(b"{}") == packed(b"{}")
-    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(packed(b'{"a": 1}')))) as archive:
-        [member] = archive.getmembers()
-        file = archive.extractfile(member)
-        assert file is not None
-        assert file.read() == b'{"a": 1}'
 
 
 def test_a_build_is_told_the_options_of_bench() -> None:

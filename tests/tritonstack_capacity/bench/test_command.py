@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -32,14 +30,6 @@ def refused(*arguments: str) -> list[str]:
 
 ANALYSER = ("digits", "--generator", "perf-analyzer")
 BY_CLIENT = ("--warm-up", "30", "--timeout", "5", "--rounds", "7", "--seed", "3")
-
-
-@pytest.mark.parametrize("text", ["nan", "inf", "-1", "one"])
-@pytest.mark.parametrize("option", ["--seconds", "--warm-up", "--stable-within", "--max-calls", "--cold-starts"])
-def test_a_number_is_one_and_in_its_range(option: str, text: str) -> None:
-    error = bench("digits", option, text).exception
-    assert isinstance(error, click.BadParameter)
-    assert error.exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -88,21 +78,6 @@ def test_the_exit_code_says_whether_something_failed(failed: bool, code: int, mo
     monkeypatch.setattr(bench_module, "_run", lambda *_, **__: found)
 
     assert bench("digits").return_value == code
-
-
-def test_a_shells_limit_of_open_files_does_not_limit_the_calls() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
-        bench_module.make_room(300)
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (300, hard)
-        bench_module.make_room(250)
-        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (300, hard), "never fewer"
-        if hard != resource.RLIM_INFINITY:
-            bench_module.make_room(hard + 1)
-            assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard), "as far as it may"
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_the_terminal_shows_the_table_of_the_page_and_its_notes(

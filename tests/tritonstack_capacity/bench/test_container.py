@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
@@ -75,18 +73,6 @@ def test_it_is_asked_as_sagemaker_asks(name_hash: str | None, path: str) -> None
     assert request.body == b"{}"
 
 
-class Metrics(BaseHTTPRequestHandler):
-    """Answers with the path."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(self.path.encode())
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        pass
-
-
 def container(port: int) -> LocalContainer:
     return LocalContainer(
         open_socket=lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM),
@@ -94,24 +80,6 @@ def container(port: int) -> LocalContainer:
         metrics_port=port,
         server_version=None,
     )
-
-
-def test_metrics_are_read_over_its_own_sockets() -> None:
-    with HTTPServer(("127.0.0.1", 0), Metrics) as server:
-        serving = threading.Thread(target=server.handle_request)
-        serving.start()
-        text = container(server.server_port).metrics()
-        serving.join()
-
-    assert text == "/metrics"
-
-
-def test_metrics_that_are_off_are_told_with_their_port() -> None:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))  # and listens to nobody
-        port = bound.getsockname()[1]
-        with pytest.raises(WorkFailedError, match=f"metrics port {port} does not answer"):
-            container(port).metrics()
 
 
 METRICS = """# HELP nv_inference_request_success Number of successful inference requests

@@ -27,13 +27,11 @@ from tritonstack_capacity.bench.load import (
     steps,
 )
 from tritonstack_capacity.bench.measuring import (
-    FiguresPart,
     Measuring,
     PointPart,
     StabilityRule,
     StopConditions,
     Timing,
-    agreement,
     figures,
     mean_interval,
 )
@@ -109,14 +107,6 @@ def test_a_budget_that_is_spent_leaves_the_whole_rounds_or_nothing() -> None:
     assert len(whole(level(Users(count=1), lambda _: 0.01, most_seconds=5.5)).rounds) == 2
 
 
-def test_an_open_loop_answers_what_it_was_asked() -> None:
-    point = whole(level(Rate(per_second=50, arrivals="even"), lambda _: 0.2))
-
-    assert point.all.per_minute == pytest.approx(3000, rel=0.02)
-    assert point.all.percentiles_ms["50"] == pytest.approx(200)
-    assert point.rate_per_second == 50
-
-
 def ramp(
     phases: tuple[Phase, ...], seconds: Callable[[int], float], stop: StopConditions
 ) -> list[tuple[PointPart, str | None]]:
@@ -169,33 +159,6 @@ def test_a_ramp_stops_where_it_must(
     assert found[-1][1] == why
 
 
-def test_a_step_tells_its_own_failures_alone() -> None:
-    async def work(now: Now) -> list[dict[str, int]]:
-        async def ask() -> str | None:
-            await asyncio.sleep(1.0)
-            return "503: busy" if now() < 10 else None
-
-        one = measuring(now, lambda _: 0.0, warm_up=0.0)
-        one._ask = ask
-        phases = (Phase(initial_users=1, users_per_minute=3, seconds=60),)
-        never = StopConditions(failed_share=1.0)
-        return [point.failures async for point, _ in one.ramp(phases, never)]
-
-    assert run(work) == [{"503: busy": 9}, {}, {}]
-
-
-def test_a_cancelled_level_leaves_no_call_behind() -> None:
-    async def work(now: Now) -> int:
-        task = asyncio.create_task(measuring(now, lambda _: 100.0).level(Users(count=5)))
-        await asyncio.sleep(1.5)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await asyncio.sleep(0)
-        return len(asyncio.all_tasks())
-
-    assert run(work) == 1, "but for the test's own"
-
-
 def test_the_interval_of_a_mean_is_scipys() -> None:
     # scipy.stats.t.interval(0.95, 4, loc=mean(x), scale=sem(x)) of these five: (8.834365521916686, 15.165634478083314)
     found = mean_interval([10.0, 12.0, 9.0, 14.0, 15.0])
@@ -222,42 +185,6 @@ def test_latencies_are_of_the_calls_that_were_due_in_its_time() -> None:
     found = figures(samples.part(), begin=1.0, end=2.0)
     assert (found.answered, found.failed, found.per_minute) == (2, 1, 120)
     assert found.late_ms == pytest.approx(98)
-
-
-def found_figures(*, per_minute: float = 600.0, p95: float | None = 100.0, failed: int = 0) -> FiguresPart:
-    return FiguresPart(
-        seconds=10.0,
-        answered=100,
-        failed=failed,
-        per_minute=per_minute,
-        mean_ms=p95,
-        least_ms=p95,
-        most_ms=p95,
-        percentiles_ms={} if p95 is None else {"95": p95},
-        late_ms=0.0,
-    )
-
-
-AGREEING = StabilityRule(within=0.1, least=3, most=9, percentile=95.0)
-
-
-@pytest.mark.parametrize(
-    ("rates", "latencies", "stable"),
-    [
-        ((600, 601, 599), (100, 101, 99), True),
-        ((600, 601), (100, 100), False),
-        ((600, 300, 900), (100, 100, 100), False),
-        ((600, 600, 600), (100, 50, 150), False),
-        ((600, 600, 600), (100, 100, None), False),
-    ],
-    ids=["agree", "too few", "rates differ", "latencies differ", "one answered nothing"],
-)
-def test_rounds_agree_where_rate_and_latency_do(
-    rates: tuple[float, ...], latencies: tuple[float | None, ...], stable: bool
-) -> None:
-    rounds = [found_figures(per_minute=rate, p95=late) for rate, late in zip(rates, latencies, strict=True)]
-
-    assert agreement(rounds, AGREEING).stable is stable
 
 
 def test_the_published_ramp_goes_from_two_users_to_fifty_one() -> None:
@@ -323,15 +250,6 @@ def latencies(samples: Samples) -> list[float]:
     return [round(float(value), 3) for value in sorted(part.ended - part.due)]
 
 
-def test_calls_that_were_due_during_a_stall_count_from_when_they_were_due() -> None:
-    samples, most = opened(seconds=0.01, stall=(0.95, 2.0), under_way=1)
-
-    assert most == 1, "one connection: those that are due meanwhile cannot even begin"
-    # Due at 1.0: a second and its own time. Each after it was due 0.1 s later and answered 0.01 s later.
-    expected = [1.01 - 0.09 * number for number in range(11)]
-    assert [value for value in latencies(samples) if value > 0.1] == pytest.approx(sorted(expected))
-
-
 def closed(seconds: float, *users: tuple[int, float], calls: int = 100_000, **server: Any) -> tuple[Samples, int, str]:
     """So many users for so many seconds, one after the other; samples, most calls at once, what was spent."""
 
@@ -360,11 +278,6 @@ def test_each_user_calls_again_as_soon_as_it_is_answered_and_stops_where_it_is_t
     assert (len(samples), most) == (27, 3)
     fewer, _, _ = closed(1.0, (3, 1.5), (1, 2.0))
     assert sorted(fewer.sent) == [0, 0, 0, 1, 1, 1, 2, 3]
-
-
-def test_no_call_is_made_beyond_the_budget() -> None:
-    samples, _, why = closed(0.1, (3, 5.0), calls=7)
-    assert (len(samples), why) == (7, "all 7 calls were made (--max-calls)")
 
 
 def test_calls_that_were_due_and_had_no_turn_have_failed_unless_they_are_beyond_the_budget() -> None:

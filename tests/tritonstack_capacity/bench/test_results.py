@@ -69,15 +69,6 @@ def test_the_page_shows_every_configuration_and_loads_nothing() -> None:
     assert not any(word in html for word in ("http://", "https://", "<script", "<link"))
 
 
-def test_formats_of_a_configuration_share_its_colour_and_are_drawn_apart() -> None:
-    loads = point(users=1, per_minute=1000, p95=60)
-    html = page(document(result("plain", loads), result("plain", loads, payload_format="json"), result("both", loads)))
-
-    keys = re.findall(r'class="(c\d d\d)"/></svg>([^<]+)', html)
-
-    assert keys == [("c0 d0", "plain, binary"), ("c0 d1", "plain, json"), ("c1 d0", "both, binary")] * 2
-
-
 def titled(html: str, title: str) -> str:
     """The figure with this title."""
     figures: list[str] = re.findall(r"<figure>.*?</figure>", html, flags=re.DOTALL)
@@ -105,47 +96,6 @@ def test_a_result_above_the_limit_is_named_and_not_drawn_as_within_it() -> None:
     assert titled(html, "Latency against throughput").count("<li>") == 4, "all of them"
 
 
-@pytest.mark.parametrize(
-    ("names", "multiple"),
-    [
-        ({"plain": "bert-plain", "both": "bert-both"}, True),
-        ({"a/bert": "a/bert", "b/bert": "b/bert"}, True),
-        ({"bert": "bert", "resnet50": "resnet50"}, False),
-        ({"bert": "a/bert", "bert-large": "a/bert-large"}, False),
-    ],
-    ids=["overlays of a folder", "endpoints", "models", "models of an endpoint"],
-)
-def test_throughput_is_a_multiple_of_another_of_the_same_model_only(names: dict[str, str], multiple: bool) -> None:
-    html = page(document(*(result(configuration, WITHIN, name=name) for configuration, name in names.items())))
-    highest = titled(html, "Highest throughput")
-    assert highest.count("1\u202f000") == 2
-    assert ("\u00d7" in highest) is multiple
-
-
-def test_confidence_intervals_are_drawn_where_they_are_known() -> None:
-    one_round = {**WITHIN, "per_minute": {"mean": 1000, "half_width": None}, "latency_ms": None}
-    html = page(document(result("plain", WITHIN, FASTER), result("both", one_round)))
-    curves = titled(html, "Latency against throughput")
-    assert curves.count('class="interval c0') == 2 * 2, "across and up"
-    assert 'class="interval c1' not in curves
-    assert "95% confidence intervals" in curves
-    assert titled(html, "Highest throughput").count('class="interval') == 1
-    assert "confidence" not in page(document(result("both", one_round)))
-
-
-def test_a_column_without_a_figure_is_left_out() -> None:
-    server = {"model": "bert", "requests": 9, "mean_batch": 2, "request_ms": 3, "queue_ms": 4, "input_ms": 1,
-              "compute_ms": 5, "output_ms": 1}  # fmt: skip
-    known = {**WITHIN, "server": [server]}
-    heads = re.compile(r"<th[^>]*>([^<]+)</th>")
-    inside = {"Triton ms", "queue ms", "compute ms", "batch"}
-    assert not inside & set(heads.findall(page(document(result("plain", WITHIN)))))
-    html = page(document(result("plain", WITHIN), result("both", known)))
-    assert inside < set(heads.findall(html))
-    assert [len(row) for row in rows(html)] == [14, 14]
-    assert "Every load" not in page(document(result("plain")))
-
-
 def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
     found = result(
         "plain",
@@ -169,18 +119,6 @@ def test_the_page_says_what_the_terminal_says_of_a_result() -> None:
         "plain (binary): 1 user: 7 times 503: busy",
     ]
     assert all(f"<li>{line}</li>" in page(document(found)) for line in lines)
-
-
-@pytest.mark.parametrize(("late_ms", "told"), [(5.9, False), (6.1, True)])
-def test_calls_that_began_late_are_told_where_that_counts(late_ms: float, told: bool) -> None:
-    load = point(users=1, per_minute=1000, p95=120)
-    load["all"] = {**load["all"], "late_ms": late_ms}
-
-    lines = notes_of(document(result("plain", load)))
-
-    assert lines == (
-        ["plain (binary): 1 user: calls began up to 6.1 ms late (p99): beyond the generator"] if told else []
-    )
 
 
 SLOW_AND_FAST = (
@@ -254,7 +192,6 @@ def job(configuration: str, instance_type: str, *, per_minute: float, ms: float,
 
 FAST = job("fast <b>", "ml.g4dn.xlarge", per_minute=1200, ms=90, count=2)
 SLOW = job("slow", "ml.g5.xlarge", per_minute=400, ms=800)
-NOTHING = result("lost", instance_type="ml.g5.xlarge", ended_by="FAILED: no capacity", failed=True)
 
 
 def recommended(*results: ResultPart, local: bool = False) -> BenchDocument:
@@ -276,17 +213,3 @@ def test_each_job_is_a_point_a_bar_and_a_row_by_one_instance() -> None:
         ["fast &lt;b&gt;", "ml.g4dn.xlarge", "2", "1\u202f200", "600", "90", "yes"],
         ["slow", "ml.g5.xlarge", "1", "400", "400", "800", "no"],
     ]
-
-
-def test_a_job_without_figures_has_a_row_and_its_reason_and_no_point() -> None:
-    html = page(recommended(FAST, NOTHING))
-    assert html.count("<circle") == 1
-    assert rows(html)[1] == ["lost", "ml.g5.xlarge", "2", "", "", "", ""]
-    assert "lost (binary): FAILED: no capacity" in html
-    assert "COMPLETED" not in html
-    assert "Nothing was measured yet" in page(recommended(NOTHING))
-
-
-def test_constructed_figures_are_called_so() -> None:
-    assert "onstructed" not in page(recommended(FAST))
-    assert "Constructed answers of the local AWS" in page(recommended(FAST, local=True))

@@ -110,13 +110,6 @@ def test_what_is_no_number_of_users_and_no_rate_is_refused(text: str) -> None:
     assert [problem.field for problem in reader.problems] == ["--users", "--rate"]
 
 
-def test_a_ramp_to_too_many_users_is_refused() -> None:
-    reader = OptionReader()
-    reader.phases(["1+60:60000"])
-
-    assert refused(SETTINGS, reader) == ["--phase"]
-
-
 def test_loads_are_read_in_their_order_and_once_each() -> None:
     reader = OptionReader()
 
@@ -151,9 +144,3 @@ def test_every_configuration_that_is_none_is_told() -> None:
         configured_names("bert-large", ["plane", "both", "fp8"], model_repos=MODELS)
 
     assert [problem.found.split(",")[0] for problem in error.value.problems] == ["plane", "fp8"]
-
-
-@pytest.mark.parametrize("name", ["digits-onnx", "no-such-folder"])
-def test_a_folder_without_overlays_has_no_configurations(name: str) -> None:
-    with pytest.raises(InputError):
-        configured_names(name, ["plain"], model_repos=MODELS)

@@ -115,15 +115,3 @@ def test_an_unknown_price_is_unknown_until_the_file_has_it(
     usd, said = read(folder, UNKNOWN)
     assert usd == 5.12
     assert said is None or "2026-11-20" in said
-
-
-def test_settings_take_the_file_beside_their_own_folder_whatever_the_shell_says(
-    project: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = project(UNKNOWN)
-    own_prices(folder, 5.12, name=UNKNOWN)
-    monkeypatch.setenv("TRITONSTACK_PROJECT", "/nowhere")
-    monkeypatch.chdir(folder / "environments")
-    price = load_environment(Path("local.yaml")).price(UNKNOWN)
-    assert price is not None
-    assert price.usd_per_hour == 5.12

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.tritonstack_capacity.price_list.documents import PUBLISHED, REGION, TYPE, VERSION, dimension, document, text
-from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, price_file_text
+from tests.tritonstack_capacity.price_list.documents import REGION, TYPE, dimension, document, text
+from tritonstack.catalogue.price_file import ListedPrice, PriceFile, price_file_text
 from tritonstack.errors import WorkFailedError
 from tritonstack_capacity.price_list import HostingProduct, UnclearProductError, Update, read_product, updated
 
@@ -24,29 +24,6 @@ def run(*documents: str, old: PriceFile | None = None, types: Iterable[str] = (T
 def row(found: Update | PriceFile, name: str) -> ListedPrice:
     prices = found.prices if isinstance(found, Update) else found
     return prices.regions[REGION].types[name]
-
-
-def test_the_first_file_has_every_price() -> None:
-    found = run(text(TYPE, "0.7500000000"), text(OTHER, "5.12"))
-    assert found.prices.regions[REGION] == RegionPrices(
-        published=PUBLISHED,
-        version=VERSION,
-        types={
-            TYPE: ListedPrice(
-                usd_per_hour=0.75, sku=f"SKU-{TYPE}-{REGION}", usage_type=f"USE1-Host:{TYPE}", effective="2026-11-01"
-            ),
-            OTHER: ListedPrice(
-                usd_per_hour=5.12, sku=f"SKU-{OTHER}-{REGION}", usage_type=f"USE1-Host:{OTHER}", effective="2026-11-01"
-            ),
-        },
-    )
-    assert found.delisted == found.refused == ()
-
-
-def test_the_same_list_in_another_order_gives_the_same_bytes() -> None:
-    first = run(text(TYPE), text(OTHER, "5.12"))
-    second = run(text(OTHER, "5.12"), text(TYPE), old=first.prices)
-    assert price_file_text(second.prices) == price_file_text(first.prices)
 
 
 def test_a_type_that_the_list_has_no_longer_stays_with_the_date_of_its_list() -> None:
@@ -85,13 +62,6 @@ def test_an_answer_without_a_single_clear_price_is_failed_work(documents: list[s
     with pytest.raises(WorkFailedError, match=words) as failed:
         run(*documents, old=run(text(TYPE)).prices)
     assert f"none of the Price List's 1 products of {REGION}" in str(failed.value)
-
-
-def test_regions_that_were_not_asked_stay() -> None:
-    old = updated(None, {"eu-west-3": [text(region="eu-west-3")]}, types=[TYPE]).prices
-    found = run(text(TYPE), old=old)
-    assert sorted(found.prices.regions) == ["eu-west-3", REGION]
-    assert found.prices.regions["eu-west-3"] == old.regions["eu-west-3"]
 
 
 Document = dict[str, Any]
@@ -175,11 +145,3 @@ def test_a_price_that_is_not_clear_is_refused_by_the_type_s_name(change: Callabl
         read(one)
     assert refused.value.instance_type == TYPE
     assert words in refused.value.why
-
-
-@pytest.mark.parametrize("said", ["", "no JSON", "[]", "null", "{}", '{"product": []}', "[" * 100_000])
-def test_no_product_at_all_is_refused_without_a_name(said: str) -> None:
-    with pytest.raises(UnclearProductError) as refused:
-        read_product(said, region=REGION)
-    assert refused.value.instance_type is None
-    assert refused.value.why

@@ -68,19 +68,6 @@ def test_more_requests_than_the_gpus_can_execute_are_reported_as_too_much(tmp_pa
     assert not any("too much" in line for line in sentences(answered(tmp_path)))
 
 
-def test_the_routing_assumption_is_stated_where_several_instances_are_simulated_or_compared(tmp_path: Path) -> None:
-    def stated(*changes: tuple[str, str]) -> str:
-        assumed = answered(tmp_path, *changes).assumptions
-        return " ".join(each for each in assumed if "SageMaker does not publish" in each)
-
-    alone = ("  - {name: small, count: 3,", "  # {name: small, count: 3,")
-    assert stated(alone) == ""
-    assert "an instance that has it loaded" in stated()  # two endpoints are compared with one of two instances
-    assert "an instance that has it loaded" in stated(alone, ("xlarge}", "xlarge, count: 2}"))
-    scaled = "scaling: {minimum: 1, maximum: 2, concurrency: 1}\nrouting: random\narrivals:"
-    assert "to any instance with equal probability" in stated(alone, ("arrivals:", scaled))
-
-
 def test_without_a_model_cache_models_are_unloaded_and_not_evicted(tmp_path: Path) -> None:
     short = ("duration_minutes: 10", "duration_minutes: 2")
     found = answered(tmp_path, short, ("arrivals:", "model_cache: disabled\narrivals:"))

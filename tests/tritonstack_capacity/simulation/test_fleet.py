@@ -15,14 +15,12 @@ from tests.tritonstack_capacity.simulation.plans import (
     drawn,
     equal_models,
     hits,
-    loaded,
-    one_by_one,
     plan,
     table,
 )
 from tritonstack.config.scaling import Scaling
 from tritonstack_capacity.simulation.fleet import simulate
-from tritonstack_capacity.simulation.instance import EVICTION, HIT, LOAD, Happening
+from tritonstack_capacity.simulation.instance import EVICTION, LOAD, Happening
 from tritonstack_capacity.simulation.scenario import Autoscaling, Routing
 from tritonstack_capacity.simulation.trace import ModelKind, Trace
 
@@ -106,15 +104,6 @@ def test_a_removal_waits_for_the_cooldown_of_the_removal_before_and_for_no_addit
     assert changes_of(scaling, 400, 300, 500, 200) == [(60.0, 4), (120.0, 3), (180.0, 5), (240.0, 2)]
 
 
-def test_nothing_is_decided_while_instances_start_and_the_cooldown_begins_after_it() -> None:
-    scaling = Scaling(minimum=1, maximum=20, invocations_per_instance=100, scale_out_cooldown_seconds=60)
-    slow = Autoscaling(metric_delay_seconds=0, startup_seconds=1400)
-    fleet = scaled(scaling, 150, 250, minutes=20, speed=slow).fleet
-    paid = [after.seconds for before, after in pairwise(fleet) if after.paid > before.paid]
-    # At 1380 three minutes of the greater rate have passed; what was asked for at 180 takes calls from 1580 on.
-    assert paid == [180.0, 1640.0]
-
-
 @pytest.mark.parametrize(
     ("targets", "expected"),
     [({"gpu_utilization": 50.0}, 4), ({"concurrency": 0.5}, 4), ({"invocations_per_instance": 1000.0}, 1)],
@@ -140,17 +129,6 @@ def test_a_removed_instance_finishes_its_calls_and_is_paid_until_then() -> None:
     assert end.seconds - removal.seconds > 300
 
 
-def paid_seconds(happening: Happening) -> float:
-    return sum((end - start) * fleet.paid for start, end, fleet in happening.lasting())
-
-
-def test_paid_time_counts_instances_from_the_decision_on() -> None:
-    happening = simulate(plan(count=3), table(KIND), one_by_one([0] * 10, apart=100.0), seed=0)
-    assert paid_seconds(happening) == pytest.approx(3 * 1001.0)
-    scaling = Scaling(minimum=1, maximum=10, invocations_per_instance=100)
-    assert paid_seconds(scaled(scaling, 60, 360, minutes=20)) == pytest.approx(1410 + 4 * (2400 - 1410))
-
-
 def test_calls_of_a_model_go_where_it_is_loaded_until_there_are_many() -> None:
     slow = replace(KIND, fixed=10.0, copies=4)
     trace = calls((1.0, 0), (2.0, 0), (2.5, 1), (3.0, 0), (4.0, 0), (5.0, 0))
@@ -159,25 +137,6 @@ def test_calls_of_a_model_go_where_it_is_loaded_until_there_are_many() -> None:
     homes = dict(zip(models.tolist()[:2], instances.tolist()[:2], strict=True))
     assert models.tolist() == [0, 1, 0]  # the fifth call of model 0 finds three in progress that met it loaded
     assert len({homes[0], homes[1], int(instances[2])}) == 3  # each new one on the idlest
-
-
-def test_a_model_that_is_on_every_instance_is_called_where_it_has_fewest_calls() -> None:
-    slow = replace(KIND, fixed=10.0)
-    trace = calls(*[(1.0 + place / 10, 0) for place in range(6)])
-    happening = simulate(plan(count=2, routing="loaded", spill_calls=1), table(slow), trace, seed=0)
-    assert sorted(happening.calls.latencies) == pytest.approx([10, 10, 19.9, 19.9, 29.5, 29.8], abs=0.01)
-
-
-def test_calls_that_wait_for_a_load_are_no_reason_to_load_the_model_elsewhere_too() -> None:
-    cold = replace(KIND, load_seconds=10.0, fixed=0.5)
-    # Fifty calls come during the load, and five while those are answered, for 25 s; then fifty at once.
-    trace = calls(*[(1.0 + place / 10, 0) for place in range(50)], *[(12.0 + place, 0) for place in range(5)])
-    how = plan(count=3, routing="loaded", spill_calls=8)
-    assert loaded(simulate(how, table(cold), trace, seed=0)) == [0]
-    burst = calls(*[(1.0, 0)], *[(60.0, 0)] * 50)
-    happening = simulate(how, table(cold), burst, seed=0)
-    assert loaded(happening) == [0, 0]  # one copy at a time
-    assert int(np.sum(happening.calls.outcomes != HIT)) == 2  # and the others go where it is loaded
 
 
 def test_models_that_all_fit_settle_on_their_instances_without_evictions() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.tritonstack_capacity.simulation.plans import KIND, drawn, equal_models, hits, plan, table
+from tests.tritonstack_capacity.simulation.plans import KIND, drawn, equal_models, hits, plan
 from tests.tritonstack_capacity.simulation.test_answer import answered
 from tritonstack_capacity.simulation.fleet import simulate
-from tritonstack_capacity.simulation.hit_ratio import che, estimated_cache, steady_state
+from tritonstack_capacity.simulation.hit_ratio import estimated_cache, steady_state
 from tritonstack_capacity.simulation.report import answer_document, sentences
 from tritonstack_capacity.simulation.split import Split, SplitAdvice, estimated_splits
 from tritonstack_capacity.simulation.trace import ModelTable
@@ -50,13 +50,6 @@ def test_unequal_models_hit_as_often_as_in_an_exact_replay_on_an_instance_of_ano
     assert estimate.hit_ratio == pytest.approx(replayed(models, memory=int(size * 6000)), abs=ERROR)
 
 
-def test_each_instance_is_a_cache_of_all_models_with_random_routing() -> None:
-    models = equal_models(300, zipf=0.8)
-    how: dict[str, Any] = {"most_models": 40, "count": 4, "routing": "random"}
-    assert estimated_cache(plan(**how), models).hit_ratio == pytest.approx(replayed(models, **how), abs=ERROR)
-    assert not steady_state(plan(**how), models).is_upper_bound
-
-
 def test_several_instances_with_loaded_routing_have_an_upper_bound() -> None:
     models = equal_models(100, kind=replace(KIND, fixed=2.0, copies=9), zipf=1.2)
     how: dict[str, Any] = {"most_models": 20, "executions": 99, "count": 3, "routing": "loaded"}
@@ -67,15 +60,6 @@ def test_several_instances_with_loaded_routing_have_an_upper_bound() -> None:
     assert found.is_upper_bound
     assert found.models == pytest.approx(20)
     assert not steady_state(plan(**{**how, "count": 1}), models).is_upper_bound
-
-
-def test_cases_whose_hit_ratio_is_known() -> None:
-    fits = che(np.array([3.0, 1.0, 0.0]), limits={"places": (np.ones(3), 2.0)})
-    assert (fits.hit_ratio, fits.models, fits.limited_by) == (1.0, 2.0, None)
-    # By symmetry a requested model is there with the same probability, whatever the rate.
-    alike = che(np.full(50, 0.2), limits={"places": (np.ones(50), 20.0)})
-    assert (alike.hit_ratio, alike.models) == pytest.approx((0.4, 20.0))
-    assert alike.limited_by == "places"
 
 
 @pytest.mark.parametrize(
@@ -136,20 +120,6 @@ def test_a_split_is_not_advised_where_it_gains_nothing(how: dict[str, Any]) -> N
     advice = advice_of(**how)
     assert advice.best is not None
     assert not advice.worth_while
-
-
-def test_neither_side_of_a_split_has_more_requests_than_it_can_execute() -> None:
-    assert advice_of(zipf=0.0, count=2, seconds=1.0, rate=1.7).best is None
-    found = best_of(advice_of(zipf=0.0, count=3, seconds=1.0, rate=1.7))
-    share = found.hot_models / 1000
-    assert share * 1.7 <= 0.8 * found.hot_instances
-    assert (1 - share) * 1.7 <= 0.8 * found.cold_instances
-    busy = best_of(advice_of(zipf=1.5, count=5, seconds=1.0, rate=3.0))
-    assert busy.hot_instances > busy.cold_instances
-
-
-def test_one_requested_model_cannot_be_split() -> None:
-    assert estimated_splits(plan(), table(KIND, KIND, popularity=np.array([1.0, 0.0])), peak_rate=1.0) is None
 
 
 MANY = (

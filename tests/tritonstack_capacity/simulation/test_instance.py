@@ -53,23 +53,6 @@ def test_a_full_disk_loses_the_files_that_were_used_least_recently_and_are_not_l
     assert list(happening.calls.outcomes) == [DOWNLOADED] * 3 + again
 
 
-def test_a_disk_full_of_loaded_models_evicts_one() -> None:
-    happening = simulate(plan(disk=2), table(KIND, KIND, KIND), one_by_one([0, 1, 2]), seed=0)
-    assert evicted(happening) == [0]
-
-
-def test_a_load_that_waits_for_disk_holds_up_none_that_has_its_files() -> None:
-    one, two = (replace(COLD, memory=size, disk=1) for size in (1, 2))
-    happening = simulate(plan(disk=2, memory=2), table(one, two, one), calls((1.0, 0), (1.0, 1), (1.0, 2)), seed=0)
-    assert list(happening.calls.latencies) == pytest.approx([5.1, 8.2, 11.3])
-
-
-def test_a_large_model_evicts_as_many_as_its_memory_needs() -> None:
-    large = replace(KIND, memory=3)
-    happening = simulate(plan(memory=4), table(KIND, KIND, KIND, large), one_by_one([0, 1, 2, 1, 3]), seed=0)
-    assert evicted(happening) == [0, 2]
-
-
 def test_a_model_that_is_never_idle_takes_no_new_calls_after_the_patience_and_loads_again_for_them() -> None:
     busy = replace(KIND, fixed=1.0, load_seconds=0.5)
     steady = [(1.0 + 0.9 * place, 0) for place in range(10)]
@@ -81,13 +64,6 @@ def test_a_model_that_is_never_idle_takes_no_new_calls_after_the_patience_and_lo
     patient = simulate(plan(most_models=1, patience=100.0), table(busy, busy), trace, seed=0)
     assert loaded(patient)[:2] == [0, 1]
     assert patient.calls.latencies[2] > happening.calls.latencies[2] > 2.0
-
-
-def test_no_second_model_goes_where_the_memory_of_the_one_that_leaves_will_do() -> None:
-    trace = calls((1.0, 0), (2.0, 1), (10.0, 2), (11.0, 1), (20.0, 1))
-    happening = simulate(plan(memory=2, unload_seconds=4.0), table(KIND, KIND, KIND), trace, seed=0)
-    assert evicted(happening) == [0]
-    assert hits(happening) == [False, False, False, True, True]
 
 
 def test_without_a_cache_every_call_that_meets_no_other_loads_anew_and_downloads() -> None:
@@ -128,15 +104,6 @@ def test_constant_executions_wait_as_pollaczek_and_khinchine_say() -> None:
     assert found == pytest.approx(expected, rel=0.01)
 
 
-@pytest.mark.long
-def test_waits_alone_are_within_a_hundredth_of_erlang_c() -> None:
-    servers, mean, load = 4, 0.1, 3.2
-    kind = replace(KIND, fixed=mean, exponential=True, copies=servers)
-    expected = erlang_c(servers=servers, load=load) * mean / (servers - load)
-    found = mean_latency(kind, rate=load / mean, count=6_000_000, executions=servers) - mean
-    assert found == pytest.approx(expected, rel=0.01)
-
-
 def test_a_full_queue_is_worked_off_in_full_batches() -> None:
     kind = replace(KIND, fixed=0.010, per_item=0.002, max_batch=8)
     happening = simulate(plan(), table(kind), calls(*((1.0, 0) for _ in range(33))), seed=0)
@@ -164,19 +131,6 @@ def test_two_executions_at_once_need_two_instances_of_the_model_and_a_gpu_that_d
     kind = replace(KIND, fixed=0.1, copies=copies)
     happening = simulate(plan(executions=executions), table(kind), calls(*[(1.0, 0)] * 4), seed=0)
     assert happening.calls.latencies[-1] == pytest.approx(last)
-
-
-def test_models_take_turns_on_the_gpu() -> None:
-    kind = replace(KIND, fixed=0.1)
-    happening = simulate(plan(), table(kind, kind), calls((1.0, 0), (1.0, 0), (1.0, 0), (1.0, 1)), seed=0)
-    assert list(happening.calls.latencies) == pytest.approx([0.1, 0.3, 0.4, 0.2])
-
-
-def test_a_model_in_line_does_not_get_in_line_again() -> None:
-    quick, slow = replace(KIND, fixed=0.1, copies=2), replace(KIND, fixed=1.0)
-    trace = calls((1.0, 0), (1.0, 1), (1.0, 0), (1.0, 0), (1.25, 2))
-    happening = simulate(plan(executions=2), table(quick, slow, quick), trace, seed=0)
-    assert list(happening.calls.latencies) == pytest.approx([0.1, 1.0, 0.2, 0.3, 0.15])
 
 
 MODELS = 6
@@ -227,14 +181,6 @@ def test_every_call_is_answered_and_counted_once(trace: Trace, count: int, routi
     assert found.hits + found.waited + found.cold_starts == found.calls == len(trace)
     assert found.cold_starts <= len(loaded(happening))
     assert len(evicted(happening)) <= len(loaded(happening))
-
-
-@given(trace=TIMED)
-def test_no_call_is_faster_than_its_model_alone(trace: Trace) -> None:
-    constant = tuple(replace(kind, exponential=False) for kind in KINDS)
-    happening = simulate(plan(**TIGHT), table(*constant), trace, seed=0)
-    alone = np.array([constant[model].fixed + constant[model].per_item for model in trace.models])
-    assert (happening.calls.latencies >= alone - 1e-9).all()
 
 
 def bits(happening: Happening) -> tuple[bytes, ...]:

@@ -97,12 +97,6 @@ def test_a_built_archive_tells_sizes_batches_and_instances(tmp_path: Path, proje
     assert (own.max_batch, own.copies) == (2, 2)
 
 
-def test_copies_of_a_folders_model_are_one_group(tmp_path: Path, project: Path) -> None:
-    recipe = project / "model_repos" / "digits-onnx" / "recipe.yaml"
-    recipe.write_text(recipe.read_text() + "copies: 5\n")
-    assert read(tmp_path, PROD).models.names[:5] == tuple(f"digits-onnx-{copy}" for copy in range(5))
-
-
 @pytest.mark.parametrize(
     ("edit", "field", "words"),
     [
@@ -130,13 +124,6 @@ def test_one_of_several_endpoints_must_be_named_and_be_multi_model(tmp_path: Pat
     assert "prod has several" in problems(tmp_path, PROD)["endpoint"]
     named = problems(tmp_path, PROD.replace("prod\n", "prod\nendpoint: alone\n"))
     assert "in single-model mode" in named["endpoint"]
-
-
-def test_problems_of_the_environment_come_with_those_of_the_scenario(tmp_path: Path, project: Path) -> None:
-    changed(project, "instance_type: ml.g4dn.xlarge", "instance_type: ml.g4dn.huge")
-    found = problems(tmp_path, PROD.replace("fixed_ms: 5", "fixed_ms: -1", 1))
-    assert "endpoints[0].instance_type" in found
-    assert "models[0].service.fixed_ms" in found
 
 
 def test_the_projects_own_prices_are_taken_before_the_catalogues(tmp_path: Path, project: Path) -> None:
@@ -176,14 +163,6 @@ def test_cold_starts_are_the_median_of_all_results_beyond_a_warm_call(tmp_path: 
     assert kind.load_seconds == pytest.approx(5.0)
 
 
-def test_a_measured_whole_that_is_shorter_than_the_assumed_download_is_all_download(tmp_path: Path) -> None:
-    results(tmp_path, cold_result("bert", 4100.0))
-    text = GOOD.replace(LARGE, f"{LARGE}, cold_results: [results.json], measured_as: bert")
-    kind = read(tmp_path, text).models.kinds[1]
-    assert kind.download_seconds == pytest.approx(4.0)
-    assert kind.load_seconds == 0.0
-
-
 @pytest.mark.parametrize(
     ("edit", "field", "words"),
     [
@@ -212,10 +191,3 @@ def test_a_manifest_tells_how_triton_batches_unless_the_scenario_does(tmp_path: 
     assert (kind.max_batch, kind.delay, kind.copies) == (8, 0.00025, 3)
     own = read(tmp_path, GOOD.replace(LARGE, "manifest: m.json, max_batch: 1, instances: 1")).models.kinds[1]
     assert (own.max_batch, own.delay, own.copies) == (1, 0.0, 1)
-
-
-@pytest.mark.parametrize("text", ["[]", "{}", '{"archive": {"bytes": 0, "tar_bytes": 1}}', "no json", '{"archive": 3}'])
-def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
-    written(tmp_path, text, name="m.json")
-    found = problems(tmp_path, GOOD.replace(LARGE, "manifest: m.json"))
-    assert "m.json: no manifest of an archive" in found["models[1].manifest"]

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import yaml
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
-from pydantic import BaseModel
 
-from tritonstack.config.scaling import Scaling
 from tritonstack.errors import InputError
-from tritonstack_capacity.simulation.answer import answer
-from tritonstack_capacity.simulation.report import answer_document
 from tritonstack_capacity.simulation.scenario import (
     MIB,
-    Arrivals,
-    Autoscaling,
-    ColdStart,
-    Instance,
-    ModelGroup,
-    Scenario,
-    ServiceTime,
 )
 from tritonstack_capacity.simulation.scenario_file import PreparedScenario, prepare
 
@@ -66,15 +49,6 @@ def test_groups_become_models_with_names_sizes_and_shares(tmp_path: Path) -> Non
     assert list(found.models.popularity) == pytest.approx([*(weights / 4), 1 / 4])
     assert found.plan.machine.memory == 16_384 * MIB
     assert found.models.kinds[1].download_seconds == 20.0
-
-
-def test_json_is_read_like_yaml(tmp_path: Path) -> None:
-    document = {
-        "instance": {"type": "ml.g4dn.xlarge"},
-        "models": [{"name": "m", "gpu_memory_mib": 1, "disk_mib": 1, "service": {"fixed_ms": 1}}],
-        "arrivals": {"duration_minutes": 1, "curve": [{"minute": 0, "per_minute": 60}], "process": "even"},
-    }
-    assert len(prepare(written(tmp_path, json.dumps(document), name="scenario.json"), seed=0).trace) == 60
 
 
 def test_a_poisson_curve_has_its_rates_and_another_seed_other_calls(tmp_path: Path) -> None:
@@ -197,47 +171,3 @@ def test_a_trace_is_read_and_tells_the_popularity(tmp_path: Path) -> None:
     arrivals = "arrivals: {trace: t.csv}\n"
     named = read(tmp_path, GOOD[: GOOD.index("arrivals:")] + arrivals)
     assert (named.trace.times == found.trace.times).all()
-
-
-WORDS = {"type", "region", "name", "manifest", "cold_results", "measured_as", "service", "environment", "description"}
-PARTS: dict[tuple[str | int, ...], type[BaseModel]] = {
-    (): Scenario,
-    ("instance",): Instance,
-    ("models", 0): ModelGroup,
-    ("models", 1, "service"): ServiceTime,
-    ("arrivals",): Arrivals,
-    ("cold_start",): ColdStart,
-    ("scaling",): Scaling,
-    ("autoscaling",): Autoscaling,
-}
-FIELDS = [(*place, name) for place, model in PARTS.items() for name in model.model_fields if name not in WORDS]
-ODD: st.SearchStrategy[Any] = st.sampled_from(
-    [0, 0.0, -1, 1, 3, 5e-324, 1e-9, 0.5, 1e9, 1e12, 1e308, math.inf, math.nan, 2**63, None, "1", "5s", True, [], {}]
-)
-
-
-@given(changes=st.dictionaries(st.sampled_from(FIELDS), ODD, min_size=1, max_size=3))
-@example(changes={("instance", "gpu_memory_mib"): 1e308})
-@example(changes={("models", 0, "share"): 1e308, ("models", 0, "count"): 3})
-@example(changes={("cold_start", "download_mib_per_second"): 5e-324})
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_odd_numbers_are_refused_or_give_an_answer_of_finite_ones(
-    tmp_path: Path, changes: dict[tuple[str | int, ...], Any]
-) -> None:
-    scenario = yaml.safe_load(GOOD.replace("per_minute: 600", "per_minute: 6"))
-    scenario |= {"cold_start": {}, "autoscaling": {}}
-    if any(way[0] == "scaling" for way in changes):
-        scenario["scaling"] = {"minimum": 1, "maximum": 2, "concurrency": 1}
-    # The longest ways first, so that a part is not gone before a field in it is changed.
-    for (*way, last), value in sorted(changes.items(), key=lambda change: -len(change[0])):
-        place = scenario
-        for part in way:
-            place = place[part]
-        place[last] = value
-    try:
-        found = read(tmp_path, yaml.safe_dump(scenario))
-    except InputError as error:
-        assert error.problems
-        return
-    if len(found.trace) < 2000:
-        json.dumps(answer_document(answer(found, seed=0)), allow_nan=False)

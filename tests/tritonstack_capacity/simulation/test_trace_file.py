@@ -77,15 +77,6 @@ def test_a_time_is_a_number_as_csv_files_have_them(tmp_path: Path, moment: str) 
     assert "line 2, time_seconds" in str(refusal(tmp_path, f"{HEADER}{moment},large\n".encode()))
 
 
-def test_numbers_have_a_sign_a_fraction_and_an_exponent_and_empty_lines_are_skipped(tmp_path: Path) -> None:
-    file = tmp_path / "t.csv"
-    file.write_text(f"{HEADER}\n-0,large\n+0.5,large\n\n1e-0,large\n12.5E+1,large\n\n\n")
-    assert list(read_trace(file, names=NAMES).times) == [0.0, 0.5, 1.0, 125.0]
-    file.write_text(f"{HEADER}\n\nx,large\n")
-    with pytest.raises(InputError, match="line 4, time_seconds"):  # empty lines are counted
-        read_trace(file, names=NAMES)
-
-
 def test_each_wrong_line_is_told_by_its_number_and_of_many_the_first(tmp_path: Path) -> None:
     lines = "5,large\n4,large\n6,tiny\n7,large,3\n\nx,large\n8,small-0\n"
     told = refusal(tmp_path, (HEADER + lines).encode()).problems
@@ -98,18 +89,7 @@ def test_each_wrong_line_is_told_by_its_number_and_of_many_the_first(tmp_path: P
     assert "80 more such problems" in str(refusal(tmp_path, (HEADER + "x,y\n" * 50).encode()))
 
 
-def test_a_packed_trace_that_ends_early_is_refused(tmp_path: Path) -> None:
-    packed = gzip.compress((HEADER + "1,large\n" * 100).encode())
-    assert "ended before" in str(refusal(tmp_path, packed[:-9]))
-    assert "CRC check failed" in str(refusal(tmp_path, packed[:-8] + b"\0" * 8))
-
-
 def test_times_since_1970_are_refused_with_what_to_do(tmp_path: Path) -> None:
     error = refusal(tmp_path, f"{HEADER}1700000000,large\n".encode())
     assert "at most 6,000,000" in str(error)
     assert "Subtract the moment of the first call" in str(error)
-
-
-def test_bytes_for_a_terminal_are_shown_as_text(tmp_path: Path) -> None:
-    assert r"'\x1b[2Jtime_seconds,model'" in str(refusal(tmp_path, b"\x1b[2J" + HEADER.encode()))
-    assert r"'\x1b[31m'" in str(refusal(tmp_path, f"{HEADER}1,\x1b[31m\n".encode()))

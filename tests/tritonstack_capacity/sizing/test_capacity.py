@@ -62,14 +62,6 @@ def test_of_equal_costs_the_faster_is_taken() -> None:
     assert chosen.measurement.configuration == "fast"
 
 
-def test_a_row_without_a_price_is_never_free() -> None:
-    table = table_of(measurement(name="unknown"), measurement(name="known", usd="9"))
-    assert table.rows[0].cost_per_hour is None
-    assert table.rows[0].cost_per_million is None
-    assert [row.measurement.configuration for row in table.unpriced] == ["unknown"]
-    assert table.recommended is table.rows[1]
-
-
 AMOUNT = st.decimals(min_value="0.01", max_value="10000", places=2)
 ROWS = st.lists(st.tuples(AMOUNT, AMOUNT, AMOUNT), min_size=1, max_size=6)
 
@@ -110,13 +102,3 @@ def test_each_case_is_the_cheapest_under_its_own_assumption(
         factor: cheapest_cost([(rate * factor, *rest) for rate, *rest in rows], load=load, limit=limit)  # type: ignore[misc]
         for factor in RATES
     }
-
-
-@given(rows=ROWS, load=AMOUNT, limit=AMOUNT, other=AMOUNT)
-def test_the_limits_give_the_answer_of_any_limit(
-    rows: list[tuple[Decimal, Decimal, Decimal]], load: Decimal, limit: Decimal, other: Decimal
-) -> None:
-    limits = sensitivity(table(rows, load=load, limit=limit)).limits
-    assert list(limits) == sorted(limits)
-    reached = [row for value, row in limits.items() if value <= other]
-    assert (cost(reached[-1]) if reached else None) == cheapest_cost(rows, load=load, limit=other)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tritonstack.errors import InputError
 from tritonstack_capacity.sizing.measurements import NEEDED, read_measurements
@@ -87,27 +85,3 @@ def test_every_problem_is_named_with_its_line_and_column(
     lines: tuple[str, ...], expected: list[tuple[str, str]], tmp_path: Path
 ) -> None:
     assert problems(write(tmp_path, *lines)) == expected
-
-
-def test_a_price_in_one_row_is_that_of_its_instance_type(tmp_path: Path) -> None:
-    rows = ("a,ml.g4dn.xlarge,1,80,0.7364", "b,ml.g4dn.xlarge,1,80,NA", "c,ml.g4dn.xlarge,1,80,")
-    found = read_measurements(write(tmp_path, f"{HEADER},implied_hourly_price_usd", *rows))
-    assert [str(row.usd_per_hour) for row in found] == ["0.7364"] * 3
-
-
-def test_a_folder_and_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    assert problems(tmp_path)
-    binary = tmp_path / "model.plan"
-    binary.write_bytes(b"\xff\xfe\x00ftrt")
-    assert problems(binary)
-
-
-@given(text=st.text(max_size=300))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_text_ends_in_anything_but_rows_or_problems(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "any.csv"
-    file.write_text(f"{HEADER}\n{text}", newline="")
-    try:
-        assert read_measurements(file)
-    except InputError as refused:
-        assert refused.problems

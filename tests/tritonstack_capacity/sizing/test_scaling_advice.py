@@ -6,8 +6,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
 from tests.tritonstack_capacity.sizing.test_environment_diff import HEAD, change_of, endpoint_text, written
@@ -18,7 +16,6 @@ from tritonstack_capacity.sizing.capacity import (
     DailyCurve,
     Demand,
     capacity_table,
-    instances_for,
     read_daily_curve,
 )
 from tritonstack_capacity.sizing.scaling_advice import ScalingChange, scaling_advice, scaling_target
@@ -44,16 +41,6 @@ def test_the_target_is_the_settings_own_arithmetic() -> None:
     assert (advice.minimum, advice.maximum) == (2, 45)  # 30,000 calls at 667.5 an instance, not at 1,335
 
 
-@given(rate=st.decimals(min_value="0.01", max_value="100000", places=2), load=st.integers(1, 10**6))
-def test_the_written_seconds_give_the_printed_target_and_need_no_more_instances(rate: Decimal, load: int) -> None:
-    [row] = table_of(measurement(rate=str(rate)), load=str(load)).rows
-    advice = scaling_advice(row, least=1)
-    written = advice.requests_per_second * 60 * advice.safety_factor
-    assert float(written) == pytest.approx(float(advice.invocations_per_instance), rel=1e-6)
-    assert advice.maximum == instances_for(Decimal(load), rate=rate / 2)
-    assert instances_for(Decimal(load), rate=written) <= advice.maximum
-
-
 def test_a_day_gives_the_least_and_the_greatest_count_and_what_following_it_saves() -> None:
     loads = (Decimal(300),) * 12 + (Decimal(3000),) * 12
     [row] = table_of(measurement(rate="600", usd="2"), load="3000").rows
@@ -61,12 +48,6 @@ def test_a_day_gives_the_least_and_the_greatest_count_and_what_following_it_save
     assert (advice.minimum, advice.maximum) == (1, 10)
     assert advice.hourly == (1,) * 12 + (10,) * 12
     assert advice.usd_per_day == (Decimal(2 * 12 * 11), Decimal(2 * 24 * 10))
-
-
-def test_the_least_count_holds_in_every_hour() -> None:
-    [row] = table_of(measurement(rate="600", usd="2"), load="1").rows
-    advice = scaling_advice(row, curve=DailyCurve(loads=(Decimal(1),) * 24))
-    assert (advice.minimum, advice.maximum, set(advice.hourly)) == (2, 2, {2})
 
 
 @pytest.mark.parametrize(
@@ -158,15 +139,6 @@ def test_a_factor_that_is_told_goes_before_the_files(tmp_path: Path) -> None:
     assert why(kept, "safety_factor").endswith("the file's")
 
 
-def test_a_day_decides_both_limits_whatever_the_file_says(tmp_path: Path) -> None:
-    own = "scaling: {minimum: 5, maximum: 40, requests_per_second: 10}"
-    file = written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(own)}")
-    change = change_of(file, curve=DAY, load="3000")
-    assert (values(change)["minimum"], values(change)["maximum"]) == ((5, 3), (40, 10))
-    assert why(change, "minimum") == "the quietest hour, 900 invocations a minute at 300 an instance"
-    assert why(change, "maximum") == "the busiest hour, 3000 invocations a minute at 300 an instance"
-
-
 @pytest.mark.parametrize(("count", "after"), [("1", 3), ("2", 3), ("3", None), ("10", None), ("11", 10)])
 def test_the_count_to_start_with_changes_only_where_it_is_outside_the_limits(
     count: str, after: int | None, tmp_path: Path
@@ -175,12 +147,6 @@ def test_the_count_to_start_with_changes_only_where_it_is_outside_the_limits(
     change = change_of(file, curve=DAY, load="3000")
     found = values(change).get("initial_instance_count")
     assert found == (None if after is None else (float(count), after))
-
-
-def test_a_busiest_hour_above_the_load_decides_the_maximum_and_the_reason_names_both(tmp_path: Path) -> None:
-    change = change_of(written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text()}"), curve=DAY, load="600")
-    assert values(change)["maximum"] == (None, 10)
-    assert why(change, "maximum") == "the busiest hour, 3000 invocations a minute at 300 an instance; --load is 600"
 
 
 SMALL, LARGE, OTHER = "ml.g4dn.xlarge", "ml.g5.xlarge", "ml.g5.4xlarge"
@@ -269,9 +235,3 @@ def test_a_type_that_misses_the_limit_is_no_wrong_input(tmp_path: Path) -> None:
         target(table_of(*ROWS), environment(tmp_path, OTHER), endpoint="served0")
     assert missed.value.problem.found == f"nothing within 100 ms on {OTHER}; the fastest is slow, 500 ms"
     assert missed.value.exit_code == 1
-
-
-def test_names_that_are_not_there_are_told_with_those_that_are(tmp_path: Path) -> None:
-    served = environment(tmp_path, SMALL, LARGE)
-    problem = refusal(table_of(*ROWS), served, endpoint="served3")
-    assert (problem.field, problem.allowed) == ("--endpoint", "served0, served1")
