@@ -1,4 +1,4 @@
-"""The page in a real browser: Chromium, headless. Skipped where the system has none (``.ci/run`` installs it)."""
+"""The page in a real browser, where the system has one."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from tests.chromium import needs_chromium, open_page
 from tests.monitoring.settings_of import ENDPOINTS, environment
 from tests.tritonstack_local.emulator.running import Emulator
-from tritonstack.errors import WorkFailedError
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graphs import Dashboard
 from tritonstack.monitoring.page import Figures, Span, page, read_samples
-from tritonstack.pages import chromium
-from tritonstack.pages.chromium import find_chromium, write_picture
-
-needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")
 
 
 @pytest.fixture(scope="module")
@@ -61,66 +57,20 @@ document.title = JSON.stringify({figures: figures.length, columns, wide, loaded,
 def test_in_a_browser_every_graph_has_its_place_and_nothing_is_loaded(
     html: str, tmp_path: Path, recorded_dashboard: Dashboard, width: int, columns: int
 ) -> None:
-    target, window = tmp_path / "page.html", max(width, NARROWEST)
-    target.write_text(html.replace("</body>", f"<style>body {{ width: {width}px }}</style>{LAYOUT}</body>"))
-    browser = find_chromium()
-    assert browser is not None
-    seen = chromium._run(browser, tmp_path, f"--window-size={window},800", "--dump-dom", target.as_uri())
+    window = max(width, NARROWEST)
+    measured = html.replace("</body>", f"<style>body {{ width: {width}px }}</style>{LAYOUT}</body>")
+    seen = open_page(measured, tmp_path, f"--window-size={window},800", "--dump-dom")
     count = len(list(recorded_dashboard.graphs()))
     wanted = f'{{"figures":{count},"columns":{columns},"wide":{window},"loaded":0,"faults":[]}}'
     assert f"<title>{wanted}</title>" in seen.replace("&quot;", '"'), seen[:400]
 
 
 @needs_chromium
-def test_the_picture_is_1280_pixels_wide_as_high_as_the_page_and_has_the_lines_colours(
-    html: str, tmp_path: Path
-) -> None:
-    target = tmp_path / "new" / "page.png"
-    write_picture(html, target)
-    with Image.open(target) as picture:
-        assert picture.width == 1280
-        assert 2500 < picture.height < 6000
-        colours = {colour for _, colour in picture.convert("RGB").getcolors(maxcolors=1 << 24) or []}
-        # The page's own ground reaches to its last row: nothing is cut off below.
-        assert picture.convert("RGB").getpixel((5, picture.height - 2)) == (0xF4, 0xF6, 0xF8)
-    assert {(0x0B, 0x62, 0xA4), (0xD4, 0x55, 0x0A), (0x14, 0x8A, 0x62)} <= colours
-    assert [each.name for each in target.parent.iterdir()] == ["page.png"]
-
-
-@needs_chromium
 def test_where_the_system_is_dark_so_is_the_page_with_lines_that_stand_out(html: str, tmp_path: Path) -> None:
-    browser, source, target = find_chromium(), tmp_path / "page.html", tmp_path / "page.png"
-    assert browser is not None
-    source.write_text(html)
+    target = tmp_path / "page.png"
     dark = "--blink-settings=preferredColorScheme=0"
-    chromium._run(browser, tmp_path, dark, "--window-size=1280,1400", f"--screenshot={target}", source.as_uri())
+    open_page(html, tmp_path, dark, "--window-size=1280,1400", f"--screenshot={target}")
     with Image.open(target) as picture:
         assert picture.convert("RGB").getpixel((5, 5)) == (0x12, 0x16, 0x1B)
         colours = {colour for _, colour in picture.convert("RGB").getcolors(maxcolors=1 << 24) or []}
     assert {(0x5F, 0xB0, 0xEE), (0xF0, 0x8A, 0x4B), (0x45, 0xC1, 0x97)} <= colours
-
-
-def as_browser(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str | None) -> None:
-    """A PATH with nothing but this shell program as Chromium."""
-    monkeypatch.setenv("PATH", str(folder))
-    if program is not None:
-        (folder / "chromium").write_text(f"#!/bin/sh\n{program}\n")
-        (folder / "chromium").chmod(0o755)
-
-
-@pytest.mark.parametrize(
-    ("program", "message"),
-    [
-        (None, "apt-get install chromium"),
-        ("echo no display >&2; exit 3", r"ended with 3:\nno display"),
-        ("echo '<title>height 900</title>'", "wrote no picture"),
-    ],
-    ids=["no browser", "one that fails", "one that draws nothing"],
-)
-def test_a_browser_that_does_not_draw_is_a_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str | None, message: str
-) -> None:
-    as_browser(tmp_path, monkeypatch, program)
-    with pytest.raises(WorkFailedError, match=message):
-        write_picture("<html><body></body></html>", tmp_path / "page.png")
-    assert not (tmp_path / "page.png").exists()

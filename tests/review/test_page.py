@@ -1,4 +1,4 @@
-"""The page: in a real browser where there is one (``.ci/run`` installs it), and as text."""
+"""The page: in a real browser where there is one, and as text."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from tests.chromium import needs_chromium, open_page
 from tests.review.reports import before, document, report
 from tests.review.small import resource
-from tritonstack.pages import chromium
-from tritonstack.pages.chromium import find_chromium
 from tritonstack.review.views.pages import page
-
-needs_chromium = pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +69,7 @@ def test_in_a_browser_everything_has_its_place_and_properties_are_folded(html: s
     free = re.sub(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", "", html).replace(
         "</body>", f"{LAYOUT}</body>"
     )
-    seen = _open(free, tmp_path, f"--window-size={width},900", "--dump-dom")
+    seen = open_page(free, tmp_path, f"--window-size={width},900", "--dump-dom")
     [title] = re.findall(r"<title>(\{.*\})</title>", seen)
     assert json.loads(title.replace("&quot;", '"')) == {
         "scroll": True,
@@ -88,17 +85,9 @@ def test_in_a_browser_everything_has_its_place_and_properties_are_folded(html: s
 def test_where_the_system_is_dark_so_is_the_page_with_blue_and_orange_differences(html: str, tmp_path: Path) -> None:
     target = tmp_path / "page.png"
     look = "--blink-settings=preferredColorScheme=0"
-    _open(
+    open_page(
         html.replace("<details", "<details open"), tmp_path, look, "--window-size=1280,3000", f"--screenshot={target}"
     )
     with Image.open(target) as picture:
         seen = {colour for _, colour in picture.convert("RGB").getcolors(maxcolors=1 << 24) or []}
     assert {(0x12, 0x16, 0x1B), (0x14, 0x30, 0x4A), (0x43, 0x29, 0x0F)} <= seen
-
-
-def _open(html: str, folder: Path, *arguments: str) -> str:
-    target = folder / "page.html"
-    target.write_text(html, encoding="utf-8")
-    browser = find_chromium()
-    assert browser is not None
-    return chromium._run(browser, folder, *arguments, target.as_uri())

@@ -14,7 +14,6 @@ from click.testing import CliRunner, Result
 
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, written
 from tritonstack.errors import InputError, LimitMissedError, WorkFailedError
-from tritonstack.pages.chromium import find_chromium
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.commands import simulate
 from tritonstack_capacity.commands.simulate import write_text
@@ -96,14 +95,6 @@ def test_a_pipe_or_a_device_is_written_and_never_replaced(tmp_path: Path) -> Non
     assert os.read(end, 10) == b"{}"
     os.close(end)
     assert pipe.is_fifo()
-
-
-@pytest.mark.long
-@pytest.mark.skipif(find_chromium() is None, reason="no Chromium on this system (apt install chromium)")
-def test_the_page_is_drawn(tmp_path: Path) -> None:
-    result = run(tmp_path, "--png", str(tmp_path / "a.png"))
-    assert result.exit_code == 0, result.output
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_trace_takes_the_place_of_the_curve(tmp_path: Path) -> None:

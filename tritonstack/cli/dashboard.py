@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,7 +17,6 @@ from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack.monitoring.graphs import BuildProjects, Dashboard
 from tritonstack.monitoring.page import HOST, Figures, Span, make_server, page, read_samples
 from tritonstack.naming import builds_parameter
-from tritonstack.pages.chromium import write_picture
 from tritonstack.paths import LocalPaths, environment_file, write_text
 
 PORT = 4580
@@ -38,15 +36,12 @@ REFRESH_SECONDS = 60
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="With --serve; 0 takes a free one."
 )
-@click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Write it as a picture, with Chromium.")
-def command(*, environment: str, hours: float | None, serve: bool, port: int, png: Path | None) -> None:
+def command(*, environment: str, hours: float | None, serve: bool, port: int) -> None:
     """Draw the dashboard of ENVIRONMENT from its metrics, as one self-contained HTML page.
 
-    The graphs are those of the CloudWatch dashboard, which need not be deployed. Without --serve and --png the page is
-    written to .local.
+    The graphs are those of the CloudWatch dashboard, which need not be deployed. Without --serve the page is written
+    to .local.
     """
-    if serve and png is not None:
-        raise click.UsageError("--serve or --png, not both")
     settings = load_environment(environment_file(environment))
     session = session_of(settings)
     dashboard = dashboard_of(settings, projects=deployed_projects(session, environment))
@@ -59,9 +54,6 @@ def command(*, environment: str, hours: float | None, serve: bool, port: int, pn
 
     if serve:
         _serve(lambda: draw(refresh_seconds=REFRESH_SECONDS), port=port)
-    elif png is not None:
-        write_picture(draw(), png)
-        click.echo(f"{png}")
     else:
         file = LocalPaths.from_environment().root / f"dashboard-{environment}.html"
         write_text(file, draw())

@@ -1,1 +1,1 @@
-"""Self-contained HTML pages with charts as SVG: one template, one chart module, pictures by Chromium."""
+"""Self-contained HTML pages with charts as SVG: one template, one chart module."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -67,19 +65,12 @@ def _sizes(found: SteadyState) -> Table:
 
 def write_text(file: Path, text: str) -> None:
     """Write a file in one step; a device or a pipe (/dev/stdout) as it is. Raises WorkFailedError."""
-    with failures_of(file):
+    try:
         if file.exists() and not file.is_file():
             file.write_text(text, encoding="utf-8")
         else:
             paths.write_text(file, text)
-
-
-@contextmanager
-def failures_of(file: Path) -> Iterator[None]:
-    """Raise WorkFailedError with the name of ``file``, not of a temporary one."""
-    try:
-        yield
-    except OSError as error:
+    except OSError as error:  # which names a temporary file
         raise WorkFailedError(f"{file} cannot be written: {error.strerror or error}") from error
 
 
@@ -93,7 +84,6 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 @json_option()
 @click.option("--output", type=FILE, help="Write that JSON to this file.")
 @click.option("--html", type=FILE, help="Write the plots as one self-contained HTML page.")
-@click.option("--png", type=FILE, help="Write that page as a picture, with a Chromium of this system.")
 def command(
     *,
     scenario: Path,
@@ -102,7 +92,6 @@ def command(
     as_json: bool,
     output: Path | None,
     html: Path | None,
-    png: Path | None,
 ) -> None:
     """Predict what a fleet would do: hits, cold starts, latency, instances, cost.
 
@@ -116,23 +105,13 @@ def command(
         result_console().print(simulate_view(found))
     if output is not None:
         write_text(output, json_text(answer_document(found)))
-    if html is not None or png is not None:
-        _draw(found, html=html, png=png)
+    if html is not None:
+        # Only here: a run without plots does not need them.
+        from tritonstack_capacity.simulation.page import simulation_page  # noqa: PLC0415
+
+        write_text(html, simulation_page(found))
     if found.keeps_limit is False:
         raise LimitMissedError(_missed(found, scenario))
-
-
-def _draw(found: Answer, *, html: Path | None, png: Path | None) -> None:
-    # Only here: a run without plots does not need them.
-    from tritonstack.pages.chromium import write_picture  # noqa: PLC0415
-    from tritonstack_capacity.simulation.page import simulation_page  # noqa: PLC0415
-
-    text = simulation_page(found)
-    if html is not None:
-        write_text(html, text)
-    if png is not None:
-        with failures_of(png):
-            write_picture(text, png)
 
 
 def _missed(found: Answer, scenario: Path) -> Problem:

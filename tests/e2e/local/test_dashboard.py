@@ -10,13 +10,11 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from tests.e2e.calls import invoke, target_model
 from tests.e2e.project import PROGRAM, REPOSITORY, Project
 from tritonstack.config import load_environment
 from tritonstack.monitoring.dashboard import dashboard_of
-from tritonstack.pages.chromium import find_chromium
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
@@ -49,19 +47,6 @@ def drawn(project: Project) -> dict[tuple[str, str], str]:
     figures = re.findall(r'<figure id="([^"]*)-([a-z_]+)".*?</figure>', path.read_text(), flags=re.DOTALL)
     texts = re.findall(r"<figure .*?</figure>", path.read_text(), flags=re.DOTALL)
     return dict(zip(figures, texts, strict=True))
-
-
-def test_the_picture_of_the_page_is_drawn_or_the_command_says_what_it_lacks(
-    project: Project, loaded: LocalAws, tmp_path: Path
-) -> None:
-    target = tmp_path / "local.png"
-    if find_chromium() is None:
-        failed = project.run("dashboard", "-e", "local", "--png", str(target), expect=1)
-        assert "apt-get install chromium" in failed.stderr
-        pytest.skip("no Chromium on this system (apt install chromium): the message was looked at, the picture not")
-    project.run("dashboard", "-e", "local", "--hours", "1", "--png", str(target))
-    with Image.open(target) as picture:
-        assert picture.width == 1280
 
 
 def test_the_served_page_is_drawn_at_each_load_until_it_is_interrupted(project: Project, loaded: LocalAws) -> None:
