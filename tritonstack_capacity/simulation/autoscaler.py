@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tritonstack.config.scaling import Scaling
-from tritonstack.sagemaker_rules.target_tracking import Cooldowns, alarm_high, alarm_low, desired_instances
+from tritonstack.sagemaker_rules import Cooldowns, alarm_high, alarm_low, desired_instances
 from tritonstack_capacity.simulation.instance import Instance
 from tritonstack_capacity.simulation.scenario import Autoscaling
 

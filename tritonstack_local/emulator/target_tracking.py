@@ -3,7 +3,7 @@
 As Application Auto Scaling does it (user guide, "How target tracking scaling works"): the policy makes its alarms, and
 the number of instances grows in proportion to what is measured, at most to the target's maximum. *AlarmLow* is made and
 described, and removes nothing here: a local endpoint keeps what it was given. The decision itself is
-``tritonstack.sagemaker_rules.target_tracking``, which the simulation uses too.
+``tritonstack.sagemaker_rules``, which the simulation uses too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from ministack.core.responses import get_account_id, get_region, request_scope
 
 from tritonstack import aws_names
-from tritonstack.sagemaker_rules.target_tracking import (
+from tritonstack.sagemaker_rules import (
     DEFAULT_COOLDOWN_SECONDS,
     HIGH_PERIODS,
     LOW_PERIODS,

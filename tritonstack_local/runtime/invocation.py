@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tritonstack.http_server import Answer, Headers, InvokeError, Request
-from tritonstack.sagemaker_rules.model_cache import INSUFFICIENT_STORAGE
+from tritonstack.sagemaker_rules import INSUFFICIENT_STORAGE
 from tritonstack_local.runtime import errors
 from tritonstack_local.runtime.container import SINGLE_MODEL_LINE, ContainerClient
 from tritonstack_local.runtime.fleet import Fleet, FleetState

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from operator import itemgetter
 
 from tritonstack.http_server import Answer, InvokeError, internal_failure
-from tritonstack.sagemaker_rules.model_cache import (
+from tritonstack.sagemaker_rules import (
     INSUFFICIENT_STORAGE,
     ModelState,
     is_idle,

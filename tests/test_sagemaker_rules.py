@@ -1,0 +1,90 @@
+"""Rules of SageMaker: which model is evicted for another one; proportional scaling and cooldowns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from tritonstack.sagemaker_rules import (
+    Cooldowns,
+    ModelState,
+    alarm_high,
+    alarm_low,
+    desired_instances,
+    model_to_evict,
+    model_to_retire,
+    unloads_when_idle,
+)
+
+LOADING, LOADED, RETIRING, UNLOADING = ModelState
+
+
+@dataclass
+class Model:
+    name: str
+    state: ModelState = LOADED
+    in_flight: int = 0
+
+
+@pytest.mark.parametrize(
+    ("oldest_first", "evicted", "retired"),
+    [
+        ([Model("a"), Model("b")], "a", None),
+        ([Model("a", in_flight=1), Model("b")], "b", None),
+        ([Model("a", LOADING), Model("b", UNLOADING), Model("c", in_flight=1)], None, None),
+        ([Model("a", RETIRING, in_flight=1), Model("b", in_flight=1)], None, None),
+        ([Model("a", LOADING), Model("b", in_flight=1), Model("c", in_flight=2)], None, "b"),
+        ([], None, None),
+    ],
+    ids=["the oldest", "none in flight", "one leaves already", "one is retired already", "all busy", "no model"],
+)
+def test_the_least_recently_used_idle_model_is_evicted_and_only_where_none_is_idle_one_is_retired(
+    oldest_first: list[Model], evicted: str | None, retired: str | None
+) -> None:
+    chosen, next_one = model_to_evict(oldest_first), model_to_retire(oldest_first)
+    assert (chosen and chosen.name, next_one and next_one.name) == (evicted, retired)
+
+
+@pytest.mark.parametrize(
+    ("state", "cache_enabled", "unloads"),
+    [(LOADED, True, False), (LOADED, False, True), (RETIRING, True, True), (LOADING, False, False)],
+)
+def test_a_model_is_unloaded_after_its_last_request_if_retired_or_without_a_cache(
+    state: ModelState, cache_enabled: bool, unloads: bool
+) -> None:
+    assert unloads_when_idle(Model("a", state), cache_enabled=cache_enabled) is unloads
+
+
+@pytest.mark.parametrize(
+    ("instances", "value", "desired"), [(1, 1100, 2), (2, 700, 3), (4, 15, 1), (3, 600, 3), (3, 600.1, 4)]
+)
+def test_instances_grow_in_proportion_to_the_metric_and_are_rounded_up(
+    instances: int, value: float, desired: int
+) -> None:
+    assert desired_instances(instances, value=value, target=600) == desired
+
+
+def test_an_alarm_needs_every_period_and_the_low_one_less_than_nine_tenths() -> None:
+    assert alarm_high([101, 102, 101], target=100)
+    assert not alarm_high([101, 100, 101], target=100)
+    assert alarm_low([89, 1], target=100)
+    assert not alarm_low([89, 90], target=100)
+
+
+def test_only_a_larger_scale_out_comes_during_the_cooldown() -> None:
+    cooldowns = Cooldowns()
+    assert cooldowns.allow_scale_out(0, added=1, cooldown=300)
+    cooldowns.scale_out(0, added=2)
+    allowed = [
+        cooldowns.allow_scale_out(now, added=added, cooldown=300) for now, added in ((299, 2), (299, 3), (300, 1))
+    ]
+    assert allowed == [False, True, True]
+
+
+def test_a_scale_out_ends_the_scale_in_cooldown() -> None:
+    cooldowns = Cooldowns(scaled_in=0)
+    assert not cooldowns.allow_scale_in(299, cooldown=300)
+    assert cooldowns.allow_scale_in(300, cooldown=300)
+    cooldowns.scale_out(100, added=1)
+    assert cooldowns.allow_scale_in(101, cooldown=300)

@@ -1,1 +1,0 @@
-"""Rules of SageMaker that the local AWS and the simulation share: pure functions, standard library only."""
