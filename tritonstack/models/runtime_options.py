@@ -89,67 +89,9 @@ class Engine(RecipePart):
 
 # Sources: triton-inference-server/onnxruntime_backend README.md and src/onnxruntime.cc (ModelState::ModelState,
 # ModelState::LoadModel); microsoft/onnxruntime where a value has no effect there.
-# lint/onnxruntime.py holds the forms that config.pbtxt has them in.
+# lint/onnxruntime.py holds the forms that config.pbtxt has them in; accelerators are written there alone.
 
 GraphOptimization = Literal["all", "extended", "basic", "disabled"]
-
-
-class TensorRtAccelerator(RecipePart):
-    """ONNX Runtime's TensorRT provider: engines built when the model is loaded or first asked, not when it is packed.
-
-    Building takes minutes, SageMaker waits 60 s for an invocation and 360 s for a load. The serialization aliases are
-    Triton's keys. Its other keys can be written into config.pbtxt, where the recipe has no `onnxruntime`.
-    """
-
-    precision: Literal["fp32", "fp16", "bf16", "int8"] = Field(
-        "fp32", serialization_alias="precision_mode", description="The precision that engines may use."
-    )
-    workspace_bytes: int | None = Field(
-        None,
-        ge=1,
-        serialization_alias="max_workspace_size_bytes",
-        description="GPU memory that engines may use while they run; null: TensorRT's choice, 1 GiB.",
-    )
-    engine_cache: bool | None = Field(
-        None, serialization_alias="trt_engine_cache_enable", description="Whether built engines are kept in a folder."
-    )
-    engine_cache_path: str | None = Field(
-        None,
-        min_length=1,
-        serialization_alias="trt_engine_cache_path",
-        description="That folder, in the container; it must be writable: /tmp, not the model's directory.",
-    )
-    profiles: dict[str, EngineShapes] = Field(
-        default_factory=dict,
-        exclude=True,
-        description="Input → its smallest, optimal and largest shape; all inputs with dynamic axes or none.",
-    )
-
-    @model_validator(mode="after")
-    def _complete(self) -> TensorRtAccelerator:
-        if self.engine_cache_path and not self.engine_cache:
-            raise ValueError("engine_cache: true beside engine_cache_path, which has no effect without it")
-        return self
-
-
-class CudaAccelerator(RecipePart):
-    """Options of ONNX Runtime's CUDA provider that Triton has no parameter of its own for.
-
-    The four that it has one for (`gpu_mem_limit` and its like) stand outside: here they are ignored. See
-    https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html.
-    """
-
-    cudnn_conv_use_max_workspace: bool | None = Field(
-        None, description="Whether cuDNN may use as much memory as a convolution's fastest algorithm asks for."
-    )
-    cudnn_conv1d_pad_to_nc1d: bool | None = Field(
-        None, description="Whether 1D convolutions are padded to [N, C, 1, D] instead of [N, C, D, 1]."
-    )
-    use_ep_level_unified_stream: bool | None = Field(
-        None, description="Whether all of the provider's work goes to one CUDA stream."
-    )
-    prefer_nhwc: bool | None = Field(None, description="Whether convolutions run with channels last.")
-    use_tf32: bool | None = Field(None, description="Whether FP32 products may be computed in TF32 (Ampere and later).")
 
 
 class OnnxRuntimeOptions(RecipePart):
@@ -177,17 +119,6 @@ class OnnxRuntimeOptions(RecipePart):
         description="Whether the memory of one run is planned and taken as one block, where shapes repeat. Only with "
         "execution_mode sequential (core/framework/session_state.cc).",
     )
-    arena_shrinkage: str | None = Field(
-        None,
-        pattern=r"^(cpu|gpu):[0-9]+(;(cpu|gpu):[0-9]+)*$",
-        serialization_alias="memory.enable_memory_arena_shrinkage",
-        description="Arenas that give unused memory back after every run: gpu:0, or cpu:0;gpu:0. Slower, and smaller.",
-    )
-    device_allocator_for_initializers: bool | None = Field(
-        None,
-        serialization_alias="session.use_device_allocator_for_initializers",
-        description="Whether weights are allocated outside the arena, which then does not grow for them.",
-    )
     arena_extend_strategy: Literal["next_power_of_two", "same_as_requested"] | None = Field(
         None, description="How the CUDA arena grows: by powers of two (the default), or by what is asked for."
     )
@@ -202,14 +133,6 @@ class OnnxRuntimeOptions(RecipePart):
         description="How cuDNN's convolution algorithm is found: by measuring all (the default; the first request of "
         "every new shape is slow), by heuristics, or not at all.",
     )
-    default_max_batch_size: int | None = Field(
-        None,
-        ge=1,
-        description="NOT of a model but of the backend, for every model of the server: the max_batch_size of a model "
-        "without a tensor table in config.pbtxt. It goes into an endpoint's container.additional_args.",
-    )
-    tensorrt: TensorRtAccelerator | None = Field(None, description="Run what it can with TensorRT, the rest on CUDA.")
-    cuda: CudaAccelerator | None = Field(None, description="Further options of the CUDA provider.")
 
     @field_validator("graph_optimization", mode="before")
     @classmethod
@@ -219,9 +142,3 @@ class OnnxRuntimeOptions(RecipePart):
                 "all, extended, basic or disabled, as a word: of the numbers 2 means disabled, and 0 and 3 mean all"
             )
         return value
-
-    def server_arguments(self) -> tuple[str, ...]:
-        """What an endpoint's ``container.additional_args`` needs for the option that is the backend's."""
-        if self.default_max_batch_size is None:
-            return ()
-        return (f"--backend-config=onnxruntime,default-max-batch-size={self.default_max_batch_size}",)

@@ -91,9 +91,8 @@ def _directory(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 
 @functools.cache
 def known_parameters() -> Mapping[str, Mapping[str, Any]]:
-    """Backend → ``keys`` of the parameters that it reads, ``values`` of some of them, and the ``source`` of both.
-
-    A backend that is not in it takes any key.
+    """Backend → ``keys`` of the parameters that it reads, ``values`` of some of them with what a value means,
+    ``numbers``: keys whose values are whole numbers, and the ``source`` of all. A backend that is not in it takes any.
     """
     content = importlib.resources.files(__package__).joinpath("backend_parameters.json").read_text(encoding="utf-8")
     backends: Mapping[str, Mapping[str, Any]] = json.loads(content)["backends"]
@@ -109,9 +108,12 @@ def check_parameters(_view: RepositoryView, model: ModelView) -> Iterator[Findin
     for key, entry in model.config.node.entries("parameters").items():
         line = entry.line if isinstance(entry, Node) else model.config.node.line_of("parameters")
         value = entry.text("string_value") if isinstance(entry, Node) else ""
+        found = f'parameter {key}: "{value}"'
         if key not in keys:
             advice = nearest(key, keys, most=1)
             yield at_line(model, line, "parameter-unknown", f"parameter {key}", ", ".join(sorted(keys)), advice)
-        elif key in values and value not in values[key]:
-            allowed = ", ".join(values[key])
-            yield at_line(model, line, "parameter-value", f'parameter {key}: "{value}"', allowed)
+        elif key in values and not {value, value.lower()} & values[key].keys():
+            allowed = ", ".join(f'"{each}"{f" ({word})" if word else ""}' for each, word in values[key].items())
+            yield at_line(model, line, "parameter-value", found, allowed)
+        elif key in known.get("numbers", ()) and not value.isdecimal():
+            yield at_line(model, line, "parameter-value", found, "a whole number, in quotes")
