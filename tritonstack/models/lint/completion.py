@@ -1,19 +1,22 @@
 """A model's tensors and batch size as its backend completes them: from the graph, or by the model's own program.
 
 Of a program's ``auto_complete_config`` the constants, loops over them, conditions and the calls of
-``pb_utils.ModelConfig`` are evaluated, which is what NVIDIA's examples consist of; anything else makes the result
-unknown, and nothing is run. Source: python_backend src/pb_stub.cc (Stub::AutoCompleteModelConfig),
+``pb_utils.ModelConfig`` are evaluated, which is what NVIDIA's examples consist of; anything else is taken out before,
+never run, and makes the result unknown. Source: python_backend src/pb_stub.cc (Stub::AutoCompleteModelConfig),
 src/resources/triton_python_backend_utils.py (class ModelConfig).
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import dataclasses
+import itertools
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.view import ModelView, RepositoryView
@@ -59,18 +62,86 @@ def completed_by_program(tree: ast.Module, config: ModelConfig) -> Completion:
         return as_written(config)
     if len(found) != 1 or len(functions) != 1 or len(functions[0].args.args) != 1:
         return as_written(config, is_known=False)
-    function = functions[0]
-    run = _Run(config, function.args.args[0].arg)
+    target = _Model(config)
     try:
-        returned = run.block(function.body)
-    except _UnknownError:
+        returned = _evaluated(functions[0], target)
+    except (_UnknownError, NameError):
         return as_written(config, is_known=False)
-    except _RefusedError as error:
-        return as_written(config, refusal=str(error), line=error.line or function.lineno)
-    if returned is not run.target:
+    except Exception as error:  # noqa: BLE001  (whatever the function raises)
+        lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == _FILE]
+        said = str(error) if isinstance(error, _RefusedError) else f"{FUNCTION} raises: {error!r}"
+        return as_written(config, refusal=said, line=lines[-1])
+    if returned is not target:
         what = f"{FUNCTION} does not return the configuration that it was given"
-        return as_written(config, refusal=what, line=function.lineno)
-    return run.target.completion()
+        return as_written(config, refusal=what, line=functions[0].lineno)
+    return target.completion()
+
+
+_FILE = "<auto_complete_config>"
+_UNKNOWN, _STEP, _REFUSE = "<unknown>", "<step>", "<refuse>"
+"""Functions that the reduced program calls, by names that no program can have."""
+
+
+def _evaluated(function: ast.FunctionDef, target: _Model) -> object:
+    """What the function returns for ``target``, reduced to what cannot do anything else.
+
+    Raises :class:`_UnknownError` or NameError where only running the whole program would show it.
+    """
+    steps = itertools.count()
+
+    def unknown() -> None:
+        raise _UnknownError
+
+    def step() -> None:
+        if next(steps) > _MOST_STEPS:
+            raise _UnknownError
+
+    def refuse(statement: str) -> None:
+        raise _RefusedError(f"{FUNCTION} raises: {statement}")
+
+    reduced = _Reduced().generic_visit(copy.deepcopy(function))
+    reduced.decorator_list, reduced.returns = [], None
+    parameter = ast.arg(function.args.args[0].arg)
+    reduced.args = ast.arguments(posonlyargs=[], args=[parameter], kwonlyargs=[], kw_defaults=[], defaults=[])
+    names: dict[str, Any] = {"__builtins__": {}, "dict": dict, _UNKNOWN: unknown, _STEP: step, _REFUSE: refuse}
+    code = compile(ast.fix_missing_locations(ast.Module([reduced], [])), _FILE, "exec", dont_inherit=True)
+    exec(code, names)  # noqa: S102  (defines the reduced function)
+    return names[FUNCTION](target)
+
+
+class _Reduced(ast.NodeTransformer):
+    """Replaces every statement and expression but plain ones by a call that gives up.
+
+    Plain are constants, names, lists, dictionaries, their items, comparisons, conditions, loops, and calls of the
+    methods of ``_CALLS``: no attribute, import, operator or other function is left.
+    """
+
+    def visit(self, node: ast.AST) -> Any:
+        match node:
+            case ast.Raise():
+                return ast.copy_location(ast.Expr(_call(_REFUSE, ast.Constant(ast.unparse(node)))), node)
+            case ast.For(target=ast.Name(), orelse=[]):
+                node.body.insert(0, ast.Pass())  # which becomes the step below
+            case (
+                ast.Return() | ast.Expr() | ast.If() | ast.Assign(targets=[ast.Name()])
+                | ast.Constant() | ast.Name() | ast.List() | ast.Tuple() | ast.Dict() | ast.Subscript()
+                | ast.UnaryOp(op=ast.USub() | ast.Not())
+                | ast.Compare(ops=[ast.In() | ast.NotIn() | ast.Eq() | ast.NotEq()])
+                | ast.Call(func=ast.Attribute()) | ast.Call(func=ast.Name(id="dict"), args=[])
+            ):  # fmt: skip
+                pass
+            case ast.Attribute(attr=attr) if attr in _CALLS:
+                pass
+            case ast.expr():
+                return ast.copy_location(_call(_UNKNOWN), node)
+            case ast.stmt():
+                what = _STEP if isinstance(node, ast.Pass) else _UNKNOWN
+                return ast.copy_location(ast.Expr(_call(what)), node)
+        return self.generic_visit(node)
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
 class _UnknownError(Exception):
@@ -80,27 +151,28 @@ class _UnknownError(Exception):
 class _RefusedError(Exception):
     """The program raises an error, or the backend does over one of its calls."""
 
-    def __init__(self, why: str, line: int = 0) -> None:
-        super().__init__(why)
-        self.line = line
-
 
 class _Backends(dict[str, Any]):
     """A dictionary that the backend makes: it has more fields than the ones that are kept here."""
 
+    def __missing__(self, key: str) -> None:
+        raise _UnknownError
+
+    def __contains__(self, key: object) -> bool:
+        if key not in self.keys() and "batching" not in str(key):
+            raise _UnknownError
+        return key in self.keys()
+
+
+_CALLS = (
+    "append", "as_dict", "set_dynamic_batching", "set_max_batch_size", "set_model_transaction_policy", "add_input",
+    "add_output",
+)  # fmt: skip
+"""Methods that are evaluated: of lists, and of :class:`_Model`, whose parameters are called as the backend's."""
+
 
 class _Model:
     """The configuration inside of the program: the object that the backend passes."""
-
-    CALLS: ClassVar = {
-        "as_dict": 0,
-        "set_dynamic_batching": 0,
-        "set_max_batch_size": 1,
-        "set_model_transaction_policy": 1,
-        "add_input": 1,
-        "add_output": 1,
-    }
-    """Its methods that are evaluated, and how many arguments each takes."""
 
     def __init__(self, config: ModelConfig) -> None:
         policy = config.node.node("model_transaction_policy")
@@ -110,7 +182,7 @@ class _Model:
             input=[_plain(tensor) for tensor in config.inputs],
             output=[_plain(tensor) for tensor in config.outputs],
         )
-        for scheduler in ("dynamic_batching", "sequence_batching", "ensemble_scheduling"):
+        for scheduler in ("dynamic_batching", "sequence_batching"):
             if config.node.has(scheduler):
                 self.values[scheduler] = {}
         self.policy = None if policy is None else policy.flag("decoupled")
@@ -124,34 +196,39 @@ class _Model:
             decoupled=bool(self.policy),
         )
 
-    def set_max_batch_size(self, size: object) -> None:
-        if isinstance(size, bool) or not isinstance(size, int):
+    def as_dict(self) -> _Backends:
+        return self.values
+
+    def set_max_batch_size(self, max_batch_size: object) -> None:
+        if isinstance(max_batch_size, bool) or not isinstance(max_batch_size, int):
             raise _UnknownError
-        if self.values["max_batch_size"] > size:
-            raise _RefusedError(f"set_max_batch_size({size}): max_batch_size is {self.values['max_batch_size']}")
-        self.values["max_batch_size"] = size
+        before = self.values["max_batch_size"]
+        if before > max_batch_size:
+            raise _RefusedError(f"set_max_batch_size({max_batch_size}): max_batch_size is {before}")
+        self.values["max_batch_size"] = max_batch_size
 
     def set_dynamic_batching(self) -> None:
-        other = [name for name in ("sequence_batching", "ensemble_scheduling") if name in self.values]
+        other = self.values.keys() & {"sequence_batching"}
         if other:
-            raise _RefusedError(f"set_dynamic_batching() beside {other[0]}")
+            raise _RefusedError("set_dynamic_batching() beside sequence_batching")
         self.values["dynamic_batching"] = {}
 
-    def set_model_transaction_policy(self, policy: object) -> None:
-        if not isinstance(policy, dict):
+    def set_model_transaction_policy(self, transaction_policy_dict: object) -> None:
+        given = transaction_policy_dict
+        if not isinstance(given, dict):
             raise _UnknownError
-        if policy.keys() - {"decoupled"}:
-            raise _RefusedError(f"set_model_transaction_policy: {sorted(policy)}, and decoupled alone is allowed")
-        wanted = policy.get("decoupled", self.policy)
+        if given.keys() - {"decoupled"}:
+            raise _RefusedError(f"set_model_transaction_policy: {sorted(given)}, and decoupled alone is allowed")
+        wanted = given.get("decoupled", self.policy)
         if self.policy is not None and self.policy != wanted:
             raise _RefusedError(f"set_model_transaction_policy: decoupled is {str(self.policy).lower()} already")
         self.policy = wanted
 
-    def add_input(self, tensor: object) -> None:
-        self._add("input", tensor, (*_FIELDS, "optional"))
+    def add_input(self, input: object) -> None:  # noqa: A002  (the backend's own name)
+        self._add("input", input, (*_FIELDS, "optional"))
 
-    def add_output(self, tensor: object) -> None:
-        self._add("output", tensor, _FIELDS)
+    def add_output(self, output: object) -> None:
+        self._add("output", output, _FIELDS)
 
     def _add(self, kind: str, tensor: object, allowed: Sequence[str]) -> None:
         if not isinstance(tensor, dict):
@@ -162,7 +239,7 @@ class _Model:
         missing = [field for field in _FIELDS if field not in tensor]
         if missing:
             raise _RefusedError(f"add_{kind}: no {missing[0]}")
-        lengths = tensor["dims"] if isinstance(tensor["dims"], list) else [None]
+        lengths = tensor["dims"] if isinstance(tensor["dims"], list | tuple) else [None]
         if not all(isinstance(length, int) and (length > 0 or length == -1) for length in lengths):
             raise _RefusedError(f"add_{kind}: dims {tensor['dims']} of {tensor['name']}, allowed: 1 or more, or -1")
         for known in self.values[kind]:
@@ -180,123 +257,6 @@ class _Model:
         if "optional" in tensor and known.get("optional", False) != tensor["optional"]:
             raise _RefusedError(f"add_{kind}: optional of {tensor['name']} is not the configuration's")
         known.update(tensor)
-
-
-class _Run:
-    """An evaluation of the function's statements."""
-
-    def __init__(self, config: ModelConfig, parameter: str) -> None:
-        self.target = _Model(config)
-        self.names: dict[str, Any] = {parameter: self.target}
-        self.steps = 0
-
-    def block(self, statements: Sequence[ast.stmt]) -> object:
-        """Run statements; the value of the first ``return`` that is reached, ``_GOES_ON`` without one."""
-        for statement in statements:
-            returned = self._statement(statement)
-            if returned is not _GOES_ON:
-                return returned
-        return _GOES_ON
-
-    def _statement(self, node: ast.stmt) -> object:
-        self.steps += 1
-        if self.steps > _MOST_STEPS:
-            raise _UnknownError
-        match node:
-            case ast.Return(value=value):
-                return None if value is None else self._value(value)
-            case ast.Raise():
-                raise _RefusedError(f"{FUNCTION} raises: {ast.unparse(node)}", node.lineno)
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                self.names[name] = self._placed(value)
-            case ast.Expr(value=value):
-                self._placed(value)
-            case ast.For(target=ast.Name(id=name), iter=iterated, body=body, orelse=[]):
-                values = self._value(iterated)
-                if not isinstance(values, list):
-                    raise _UnknownError
-                for self.names[name] in values:
-                    if (returned := self.block(body)) is not _GOES_ON:
-                        return returned
-            case ast.If(test=test, body=body, orelse=other):
-                return self.block(body if self._placed(test) else other)
-            case ast.Pass():
-                pass
-            case _:
-                raise _UnknownError
-        return _GOES_ON
-
-    def _placed(self, node: ast.expr) -> Any:
-        """The value; a refusal gets the line of the expression."""
-        try:
-            return self._value(node)
-        except _RefusedError as error:
-            raise _RefusedError(str(error), error.line or node.lineno) from error
-
-    def _value(self, node: ast.expr) -> Any:  # noqa: PLR0911  (one for each kind of expression)
-        match node:
-            case ast.Constant(value=value):
-                return value
-            case ast.Name(id=name) if name in self.names:
-                return self.names[name]
-            case ast.List(elts=each) | ast.Tuple(elts=each):
-                return [self._value(one) for one in each]
-            case ast.Dict(keys=keys, values=values) if None not in keys:
-                return {self._value(key): self._value(value) for key, value in zip(keys, values, strict=True) if key}
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                value = self._value(operand)
-                if not isinstance(value, int):
-                    raise _UnknownError
-                return -value
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return not self._value(operand)
-            case ast.Subscript(value=value, slice=key):
-                return self._item(self._value(value), self._value(key))
-            case ast.Compare(left=left, ops=[operator], comparators=[right]):
-                return self._compared(operator, self._value(left), self._value(right))
-            case ast.Call():
-                return self._call(node)
-            case _:
-                raise _UnknownError
-
-    @staticmethod
-    def _item(value: Any, key: Any) -> Any:
-        if not isinstance(value, dict | list):
-            raise _UnknownError
-        try:
-            return value[key]
-        except (KeyError, IndexError, TypeError) as error:
-            if isinstance(value, _Backends):
-                raise _UnknownError from None
-            raise _RefusedError(f"{FUNCTION} raises: {error!r}") from error
-
-    def _compared(self, operator: ast.cmpop, left: Any, right: Any) -> bool:
-        if isinstance(operator, ast.In | ast.NotIn) and isinstance(right, dict | list):
-            if isinstance(right, _Backends) and left not in right and "batching" not in str(left):
-                raise _UnknownError
-            return (left in right) is isinstance(operator, ast.In)
-        if isinstance(operator, ast.Eq | ast.NotEq):
-            return (left == right) is isinstance(operator, ast.Eq)
-        raise _UnknownError
-
-    def _call(self, node: ast.Call) -> Any:
-        arguments = [*map(self._value, node.args), *(self._value(one.value) for one in node.keywords)]
-        if any(one.arg is None for one in node.keywords):
-            raise _UnknownError
-        match node.func:
-            case ast.Name(id="dict") if not node.args:
-                return dict(zip((one.arg for one in node.keywords), arguments, strict=True))
-            case ast.Attribute(value=value, attr=method):
-                called = self._value(value)
-                if isinstance(called, _Model) and _Model.CALLS.get(method) == len(arguments):
-                    return called.values if method == "as_dict" else getattr(called, method)(*arguments)
-                if isinstance(called, list) and method == "append" and len(arguments) == 1:
-                    return called.append(arguments[0])
-        raise _UnknownError
-
-
-_GOES_ON = object()
-"""What a statement gives that is no ``return``."""
 
 
 def _plain(tensor: Tensor) -> dict[str, Any]:
