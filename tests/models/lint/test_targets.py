@@ -85,8 +85,8 @@ def test_an_unpacked_environment_has_the_releases_python(tmp_path: Path, python:
     [
         ("", "", {"engine-batch"}),  # the engine takes two requests or more
         ("max_batch_size: 8", "max_batch_size: 9", {"engine-batch"}),
-        ("max_batch_size: 8", "max_batch_size: 4", {"engine-batch", "engine-batch-unused"}),
-        ('"ids"', '"tokens"', {"engine-batch", "engine-tensor"}),
+        ("max_batch_size: 8", "max_batch_size: 4", {"engine-batch"}),
+        ('"ids"', '"tokens"', {"engine-tensor"}),
         ("dims: [ -1 ]", "dims: [ 17 ]", {"engine-batch", "engine-shape"}),
         ("dims: [ -1 ]", "dims: [ 16 ]", {"engine-batch"}),
         ("dims: [ -1 ]", "dims: [ -1, 4 ]", {"engine-batch", "engine-shape"}),

@@ -28,7 +28,7 @@ def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         return
     platform, backend = node.text("platform"), node.text("backend")
     if not platform and not backend:
-        yield from _missing(view, model)
+        yield from _missing(model)
     elif platform and not backend and not config.platform_backend:
         yield at_field(model, "platform", "platform-unknown", f'platform: "{platform}"', 'backend: "…" instead')
     elif platform and backend:
@@ -57,22 +57,15 @@ def _advice(view: RepositoryView, backend: str) -> str:
     return catalogue.without_backend(known, release=release.version) if late else ""
 
 
-def _missing(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+def _missing(model: ModelView) -> Iterator[Finding]:
     """Neither ``backend`` nor ``platform``: what Triton takes, and where it takes nothing."""
-    derived, line = model.derived, model.config.node.line
-    if not derived.backend:
+    line = model.config.node.line
+    if model.backend:
+        found = f"neither backend nor platform; Triton derives {model.backend} from the files"
+        yield at_line(model, line, "backend-guessed", found, f'backend: "{model.backend}"')
+    else:
         found, allowed = "neither backend nor platform", 'backend: "…" or platform: "…"'
         yield at_line(model, line, "backend-missing", found, allowed)
-        return
-    of_archive = derived.from_name and model.name == view.served
-    if of_archive and view.target.multi_model:
-        found = f"no backend; a multi-model endpoint loads {model.name} under the archive's name, not the folder's"
-        yield at_line(model, line, "backend-missing", found, f'backend: "{derived.backend}"')
-        return
-    what = "the folder's name" if derived.from_name else "the files"
-    found = f"neither backend nor platform; Triton derives {derived.backend} from {what}"
-    advice = "on a multi-model endpoint the archive's name counts, and the load fails" if of_archive else ""
-    yield at_line(model, line, "backend-guessed", found, f'backend: "{derived.backend}"', advice)
 
 
 def _pair(model: ModelView, platform: str, backend: str) -> Iterator[Finding]:

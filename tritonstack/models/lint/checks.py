@@ -9,8 +9,8 @@ from pathlib import Path
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.lint.backend import check_backend, check_formats
 from tritonstack.models.lint.batching import check_batching, check_sequences, check_warmup
-from tritonstack.models.lint.config import check_names, check_newer_fields, check_parameters, check_syntax
-from tritonstack.models.lint.engine import check_engine, check_engine_manifest
+from tritonstack.models.lint.config import check_name, check_newer_fields, check_parameters, check_syntax
+from tritonstack.models.lint.engine import check_engine
 from tritonstack.models.lint.ensemble import check_ensembles
 from tritonstack.models.lint.instances import check_instances, check_python_on_instance, check_size
 from tritonstack.models.lint.layout import check_files, check_layout, check_versions
@@ -49,7 +49,7 @@ ARCHIVE_CHECKS: tuple[Callable[[RepositoryView], Iterator[Finding]], ...] = (
 MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ...] = (
     check_syntax,
     check_newer_fields,
-    check_names,
+    check_name,
     check_versions,
     check_backend,
     check_tensors,
@@ -63,7 +63,6 @@ MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ..
     check_graph,
     check_formats,
     check_engine,
-    check_engine_manifest,
     check_python_on_instance,
     check_parameters,
 )

@@ -53,32 +53,7 @@ def check_newer_fields(view: RepositoryView, model: ModelView) -> Iterator[Findi
             )
 
 
-OUT_OF_MEMORY_WORDS = (
-    "CUDA out of memory", "CUDA_OUT_OF_MEMORY", "Out of memory", "Out Of Memory", "out of memory", "MemoryError",
-    "OutOfMemory", "OOM", "Dst tensor is not initialized", "Src tensor is not initialized",
-    "CNMEM_STATUS_OUT_OF_MEMORY", "CUDNN_STATUS_NOT_INITIALIZED", "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUBLAS_STATUS_NOT_INITIALIZED", "Failed to allocate memory", "failed to allocate memory",
-    "No space left on device",
-)  # fmt: skip
-"""Texts in an error that the front end takes for a full GPU (507), case-sensitive.
-
-Source: server src/sagemaker_server.cc (SageMakerMMECheckOOMError).
-"""
-
-
-def check_names(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What the names of a model and its tensors do wrong."""
-    yield from _directory(view, model)
-    tensors = [(tensor.name, tensor.line) for tensor in (*model.config.inputs, *model.config.outputs)]
-    for text, line in ((model.name, model.config.node.line_of("name")), *tensors):
-        word = next((word for word in OUT_OF_MEMORY_WORDS if word in text), None)
-        if word:
-            found = f"{word!r} in the name {text}"
-            advice = "each error that quotes it would make SageMaker unload other models (507)"
-            yield at_line(model, line, "out-of-memory-in-name", found, "any other name", advice)
-
-
-def _directory(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+def check_name(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """The directory's name against the configuration's. The addressed model's is hidden in multi-model mode."""
     name = model.config.name
     if not name or name == model.name:

@@ -57,9 +57,6 @@ def _step(view: RepositoryView, ensemble: ModelView, step: Step) -> Iterator[Fin
         found = f"step {step.name or '?'}"
         yield at_field(ensemble, "model_name", "ensemble-step", found, others or "a model of the archive", step.node)
         return
-    if step.node.text("model_namespace"):
-        allowed = "none: SageMaker's namespaces are its own"
-        yield at_field(ensemble, "model_namespace", "ensemble-namespace", "model_namespace", allowed, step.node)
     # Protobuf gives 0 for a version that is left out, and Triton takes it at its word.
     version = step.node.integer("model_version")
     served = step.model.served_versions
@@ -142,18 +139,11 @@ def check_flow(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
             if not mapping:
                 found, allowed = f"{step}: no {field}", f"one {field} or more"
                 yield at_field(ensemble, field, "ensemble-map", found, allowed, step.node)
-            if len(step.node.nodes(field)) > len(mapping):
-                found = f"{step}: a key of {field} twice, of which the last counts"
-                yield at_field(ensemble, field, "ensemble-map-twice", found, "each key once", step.node)
         for name in step.outputs.values():
             if name in givers:
                 found = f"{step} gives tensor {name}, which {givers[name]} gives"
                 yield at_field(ensemble, "output_map", "ensemble-tensor-twice", found, "one giver", step.node)
             givers.setdefault(name, step)
-    inputs = {tensor.name: tensor for tensor in ensemble.config.inputs}
-    for name in sorted(inputs.keys() & givers.keys()):
-        found, allowed = f"{givers[name]} gives tensor {name}, an input of the ensemble", "a tensor of its own"
-        yield at_field(ensemble, "output_map", "ensemble-input-given", found, allowed, givers[name].node)
     yield from _unused(ensemble, steps, givers)
     yield from _unwritten(ensemble, steps, givers)
 

@@ -15,8 +15,6 @@ from tritonstack.models.source import CONFIG, is_junk, model_directories
 # Source: server src/sagemaker_server.cc (SageMakerMMELoadModel) and docker/sagemaker/serve.
 
 
-MANY_DIRECTORIES = 5
-
 OUTSIDE_MODELS = ("sample", "warmup", "tests", "overlays")
 """Folders beside the models that a model folder may have; they are not packed."""
 
@@ -31,10 +29,6 @@ def check_layout(view: RepositoryView) -> Iterator[Finding]:
     yield from _ensembles_as_seen(view)
     yield from _served(view)
     yield from _single_model(view)
-    if len(view.models) > MANY_DIRECTORIES:
-        found = f"{len(view.models)} models in one archive"
-        allowed = f"up to {MANY_DIRECTORIES}; SageMaker's front end logs a warning above that"
-        yield Finding(file=view.root, rule="many-directories", found=found, allowed=allowed)
 
 
 def _root(view: RepositoryView) -> Iterator[Finding]:
@@ -128,49 +122,34 @@ STRAY = (
 )  # fmt: skip
 """What notebooks, version control, editors and file managers leave behind."""
 
-COMPILED = ("__pycache__", "*.pyc")
-"""What the interpreter leaves behind. Our packer leaves it out, and Python makes it again at once."""
-
 
 def check_files(view: RepositoryView) -> Iterator[Finding]:
     """What something left behind, and links that lead out of the archive: in all that is packed.
 
     Of a model folder with a recipe the models are packed, of any other repository everything.
     """
-    packed_by_us = view.recipe is not None
-    for root in model_directories(view.root) if packed_by_us else (view.root,):
-        yield from _below(root, packed_by_us=packed_by_us)
+    for root in model_directories(view.root) if view.recipe else (view.root,):
+        for current, directories, names in os.walk(root):
+            for name in sorted([*directories, *names]):
+                path = Path(current) / name
+                if _is_stray(name):
+                    rule = "notebook-checkpoints" if name == ".ipynb_checkpoints" else "stray-file"
+                    found = "what a notebook, an editor or version control left behind"
+                    allowed = "none: other tools pack it, and Triton may read it as a model or a version"
+                    yield Finding(file=path, rule=rule, found=found, allowed=allowed, advice="delete it")
+                elif path.is_symlink() and not _leads_inside(path, root):
+                    found, allowed = f"a link to {path.readlink()}", "links to files inside the archive"
+                    yield Finding(file=path, rule="link-outside", found=found, allowed=allowed)
+            directories[:] = [name for name in directories if not _is_stray(name)]
 
 
-def _below(root: Path, *, packed_by_us: bool) -> Iterator[Finding]:
-    for current, directories, names in os.walk(root):
-        for name in sorted([*directories, *names]):
-            path = Path(current) / name
-            if name == ".ipynb_checkpoints":
-                yield _stray(path, "notebook-checkpoints", "a folder that a notebook left behind")
-            elif _is_like(name, COMPILED) and not packed_by_us:
-                yield _stray(path, "compiled-python", "what Python compiled on some machine")
-            elif _is_like(name, STRAY):
-                yield _stray(path, "stray-file", "what an editor or version control left behind")
-            elif path.is_symlink():
-                yield from _link(path, root)
-        directories[:] = [name for name in directories if not _is_like(name, (*STRAY, *COMPILED))]
+def _is_stray(name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in STRAY)
 
 
-def _is_like(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _stray(path: Path, rule: str, found: str) -> Finding:
-    allowed = "none: other tools pack it, and Triton may read it as a model or a version"
-    return Finding(file=path, rule=rule, found=found, allowed=allowed, advice="delete it")
-
-
-def _link(path: Path, root: Path) -> Iterator[Finding]:
+def _leads_inside(path: Path, root: Path) -> bool:
     real = Path(os.path.realpath(path))
-    if not real.exists() or not real.is_relative_to(root.resolve()):
-        found = f"a link to {path.readlink()}"
-        yield Finding(file=path, rule="link-outside", found=found, allowed="links to files inside the archive")
+    return real.exists() and real.is_relative_to(root.resolve())
 
 
 # Source: core src/model_repository_manager/model_lifecycle.cc (VersionsToLoad, AsyncLoad).
