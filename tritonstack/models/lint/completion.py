@@ -99,7 +99,8 @@ def _evaluated(function: ast.FunctionDef, target: _Model) -> object:
     def refuse(statement: str) -> None:
         raise _RefusedError(f"{FUNCTION} raises: {statement}")
 
-    reduced = _Reduced().generic_visit(copy.deepcopy(function))
+    reduced = copy.deepcopy(function)
+    reduced.body = [_Reduced().visit(statement) for statement in reduced.body]
     reduced.decorator_list, reduced.returns = [], None
     parameter = ast.arg(function.args.args[0].arg)
     reduced.args = ast.arguments(posonlyargs=[], args=[parameter], kwonlyargs=[], kw_defaults=[], defaults=[])
