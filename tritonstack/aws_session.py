@@ -96,6 +96,22 @@ EXPIRED_CODES = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpi
 """Codes of expired credentials: S3's error responses, STS's and other services' common errors, EC2's error codes."""
 NOT_TAKEN_CODES = frozenset({"InvalidClientTokenId", "UnrecognizedClientException"})
 """Codes of unknown or revoked credentials (STS's common errors)."""
+CREDENTIAL_CODES = (
+    EXPIRED_CODES
+    | NOT_TAKEN_CODES
+    | {"AuthFailure", "IncompleteSignature", "InvalidAccessKeyId", "InvalidSignatureException"}
+    | {"MissingAuthenticationToken", "SignatureDoesNotMatch"}
+)
+"""Codes about who signed (services' error lists; STS's common errors)."""
+DENIED_CODES = frozenset(
+    {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError", "403", "Forbidden"}
+)
+"""Codes of a missing permission (each service's error list)."""
+THROTTLING_CODES = frozenset(
+    {"Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException", "RequestLimitExceeded",
+     "RequestThrottled", "SlowDown"}
+)  # fmt: skip
+"""Codes of too many calls, also with status 400 (botocore, retries/standard.py)."""
 RENEW = (
     "  do:      renew the AWS credentials (aws sso login, or a new session of the role),\n"
     "           then give the same command again: what was done by then stays and is not done twice"

@@ -41,31 +41,11 @@ def written_file(error: OSError) -> str | None:
     return None if named is None else os.fsdecode(named)
 
 
-def space_text(error: OSError, *, state: Path) -> str:
-    """How much space there is where an error was, once what was unfinished is removed, and what to do.
-
-    Args:
-        error: names a file or none.
-        state: the folder that TRITONSTACK_HOME names.
-    """
-    named = written_file(error)
-    places = [Path(named)] if named else [state, Path(tempfile.gettempdir())]
-    left = []
-    for place in dict.fromkeys(map(_existing, places)):
-        with suppress(OSError):
-            usage = shutil.disk_usage(place)
-            left.append(f"{usage.free / 1e6:,.1f} of {usage.total / 1e6:,.1f} MB are free at {place}")
-    return (
-        f"  found:   {'; '.join(left) or 'no space'}, what was unfinished being removed\n"
-        "  do:      free space there, or give another folder (TRITONSTACK_HOME for what is built, TMPDIR for what is\n"
-        "           temporary), then the same command again: what is finished stays"
-    )
-
-
-def _existing(path: Path) -> Path:
-    """The path itself, or the nearest folder above it that is there."""
-    return next((each for each in (path, *path.parents) if each.exists()), Path("/"))
-
+NO_SPACE = (
+    "  do:      free space there, or give another folder (TRITONSTACK_HOME for what is built, TMPDIR for what is\n"
+    "           temporary), then the same command again: what is finished stays"
+)
+"""What to do where a disk is full; what was unfinished is removed by then."""
 
 _MARK = ".partial-"
 

@@ -24,52 +24,33 @@ import httptools
 Headers = dict[bytes, bytes]
 
 
+@dataclass(slots=True, eq=False)
 class Sender:
-    """The client of a connection. ``gone``: it has closed the connection, so no response will be read."""
+    """The client of a connection."""
 
-    __slots__ = ("gone",)
-
-    def __init__(self) -> None:
-        """A connected client."""
-        self.gone = False
+    gone: bool = False  # it has closed the connection, so no response will be read
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
 class Request:
-    """A request that arrived whole. Header names are lower case."""
+    """A request that arrived whole."""
 
-    __slots__ = ("body", "headers", "id", "method", "path", "received", "sender")
-
-    def __init__(
-        self,
-        *,
-        method: bytes,
-        path: bytes,
-        headers: Headers,
-        body: bytes,
-        received: float,
-        id: str,  # noqa: A002
-        sender: Sender | None = None,
-    ) -> None:
-        """``received``: monotonic time of its first byte, seconds."""
-        self.method = method
-        self.path = path
-        self.headers = headers
-        self.body = body
-        self.received = received
-        self.id = id
-        self.sender = sender or Sender()
+    method: bytes
+    path: bytes
+    headers: Headers  # names in lower case
+    body: bytes
+    received: float  # monotonic time of its first byte, seconds
+    id: str
+    sender: Sender = field(default_factory=Sender)
 
 
+@dataclass(slots=True, eq=False)
 class Answer:
-    """An HTTP response: status, headers (lower-case names) and body."""
+    """An HTTP response."""
 
-    __slots__ = ("body", "headers", "status")
-
-    def __init__(self, status: int, headers: Headers, body: bytes) -> None:
-        """Stores the three parts unchanged."""
-        self.status = status
-        self.headers = headers
-        self.body = body
+    status: int
+    headers: Headers  # names in lower case
+    body: bytes
 
     @classmethod
     def of_json(cls, value: Any, *, status: int = 200) -> Answer:

@@ -1,16 +1,11 @@
-"""The local AWS, an optional package found by its entry point and never imported.
-
-``tritonstack_local`` registers the module ``tritonstack_local.plugin`` in the group ``tritonstack.local_aws``.
-"""
+"""The local AWS, an optional package found by its entry point and never imported."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from tritonstack.errors import InputError, Problem
@@ -67,39 +62,13 @@ class ContainerAnswer:
     peak_bytes: int  # its memory at most: the sum over its processes of the most that each held, resident
 
 
-class LocalAwsPackage(Protocol):
-    """The functions of an installed local AWS (``tritonstack_local.plugin``)."""
-
-    def find_local_aws(self) -> RunningLocalAws | None:
-        """The local AWS that runs, or None. Raises InputError where the record of it is damaged."""
-        ...
-
-    def require_local_aws(self) -> RunningLocalAws:
-        """The local AWS that runs. Raises InputError where there is none, WorkFailedError where a part has ended."""
-        ...
-
-    def answer_in_container(
-        self,
-        repository: Path,
-        *,
-        model: str,
-        needs: Collection[str],
-        request: Mapping[str, np.ndarray[Any, Any]],
-        loads: tuple[str, ...],
-        work: Path,
-        report: Callable[[str], None],
-    ) -> ContainerAnswer:
-        """Load a staged repository in the local Triton, and send one request; see ``tritonstack_local.plugin``."""
-        ...
-
-
 @cache
-def installed() -> LocalAwsPackage | None:
-    """The installed local AWS; None without one."""
-    return cast("LocalAwsPackage | None", next(iter(extensions(GROUP).values()), None))
+def installed() -> Any | None:
+    """The installed local AWS, the module ``tritonstack_local.plugin``; None without one."""
+    return next(iter(extensions(GROUP).values()), None)
 
 
-def require_package() -> LocalAwsPackage:
+def require_package() -> Any:
     """The installed local AWS. Raises :class:`InputError` without one."""
     package = installed()
     if package is None:
@@ -115,7 +84,8 @@ def require_package() -> LocalAwsPackage:
 def find_local_aws() -> RunningLocalAws | None:
     """The local AWS that runs, or None. Raises InputError where the record of it is damaged."""
     package = installed()
-    return None if package is None else package.find_local_aws()
+    found: RunningLocalAws | None = None if package is None else package.find_local_aws()
+    return found
 
 
 def require_local_aws() -> RunningLocalAws:
@@ -125,7 +95,8 @@ def require_local_aws() -> RunningLocalAws:
         InputError: none is installed, none runs, it is still starting, or the record of it is damaged.
         WorkFailedError: a part of it has ended.
     """
-    return require_package().require_local_aws()
+    running: RunningLocalAws = require_package().require_local_aws()
+    return running
 
 
 def is_local(client: Any) -> bool:

@@ -11,22 +11,11 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from botocore.exceptions import ConnectionError as NoConnectionError
 from botocore.exceptions import HTTPClientError as NoAnswerError
 
-from tritonstack.aws_session import EXPIRED_CODES, NOT_TAKEN_CODES, Session, code_of
+from tritonstack.aws_session import CREDENTIAL_CODES, DENIED_CODES, THROTTLING_CODES, Session, code_of
 
 BOUNDED = Config(connect_timeout=5, read_timeout=10, retries={"mode": "standard", "total_max_attempts": 4})
 """A service that is down costs a minute per call at most, less than the runner's own limit."""
 
-DENIED = frozenset(
-    {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthorizationError", "403", "Forbidden"}
-)
-"""Error codes for a missing permission (each service's error list)."""
-THROTTLED = frozenset(
-    {"Throttling", "ThrottlingException", "TooManyRequestsException", "RequestLimitExceeded", "SlowDown",
-     "ThrottledException", "RequestThrottled"}
-)  # fmt: skip
-"""Error codes for too many calls (botocore, retries/standard.py)."""
-NO_CREDENTIALS = EXPIRED_CODES | NOT_TAKEN_CODES | {"InvalidAccessKeyId", "SignatureDoesNotMatch", "AuthFailure"}
-"""Codes of credentials that are wrong or have expired."""
 _OPERATIONS = {
     "cloudformation": "ListStackResources",
     "ec2": "DescribeSecurityGroups DescribeSubnets",
@@ -147,15 +136,15 @@ def not_known(error: Exception, service: str, operation: str) -> NotKnownError:
     """The NotKnownError of a failed call, with the missing permission where that is the reason."""
     action = ACTIONS.get((service, operation), f"{service}:{operation}")
     code = code_of(error)
-    if code in DENIED:
+    if code in DENIED_CODES:
         return NotKnownError(
             f"AWS denies {action}: {_message(error)}", advice=f"Allow {action}, then run it again.", permission=action
         )
-    if code in THROTTLED:
+    if code in THROTTLING_CODES:
         return NotKnownError(
             f"{service} {operation} was throttled to the last attempt ({code})", advice="Run it again a little later."
         )
-    if code in NO_CREDENTIALS or isinstance(error, NoCredentialsError | PartialCredentialsError):
+    if code in CREDENTIAL_CODES or isinstance(error, NoCredentialsError | PartialCredentialsError):
         return NotKnownError(f"the AWS credentials do not work: {_message(error)}", advice="Renew them (AWS_PROFILE).")
     if isinstance(error, NoConnectionError | NoAnswerError):
         return NotKnownError(

@@ -1,6 +1,6 @@
 """What the package ``tritonstack`` uses of this one, found by the entry point ``tritonstack.local_aws``.
 
-See ``tritonstack.local_aws.LocalAwsPackage``. Other modules of this package are imported when they are used: building
+Other modules of this package are imported when they are used: building
 and packing a model needs none of the local AWS, and the local AWS needs none of the proofs.
 """
 

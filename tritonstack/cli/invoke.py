@@ -31,14 +31,6 @@ from tritonstack.errors import InputError, Problem
 )
 @click.option("--raw", is_flag=True, help="Print the output tensors, not their meaning by the model's recipe.")
 @json_option()
-@click.option(
-    "--format",
-    "payload_format",
-    type=click.Choice(["auto", "json", "binary"]),
-    default="auto",
-    show_default=True,
-    help="Payload format. auto: JSON for small, lossless inputs, else binary.",
-)
 @local_option
 def command(
     *,
@@ -49,7 +41,6 @@ def command(
     outputs: Sequence[str],
     raw: bool,
     as_json: bool,
-    payload_format: Any,
     local: bool,
 ) -> None:
     """Send a request to a model by its NAME: [endpoint/]model for its current release, or endpoint/archive."""
@@ -73,7 +64,7 @@ def command(
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
         raise InputError(problems)
     wanted = (list(outputs) or None) if raw else requested_outputs(table, outputs)
-    answer = client.invoke(name, inputs, wanted, payload_format=payload_format)
+    answer = client.invoke(name, inputs, wanted)
     if not raw:
         answer = client.with_meaning(answer, table)
     if as_json:

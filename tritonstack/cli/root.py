@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 from tritonstack import VERSION
 from tritonstack.aws_session import RENEW, credentials_ended
-from tritonstack.disk import FULL, disk_full, space_text, written_file
+from tritonstack.disk import FULL, NO_SPACE, disk_full, written_file
 from tritonstack.errors import TritonstackError, alike
 from tritonstack.extensions import extensions, registered
 
@@ -255,7 +255,8 @@ def _run() -> int:
             raise
         named = written_file(error) if error.errno in FULL else error.filename
         click.echo(f"{named or 'this machine'}: {error.strerror}", err=True)
-        _print_free_space(error)
+        if disk_full(error):
+            click.echo(NO_SPACE, err=True)
         return 1
     except Exception as error:
         code = _print_error(error)
@@ -273,7 +274,8 @@ def _print_error(error: Exception) -> int | None:
     if not isinstance(error, TritonstackError):
         return None
     click.echo(str(error), err=True)
-    _print_free_space(error)
+    if disk_full(error):
+        click.echo(NO_SPACE, err=True)
     if error.exit_code == 2:
         _print_environment_hint(sys.argv[1:])
     return error.exit_code
@@ -288,14 +290,6 @@ def _print_environment_hint(words: Sequence[str]) -> None:
     names = {path.stem for path in (project_folder() / "environments").glob("*.yaml")}
     for word in names.intersection(words) - {"local"}:  # which is the default, and a group
         click.echo(f"To name an environment, give the option: -e {word}", err=True)
-
-
-def _print_free_space(error: Exception) -> None:
-    """Print the free space and what to do where an error is about a full disk."""
-    from tritonstack.paths import LocalPaths  # noqa: PLC0415  (only where something went wrong)
-
-    if full := disk_full(error):
-        click.echo(space_text(full, state=LocalPaths.from_environment().root), err=True)
 
 
 def _no_state_folder(error: OSError) -> bool:

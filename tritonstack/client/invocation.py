@@ -22,6 +22,7 @@ from botocore.exceptions import (
     ConnectionError as BotoConnectionError,
 )
 
+from tritonstack.aws_session import THROTTLING_CODES
 from tritonstack.client.body import Body
 from tritonstack.client.errors import (
     EndpointUnavailableError,
@@ -61,11 +62,6 @@ MODEL_ERROR_KINDS = {
     500: FailureKind.DOUBTFUL,
 }
 """``OriginalStatusCode`` of a ModelError → what to make of it. All others (400, 501, …) are final: the request's."""
-
-THROTTLING_CODES = frozenset(
-    {"Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException", "RequestLimitExceeded"}
-)
-"""Errors that every AWS service may answer to too many calls, also with status 400 (botocore, retries/standard.py)."""
 
 _CODES = {
     "ModelNotReadyException": FailureKind.LOADING,

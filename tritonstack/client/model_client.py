@@ -164,7 +164,6 @@ class ModelClient:
         image: Image | None = None,
         text: Text | None = None,
         outputs: Sequence[str] | None = None,
-        payload_format: PayloadFormat = "auto",
     ) -> Answer:
         """Call a model with an image or a text, by its recipe's adapters; ``meaning`` interprets the response.
 
@@ -175,7 +174,6 @@ class ModelClient:
             image: an image file, or its content.
             text: the text itself, or a Path to a file of it.
             outputs: requested outputs. Default: the one that the recipe interprets, else all.
-            payload_format: as for :meth:`invoke`.
 
         Raises:
             InputError: also for an invalid image or text, or a model without an adapter for it.
@@ -184,7 +182,7 @@ class ModelClient:
         """
         table = self.tensor_table(name)
         inputs = adapted_inputs(table, image=image, text=text, fetch=self.client_files)
-        answer = self.invoke(name, inputs, requested_outputs(table, outputs), payload_format=payload_format)
+        answer = self.invoke(name, inputs, requested_outputs(table, outputs))
         return self.with_meaning(answer, table)
 
     def with_meaning(self, answer: Answer, table: TensorTable | None) -> Answer:

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import code_of
+from tritonstack.aws_session import DENIED_CODES, code_of
 from tritonstack.client.errors import AmbiguousModelError, ReleaseLookupError, UnknownModelError
 from tritonstack.errors import InputError, Problem, listing, nearest
 from tritonstack.naming import NAME_PATTERN, ArchiveName, outputs_parameter, parameter_prefix, release_parameter
@@ -76,7 +76,6 @@ MODE_SECONDS = 900.0
 """A mode changes with a deployment only, and a refused request reads it again at once: seldom is often enough."""
 CONTRACT = 1
 """The contract of outputs that a client reads: ``tritonstack.outputs.contract``, which a test compares with it."""
-ACCESS_DENIED = frozenset({"AccessDeniedException", "AccessDenied"})
 _ALLOWED = "[endpoint/]model or endpoint/model.<16 hexadecimal digits>.tar.gz; names are of a-z, 0-9 and -"
 
 
@@ -226,7 +225,7 @@ class ReleaseRecords:
         except (ClientError, BotoCoreError) as error:
             todo = {
                 "ParameterNotFound": f"\n  do: {deploy} writes it",
-                **dict.fromkeys(ACCESS_DENIED, "\n  do: allow this caller ssm:GetParameter on it (docs/clients.md)"),
+                **dict.fromkeys(DENIED_CODES, "\n  do: allow this caller ssm:GetParameter on it (docs/clients.md)"),
             }.get(code_of(error), "")
             raise ReleaseLookupError(f"the endpoint's mode cannot be read from {name}: {error}{todo}") from error
         try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tritonstack.adapters import Adapters
 from tritonstack.errors import InputError, Problem, WorkFailedError, collecting, refuse
-from tritonstack.local_aws import installed, require_package
+from tritonstack.local_aws import ContainerAnswer, installed, require_package
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import ModelConfig, Node, read_config
 from tritonstack.models.programs import Report, Spent, has_environment, run_script
@@ -381,7 +381,7 @@ def _answer_in_container(
     report: Report,
 ) -> Answered:
     started = time.monotonic()
-    answer = require_package().answer_in_container(
+    answer: ContainerAnswer = require_package().answer_in_container(
         repository, model=model, needs=needs, request=request, loads=loads, work=work, report=report
     )
     spent = Spent(

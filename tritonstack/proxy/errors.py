@@ -15,7 +15,7 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 
-from tritonstack.aws_session import EXPIRED_CODES, NOT_TAKEN_CODES, code_of
+from tritonstack.aws_session import CREDENTIAL_CODES, DENIED_CODES, THROTTLING_CODES, code_of
 from tritonstack.client.errors import (
     EndpointUnavailableError,
     MalformedAnswerError,
@@ -25,16 +25,9 @@ from tritonstack.client.errors import (
     RequestRefusedError,
     UnknownModelError,
 )
-from tritonstack.client.invocation import THROTTLING_CODES
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.http_server import Answer
 
-CREDENTIAL_CODES = (
-    EXPIRED_CODES
-    | NOT_TAKEN_CODES
-    | {"IncompleteSignature", "InvalidSignatureException", "MissingAuthenticationToken", "SignatureDoesNotMatch"}
-)
-"""AWS's common errors about who signed: https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html."""
 CREDENTIAL_ERRORS = (
     NoCredentialsError,
     PartialCredentialsError,
@@ -42,7 +35,6 @@ CREDENTIAL_ERRORS = (
     TokenRetrievalError,
     SSOError,
 )
-DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 RENEW = "renew the AWS credentials that tritonstack proxy was started with, and start it again if it keeps saying so"
 TIMED_OUT = "timed out"
 """In SageMaker's sentence about a container that did not answer in 60 s, which has no status of its own."""
