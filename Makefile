@@ -74,9 +74,9 @@ docs: setup ## Rewrite the pages of docs/ that are made from the code
 	@$(RUN) scripts.documentation
 
 .PHONY: gpu-check
-gpu-check: ## On a machine with an NVIDIA GPU: what of an engine's build can be tried there, tried and reported
-	@$(PYTHON) scripts/setup.py main exporters
-	@$(RUN) tritonstack.engines.gpu_check
+gpu-check: ## On a machine with an NVIDIA GPU and trtexec: build small engines with them and compare their answers
+	@$(PYTHON) scripts/setup.py main exporters development
+	@TRITONSTACK_GPU_CHECK=1 $(RUN) pytest -n 0 -rA tests/engines/test_gpu_check.py
 
 .PHONY: lock
 lock: ## Resolve requirements/*.in anew into the pinned, hashed requirements/*.txt

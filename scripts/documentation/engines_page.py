@@ -15,9 +15,6 @@ from tritonstack.models.runtime_options import Engine
 SHAPES = {"input": {"min": [1, 128], "opt": [8, 128], "max": [16, 128]}}
 FIELDS: dict[str, dict[str, Any]] = {
     "optimisation_level: 5": {"optimisation_level": 5},
-    "version_compatible: true": {"version_compatible": True},
-    "hardware_compatibility: ampere+": {"hardware_compatibility": "ampere+"},
-    "hardware_compatibility: same-compute-capability": {"hardware_compatibility": "same-compute-capability"},
 }
 
 INTRODUCTION = """\

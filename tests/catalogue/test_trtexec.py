@@ -11,7 +11,6 @@ from tritonstack.catalogue.data_file import read_data
 from tritonstack.catalogue.options import (
     TensorRtNotKnownError,
     known_versions,
-    takes_value,
     tensorrt_candidates,
     trtexec_options,
 )
@@ -62,15 +61,6 @@ def test_a_patch_level_has_the_options_of_its_minor_version() -> None:
 def test_a_version_without_known_options_is_an_error_that_names_the_known_ones(version: str) -> None:
     with pytest.raises(TensorRtNotKnownError, match=r"8\.2\.1.*11\.1"):
         trtexec_options(version)
-
-
-def test_hardware_compatibility_has_its_third_value_from_10_9() -> None:
-    option, value = "--hardwareCompatibilityLevel", "sameComputeCapability"
-    takes = [version for version in known_versions() if takes_value(version=version, option=option, value=value)]
-    assert takes[0] == "10.9.0"
-    assert takes[-1] == "11.1"
-    assert takes_value(version="8.6.3", option=option, value="ampere+")
-    assert not takes_value(version="8.5.3", option=option, value="ampere+")
 
 
 def test_a_release_of_unknown_tensorrt_has_what_its_neighbours_or_its_major_version_leave_open() -> None:

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from tests.engines.stand_ins import doubling_graph
 from tests.models.lint.onnx_files import number, part, write_graph
-from tritonstack.engines import export_step
 from tritonstack.engines.export_step import (
     graph_for_engine,
     graph_of,
@@ -70,7 +69,7 @@ def test_what_is_no_graph_is_refused_with_its_file(tmp_path: Path) -> None:
     assert [tensor.name for tensor in read_onnx(tmp_path / "model.onnx").inputs] == ["x"]
 
 
-CHECK_GRAPH = Path(str(export_step.__file__)).with_name("check_graph.py")
+CHECK_GRAPH = Path(__file__).with_name("check_graph.py")
 
 
 def engine(**fields: Any) -> Engine:

@@ -1,63 +1,108 @@
-"""``make gpu-check`` reports what it tried; here it tries the stand-ins, named so, and machines that lack things."""
+"""Engines that the engine step builds, compared with ONNX Runtime: by the stand-ins, and by ``make gpu-check`` really.
+
+With the real programs this shows what stand-ins cannot: that ``nvidia-smi`` and ``trtexec`` print what the engine step
+reads, that the catalogue has the options that this TensorRT takes, that a plan answers as ONNX Runtime does.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tritonstack.engines import engine_step, gpu_check
+from tritonstack.catalogue import load_catalogue
+from tritonstack.engines import engine_step
+from tritonstack.engines.export_step import graph_for_engine, outputs_of_graph, proof_inputs, read_onnx
+from tritonstack.engines.pack_step import compare_engine
+from tritonstack.engines.trtexec import GRAPH, JOB, change_job, engine_problems, tensorrt_versions, write_job
+from tritonstack.models.programs import run_script
+from tritonstack.models.runtime_options import Engine
+from tritonstack.naming import Platform
 from tritonstack_local.trtexec.launchers import machine_with, make_stand_ins
 
-
-def stand_ins(folder: Path, monkeypatch: pytest.MonkeyPatch, *, gpu: str = "L4") -> None:
-    """The programs of a machine, found by the check's own variables."""
-    machine = machine_with(tensorrt="10.4.0", gpu=gpu, compute_capability="8.9")
-    for name, value in make_stand_ins(folder / "programs", machine).environment().items():
-        monkeypatch.setenv(name, value)
-
-
-def outcomes(folder: Path) -> dict[str, tuple[str, str]]:
-    work = folder / "work"
-    work.mkdir()
-    return {check.name: (check.outcome, check.detail) for check in gpu_check.checks(work)}
+REAL = "TRITONSTACK_GPU_CHECK"  # set by make gpu-check
+CHECK_GRAPH = Path(__file__).with_name("check_graph.py")
+FULL_GPU = "L4"  # supports every option of trtexec that a recipe may ask for
+SHAPES = {"x": {"min": [1, 64], "opt": [4, 64], "max": [8, 64]}}
+# The largest difference of an answer of about 1; FP32 runs in TF32 on GPUs that have it.
+TOLERANCES = {"fp32": 1e-3, "fp16": 2e-2, "graph": 2e-2}
 
 
-def test_every_precision_is_built_and_its_answer_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_ins(tmp_path, monkeypatch)
-    monkeypatch.setitem(gpu_check.TOLERANCES, "fp32", -1.0)
-    found = outcomes(tmp_path)
-    assert [outcome for outcome, _ in found.values()] == [*["passed"] * 3, "failed", "passed", "passed"], found
-    assert "(a stand-in)" in found["trtexec"][1]
-    assert "differs" in found["engine, precision: fp32"][1]
-    assert "largest difference" in found["engine, precision: graph, graph_precision: fp16"][1]
+@pytest.fixture
+def gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """This machine's GPU, or the stand-ins' L4."""
+    if REAL not in os.environ:
+        machine = machine_with(tensorrt="10.4.0", gpu=FULL_GPU, compute_capability="8.9")
+        for name, value in make_stand_ins(tmp_path / "programs", machine).environment().items():
+            monkeypatch.setenv(name, value)
+    try:
+        return engine_step.find_gpus()[0]
+    except engine_step.StepError as error:
+        pytest.skip(error.reason)
 
 
-def test_a_precision_that_the_tensorrt_lacks_is_not_run_and_says_why(tmp_path: Path) -> None:
-    gpu, fields = {"name": "L4"}, {"precision": "graph", "graph_precision": "fp16"}
-    found = gpu_check.engine_check(tmp_path / "work", fields=fields, gpu=gpu, release="23.10")
-    assert found.outcome == "not run"
-    assert "--stronglyTyped" in found.detail
+def release_here() -> str:
+    """A release of the catalogue with the TensorRT of this machine's trtexec."""
+    try:
+        program = engine_step.find_program("TRITONSTACK_TRTEXEC", engine_step.TRTEXEC_PLACES, "trtexec")
+    except engine_step.StepError as error:
+        pytest.skip(error.reason)
+    version = engine_step.version_in(engine_step.output_of([program, "--help"])[1])
+    assert version is not None, f"{program} --help does not say its TensorRT"
+    minor = ".".join(version.split(".")[:2])
+    releases = [name for name in load_catalogue().releases if tensorrt_versions(name) == (minor,)]
+    if not releases:
+        pytest.skip(f"no release of the catalogue has exactly TensorRT {minor}")
+    return releases[0]
 
 
-def test_a_gpu_whose_capability_is_not_the_catalogues_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_ins(tmp_path, monkeypatch, gpu="A10G")
-    found = gpu_check.catalogue_check(engine_step.find_gpus()[0])
-    assert (found.outcome, found.detail) == ("failed", "A10G of g5: compute capability 8.6, here 8.9")
+def test_the_catalogue_has_the_compute_capability_that_nvidia_smi_reports(gpu: dict[str, Any]) -> None:
+    words = set(gpu["name"].lower().replace("-", " ").split())
+    known = {
+        row.compute_capability
+        for row in load_catalogue().instances.values()
+        if set(row.gpu.lower().split("-")) <= words
+    }
+    if not known:
+        pytest.skip(f"no instance type of the catalogue has a {gpu['name']}")
+    assert known == {gpu["compute_capability"]}
 
 
-def test_a_machine_without_a_gpu_runs_nothing_and_exits_with_2(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.delenv("TRITONSTACK_NVIDIA_SMI", raising=False)
-    assert gpu_check.main() == 2
-    assert "nvidia-smi is not in this image" in " ".join(capsys.readouterr().out.split())
-
-
-def test_a_machine_without_trtexec_says_so_and_goes_no_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stand_ins(tmp_path, monkeypatch)
-    monkeypatch.delenv("TRITONSTACK_TRTEXEC")
-    found = outcomes(tmp_path)
-    assert found["trtexec"][0] == "not run"
-    assert list(found)[-1] == "trtexec"
+@pytest.mark.parametrize(
+    "fields",
+    [{"precision": "fp32"}, {"precision": "fp16"}, {"precision": "graph", "graph_precision": "fp16"}],
+    ids=lambda fields: "-".join(fields.values()),
+)
+def test_an_engine_answers_as_onnx_runtime_does(tmp_path: Path, gpu: dict[str, Any], fields: dict[str, str]) -> None:
+    release = release_here()
+    engine = Engine.model_validate({**fields, "shapes": SHAPES, "timing_cache": False})
+    problems = engine_problems(engine, release=release, gpu=FULL_GPU)
+    if problems:
+        pytest.skip(problems[0].found)
+    said: list[str] = []
+    folder, script = tmp_path / "work", str(CHECK_GRAPH)
+    folder.mkdir()
+    exported = folder / "exported.onnx"
+    arguments = ["-P", script, str(exported)]
+    run_script(environment="exporters", arguments=arguments, folder=folder, what="graph", report=said.append)
+    graph = read_onnx(exported)
+    inputs = proof_inputs(engine, graph, sample=None, seed=0, file=script)
+    reference = outputs_of_graph(exported, graph, inputs, work=folder, what="reference", report=said.append)
+    shutil.copyfile(graph_for_engine(engine, exported=exported, work=folder, report=said.append), folder / GRAPH)
+    platform = Platform(release=release, gpu=FULL_GPU)  # whose options do not depend on the GPU
+    write_job(folder, engine=engine, platform=platform, inputs=inputs, outputs=["y"], timeout_seconds=600)
+    # This machine's trtexec is of no image, so its CUDA is not the release's.
+    change_job(folder, gpu={key: gpu[key] for key in ("name", "compute_capability")}, cuda=None)
+    command = [sys.executable, str(engine_step.__file__), str(folder / JOB)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    outputs = folder / "output/outputs.json"
+    difference = compare_engine(outputs, reference, tolerance=TOLERANCES[engine.precision], what="engine")
+    seconds = json.loads((folder / "output/result.json").read_text())["durations"]["build_seconds"]
+    print(f"built in {seconds:.1f} s with {release}; largest difference from ONNX Runtime {difference:.2g}")

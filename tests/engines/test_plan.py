@@ -220,16 +220,3 @@ def test_a_tensorrt_model_without_a_word_on_its_engine_is_refused(tmp_path: Path
     [problem] = made.problems
     assert "no engine in its recipe" in problem.found
     assert "engine:" in problem.allowed
-
-
-COMPATIBLE = ENGINE.replace("}}}", "}}, version_compatible: true}")
-LOADS_COMPATIBLE = "container: {additional_args: ['--backend-config=tensorrt,version-compatible=true']}"
-
-
-def test_a_version_compatible_engine_is_refused_where_triton_is_not_told_to_load_it(tmp_path: Path) -> None:
-    made = plan(tmp_path, "", LOADS_COMPATIBLE, engine=COMPATIBLE)
-    [problem] = made.problems
-    assert problem.field == "endpoints[0].container.additional_args"
-    assert "fast" in problem.found
-    assert "--backend-config=tensorrt,version-compatible=true" in problem.allowed
-    assert [build.endpoints for build in made.builds] == [("e1",)]

@@ -35,8 +35,6 @@ FIELDS = st.fixed_dictionaries(
         "workspace_mib": st.integers(1, 80000),
         "optimisation_level": st.none() | st.integers(0, 5),
         "timing_cache": st.booleans(),
-        "version_compatible": st.booleans(),
-        "hardware_compatibility": st.sampled_from(["none", "ampere+", "same-compute-capability"]),
     }
 )
 
@@ -71,16 +69,8 @@ def test_an_fp32_engine_without_wishes_can_be_built_on_every_gpu_of_every_releas
 
 LEAST = ["--minShapes=x:1x3", "--optShapes=x:8x3", "--maxShapes=x:16x3"]
 WORKSPACE = "--memPoolSize=workspace:14000"
-WISHES = {
-    "precision": "graph",
-    "optimisation_level": 5,
-    "version_compatible": True,
-    "hardware_compatibility": "same-compute-capability",
-}
-GIVEN = [
-    "--stronglyTyped", WORKSPACE, "--builderOptimizationLevel=5", "--versionCompatible",
-    "--hardwareCompatibilityLevel=sameComputeCapability", "--skipInference",
-]  # fmt: skip
+WISHES = {"precision": "graph", "optimisation_level": 5}
+GIVEN = ["--stronglyTyped", WORKSPACE, "--builderOptimizationLevel=5", "--skipInference"]
 TWO = {"b": SHAPES["x"], "a": {"min": [1], "opt": [2], "max": [3]}}
 
 
@@ -131,10 +121,8 @@ SINCE_24_05 = "release 24.05, 24.09, 25.04, 25.09, 25.12, 26.03, 26.04, 26.05"
         ({"precision": "bf16"}, "26.06", "l4", "does not have --bf16: from TensorRT 11 on", "fp32, graph; or",
          "say precision: graph, and export the ONNX graph in BF16"),
         ({"precision": "bf16"}, "24.09", "t4", "bf16 on T4, which has none", "fp16, fp32, graph", ""),
-        ({"hardware_compatibility": "ampere+"}, "24.09", "t4", "ampere+ on T4, of compute capability 7.5",
-         "none; or a GPU from compute capability 8.0 on", ""),
-        ({"hardware_compatibility": "same-compute-capability"}, "25.02", "l4", "does not have --hardwareCompat",
-         "release 25.04, 25.09, 25.12, 26.03, 26.04, 26.05; or the field left out", ""),
+        ({"optimisation_level": 5}, "22.12", "l4", "whose trtexec does not have --builderOptimizationLevel",
+         "release 23.", ""),
     ],
 )  # fmt: skip
 def test_what_release_or_gpu_lack_is_refused_with_what_works(  # noqa: PLR0917
@@ -145,12 +133,6 @@ def test_what_release_or_gpu_lack_is_refused_with_what_works(  # noqa: PLR0917
     assert found in problem.found
     assert problem.allowed.startswith(allowed)
     assert problem.advice == advice
-
-
-def test_every_refusal_is_said_at_once() -> None:
-    wishes = engine(optimisation_level=5, version_compatible=True, hardware_compatibility="ampere+")
-    fields = [problem.field for problem in engine_problems(wishes, release="22.12", gpu="a10g")]
-    assert fields == ["engine.hardware_compatibility", "engine.optimisation_level", "engine.version_compatible"]
 
 
 def test_the_versions_that_an_image_may_have_are_minor_versions() -> None:
@@ -218,6 +200,6 @@ def test_the_stand_in_of_every_version_that_a_release_may_have_takes_its_options
             assert version in known_versions()
             machine = machine_with(tensorrt=str(version), gpu=gpu, compute_capability="8.6")
             options = list(engine_options(ENGINE, release=release, gpu=gpu))
-            Arguments.parse(options, known=frozenset(machine.options), later_values=machine.later_values)
+            Arguments.parse(options, known=frozenset(machine.options))
             checked += 1
     assert checked or int(tensorrt_versions(release)[0].split(".")[0]) >= 11, "fp32 has an engine before TensorRT 11"

@@ -78,8 +78,6 @@ class TrtexecTable:
 
     versions: tuple[str, ...]  # TensorRT versions with known options, oldest first; each of another minor version
     options: Mapping[str, frozenset[str]]  # version → what its trtexec knows (``--fp16``)
-    # option → value → the first version that knows the value, where values came later than the option
-    values: Mapping[str, Mapping[str, str]]
     # TensorRT's major version → the first Triton release that has it; without those all releases have
     first_release: Mapping[int, str]
 
@@ -106,7 +104,6 @@ def trtexec_table() -> TrtexecTable:
     return TrtexecTable(
         versions=tuple(versions),
         options={version: frozenset(options) for version, options in known.items()},
-        values=document["values"],
         first_release={int(major): release for major, release in document["first_release_of_major"].items()},
     )
 
@@ -125,16 +122,6 @@ def trtexec_options(version: str) -> frozenset[str]:
     if row is None:
         raise TensorRtNotKnownError(version)
     return trtexec_table().options[row]
-
-
-def takes_value(*, version: str, option: str, value: str) -> bool:
-    """Whether trtexec of a TensorRT version knows an option and, of an option whose values are counted, the value.
-
-    Raises :class:`TensorRtNotKnownError` as ``trtexec_options`` does.
-    """
-    since = trtexec_table().values.get(option, {}).get(value)
-    new_enough = since is None or minor_version(version) >= minor_version(since)
-    return option in trtexec_options(version) and new_enough
 
 
 def tensorrt_candidates(release: TritonRelease, *, releases: Sequence[TritonRelease]) -> tuple[str, ...]:

@@ -63,8 +63,6 @@ GRAPH = "model.onnx"
 MESSAGE = Path("/opt/ml/output/message")  # SageMaker developer guide: "Save and Access Metadata …", ExitMessage
 JOB, MACHINE, BUILD, PROOF, TIME = 2, 3, 4, 5, 6
 PHASE_OF = {JOB: "job", MACHINE: "machine", BUILD: "build", PROOF: "proof", TIME: "time"}
-# Options of the build that loading the plan needs as well.
-PROOF_OPTIONS = ("--versionCompatible", "--vc", "--plugins", "--staticPlugins", "--dynamicPlugins", "--device")
 MADE = ("model.plan", "outputs.json", "timing.cache", "trtexec.log")
 OUTPUT: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": STDOUT, "errors": "replace"}
 QUIET_SECONDS = 30.0
@@ -316,7 +314,6 @@ def prove(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any
     argv += [f"--loadInputs={','.join(files)}", f"--exportOutput={work / 'exported.json'}"]
     argv += ["--iterations=1", "--warmUp=0", "--duration=0"]
     argv += ["--includeDataTransfers"] if result["trtexec"]["host_data"] else []
-    argv += [one for one in job["options"] if one.partition("=")[0] in PROOF_OPTIONS]
     result["durations"]["proof_seconds"] = runner.run(argv, status=PROOF, on_line=len)
     outputs = read_outputs(work / "exported.json", job["outputs"])
     (work / "outputs.json").write_text(json.dumps(outputs), encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 from tritonstack.catalogue import TritonRelease, load_catalogue
 from tritonstack.catalogue.instances import BuilderKind, BuildMachine, load_build_machines, version_parts
 from tritonstack.config import Endpoint, Environment
-from tritonstack.config.yaml_loader import shown, with_lines
+from tritonstack.config.yaml_loader import with_lines
 from tritonstack.engines.engine_step import LEAST_DRIVERS
 from tritonstack.engines.trtexec import engine_problems
 from tritonstack.errors import Location, Problem
@@ -165,10 +165,6 @@ def _gpu(machine: BuildMachine) -> str:
 ANOTHER_TYPE = "Serve on an instance type with such a GPU, or serve the model without an engine (onnxruntime)."
 
 
-VERSION_COMPATIBLE = "--backend-config=tensorrt,version-compatible=true"
-"""Triton's option for plans that later TensorRT versions load, too."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class PlannedBuild:
     """The engines of one platform that one builder builds."""
@@ -212,7 +208,7 @@ def plan_engines(
     refused: list[Problem] = []
     for need in _needs(environment, archives):
         builder = _builder(need, environment)
-        wrong = [*_without_recipe(need), *_unloadable(need), *([builder] if isinstance(builder, Problem) else ())]
+        wrong = [*_without_recipe(need), *([builder] if isinstance(builder, Problem) else ())]
         options = _refused_options(need, file=file)
         findings += wrong
         refused += options
@@ -256,23 +252,6 @@ def _without_recipe(need: _Need) -> Iterator[Problem]:
             found=f"{dataclasses.replace(need, sources=without)} cannot be built: there is no plan, and no engine in "
             "its recipe",
             allowed="a recipe with engine: and its shapes, or a model.plan in the folder",
-        )
-
-
-def _unloadable(need: _Need) -> Iterator[Problem]:
-    """Version-compatible plans on an endpoint whose Triton has no option for them (tensorrt_backend, README).
-
-    Such a plan contains code, which Triton executes only with that option.
-    """
-    arguments = need.endpoint.container.additional_args
-    compatible = [source for source in need.sources if any(engine.version_compatible for engine in _recipes(source))]
-    if compatible and VERSION_COMPATIBLE not in arguments:
-        yield Problem(
-            location=(*need.location[:2], "container", "additional_args"),
-            found=f"{shown(list(arguments))}, and {compatible[0].name} has an engine with version_compatible: true, "
-            "which Triton would not load",
-            allowed=f"a list with {VERSION_COMPATIBLE}",
-            advice="Add that element, or remove version_compatible from the recipe.",
         )
 
 

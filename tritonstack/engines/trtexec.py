@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue
-from tritonstack.catalogue.options import takes_value, tensorrt_candidates
+from tritonstack.catalogue.options import tensorrt_candidates, trtexec_options
 from tritonstack.catalogue.releases import minor_version
 from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.models.runtime_options import Engine, Shape
@@ -21,9 +21,6 @@ if TYPE_CHECKING:  # synthesis imports this module, and NumPy alone is a twentie
 # Only options are given that every TensorRT knows which the release may have: see ``tritonstack.catalogue.options``.
 BF16_SINCE = (8, 0)
 """The oldest compute capability with BF16 (TensorRT support matrix, BF16 column: Ampere and newer)."""
-
-LEVELS = {"ampere+": ("ampere+", (8, 0)), "same-compute-capability": ("sameComputeCapability", (7, 5))}
-"""Recipe's hardware compatibility → trtexec's word, and the oldest compute capability that has it (NvInfer.h)."""
 
 PRECISIONS = {"fp16": "--fp16", "bf16": "--bf16", "fp32": None, "graph": "--stronglyTyped"}
 STRONGLY_TYPED_ADVICE = {
@@ -49,14 +46,14 @@ class Target:
         versions = [_shown(version) for version in dict.fromkeys((self.tensorrt[0], self.tensorrt[-1]))]
         return f"release {self.release.version} with TensorRT {' to '.join(versions)}"
 
-    def takes(self, option: str, value: str = "") -> bool:
-        """Whether every TensorRT that the release may have knows the option, and the value."""
-        return all(takes_value(version=version, option=option, value=value) for version in self.tensorrt)
+    def takes(self, option: str) -> bool:
+        """Whether every TensorRT that the release may have knows the option."""
+        return all(option in trtexec_options(version) for version in self.tensorrt)
 
-    def lacks(self, option: str, value: str = "") -> str:
+    def lacks(self, option: str) -> str:
         """The words of a message where ``takes`` is False."""
-        known = [takes_value(version=version, option=option, value=value) for version in self.tensorrt]
-        return "may not have" if any(known) else "does not have"
+        known = any(option in trtexec_options(version) for version in self.tensorrt)
+        return "may not have" if known else "does not have"
 
     @property
     def is_strongly_typed(self) -> bool:
@@ -112,34 +109,14 @@ def _instance_with(gpu: str) -> InstanceType:
 
 def _refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
     """What the recipe wants and the release's TensorRT or the GPU has not."""
-    yield from _precision_refusals(engine, target, file)
-    compatibility = engine.hardware_compatibility
-    level, oldest = LEVELS.get(compatibility, ("", ()))
-    wanted = [
-        ("hardware_compatibility", compatibility if level else None, ("--hardwareCompatibilityLevel", level)),
-        ("optimisation_level", engine.optimisation_level, ("--builderOptimizationLevel",)),
-        ("version_compatible", engine.version_compatible or None, ("--versionCompatible",)),
-    ]
-    for field, value, option in wanted:
-        if value is not None and not target.takes(*option):
-            yield Problem(
-                file=file,
-                field=f"engine.{field}",
-                found=f"{str(value).lower()} for {target.named}, whose trtexec {target.lacks(*option)} "
-                + "=".join(option),
-                allowed=f"release {', '.join(_releases_with(*option))}; or the field left out",
-            )
-    if target.compute_capability < oldest:
+    level = "--builderOptimizationLevel"
+    if engine.optimisation_level is not None and not target.takes(level):
         yield Problem(
             file=file,
-            field="engine.hardware_compatibility",
-            found=f"{compatibility} on {target.gpu}, of compute capability "
-            + ".".join(map(str, target.compute_capability)),
-            allowed=f"none; or a GPU from compute capability {'.'.join(map(str, oldest))} on",
+            field="engine.optimisation_level",
+            found=f"{engine.optimisation_level} for {target.named}, whose trtexec {target.lacks(level)} {level}",
+            allowed=f"release {', '.join(_releases_with(level))}; or the field left out",
         )
-
-
-def _precision_refusals(engine: Engine, target: Target, file: str | None) -> Iterator[Problem]:
     precision, option = engine.precision, PRECISIONS[engine.precision]
     here = ", ".join(name for name in PRECISIONS if _has_precision(name, target))
     if option is not None and not target.takes(option):
@@ -163,15 +140,13 @@ def _has_precision(precision: str, target: Target) -> bool:
     return has_unit and (option is None or target.takes(option))
 
 
-def _releases_with(option: str, value: str = "") -> list[str]:
-    """The releases with an image of AWS's whose every possible TensorRT knows an option, and its value."""
+def _releases_with(option: str) -> list[str]:
+    """The releases with an image of AWS's whose every possible TensorRT knows an option."""
     catalogue = load_catalogue()
     return [
         version
         for version in catalogue.served_releases()
-        if all(
-            takes_value(version=known, option=option, value=value) for known in _candidates(catalogue.releases[version])
-        )
+        if all(option in trtexec_options(known) for known in _candidates(catalogue.releases[version]))
     ]
 
 
@@ -189,10 +164,6 @@ def _options(engine: Engine, target: Target) -> Iterator[str]:
     yield f"--memPoolSize=workspace:{engine.workspace_mib}" if has_pools else f"--workspace={engine.workspace_mib}"
     if engine.optimisation_level is not None:
         yield f"--builderOptimizationLevel={engine.optimisation_level}"
-    if engine.version_compatible:
-        yield "--versionCompatible"
-    if engine.hardware_compatibility != "none":
-        yield f"--hardwareCompatibilityLevel={LEVELS[engine.hardware_compatibility][0]}"
     yield "--skipInference" if target.takes("--skipInference") else "--buildOnly"
 
 

@@ -11,7 +11,6 @@ from tritonstack.adapters import RecipePart
 Shape = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
 
 Precision = Literal["fp16", "fp32", "bf16", "graph"]
-HardwareCompatibility = Literal["none", "ampere+", "same-compute-capability"]
 
 
 class EngineShapes(RecipePart):
@@ -55,17 +54,6 @@ class Engine(RecipePart):
     timing_cache: bool = Field(
         True, description="Whether measured tactics are kept, per GPU and TensorRT version, for the next build."
     )
-    version_compatible: bool = Field(
-        False,
-        description="Whether later versions of the same major version load the plan. Triton loads such a plan only "
-        "with --backend-config=tensorrt,version-compatible=true, and executes code that the plan carries.",
-    )
-    hardware_compatibility: HardwareCompatibility = Field(
-        "none",
-        description="Which other GPUs load the plan, at a cost in speed: none; Ampere and newer (ampere+); those of "
-        "the same compute capability.",
-    )
-
     tolerance: float | None = Field(
         None,
         ge=0,

@@ -235,7 +235,7 @@ def exported_text(outputs: Mapping[str, np.ndarray[Any, Any]]) -> str:
 
 def work(machine: Machine, given: list[str]) -> None:
     """Everything but the first and the last line. Raises Refused."""
-    arguments = Arguments.parse(given, known=frozenset(machine.options), later_values=machine.later_values)
+    arguments = Arguments.parse(given, known=frozenset(machine.options))
     say("I", f"Selected Device: NVIDIA {machine.gpu} ({NAME})")
     say("I", f"Compute Capability: {machine.compute_capability}")
     plan = arguments.text("--loadEngine")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 Shape = tuple[int, ...]
@@ -21,7 +21,7 @@ class Arguments:
     values: Mapping[str, str]
 
     @classmethod
-    def parse(cls, arguments: list[str], *, known: frozenset[str], later_values: Collection[str] = ()) -> Arguments:
+    def parse(cls, arguments: list[str], *, known: frozenset[str]) -> Arguments:
         """Raises Refused with every argument that this TensorRT's trtexec does not know."""
         values = {}
         for one in arguments:
@@ -31,7 +31,7 @@ class Arguments:
         if unknown:
             raise Refused("\n".join(unknown))
         parsed = cls(values=values)
-        parsed.check_values(later_values)
+        parsed.check_values()
         return parsed
 
     def text(self, name: str) -> str | None:
@@ -58,19 +58,11 @@ class Arguments:
             pairs[match[1] or match[3]] = match[2] or match[4]
         return pairs
 
-    def check_values(self, later: Collection[str]) -> None:
-        """Raises Refused where a value is not one that trtexec's help names; ``later`` are those of later versions."""
-        early = [
-            f"{name}={value} is not known yet" for name, value in self.values.items() if f"{name}={value}" in later
-        ]
-        if early:
-            raise Refused("\n".join(early))
+    def check_values(self) -> None:
+        """Raises Refused where a value is not one that trtexec's help names."""
         pools = self.values.get("--memPoolSize")
         if pools is not None and not all(_MEMORY.fullmatch(one) for one in pools.split(",")):
             raise Refused(f"--memPoolSize={pools}: pool:size, such as workspace:4096")
         level = self.values.get("--builderOptimizationLevel")
         if level is not None and level not in set("012345"):
             raise Refused(f"--builderOptimizationLevel={level}: a number from 0 to 5")
-        compatible = self.values.get("--hardwareCompatibilityLevel")
-        if compatible not in (None, "none", "ampere+", "sameComputeCapability"):
-            raise Refused(f"--hardwareCompatibilityLevel={compatible}: none, ampere+ or sameComputeCapability")

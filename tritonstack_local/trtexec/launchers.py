@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.options import takes_value, tensorrt_candidates, trtexec_options, trtexec_table
+from tritonstack.catalogue.options import tensorrt_candidates, trtexec_options
 from tritonstack.paths import environment_python, library_path
 from tritonstack_local.trtexec.machine import Machine
 
@@ -38,16 +38,9 @@ def machine_with(*, tensorrt: str, gpu: str, compute_capability: str, **driver: 
 
     Raises TensorRtNotKnownError: the catalogue has no options of that version.
     """
-    later = [
-        f"{option}={value}"
-        for option, values in trtexec_table().values.items()
-        for value in values
-        if not takes_value(version=tensorrt, option=option, value=value)
-    ]
     return Machine(
         tensorrt=tensorrt,
         options=tuple(sorted(trtexec_options(tensorrt))),
-        later_values=tuple(later),
         gpu=gpu,
         compute_capability=compute_capability,
         **driver,

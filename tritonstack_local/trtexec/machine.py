@@ -25,7 +25,6 @@ class Machine:
 
     tensorrt: str  # TensorRT's version, such as ``10.4.0``
     options: tuple[str, ...]  # what its trtexec takes
-    later_values: tuple[str, ...] = ()  # ``--option=value`` that only later versions take, though they know the option
     gpu: str  # the GPU's name, such as ``A10G``
     compute_capability: str  # its compute capability, such as ``8.6``
     driver: str = DRIVER  # the driver's version
@@ -36,7 +35,7 @@ class Machine:
     def read(cls, path: Path) -> Machine:
         """The machine that :meth:`write` wrote."""
         fields: dict[str, Any] = json.loads(path.read_text())
-        return cls(**{**fields, "options": tuple(fields["options"]), "later_values": tuple(fields["later_values"])})
+        return cls(**{**fields, "options": tuple(fields["options"])})
 
     def write(self, path: Path) -> None:
         """Write it for the programs."""

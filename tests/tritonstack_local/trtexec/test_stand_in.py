@@ -63,14 +63,8 @@ def test_every_unknown_option_is_named_and_nothing_is_written(tmp_path: Path, on
     assert not plan.exists()
 
 
-def test_a_value_that_came_later_than_its_option_is_refused(tmp_path: Path, onnx: str) -> None:
-    wanted = "--hardwareCompatibilityLevel=sameComputeCapability"
-    assert run(programs(tmp_path, tensorrt="10.8.0").trtexec, onnx, wanted, "--skipInference")[0] == 1
-    assert run(programs(tmp_path, tensorrt="10.9.0").trtexec, onnx, wanted, "--skipInference")[0] == 0
-
-
 def test_a_value_that_trtexec_does_not_take_is_refused() -> None:
-    for option in ("--memPoolSize=4096", "--builderOptimizationLevel=6", "--hardwareCompatibilityLevel=turing+"):
+    for option in ("--memPoolSize=4096", "--builderOptimizationLevel=6"):
         with pytest.raises(Refused, match=option.partition("=")[0]):
             Arguments.parse([option], known=frozenset([option.partition("=")[0]]))
 
