@@ -40,7 +40,6 @@ class BuildLog(Construct):
     under the key.
 
     Attributes:
-        name: the log group's name.
         arn: the ARN that permissions for its streams name.
         group: the resource, which must be there before anything writes.
     """
@@ -73,11 +72,7 @@ _LEFT_OUT = frozenset({"__pycache__", CARRIED})
 
 
 class BuildSource(Construct):
-    """What a build starts from. The same content is the same asset: neither time stamps nor places are in its hash.
-
-    Attributes:
-        asset: the asset, unpacked by the build.
-    """
+    """What a build starts from. The same content is the same asset: neither time stamps nor places are in its hash."""
 
     def __init__(self, scope: Construct, construct_id: str, *, models: Path | None) -> None:
         """Make the asset. ``models``: the folder of the model folders; in the asset it is ``model_repos``."""

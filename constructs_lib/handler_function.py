@@ -68,7 +68,6 @@ class HandlerFunction(Construct):
     synthesis, and this function has none of them.
 
     Attributes:
-        arn: ARN of the function.
         policy: the one policy of its role, which callers extend with the handler's permissions.
     """
 
@@ -84,11 +83,8 @@ class HandlerFunction(Construct):
     ) -> None:
         """Make the function, its role and its log group.
 
-        Args:
-            handler: folder under ``lambda/``; its ``handler.py`` has ``handler(event, context)``.
-            description: of function and role.
-            variables: environment variables; nothing secret.
-            log_retention: of its log.
+        ``handler``: folder under ``lambda/``; its ``handler.py`` has ``handler(event, context)``. ``variables``:
+        environment variables; nothing secret.
         """
         super().__init__(scope, construct_id)
         log_group = logs.LogGroup(self, "Log", retention=log_retention, removal_policy=cdk.RemovalPolicy.DESTROY)
@@ -130,8 +126,6 @@ class HandlerFunction(Construct):
         """A custom resource that this function responds to.
 
         Args:
-            resource_type: ``Custom::…``, which selects the handler's action.
-            properties: properties that the handler reads; a change of any is an update.
             after: resources that must exist before it and outlive it, besides the function and its policy.
             answer_minutes: how long CloudFormation waits for the response: longer than the function may run, because a
                 function that is cut off cannot respond; longer still where several runs share the work, 60 at most.

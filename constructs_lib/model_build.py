@@ -164,12 +164,8 @@ class BuildSignals(Construct):
     ) -> None:
         """Make function, rule and queue.
 
-        Args:
-            artifacts: the bucket of archives, orders and waits.
-            staging_bucket: the bucket of assets, which has the build sets.
-            project: makes archives; the function starts its builds, and reads their ``log``.
-            engines: the project of engine builds, which the function stops when their build has ended.
-            jobs: Processing jobs that build engines, likewise.
+        The function starts builds of ``project`` for build sets in ``staging_bucket``, and stops those of ``engines``
+        and ``jobs`` when their build has ended.
         """
         super().__init__(scope, construct_id)
         self._environment = environment

@@ -45,7 +45,6 @@ class MultiModelEndpoint(CallableEndpoint):
     Attributes:
         endpoint_name: the endpoint's name.
         variant_name: its production variant's.
-        endpoint_config_name: the generated name of its configuration.
         archive_prefix: the key prefix that archives lie under, with its trailing slash.
         archive_url: the same as an ``s3://`` URL.
         role: execution role of the containers: given, or made.
@@ -85,7 +84,6 @@ class MultiModelEndpoint(CallableEndpoint):
         scaling: Scaling | None = None,
         metrics: EndpointMetrics | None = None,
         accept_unlisted_instance_type: bool = False,
-        permissions_boundary_arn: str | None = None,
     ) -> None:
         """Make the endpoint.
 
@@ -118,7 +116,6 @@ class MultiModelEndpoint(CallableEndpoint):
             metrics: metrics that SageMaker publishes (MetricsConfig). Default: None, SageMaker's default.
             accept_unlisted_instance_type: take a single-GPU type that AWS does not list for multi-model endpoints.
                 Default: False.
-            permissions_boundary_arn: a managed policy that bounds the roles that are made. Default: None.
 
         Raises:
             InputError: with every argument that is wrong.
@@ -158,9 +155,6 @@ class MultiModelEndpoint(CallableEndpoint):
         )
         self.archive_prefix = naming.key_prefix(archive_prefix or f"models/{settings.platform}")
         self.security_groups: Sequence[ec2.ISecurityGroup] = ()
-        if permissions_boundary_arn is not None:
-            policy = iam.ManagedPolicy.from_managed_policy_arn(self, "PermissionsBoundary", permissions_boundary_arn)
-            iam.PermissionsBoundary.of(self).apply(policy)
         archives = OwnBucket(self, "Archives", bucket=bucket, key=key)
         self.bucket, self.key = archives.bucket, archives.key
         network = None if vpc is None else self._join(vpc, vpc_subnets, security_groups, subnet_owner)
@@ -187,6 +181,7 @@ class MultiModelEndpoint(CallableEndpoint):
             environment=settings.container_environment(),
             network=network,
         )
+        self.archive_url = self.model.data_url
         self.endpoint = Endpoint(
             self,
             "Endpoint",
@@ -204,16 +199,6 @@ class MultiModelEndpoint(CallableEndpoint):
         )
         for number, warning in enumerate(release_warnings(endpoint=settings, region=stack.region)):
             cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release-{number}", f"{self.endpoint_name}: {warning}")
-
-    @property
-    def archive_url(self) -> str:
-        """Where archives lie, as an ``s3://`` URL."""
-        return self.model.data_url
-
-    @property
-    def endpoint_config_name(self) -> str:
-        """The generated name of the endpoint's configuration."""
-        return self.endpoint.config.attr_endpoint_config_name
 
     @property
     def connections(self) -> ec2.Connections:

@@ -16,9 +16,10 @@ from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.codebuild_project import BuildLog
 from constructs_lib.outputs import read_parameter, write_parameter
 from constructs_lib.permission import BuildNetwork, JoinedNetwork, allow, service_role
-from constructs_lib.vpc_endpoints import Reach, VpcEndpoints
+from constructs_lib.vpc_endpoints import VpcEndpoints
 from tritonstack import naming
-from tritonstack.config import CreatedNetwork, ImportedNetwork, NetworkSettings
+from tritonstack.config import CreatedNetwork, Environment, ImportedNetwork, NetworkSettings
+from tritonstack.engines.order import DeployedBuilds
 
 HTTPS = 443
 INTERNET = "0.0.0.0/0"
@@ -118,7 +119,6 @@ class CreatedVpc(Construct):
     """The VPC, its subnets and its routes.
 
     Attributes:
-        vpc: the VPC.
         subnets: zone → its private subnet.
         route_tables: zone → the route table of that subnet.
     """
@@ -134,10 +134,8 @@ class CreatedVpc(Construct):
     ) -> None:
         """Make the VPC.
 
-        Args:
-            cidr: its range, of /24 or larger.
-            zones: each ending in a letter of a to h.
-            nat: whether private subnets reach the internet: not at all, through one gateway, or each through its own.
+        ``cidr``: of /24 or larger. ``zones``: each ending in a letter of a to h. ``nat``: whether private subnets
+        reach the internet: not at all, through one gateway, or each through its own.
         """
         super().__init__(scope, construct_id)
         self._blocks = list(ipaddress.IPv4Network(cidr).subnets(prefixlen_diff=BLOCKS.bit_length() - 1))
@@ -229,22 +227,19 @@ class Network(Construct):
         scope: Construct,
         construct_id: str,
         *,
+        environment: Environment,
         settings: NetworkSettings,
         artifacts: ArtifactBucketReference,
-        reach: Reach,
+        builds: DeployedBuilds | None,
     ) -> None:
-        """Make what is not imported.
-
-        Args:
-            settings: what is imported, or what to make.
-            artifacts: the environment's bucket, whose key is the flow log's too.
-            reach: what the endpoints let through.
+        """Make what is not imported. ``builds``: what deployments build; they may run in the network.
 
         Raises:
             ValueError: neither imported nor created, or no prefix list for the groups that are made.
         """
         super().__init__(scope, construct_id)
-        self._settings, self._artifacts, self._reach = settings, artifacts, reach
+        self._settings, self._artifacts = settings, artifacts
+        self._environment, self._builds = environment, builds
         vpcs: dict[str, Vpc] = {}
         if settings.created is not None:
             vpcs["created"] = self._make(settings.created)
@@ -280,7 +275,7 @@ class Network(Construct):
 
     def _log_flows(self, vpc_id: str, *, days: int) -> None:
         """Write all traffic of the VPC into a log group under the artifacts' key."""
-        environment = self._reach.environment
+        environment = self._environment.environment
         log = BuildLog(
             self, "FlowLogGroup", environment=environment, of="network", days=days, artifacts=self._artifacts
         )
@@ -338,7 +333,7 @@ class Network(Construct):
                 scope,
                 name,
                 vpc_id=vpc_id,
-                of=f"{name} of {self._reach.environment}",
+                of=f"{name} of {self._environment.environment}",
                 s3_prefix_list_id=self._settings.s3_prefix_list_id,
                 internet=internet,
             )
@@ -367,7 +362,8 @@ class Network(Construct):
             route_table_ids=route_tables,
             security_group_id=group,
             artifacts=self._artifacts,
-            reach=self._reach,
+            environment=self._environment,
+            builds=self._builds,
         )
 
     def _record_values(self, vpc: Vpc) -> None:
@@ -376,7 +372,7 @@ class Network(Construct):
         values |= {f"security-group-{number}": group for number, group in enumerate(vpc.groups)}
         values |= {f"builds-security-group-{number}": group for number, group in enumerate(vpc.groups_of_builds)}
         for value, text in values.items():
-            name = naming.network_parameter(environment=self._reach.environment, value=value)
+            name = naming.network_parameter(environment=self._environment.environment, value=value)
             write_parameter(self, value, name=name, text=text)
 
 
@@ -384,12 +380,7 @@ class NetworkReference(Construct):
     """The network as another stack sees it, through SSM parameters; what it has is known from the settings alone."""
 
     def __init__(self, scope: Construct, construct_id: str, *, environment: str, settings: NetworkSettings) -> None:
-        """A reference; each value that is read becomes a parameter of the stack.
-
-        Args:
-            environment: name of the environment.
-            settings: its network's.
-        """
+        """A reference; each value that is read becomes a parameter of the stack."""
         super().__init__(scope, construct_id)
         self._environment = environment
         self._settings = settings

@@ -134,13 +134,8 @@ def apply_house_rules(
 ) -> None:
     """Set what an account demands of all roles and log groups under ``scope``, those of later versions included.
 
-    Args:
-        scope: a stage or a stack.
-        stack: a stack of it, which the reference to the boundary belongs to.
-        role_path: path of every role; None leaves ``/``.
-        permissions_boundary_arn: managed policy that bounds every role; None: none does.
-        function_log_days: retention of every log group with a generated name, which are those of functions.
-            Default: None, the constructs' own.
+    ``stack``: the one in ``scope`` that the reference to the boundary belongs to. ``function_log_days``: retention of
+    log groups with a generated name, which are those of functions; None leaves the constructs' own.
     """
     if role_path is not None or function_log_days is not None:
         cdk.Aspects.of(scope).add(_HouseRules(role_path, function_log_days))

@@ -16,7 +16,7 @@ from constructs_lib.permission import allow
 from tritonstack import aws_names
 from tritonstack.config import Rollout
 from tritonstack.config.rollout import ALARM_MINUTES, RollbackAlarms
-from tritonstack.monitoring.metric import Metric, Series
+from tritonstack.monitoring.alarms import error_share
 
 PERIOD = 60
 """Seconds; SageMaker writes an endpoint's figures once a minute (developer guide, "Monitoring")."""
@@ -63,15 +63,6 @@ class FleetAlarms(Construct):
         )  # fmt: skip
         self.alarms: list[cloudwatch.CfnAlarm] = []
         for alarm_id, suffix, errors, what, percent, count in watched:
-            share = Series(
-                key="share",
-                label="% of requests",
-                metrics={
-                    name: Metric(namespace=aws_names.SAGEMAKER, name=metric, dimensions=dimensions, statistic="Sum")
-                    for name, metric in (("errors", errors), ("invocations", aws_names.INVOCATIONS))
-                },
-                expression=f"IF(errors >= {count}, 100 * errors / invocations, 0)",
-            )
             alarm = cloudwatch.CfnAlarm(
                 self,
                 alarm_id,
@@ -85,7 +76,7 @@ class FleetAlarms(Construct):
                 # A minute without a request has no error: a fleet that gets none is not unhealthy.
                 treat_missing_data="notBreaching",
             )
-            set_metrics(alarm, share, period=PERIOD)
+            set_metrics(alarm, error_share(errors, dimensions, count=count), period=PERIOD)
             acknowledge(
                 alarm,
                 finding="NIST.800.53.R5-CloudWatchAlarmAction",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import aws_cdk as cdk
@@ -11,32 +10,14 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.permission import arn, staging_bucket_name
+from constructs_lib.permission import arn, parameter_arn, staging_bucket_name
 from constructs_lib.triton_model import TritonImage
 from tritonstack import aws_names, naming
+from tritonstack.config import Environment
+from tritonstack.engines.order import DeployedBuilds
 
 Statement = dict[str, Any]
 PULL = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class BuildCalls:
-    """What builds inside the network call."""
-
-    images: Sequence[TritonImage]  # that their machines pull from ECR
-    engines: bool  # whether a build starts others, on CodeBuild's GPU machine
-    processing: bool  # whether it starts processing jobs
-    weights: Sequence[str]  # ARNs of the objects in S3 that recipes take weights from
-    parameters: Sequence[str]  # ARNs of the SSM parameters that environment variables are read from
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reach:
-    """What the endpoints of an environment let through."""
-
-    environment: str
-    builds: BuildCalls | None  # None where none runs inside the network
-    load_test_images: Sequence[TritonImage] | None  # that load tests' builds pull from ECR; None likewise
 
 
 class VpcEndpoints(Construct):
@@ -57,7 +38,8 @@ class VpcEndpoints(Construct):
         route_table_ids: Sequence[str],
         security_group_id: str,
         artifacts: ArtifactBucketReference,
-        reach: Reach,
+        environment: Environment,
+        builds: DeployedBuilds | None,
     ) -> None:
         """Make the endpoints.
 
@@ -65,10 +47,14 @@ class VpcEndpoints(Construct):
             subnet_ids: where interface endpoints have an address.
             route_table_ids: where S3's gateway is a route.
             security_group_id: of the interface endpoints.
+            builds: what deployments build, inside the network or not; None: nothing.
         """
         super().__init__(scope, construct_id)
         self._stack = cdk.Stack.of(self)
-        self._reach = reach
+        self._settings, self._environment = environment, environment.environment
+        own, joined = environment.builds, environment.joined_network
+        self._builds = None if joined is None or own.network is not None or own.outside_network else builds
+        self._load_test = environment.load_test if environment.benched_in_network else None
         ec2.CfnVPCEndpoint(
             self,
             "s3",
@@ -137,7 +123,7 @@ class VpcEndpoints(Construct):
                 "Resource": f"arn:{partition}:s3:::prod-{region}-starport-layer-bucket/*",
             },
         ]
-        if self._reach.builds is not None or self._reach.load_test_images is not None:
+        if self._builds is not None or self._load_test is not None:
             staging = f"arn:{partition}:s3:::{staging_bucket_name(self._stack)}"
             statements.append(
                 self._own(
@@ -146,13 +132,14 @@ class VpcEndpoints(Construct):
                     [staging, f"{staging}/*"],
                 )
             )
-        if self._reach.builds is not None and self._reach.builds.weights:
-            statements.append(self._own("Weights", ["s3:GetObject"], self._reach.builds.weights))
+        if self._builds is not None and self._builds.weights:
+            weights = [f"arn:{partition}:s3:::{url.removeprefix('s3://')}" for url in self._builds.weights]
+            statements.append(self._own("Weights", ["s3:GetObject"], weights))
         return statements
 
     def _interfaces(self) -> Mapping[str, list[Statement]]:
         """Service → what its endpoint lets through."""
-        environment = self._reach.environment
+        environment = self._environment
         endpoints = arn(self, "sagemaker", "endpoint", f"{environment}-*")
         values = arn(self, "ssm", "parameter", f"tritonstack/{environment}")
         found: dict[str, list[Statement]] = {
@@ -166,9 +153,9 @@ class VpcEndpoints(Construct):
             ],
         }
         parts = [self._pulls()]
-        if self._reach.builds is not None:
-            parts.append(self._of_builds(self._reach.builds))
-        if self._reach.load_test_images is not None:
+        if self._builds is not None:
+            parts.append(self._of_builds(self._builds))
+        if self._load_test is not None:
             parts.append(self._of_load_tests())
         for part in parts:
             for service, statements in part.items():
@@ -177,8 +164,11 @@ class VpcEndpoints(Construct):
 
     def _pulls(self) -> dict[str, list[Statement]]:
         """The images that machines of builds and of load tests pull from ECR."""
-        builds = self._reach.builds.images if self._reach.builds is not None else ()
-        images = [*builds, *(self._reach.load_test_images or ())]
+        names = set() if self._load_test is None else {self._load_test.bench.image}
+        if self._builds is not None:
+            names |= {each.image for each in self._builds.builders if each.kind == "codebuild"}
+            names.add(self._settings.builds.image)
+        images = [image for name in names if (image := TritonImage.of_machine(name)) is not None]
         if not images:
             return {}
         repositories = sorted({each.repository_arn(partition=self._stack.partition) for each in images})
@@ -188,7 +178,7 @@ class VpcEndpoints(Construct):
 
     def _of_load_tests(self) -> dict[str, list[Statement]]:
         """What is tested is described, its figures are read, and the machine writes its log."""
-        environment = self._reach.environment
+        environment = self._environment
         described = {
             "DescribeEndpoint": arn(self, "sagemaker", "endpoint", f"{environment}-*"),
             "DescribeEndpointConfig": arn(self, "sagemaker", "endpoint-config", "*"),
@@ -208,16 +198,19 @@ class VpcEndpoints(Construct):
             ],
         }
 
-    def _of_builds(self, builds: BuildCalls) -> dict[str, list[Statement]]:
-        environment = self._reach.environment
+    def _of_builds(self, builds: DeployedBuilds) -> dict[str, list[Statement]]:
+        environment = self._environment
         found: dict[str, list[Statement]] = {}
-        if builds.parameters:
-            found["ssm"] = [self._own("ReadBuildVariables", ["ssm:GetParameters"], list(builds.parameters))]
-        if builds.engines:
+        kinds = {each.kind for each in builds.builders}
+        parameters = self._settings.builds.hub.parameters.values()
+        if parameters:
+            arns = sorted({parameter_arn(self, name) for name in parameters})
+            found["ssm"] = [self._own("ReadBuildVariables", ["ssm:GetParameters"], arns)]
+        if "codebuild" in kinds:
             projects = arn(self, "codebuild", "project", "*")
             actions = ["codebuild:BatchGetBuilds", "codebuild:StartBuild", "codebuild:StopBuild"]
             found["codebuild"] = [self._own("BuildEngines", actions, [projects])]
-        if builds.processing:
+        if "processing" in kinds:
             jobs = arn(self, "sagemaker", "processing-job", f"{environment}-engine-*")
             actions = [
                 "sagemaker:AddTags",
@@ -227,10 +220,10 @@ class VpcEndpoints(Construct):
             ]
             found["sagemaker.api"] = [self._own("ProcessEngines", actions, [jobs])]
         # A build's machine writes its log; an endpoint that lets through our own code's calls alone would cut it off.
-        written = ["builds", "engines"] if builds.engines else ["builds"]
+        written = ["builds", "engines"] if "codebuild" in kinds else ["builds"]
         own = [self._log_group(naming.log_group(environment=environment, of=of)) for of in written]
         found["logs"] = [self._own("WriteBuildLogs", ["logs:CreateLogStream", "logs:PutLogEvents"], own)]
-        if builds.engines or builds.processing:
+        if kinds:
             groups = [
                 self._log_group(name)
                 for name in (naming.log_group(environment=environment, of="engines"), aws_names.PROCESSING_JOBS)

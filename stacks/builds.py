@@ -65,10 +65,8 @@ class BuildsStack(cdk.Stack):
     """The builds of one environment, for all its endpoints; its values are SSM parameters, so nothing is exported.
 
     Attributes:
-        project: the project that is given orders.
         engines: the project of the GPU machine; None where CodeBuild builds no engine.
         processing: the role of processing jobs; None where SageMaker Processing builds no engine.
-        signals: the function that starts builds and signals their end.
     """
 
     def __init__(

@@ -10,9 +10,6 @@ from constructs import Construct
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.network import Network
 from constructs_lib.outputs import publish_outputs
-from constructs_lib.permission import parameter_arn
-from constructs_lib.triton_model import TritonImage
-from constructs_lib.vpc_endpoints import BuildCalls, Reach
 from tritonstack.config import Environment, NetworkSettings
 from tritonstack.engines.order import DeployedBuilds
 
@@ -21,11 +18,7 @@ if TYPE_CHECKING:
 
 
 class NetworkStack(cdk.Stack):
-    """The network of one environment; its values are SSM parameters, so nothing is exported.
-
-    Attributes:
-        network: VPC, subnets, security groups and endpoints.
-    """
+    """The network of one environment; its values are SSM parameters, so nothing is exported."""
 
     def __init__(
         self,
@@ -46,13 +39,10 @@ class NetworkStack(cdk.Stack):
         self.network = Network(
             self,
             "Network",
+            environment=environment,
             settings=settings,
             artifacts=ArtifactBucketReference(self, "Artifacts", environment=environment.environment),
-            reach=Reach(
-                environment=environment.environment,
-                builds=_calls(self, environment, builds) if builds_are_inside(environment) else None,
-                load_test_images=_load_test_images(environment),
-            ),
+            builds=builds,
         )
         outputs: NetworkFields = {
             "vpc_id": self.network.vpc_id,
@@ -60,31 +50,3 @@ class NetworkStack(cdk.Stack):
             "security_groups": list(self.network.groups),
         }
         publish_outputs(self, environment=environment, kind="network", outputs=outputs)
-
-
-def builds_are_inside(environment: Environment) -> bool:
-    """Whether builds run in the environment's network."""
-    settings = environment.builds
-    return environment.joined_network is not None and settings.network is None and not settings.outside_network
-
-
-def _calls(stack: cdk.Stack, environment: Environment, builds: DeployedBuilds | None) -> BuildCalls | None:
-    if builds is None:
-        return None
-    kinds = {builder.kind for builder in builds.builders}
-    pulled = {builder.image for builder in builds.builders if builder.kind == "codebuild"}
-    images = [TritonImage.of_machine(name) for name in sorted({*pulled, environment.builds.image})]
-    return BuildCalls(
-        images=[image for image in images if image is not None],
-        engines="codebuild" in kinds,
-        processing="processing" in kinds,
-        weights=[f"arn:{stack.partition}:s3:::{url.removeprefix('s3://')}" for url in builds.weights],
-        parameters=sorted({parameter_arn(stack, name) for name in environment.builds.hub.parameters.values()}),
-    )
-
-
-def _load_test_images(environment: Environment) -> list[TritonImage] | None:
-    if environment.load_test is None or not environment.benched_in_network:
-        return None
-    image = TritonImage.of_machine(environment.load_test.bench.image)
-    return [] if image is None else [image]

@@ -84,11 +84,8 @@ class PipelineStack(cdk.Stack):
     ) -> None:
         """Make the stack, and in each environment's stage the stack that lets the pipeline in.
 
-        Args:
-            settings: of the pipeline's file.
-            file: that file as ``-c pipeline=…`` names it: what synthesis is called with.
-            cli_version: of the CDK's command line, which the pipeline changes itself with.
-            stages: in the order of their deployment.
+        ``file``: the settings as ``-c pipeline=…`` names them, for synthesis. ``cli_version``: of the CDK's command
+        line, which the pipeline changes itself with. ``stages``: in the order of their deployment.
         """
         super().__init__(
             scope,

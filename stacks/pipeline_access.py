@@ -49,12 +49,8 @@ class PipelineAccessStack(cdk.Stack):
     ) -> None:
         """Make the stack.
 
-        Args:
-            pipeline: how the pipeline's roles are called.
-            weights: URLs of the objects in S3 that recipes take pretrained weights from.
-            engines_by_codebuild: whether the builds stack has an engine project.
-            engines_by_processing: whether it has a role of processing jobs.
-            measured: whether a gate runs the environment's load test.
+        ``weights``: URLs of the objects in S3 that recipes take pretrained weights from. ``measured``: whether a gate
+        runs the environment's load test.
         """
         name = environment.environment
         super().__init__(

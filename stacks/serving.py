@@ -42,7 +42,7 @@ class ServingStack(cdk.Stack):
 
         Args:
             release_set: model name → digest, for every model of the endpoint.
-            commits: model name → the commit that its inputs come from, for the release records.
+            commits: model name → the commit that its inputs come from.
             build_set: the document of what the deployment builds and waits for; None where all was published before.
         """
         super().__init__(

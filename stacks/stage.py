@@ -30,15 +30,10 @@ ReleaseSets = Mapping[str, Mapping[str, str]]
 
 
 class EnvironmentStage(cdk.Stage):
-    """The stacks of one environment.
+    """The stacks of one environment, as attributes; None for one that it has not.
 
-    Attributes:
-        artifacts: the artifacts stack, deployed first: archives are published into it before anything serves.
-        network: the network stack, deployed second; None where containers are in SageMaker's own network.
-        builds: the builds stack, deployed next; None where a deployment builds nothing.
-        serving: endpoint name → serving stack.
-        load_test: what load tests run on; None where the environment has none.
-        observability: deployed last; None where an environment has neither dashboard nor alarms.
+    ``artifacts`` is deployed first: archives are published into it before anything serves. ``serving`` is a mapping of
+    endpoint names to stacks.
     """
 
     def __init__(

@@ -171,9 +171,7 @@ def test_names_are_generated_unless_given(own: Own) -> None:
 def test_what_is_made_can_be_named(own: Own) -> None:
     endpoint = own.endpoint()
     template = template_of(own.stack)
-    config, _ = only(template, "AWS::SageMaker::EndpointConfig")
     role, _ = only(template, "AWS::IAM::Role")
-    assert own.stack.resolve(endpoint.endpoint_config_name) == {"Fn::GetAtt": [config, "EndpointConfigName"]}
     assert own.stack.resolve(endpoint.role.role_arn) == {"Fn::GetAtt": [role, "Arn"]}
     assert flat(own.stack.resolve(endpoint.endpoint_arn)).endswith(f":endpoint/{endpoint.endpoint_name}")
 

@@ -11,7 +11,7 @@ import pytest
 from scripts.documentation.markdown import anchor
 from tests.monitoring.settings_of import DIGITS, ENDPOINTS, EVERYTHING, SINGLE, alarms_of, environment
 from tritonstack.config import Thresholds
-from tritonstack.monitoring.alarms import KINDS, Alarm
+from tritonstack.monitoring.alarms import Alarm, AlarmKind
 from tritonstack.monitoring.metric import unit_of
 
 OPERATIONS = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
@@ -56,15 +56,15 @@ def test_every_metric_is_documented_with_its_dimensions_and_statistic(endpoint: 
 
 def test_every_kind_exists_in_some_environment() -> None:
     found = {alarm.kind for endpoint in ENDPOINTS.values() for alarm in alarms_of(environment(endpoint))}
-    assert found == set(KINDS)
+    assert found == set(AlarmKind)
 
 
 def test_every_alarm_has_its_paragraph_and_every_paragraph_its_alarm() -> None:
     text = OPERATIONS.read_text()
     part = text.split("\n## Alarms\n")[1].split("\n## ")[0]
     paragraphs = dict(re.findall(r"^### (.+)\n\n(.+)", part, flags=re.MULTILINE))
-    assert set(paragraphs) == {kind.heading for kind in KINDS}
-    for kind in KINDS:
+    assert set(paragraphs) == {kind.heading for kind in AlarmKind}
+    for kind in AlarmKind:
         assert paragraphs[kind.heading].startswith(kind.severity.capitalize()), kind.heading
 
 
@@ -78,7 +78,7 @@ def test_the_links_inside_the_runbooks_lead_to_paragraphs() -> None:
     sections = {anchor(heading) for heading in re.findall(r"^## (.+)$", text, flags=re.MULTILINE)}
     links = set(re.findall(r"\]\(#([^)]+)\)", runbooks))
     assert links
-    assert links <= {kind.anchor for kind in KINDS} | sections
+    assert links <= {kind.anchor for kind in AlarmKind} | sections
 
 
 def test_the_defaults_that_the_runbooks_state_are_those_of_the_settings() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import Literal
 
 from tritonstack import aws_names
@@ -22,46 +23,30 @@ INSUFFICIENT_DATA."""
 MINUTE, FIVE_MINUTES = 60, 300
 
 
-@dataclass(frozen=True, kw_only=True)
-class AlarmKind:
-    """A kind of alarm; ``heading`` is that of its runbook in docs/operations.md."""
+class AlarmKind(Enum):
+    """A kind of alarm: the heading of its runbook in docs/operations.md, and its severity."""
 
-    heading: str
-    severity: Severity
+    SERVER_ERRORS = ("Server errors", "critical")
+    MODEL_ERRORS = ("Model errors", "warning")
+    LATENCY = ("Latency", "warning")
+    CACHE_THRASHING = ("Cache thrashing", "warning")
+    DISK_NEARLY_FULL = ("Disk nearly full", "critical")
+    GPU_MEMORY_NEARLY_FULL = ("GPU memory nearly full", "critical")
+    AT_MAXIMUM = ("At maximum instances", "warning")
+    NO_TRAFFIC = ("No traffic", "critical")
+    BUILD_FAILED = ("Build failed", "warning")
+    UNDELIVERED = ("Undelivered build events", "warning")
+    NOT_CLEANED_UP = ("Load test not cleaned up", "warning")
+    OVER_BUDGET = ("Cost over budget", "warning")
+
+    def __init__(self, heading: str, severity: Severity) -> None:
+        self.heading = heading
+        self.severity = severity
 
     @property
     def anchor(self) -> str:
         """The heading's anchor, as GitHub and GitLab make it; also part of the alarm's name."""
         return re.sub(r"[^a-z0-9-]", "", self.heading.lower().replace(" ", "-"))
-
-
-SERVER_ERRORS = AlarmKind(heading="Server errors", severity="critical")
-MODEL_ERRORS = AlarmKind(heading="Model errors", severity="warning")
-LATENCY = AlarmKind(heading="Latency", severity="warning")
-CACHE_THRASHING = AlarmKind(heading="Cache thrashing", severity="warning")
-DISK_NEARLY_FULL = AlarmKind(heading="Disk nearly full", severity="critical")
-GPU_MEMORY_NEARLY_FULL = AlarmKind(heading="GPU memory nearly full", severity="critical")
-AT_MAXIMUM = AlarmKind(heading="At maximum instances", severity="warning")
-NO_TRAFFIC = AlarmKind(heading="No traffic", severity="critical")
-BUILD_FAILED = AlarmKind(heading="Build failed", severity="warning")
-UNDELIVERED = AlarmKind(heading="Undelivered build events", severity="warning")
-NOT_CLEANED_UP = AlarmKind(heading="Load test not cleaned up", severity="warning")
-OVER_BUDGET = AlarmKind(heading="Cost over budget", severity="warning")
-KINDS = (
-    SERVER_ERRORS,
-    MODEL_ERRORS,
-    LATENCY,
-    CACHE_THRASHING,
-    DISK_NEARLY_FULL,
-    GPU_MEMORY_NEARLY_FULL,
-    AT_MAXIMUM,
-    NO_TRAFFIC,
-    BUILD_FAILED,
-    UNDELIVERED,
-    NOT_CLEANED_UP,
-    OVER_BUDGET,
-)
-"""Every kind that an environment can have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +84,7 @@ def endpoint_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule
     """
     yield _errors(
         variant,
-        kind=SERVER_ERRORS,
+        kind=AlarmKind.SERVER_ERRORS,
         metric=aws_names.INVOCATION_5XX_ERRORS,
         what="requests end with 5XX",
         percent=thresholds.server_error_percent,
@@ -107,7 +92,7 @@ def endpoint_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule
     )
     yield _errors(
         variant,
-        kind=MODEL_ERRORS,
+        kind=AlarmKind.MODEL_ERRORS,
         metric=aws_names.INVOCATION_MODEL_ERRORS,
         what="requests get an error from the container",
         percent=thresholds.model_error_percent,
@@ -117,15 +102,11 @@ def endpoint_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule
     if variant.has_cache:
         yield _cache_thrashing(variant, thresholds)
     if not variant.settings.multi_model:
+        disk, memory = thresholds.disk_percent, thresholds.gpu_memory_percent
         gpus = variant.settings.instance.gpu_count
-        yield _nearly_full(variant, DISK_NEARLY_FULL, aws_names.DISK_UTILIZATION, thresholds.disk_percent, parts=1)
-        yield _nearly_full(
-            variant,
-            GPU_MEMORY_NEARLY_FULL,
-            aws_names.GPU_MEMORY_UTILIZATION,
-            thresholds.gpu_memory_percent,
-            parts=gpus,
-        )
+        yield _nearly_full(variant, AlarmKind.DISK_NEARLY_FULL, disk, metric=aws_names.DISK_UTILIZATION)
+        metric = aws_names.GPU_MEMORY_UTILIZATION
+        yield _nearly_full(variant, AlarmKind.GPU_MEMORY_NEARLY_FULL, memory, metric=metric, parts=gpus)
     if at_maximum_rule is not None:
         yield _at_maximum(variant, at_maximum_rule)
     if thresholds.no_traffic_minutes is not None:
@@ -138,7 +119,7 @@ def build_alarms(environment: str, projects: BuildProjects, *, undelivered_queue
     """One alarm for each build project, and one for the dead-letter queue of build events."""
     for what, project in projects.named():
         yield Alarm(
-            kind=BUILD_FAILED,
+            kind=AlarmKind.BUILD_FAILED,
             subject=f"{environment}-{what}",
             condition="a build failed (FailedBuilds); a deployment may have waited for it.",
             series=Series.of("failed", "failed builds", project_metric(project, aws_names.FAILED_BUILDS, "Sum")),
@@ -146,7 +127,7 @@ def build_alarms(environment: str, projects: BuildProjects, *, undelivered_queue
         )
     yield _dead_letters(
         undelivered_queue,
-        kind=UNDELIVERED,
+        kind=AlarmKind.UNDELIVERED,
         subject=environment,
         condition="the event of a finished build was not delivered, or the function failed on it.",
     )
@@ -156,7 +137,7 @@ def load_test_alarm(environment: str, *, undelivered_queue: str) -> Alarm:
     """The alarm on the dead-letter queue of finished load tests that were not cleaned up."""
     return _dead_letters(
         undelivered_queue,
-        kind=NOT_CLEANED_UP,
+        kind=AlarmKind.NOT_CLEANED_UP,
         subject=environment,
         condition="a load test ended and was not cleaned up: endpoints of its jobs may still run, and cost.",
     )
@@ -180,20 +161,26 @@ def _dead_letters(queue: str, *, kind: AlarmKind, subject: str, condition: str) 
     )
 
 
+def error_share(errors: str, dimensions: tuple[tuple[str, str], ...], *, count: int) -> Series:
+    """Errors in percent of the requests with these dimensions; 0 where there are fewer errors than ``count``."""
+    names = {"errors": errors, "invocations": aws_names.INVOCATIONS}
+    return Series(
+        key="share",
+        label="% of requests",
+        metrics={
+            key: Metric(namespace=aws_names.SAGEMAKER, name=name, dimensions=dimensions, statistic="Sum")
+            for key, name in names.items()
+        },
+        expression=f"IF(errors >= {count}, 100 * errors / invocations, 0)",
+    )
+
+
 def _errors(variant: Variant, *, kind: AlarmKind, metric: str, what: str, percent: float, count: int) -> Alarm:
     return Alarm(
         kind=kind,
         subject=variant.endpoint_name,
         condition=f"{number(percent)} % or more of a minute's {what} ({metric}), at least {count}, in 3 of 5 minutes.",
-        series=Series(
-            key="share",
-            label="% of requests",
-            metrics={
-                "errors": variant.calls(metric, "Sum"),
-                "invocations": variant.calls(aws_names.INVOCATIONS, "Sum"),
-            },
-            expression=f"IF(errors >= {count}, 100 * errors / invocations, 0)",
-        ),
+        series=error_share(metric, variant.dimensions, count=count),
         threshold=percent,
         period=MINUTE,
         periods=5,
@@ -205,7 +192,7 @@ def _errors(variant: Variant, *, kind: AlarmKind, metric: str, what: str, percen
 def _latency(variant: Variant, thresholds: Thresholds) -> Alarm:
     limit = thresholds.p99_latency_ms
     return Alarm(
-        kind=LATENCY,
+        kind=AlarmKind.LATENCY,
         subject=variant.endpoint_name,
         condition=f"p99 of ModelLatency is above {number(limit)} ms, in 3 of 5 minutes.",
         series=Series(
@@ -226,7 +213,7 @@ def _latency(variant: Variant, thresholds: Thresholds) -> Alarm:
 def _cache_thrashing(variant: Variant, thresholds: Thresholds) -> Alarm:
     hit, wait = thresholds.cache_hit_percent, thresholds.loading_wait_ms
     return Alarm(
-        kind=CACHE_THRASHING,
+        kind=AlarmKind.CACHE_THRASHING,
         subject=variant.endpoint_name,
         condition=f"for 15 minutes ModelCacheHit is below {number(hit)} % and ModelLoadingWaitTime above {number(wait)}"
         " ms: models are unloaded and loaded again.",
@@ -246,7 +233,7 @@ def _cache_thrashing(variant: Variant, thresholds: Thresholds) -> Alarm:
     )
 
 
-def _nearly_full(variant: Variant, kind: AlarmKind, metric: str, percent: float, *, parts: int) -> Alarm:
+def _nearly_full(variant: Variant, kind: AlarmKind, percent: float, *, metric: str, parts: int = 1) -> Alarm:
     """``parts``: what the metric is a sum over."""
     used, label = variant.instance(metric, "Maximum"), f"{metric}, %"
     series = (
@@ -274,7 +261,7 @@ def _at_maximum(variant: Variant, rule: str) -> Alarm:
         statistic="Sum",
     )
     return Alarm(
-        kind=AT_MAXIMUM,
+        kind=AlarmKind.AT_MAXIMUM,
         subject=variant.endpoint_name,
         condition="scaling reached the maximum number of instances; more load starts no further instance.",
         series=Series.of("reached", "times that scaling reached the maximum", matched),
@@ -284,7 +271,7 @@ def _at_maximum(variant: Variant, rule: str) -> Alarm:
 
 def _no_traffic(variant: Variant, *, minutes: int) -> Alarm:
     return Alarm(
-        kind=NO_TRAFFIC,
+        kind=AlarmKind.NO_TRAFFIC,
         subject=variant.endpoint_name,
         condition=f"no request (Invocations) for {minutes} minutes.",
         series=Series.of("calls", "requests", variant.calls(aws_names.INVOCATIONS, "Sum")),
@@ -298,7 +285,7 @@ def _no_traffic(variant: Variant, *, minutes: int) -> Alarm:
 
 def _over_budget(variant: Variant, *, budget: float, usd_per_hour: float) -> Alarm:
     return Alarm(
-        kind=OVER_BUDGET,
+        kind=AlarmKind.OVER_BUDGET,
         subject=variant.endpoint_name,
         condition=f"its instances cost more than {number(budget)} USD per hour, at {number(usd_per_hour)} USD each, for"
         " 15 minutes.",
