@@ -8,7 +8,7 @@ import pytest
 
 from tests.review.projects import git, make_project
 from tests.review.reports import PRICES, after, before
-from tests.review.small import code, of, stack
+from tests.review.small import of, stack
 from tritonstack.review.change import Level
 from tritonstack.review.document import BaseEntry, ReviewDocument
 from tritonstack.review.report import document_of
@@ -57,21 +57,6 @@ def test_a_change_that_no_known_file_causes_is_told_all_the_same(project: Path) 
     [told] = annotations_of(rich(project), project=project)
     assert (told.file, told.title) == ("", "review: dev")
     assert told.message.startswith("dev: 2 replaced; 1 removed; ")
-
-
-@pytest.mark.parametrize("name", ["stacks/one.py", "tritonstack/catalogue/releases.json"])
-def test_a_changed_construct_or_catalogue_is_told_the_verdict_of_every_environment(project: Path, name: str) -> None:
-    new_file(project, name)
-    [told] = [each for each in annotations_of(rich(project), project=project) if each.file == name]
-    assert (told.title, told.message.startswith("dev: 2 replaced; ")) == ("review: templates change", True)
-
-
-def test_a_changed_file_of_a_function_is_told_which_functions_run_it(project: Path) -> None:
-    new_file(project, "lambda/a.py")
-    old, new = (stack(before(), assets=code("Handler/Code", **{"lambda/a": each})) for each in "12")
-    told = annotations_of(changed(project, of(old), of(new)), project=project)
-    mine = [(each.file, each.line, each.message) for each in told if "code" in each.title]
-    assert mine == [("lambda/a.py", 1, "Other code of dev/serving/Handler/Code.")]
 
 
 def test_nothing_is_said_where_nothing_changes(project: Path) -> None:

@@ -77,8 +77,9 @@ def test_findings_come_go_and_are_accepted() -> None:
         ("new", "D", None),
         ("gone", "A", None),
         ("accepted", "A", "because"),
+        ("accepted", "E", "now"),
         ("no longer accepted", "C", "because"),
-        ("accepted for another reason", "E", "now"),
+        ("no longer accepted", "E", "once"),
     ]
 
 

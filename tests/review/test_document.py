@@ -124,12 +124,12 @@ def test_lines_that_stay_far_from_a_difference_are_left_out() -> None:
     assert told == ["…13 unchanged lines", " 13", " 14", "-15", "+other", " 16", " 17", "…12 unchanged lines"]
 
 
-# On a terminal: short enough to be read there, and all of it where that is asked for.
+# On a terminal: short enough to be read there.
 
 
-def shown(given: ReviewDocument, *, verbose: bool = False) -> list[str]:
+def shown(given: ReviewDocument) -> list[str]:
     file = io.StringIO()
-    show(given, Console(file=file, width=400, highlight=False), verbose=verbose)
+    show(given, Console(file=file, width=400, highlight=False))
     return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
@@ -154,14 +154,6 @@ def test_of_many_resources_what_can_hurt_is_named_the_rest_is_counted_and_where_
     assert "  replaced: serving/Bucket (AWS::S3::Bucket)" in lines
     assert "      + other" not in lines
     assert lines[-1] == f"Parts are left out: {WHERE}."
-
-
-def test_all_of_it_is_shown_where_that_is_asked_for() -> None:
-    lines = shown(many(30), verbose=True)
-    assert sum(line.startswith("  new: ") for line in lines) == 30
-    assert "      + topic 29" in lines
-    assert "      + other" in lines
-    assert not any("more" in line for line in lines)
 
 
 def test_what_is_replaced_is_never_counted_only() -> None:

@@ -14,7 +14,7 @@ from tests.review.projects import commit, git
 from tests.review.releases import A10G, T4, A, B, C, dev, release_stack
 from tritonstack.review import models
 from tritonstack.review.document import ModelEntry
-from tritonstack.review.models import CommittedReleases, ModelFolders, ModelKind, model_changes
+from tritonstack.review.models import ModelFolders, ModelKind, committed_releases, model_changes
 from tritonstack.review.snapshot import NO_ENVIRONMENT, Snapshots
 from tritonstack.review.stored import write_snapshots
 
@@ -104,7 +104,7 @@ def test_a_digest_of_an_earlier_snapshot_is_a_rollback(tmp_path: Path, monkeypat
         snapshots = Snapshots(environments={"dev": dev(release_stack({"one": digest}))})
         write_snapshots(snapshots, tmp_path / "snapshots")
         commits.append(commit(tmp_path, digest))
-    history = CommittedReleases(environment="dev", base=commits[-1], repository=tmp_path)
+    history = committed_releases("dev", base=commits[-1], repository=tmp_path)
     before = dev(release_stack({"one": C}))
     [back] = model_changes(before, dev(release_stack({"one": A})), earlier=history)
     assert back.kind == ModelKind.ROLLED_BACK
@@ -112,10 +112,10 @@ def test_a_digest_of_an_earlier_snapshot_is_a_rollback(tmp_path: Path, monkeypat
     [forward] = model_changes(before, dev(release_stack({"one": "d" * 16})), earlier=history)
     assert forward.kind == ModelKind.REBUILT
     monkeypatch.setattr(models, "MOST_COMMITS", 2)
-    bounded = CommittedReleases(environment="dev", base=commits[-1], repository=tmp_path)
+    bounded = committed_releases("dev", base=commits[-1], repository=tmp_path)
     [unseen] = model_changes(before, dev(release_stack({"one": A})), earlier=bounded)
     assert unseen.kind == ModelKind.REBUILT
-    other = CommittedReleases(environment="prod", base=commits[-1], repository=tmp_path)
+    other = committed_releases("prod", base=commits[-1], repository=tmp_path)
     assert other("serving-digits", "digits", "one", A) is None
 
 
@@ -129,5 +129,5 @@ def test_snapshots_of_another_form_are_passed_over(tmp_path: Path) -> None:
         commit(tmp_path, "wrong")
     file.unlink()
     base = commit(tmp_path, "gone")
-    history = CommittedReleases(environment="dev", base=base, repository=tmp_path)
+    history = committed_releases("dev", base=base, repository=tmp_path)
     assert history("serving-digits", "digits", "one", A) is not None

@@ -154,7 +154,6 @@ file_option = click.Path(dir_okay=False, path_type=Path)
     show_default=True,
     help="Where the whole report is, for the sentence that ends truncated Markdown.",
 )
-@click.option("--verbose", is_flag=True, help="Print every entry; by default long lists are truncated.")
 @click.option("--annotations", is_flag=True, help="Print workflow commands of GitHub Actions instead of a table.")
 @click.option("--fail-on", help=f"Exit code 1 where one of these occurs: {allowed_words()}.")
 @click.option("--costs", is_flag=True, help="Print what every environment costs, without a comparison.")
@@ -173,7 +172,6 @@ def command(
     as_markdown: Path | None,
     as_html: Path | None,
     whole: str,
-    verbose: bool,
     annotations: bool,
     fail_on: str | None,
     costs: bool,
@@ -218,12 +216,12 @@ def command(
         for line in commands_of(annotations_of(document, project=project, folders=folders)):
             click.echo(line)
     else:
-        show(document, result_console(), verbose=verbose)
+        show(document, result_console())
     for word in match_groups(document):
         head = f"--fail-on {word.policy}: {word.environment}:"
-        for sentence in (*word.first, *(word.rest if verbose else ())):
+        for sentence in word.first:
             click.echo(f"{head} {sentence}", err=True)
-        if word.rest and not verbose:
+        if word.rest:
             click.echo(f"{head} … {len(word.rest)} more", err=True)
     return 1 if document.matches else 0
 

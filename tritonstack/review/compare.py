@@ -135,13 +135,11 @@ def _findings(before: Findings | None, after: Findings | None) -> Iterator[Findi
     """Policy findings that come, go, or are accepted; none where a side was not validated."""
     if before is None or after is None:
         return
-    old, new = ({(each.stack, each.path, each.rule): each for each in side.accepted} for side in (before, after))
     kinds = {
         "new": set(after.open) - set(before.open),
         "gone": set(before.open) - set(after.open),
-        "accepted": {new[key] for key in new.keys() - old.keys()},
-        "no longer accepted": {old[key] for key in old.keys() - new.keys()},
-        "accepted for another reason": {new[key] for key in new.keys() & old.keys() if new[key] != old[key]},
+        "accepted": set(after.accepted) - set(before.accepted),
+        "no longer accepted": set(before.accepted) - set(after.accepted),
     }
     for kind, found in kinds.items():
         for each in sorted(found):

@@ -138,7 +138,7 @@ class StackEntry(Part):
         return next((each.before or "" for each in self.template if each.name == "StackName"), self.stack_name)
 
 
-FindingKind = Literal["new", "gone", "accepted", "no longer accepted", "accepted for another reason"]
+FindingKind = Literal["new", "gone", "accepted", "no longer accepted"]
 
 
 class FindingEntry(Part):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from tritonstack.models.manifest import python_target
@@ -33,7 +35,6 @@ class ServedSet:
     logical_id: str | None  # of the AWS::SageMaker::Endpoint; None where none belongs to the set
     platform: Platform  # of its archives
     models: Mapping[str, str]  # model → digest
-    image: str | None  # of the container; None where it is known only when deployed, or is in another stack
 
 
 def served_sets(environment: EnvironmentSnapshot) -> tuple[ServedSet, ...]:
@@ -51,16 +52,12 @@ def sets_of(stack: StackSnapshot) -> Iterator[ServedSet]:
         names = [each.properties.get("RecordPath") for each in records]
         named = [name.strip("/").rpartition("/")[2] for name in names if isinstance(name, str)]
         release, _, gpu = document["platform"].partition("-")
-        models = stack.of_type("AWS::SageMaker::Model")
-        named_images = [each.properties.get("PrimaryContainer", {}).get("Image") for each in models]
-        images = {each for each in named_images if isinstance(each, str)}
         yield ServedSet(
             stack=stack.name,
             endpoint=named[0] if named else path,
             logical_id=_endpoint_of(records, stack),
             platform=Platform(release=release, gpu=gpu.lower()),
             models=dict(sorted(document["models"].items())),
-            image=images.pop() if len(images) == 1 else None,
         )
 
 
@@ -88,36 +85,32 @@ EarlierReleases = Callable[[str, str, str, str], str | None]
 """(stack, endpoint, model, digest) → where the model had the digest before; None where it never had."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommittedReleases:
-    """The release sets in the snapshots that were committed up to a commit."""
+def committed_releases(environment: str, *, base: str, repository: Path) -> EarlierReleases:
+    """The release sets in an environment's snapshots that were committed up to a commit, newest first, in words.
 
-    environment: str  # its name
-    base: str  # the commit
-    repository: Path  # the repository's root, or a folder in it that holds ``snapshots``
-    _stacks: dict[str, tuple[tuple[str, StackSnapshot], ...]] = field(default_factory=dict, repr=False)
+    ``repository``: its root, or a folder in it that holds ``snapshots``.
+    """
 
-    def __call__(self, stack: str, endpoint: str, model: str, digest: str) -> str | None:
-        """The newest commit up to the base whose snapshot of the stack has the digest, in words."""
-        if stack not in self._stacks:
-            self._stacks[stack] = tuple(self._read(stack))
-        for commit, snapshot in self._stacks[stack]:
-            for each in sets_of(snapshot):
-                if each.endpoint == endpoint and each.models.get(model) == digest:
-                    return f"the snapshots of {commit[:12]}"
+    @cache
+    def stacks(stack: str) -> tuple[tuple[str, StackSnapshot], ...]:
+        """Commit and snapshot of a stack; files that are no snapshots are passed over."""
+        path = f"snapshots/{environment}/{stack}.json"
+        commits = commits_of(base, path, repository=repository, most=MOST_COMMITS)
+        found = []
+        texts = contents_of([(each, path) for each in commits], repository=repository)
+        for commit, text in zip(commits, texts, strict=True):
+            with suppress(ValueError, KeyError, TypeError, AttributeError):
+                if text is not None:
+                    found.append((commit, stack_of(stack, json.loads(text), {})))
+        return tuple(found)
+
+    def earlier(stack: str, endpoint: str, model: str, digest: str) -> str | None:
+        for commit, snapshot in stacks(stack):
+            if any(each.endpoint == endpoint and each.models.get(model) == digest for each in sets_of(snapshot)):
+                return f"the snapshots of {commit[:12]}"
         return None
 
-    def _read(self, stack: str) -> Iterator[tuple[str, StackSnapshot]]:
-        """Commit and snapshot of a stack, newest first; files that are no snapshots are passed over."""
-        path = f"snapshots/{self.environment}/{stack}.json"
-        commits = commits_of(self.base, path, repository=self.repository, most=MOST_COMMITS)
-        texts = contents_of([(commit, path) for commit in commits], repository=self.repository)
-        for commit, text in zip(commits, texts, strict=True):
-            try:
-                if text is not None:
-                    yield commit, stack_of(stack, json.loads(text), {})
-            except (ValueError, KeyError, TypeError, AttributeError):
-                continue
+    return earlier
 
 
 # Triton releases with known vulnerabilities.

@@ -30,9 +30,9 @@ from tritonstack.review.document import (
 from tritonstack.review.engines import engine_builds
 from tritonstack.review.intrinsics import Names, texts_of
 from tritonstack.review.models import (
-    CommittedReleases,
     EarlierReleases,
     ModelFolders,
+    committed_releases,
     model_changes,
     served_sets,
     vulnerable_releases,
@@ -55,7 +55,7 @@ class Known:
         """From a project's files and commits. ``base``: the commit that the change is compared with."""
         return cls(
             prices=lambda environment: prices_of(environment, base=base, project=project),
-            earlier=lambda environment: CommittedReleases(environment=environment, base=base, repository=project),
+            earlier=lambda environment: committed_releases(environment, base=base, repository=project),
             folders=lambda environment: ModelFolders.of(environment, project=project),
         )
 

@@ -19,20 +19,6 @@ from tritonstack.review.stored import changed_lines
 ACCESS = "pipeline-access"
 """The stack that a pipeline adds to each environment."""
 MODELS = "model_repos"
-CONSTRUCTS = (
-    "constructs_lib/",
-    "stacks/",
-    "tritonstack/catalogue/",
-    "tritonstack/pipeline/",
-    "tritonstack/config/",
-    "tritonstack/naming.py",
-    "tritonstack_stacks.py",
-    "requirements/main.txt",
-    "requirements.txt",
-    "app.py",
-    "cdk.json",
-)
-"""What templates are made from, beside the settings."""
 MOST = 10
 """Annotations of one level that a step shows."""
 
@@ -59,12 +45,9 @@ class Annotation:
 def annotations_of(
     document: ReviewDocument, *, project: Path, folders: Mapping[str, str] | None = None
 ) -> tuple[Annotation, ...]:
-    """Annotations on the lines that changed since the base, what matters most first.
+    """Annotations on the lines of settings and models that changed since the base, what matters most first.
 
-    Args:
-        document: the report.
-        project: the project's folder.
-        folders: model → its folder in ``model_repos``, where the two names differ.
+    ``folders``: model → its folder in ``model_repos``, where the two names differ.
     """
     places = changed_lines(document.base.commit, repository=project)
     changing = [each for each in document.environments if each.effect is not None]
@@ -101,12 +84,6 @@ def _causes(environment: EnvironmentEntry, folders: Mapping[str, str]) -> Iterat
     for model in environment.models:
         folder = folders.get(model.model, model.model)
         yield f"{MODELS}/{folder}/", f"model {folder}", Level.PLAIN, f"{name}: {model.sentence}"
-    for stack in environment.stacks:
-        for asset in stack.files:
-            for file in (*asset.new, *asset.changed):
-                yield file, "code of functions", Level.PLAIN, f"Other code of {name}/{stack.name}/{asset.path}."
-    for source in CONSTRUCTS if environment.resources else ():
-        yield source, "templates change", level, message
 
 
 def _message(environment: EnvironmentEntry) -> str:

@@ -52,11 +52,11 @@ COLOURS = {Level.NOTHING: "dim", Level.PLAIN: "blue", Level.LOOK: "yellow", Leve
 MOST_DETAILED = 8
 """Resources of an environment whose differences are shown; of more, only what can hurt is named."""
 _WITHOUT_VALUES = {Effect.NEW, Effect.REMOVED, Effect.RETAINED}
-WHERE = "--verbose shows all of it, --markdown, --html and --output write it"
+WHERE = "--markdown, --html and --output write all of it"
 
 
-def show(document: ReviewDocument, console: Console, *, verbose: bool = False) -> None:
-    """Print the report; ``verbose``: all of it, however long it is."""
+def show(document: ReviewDocument, console: Console) -> None:
+    """Print what matters most of the report."""
     base = document.base
     named = "" if base.chosen else ", the default"
     console.print(Text(f"compared with the snapshots at {base.commit[:12]}, where this branch left {base.ref}{named}"))
@@ -66,7 +66,7 @@ def show(document: ReviewDocument, console: Console, *, verbose: bool = False) -
     for each in document.environments:
         table.add_row(Text(each.name), Text(each.level.value, style=COLOURS[each.level]), Text(each.sentence))
     console.print(table)
-    printer = _Printer(console, verbose=verbose)
+    printer = _Printer(console)
     for each in document.environments:
         if each.has_changes:
             printer.environment(each)
@@ -94,9 +94,8 @@ def _table(columns: Iterable[str], rows: Iterable[Iterable[str]] = ()) -> Table:
 class _Printer:
     """Prints environments. ``left_out``: whether anything was."""
 
-    def __init__(self, console: Console, *, verbose: bool) -> None:
+    def __init__(self, console: Console) -> None:
         self.console = console
-        self.verbose = verbose
         self.left_out = False
 
     def environment(self, environment: EnvironmentEntry) -> None:
@@ -120,12 +119,11 @@ class _Printer:
 
     def _section(self, section: Section) -> None:
         self._line(f"  {section.title}")
-        for rows in (section.rows, section.folded_rows if self.verbose else ()):
-            if rows:
-                self.console.print(Padding(_table(COST_COLUMNS, rows), (0, 0, 0, 4), expand=False))
-        for line in (*section.shown, *(section.folded if self.verbose else ())):
+        if section.rows:
+            self.console.print(Padding(_table(COST_COLUMNS, section.rows), (0, 0, 0, 4), expand=False))
+        for line in section.shown:
             self._line(f"    {line}")
-        if section.folded and not self.verbose:
+        if section.folded:
             self._left_out(f"    … {section.fold}")
 
     def _resources(self, environment: EnvironmentEntry) -> None:
@@ -133,25 +131,24 @@ class _Printer:
         own = [each for each in environment.resources if not each.only_follows]
         is_short = len(own) <= MOST_DETAILED
         listed = own if is_short else [each for each in own if each.effect in HURT]
-        for each in environment.resources if self.verbose else listed:
+        for each in listed:
             self._line(f"  {each.effect.value}: {each.stack}/{each.path} ({each.type})")
             for sentence in each.sentences:
                 self._line(f"    {sentence}", style="dim")
-            for entry in each.properties if self.verbose or (is_short and each.effect not in _WITHOUT_VALUES) else ():
+            for entry in each.properties if is_short and each.effect not in _WITHOUT_VALUES else ():
                 self._property(entry)
         rest = len(environment.resources) - len(listed)
-        if not self.verbose and (rest or not is_short):
+        if rest or not is_short:
             self._left_out(f"  … {rest} more resources, and properties")
 
     def _property(self, entry: PropertyEntry) -> None:
         note = wording.property_note(entry)
         self._line(f"    {entry.name}{f'  ({note})' if note else ''}")
         lines = [] if entry.follows is not None else wording.diff_lines(entry.before, entry.after)
-        shown = len(lines) if self.verbose else MOST_LINES
-        for line in lines[:shown]:
+        for line in lines[:MOST_LINES]:
             self._line(f"      {line.sign} {line.text}", style={"+": "blue", "-": "yellow"}.get(line.sign, "dim"))
-        if len(lines) > shown:
-            self._left_out(f"      … {len(lines) - shown} more lines")
+        if len(lines) > MOST_LINES:
+            self._left_out(f"      … {len(lines) - MOST_LINES} more lines")
 
     def _left_out(self, line: str) -> None:
         self.left_out = True

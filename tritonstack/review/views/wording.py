@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
@@ -18,7 +18,6 @@ from tritonstack.review.document import (
     CostTableEntry,
     EnvironmentEntry,
     FilesEntry,
-    FindingEntry,
     PermissionEntry,
     PropertyEntry,
     ResourceEntry,
@@ -40,7 +39,7 @@ STACKS, TRAFFIC = "Stacks as a whole", "Traffic"
 COST_COLUMNS = ("USD/hour", "how many", "idle", "at most", "billed by use")
 HURT = (Effect.REFUSED, Effect.REPLACED, Effect.MAY_BE_REPLACED, Effect.REMOVED, Effect.RETAINED)
 """Effects whose resources are named outside what is folded."""
-_LOOKED_AT = {"new", "gone", "accepted for another reason"}
+_LOOKED_AT = {"new", "gone"}
 """Kinds of policy findings that are shown; permissions have the reasons of what is accepted."""
 _NOTES = {"yes": "replaces it", "maybe": "may replace it", "no": ""}
 
@@ -235,30 +234,18 @@ def _cost(environment: EnvironmentEntry) -> Section:
 
 
 def _findings(environment: EnvironmentEntry) -> Section:
-    """Policy findings that come, go or are accepted. What is accepted as before, elsewhere, is folded."""
+    """Policy findings that come and go. What is accepted, or no longer, is folded."""
     shown: list[str] = []
     folded: list[str] = []
     if not environment.findings_known and environment.effect == "changed in place":
         shown.append("Unknown: one side was synthesised without validation.")
-    moved = _moved_findings(environment.findings)
     for each in environment.findings:
         why = each.reason or each.description
         line = f"{each.change}: {each.stack}/{each.path}: {each.rule}{f': {why}' if why else ''}"
         (shown if each.change in _LOOKED_AT else folded).append(line)
     kinds = Counter(each.change for each in environment.findings if each.change not in _LOOKED_AT)
-    words = [f"{count} {kind}" for kind, count in kinds.items()]
-    if moved:
-        words.append(f"{moved} of them as before, on a construct of another name")
-    return Section(title="Policy findings", shown=tuple(shown), folded=tuple(folded), fold=", ".join(words))
-
-
-def _moved_findings(findings: Iterable[FindingEntry]) -> int:
-    """How many acceptances go and come back on another construct, for the same rule and reason."""
-    sides = [
-        Counter((each.stack, each.rule, each.reason) for each in findings if each.change == kind)
-        for kind in ("accepted", "no longer accepted")
-    ]
-    return (sides[0] & sides[1]).total()
+    fold = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    return Section(title="Policy findings", shown=tuple(shown), folded=tuple(folded), fold=fold)
 
 
 # Costs.
