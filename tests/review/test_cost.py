@@ -12,6 +12,7 @@ from tests.review.projects import commit, git
 from tests.review.small import Template, of, resource, serving, stack
 from tests.review.test_traffic import CANARY, ROLLING
 from tritonstack.catalogue.prices import hosting_price
+from tritonstack.errors import InputError
 from tritonstack.review.compare import compare
 from tritonstack.review.cost import (
     PriceBook,
@@ -179,9 +180,9 @@ def test_a_price_is_the_environments_own_before_the_catalogues() -> None:
 @pytest.mark.parametrize(
     "text", ["prices: {a: [", "prices: {a: x}", "prices: [a]", "[a]", "prices: {a: 0}", "prices: {a: .nan}"]
 )
-def test_prices_that_cannot_be_read_leave_every_price_unknown(text: str) -> None:
-    book = price_book(text, file="dev.yaml")
-    assert "dev.yaml" in str(book.price("ml.g4dn.xlarge", "us-east-1"))
+def test_prices_that_cannot_be_read_are_refused_by_their_file(text: str) -> None:
+    with pytest.raises(InputError, match=r"dev\.yaml"):
+        price_book(text, file="dev.yaml")
 
 
 def test_each_side_has_the_prices_of_its_own_commit(tmp_path: Path) -> None:

@@ -313,7 +313,14 @@ def test_a_permission_to_invoke_is_a_statement_of_the_function() -> None:
     assert [kind for kind, _ in (*told(bound, free), *told(free, bound))] == [WIDER, NARROWER]
 
 
-@pytest.mark.parametrize("value", [{"Ref": "Given"}, {"Effect": {"Ref": "Given"}, "Action": "s3:*", "Resource": B}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"Ref": "Given"},
+        {"Effect": {"Ref": "Given"}, "Action": "s3:*", "Resource": B},
+        {"Fn::If": ["IsShared", {"Ref": "Given"}, {"Ref": "AWS::NoValue"}]},
+    ],
+)
 def test_a_statement_that_only_the_deployment_knows_is_told(value: Any) -> None:
     [change] = changes(bucket(may(ROLE)), bucket(may(ROLE), value))
     assert change.kind == WIDER
@@ -325,11 +332,3 @@ def test_a_deny_of_a_new_resource_narrows_nothing() -> None:
     refused = deny("s3:*", B, Principal="*")
     assert [kind for kind, _ in told({}, bucket(refused))] == [OTHER]
     assert [kind for kind, _ in told(bucket(), bucket(refused))] == [NARROWER]
-
-
-def test_a_statement_under_a_condition_of_the_template_is_not_the_same_as_without() -> None:
-    wide, nothing = may(OTHERS), {"Ref": "AWS::NoValue"}
-    chosen, otherwise = ({"Fn::If": ["IsShared", *branches]} for branches in ((wide, nothing), (nothing, wide)))
-    for before, after in (([chosen], [wide]), ([], [otherwise])):
-        [change] = changes(bucket(*before), bucket(*after))
-        assert (change.kind, change.who) == (WIDER, (OTHERS,))

@@ -16,8 +16,7 @@ from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.change import ABSENT, Level
 from tritonstack.review.document import SettingEntry
 from tritonstack.review.report import Known
-from tritonstack.review.settings import changed_settings, parsed, undone
-from tritonstack.review.trials import MOST, effects_of
+from tritonstack.review.settings import MOST, changed_settings, effects_of, parsed, undone
 
 BASE: dict[str, Any] = {
     "environment": "dev",

@@ -173,8 +173,12 @@ def snapshots_command() -> None:
     Commit them with the change. A project with a pipeline.yaml gets snapshots-pipeline/, too.
     """
     from tritonstack.review.assembly import read_assembly, synthesise  # noqa: PLC0415 - `init` needs none of these
-    from tritonstack.review.settings import PIPELINE_FILE  # noqa: PLC0415
-    from tritonstack.review.snapshot import PIPELINE_CONTEXT, PIPELINE_FOLDER, added_by_pipeline  # noqa: PLC0415
+    from tritonstack.review.snapshot import (  # noqa: PLC0415
+        PIPELINE_CONTEXT,
+        PIPELINE_FILE,
+        PIPELINE_FOLDER,
+        added_by_pipeline,
+    )
     from tritonstack.review.stored import FOLDER, write_snapshots  # noqa: PLC0415
 
     root = machine_folder()

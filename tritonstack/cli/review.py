@@ -21,10 +21,11 @@ from tritonstack.review.document import BaseEntry, SettingEntry
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
 from tritonstack.review.models import ModelFolders
 from tritonstack.review.report import Known, document_of
-from tritonstack.review.settings import PIPELINE_FILE, changed_settings, entry_of
+from tritonstack.review.settings import changed_settings, effects_of, entry_of
 from tritonstack.review.snapshot import (
     NOTHING,
     PIPELINE_CONTEXT,
+    PIPELINE_FILE,
     PIPELINE_FOLDER,
     Snapshots,
     added_by_pipeline,
@@ -32,7 +33,6 @@ from tritonstack.review.snapshot import (
     without,
 )
 from tritonstack.review.stored import read_snapshots_at, snapshots_at
-from tritonstack.review.trials import effects_of
 from tritonstack.review.views.annotations import annotations_of, commands_of
 from tritonstack.review.views.markdown import WHOLE, markdown
 from tritonstack.review.views.pages import page, show, show_costs

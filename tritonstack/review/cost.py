@@ -10,8 +10,8 @@ from typing import Any
 
 from tritonstack.catalogue.prices import PRICES_FILE, hosting_price, service_price, service_prices
 from tritonstack.catalogue.prices import Prices as ListedPrices
-from tritonstack.errors import InputError
-from tritonstack.review.settings import settings_file
+from tritonstack.errors import InputError, Problem
+from tritonstack.review.snapshot import settings_file
 from tritonstack.review.stored import contents_of
 
 HOURS_A_MONTH = 730
@@ -108,14 +108,9 @@ class PriceBook:
     # instance type, or name of another price → USD, of the environment file
     overrides: Mapping[str, Decimal] = field(default_factory=dict)
     listed: ListedPrices = field(default_factory=dict)  # of the project's price file
-    # why the project's own prices cannot be read; None where they can. Every price is then unknown, for the project
-    # might have its own
-    unreadable: str | None = None
 
     def price(self, instance_type: str, region: str | None) -> Decimal | str:
         """USD an hour of an instance type (``ml.g4dn.xlarge``) in a region, or the reason why that is unknown."""
-        if self.unreadable is not None:
-            return self.unreadable
         if instance_type in self.overrides:
             return self.overrides[instance_type]
         if region is None:
@@ -130,7 +125,7 @@ class PriceBook:
 
     def rate(self, name: str, region: str | None) -> Rate | None:
         """The price of anything but instances (``nat-gateway``) in a region; None where it is unknown."""
-        if self.unreadable is not None or region is None:
+        if region is None:
             return None
         if name in self.overrides and name in service_prices():
             return Rate(usd=self.overrides[name], unit=next(iter(service_prices()[name].values())).unit)
@@ -147,12 +142,9 @@ class Prices:
 
 
 def prices_of(environment: str, *, base: str | None, project: Path) -> Prices:
-    """The prices of an environment at the base and in the working tree.
+    """The prices of an environment, whose file has its name, at the base and in the working tree.
 
-    Args:
-        environment: its name, which is its file's.
-        base: the commit; None where there is nothing to compare with.
-        project: the project's folder, in a git repository that has ``base``.
+    ``base``: the commit; None where there is nothing to compare with. Raises InputError: prices that cannot be read.
     """
     files = (settings_file(environment), PRICES_FILE)
     paths = [project / name for name in files]
@@ -171,24 +163,23 @@ def _book(texts: Sequence[str | None], files: Sequence[str]) -> PriceBook:
         return book
     from tritonstack.catalogue.price_file import parse_price_file  # noqa: PLC0415 - most projects have no such file
 
-    try:
-        return replace(book, listed=parse_price_file(listed, file=files[1]).prices())
-    except InputError as error:
-        found = "; ".join(" ".join(f"{problem.field}: {problem.found}".split()) for problem in error.problems)
-        return replace(book, unreadable=book.unreadable or f"the prices in {files[1]} cannot be read: {found}")
+    return replace(book, listed=parse_price_file(listed, file=files[1]).prices())
 
 
 def price_book(text: str, *, file: str) -> PriceBook:
-    """The prices that an environment file sets. ``file``: its name, for the reason where it cannot be read."""
+    """The prices that an environment file sets. Raises InputError: they are no amounts above 0."""
     import yaml  # noqa: PLC0415 - only here
 
     try:
         document: Any = yaml.safe_load(text)
         given = (document or {}).get("prices") or {}
         overrides = {str(name): Decimal(str(each)) for name, each in given.items()}
-    except (yaml.YAMLError, AttributeError, InvalidOperation) as error:
-        return PriceBook(unreadable=f"the prices in {file} cannot be read: {' '.join(str(error).split())}")
-    wrong = sorted(name for name, each in overrides.items() if not each.is_finite() or each <= 0)
+        wrong = ", ".join(sorted(name for name, each in overrides.items() if not each.is_finite() or each <= 0))
+    except InvalidOperation:
+        wrong = "a price that is no number"
+    except (yaml.YAMLError, AttributeError) as error:
+        wrong = " ".join(str(error).split())
     if wrong:
-        return PriceBook(unreadable=f"{file} has no price above 0 USD an hour for {', '.join(wrong)}")
+        allowed = "amounts above 0 in USD, by instance type or name of a price"
+        raise InputError([Problem(file=file, field="prices", found=wrong, allowed=allowed)])
     return PriceBook(overrides=overrides)

@@ -15,8 +15,15 @@ from tritonstack.models.manifest import python_target
 from tritonstack.naming import Platform
 from tritonstack.review.document import ModelEntry
 from tritonstack.review.intrinsics import assets_in
-from tritonstack.review.settings import settings_file
-from tritonstack.review.snapshot import PIPELINE, EnvironmentSnapshot, Json, Resource, StackSnapshot, stack_of
+from tritonstack.review.snapshot import (
+    PIPELINE,
+    EnvironmentSnapshot,
+    Json,
+    Resource,
+    StackSnapshot,
+    settings_file,
+    stack_of,
+)
 from tritonstack.review.stored import commits_of, contents_of
 from tritonstack.review.traffic import ENDPOINT, endpoint_name
 

@@ -1,21 +1,25 @@
-"""Settings that a change adds, removes or gives other values: their paths in the YAML file, before and after."""
+"""Settings that a change adds, removes or gives other values, and what each of them does by itself."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tritonstack.errors import TritonstackError
+from tritonstack.review.assembly import read_assembly, synthesise
 from tritonstack.review.change import ABSENT, Absent
+from tritonstack.review.cost import price_book
 from tritonstack.review.document import PhraseEntry, SettingEntry, closest
 from tritonstack.review.intrinsics import texts_of
+from tritonstack.review.report import Known, phrases_between
 from tritonstack.review.resource_changes import differences
-from tritonstack.review.snapshot import PIPELINE, Json
+from tritonstack.review.snapshot import ENVIRONMENTS, EnvironmentSnapshot, Json, settings_file
 from tritonstack.review.stored import contents_of
 
-FOLDER = "environments"
-PIPELINE_FILE = "pipeline.yaml"
 _NAMES = ("name", "environment")
 """Members that name an item of a list: of endpoints, and of a pipeline's stages."""
 
@@ -33,11 +37,6 @@ class Setting:
     def path(self) -> str:
         """``endpoints.engines.scaling.maximum``."""
         return ".".join(self.keys)
-
-
-def settings_file(environment: str) -> str:
-    """The file of an environment's settings, from the project's folder."""
-    return PIPELINE_FILE if environment == PIPELINE else f"{FOLDER}/{environment}.yaml"
 
 
 def changed_settings(environment: str, *, base: str, project: Path) -> tuple[Setting, ...]:
@@ -110,3 +109,103 @@ def _place(holder: Json, key: str) -> str | int:
         return key
     named = (number for number, each in enumerate(holder) if key in {each.get(name) for name in _NAMES})
     return next(named, len(holder))
+
+
+# What each setting does: the app is synthesised without that one change, and compared. This needs no knowledge of which
+# setting makes which resource, and holds for constructs of one's own, too.
+MOST = 12
+"""Settings of an environment that are tried: a synthesis of one environment takes two to five seconds."""
+AT_ONCE = 2
+"""Syntheses: each takes a core and some 300 MB."""
+
+
+def effects_of(
+    settings: Iterable[Setting], *, now: EnvironmentSnapshot, project: Path, known: Known
+) -> tuple[SettingEntry, ...]:
+    """What each of an environment's changed settings does, by a synthesis without it.
+
+    Unknown where there are many of them, and where the app reads its settings neither from ``environments`` in its
+    working directory or beside ``app.py``, nor from the folder that ``-c environments-folder`` names.
+
+    Args:
+        settings: of one environment, all that change.
+        now: the environment as it is now, without what a pipeline adds.
+        project: the project's folder.
+        known: what is known besides the templates.
+    """
+    changed = tuple(settings)
+    if not 0 < len(changed) <= MOST:
+        return tuple(entry_of(each) for each in changed)
+    trials = _Trials(changed, now=now, project=project, known=known)
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        list(pool.map(trials.phrases, ([each] for each in changed)))
+    effects = tuple(map(trials.effect, changed))
+    # An app that reads another folder makes the same templates every time: nothing is known then.
+    if any(each.effect for each in effects) or not trials.accepts_no_file():
+        return effects
+    return tuple(entry_of(each) for each in changed)
+
+
+class _Trials:
+    """Syntheses of one environment without some of its changes, each made once."""
+
+    def __init__(self, changed: tuple[Setting, ...], *, now: EnvironmentSnapshot, project: Path, known: Known) -> None:
+        self._changed, self._now, self._project, self._known = changed, now, project, known
+        self._settings = parsed((project / changed[0].file).read_text(encoding="utf-8"))
+        self._made: dict[frozenset[str], tuple[PhraseEntry, ...] | None] = {}
+
+    def effect(self, setting: Setting) -> SettingEntry:
+        """Of a setting; where taking it back alone is not valid, of it with the settings nearest to it that change."""
+        for depth in range(len(setting.keys), -1, -1):
+            near = [each for each in self._changed if each.keys[:depth] == setting.keys[:depth]]
+            phrases = self.phrases(near)
+            if phrases is not None:
+                together = tuple(each.path for each in near if each is not setting)
+                return entry_of(setting, phrases, together=together)
+        return entry_of(setting)
+
+    def phrases(self, changes: Sequence[Setting]) -> tuple[PhraseEntry, ...] | None:
+        """What some of the changes do; None where the environment is not valid without them."""
+        key = frozenset(each.path for each in changes)
+        if key not in self._made:
+            self._made[key] = self._phrases(changes)
+        return self._made[key]
+
+    def _phrases(self, changes: Sequence[Setting]) -> tuple[PhraseEntry, ...] | None:
+        import yaml  # noqa: PLC0415 - only here
+
+        text = yaml.safe_dump(undone(self._settings, changes), sort_keys=False, allow_unicode=True)
+        before = self._synthesised({f"{self._now.name}.yaml": text})
+        if before is None:
+            return None
+        prices = self._known.prices(self._now.name)
+        book = replace(prices.after, overrides=price_book(text, file=changes[0].file).overrides)
+        known = replace(self._known, prices=lambda _environment: replace(prices, before=book), settings={})
+        return phrases_between(before, self._now, known=known)
+
+    def accepts_no_file(self) -> bool:
+        """Whether the app makes the environment from no file of this folder at all."""
+        return self._synthesised({}) is not None
+
+    def _synthesised(self, files: Mapping[str, str]) -> EnvironmentSnapshot | None:
+        """The environment of these files; None where the app rejects them or makes no such environment."""
+        with tempfile.TemporaryDirectory(prefix="review-") as name:
+            folder = _project_with(files, self._project, Path(name, "project"))
+            context = {"environments-folder": str(folder / ENVIRONMENTS), "environments": self._now.name}
+            try:
+                synthesise(folder, Path(name, "cdk.out"), validation=False, context=context)
+                made = read_assembly(Path(name, "cdk.out"))
+            except TritonstackError:
+                return None
+        return made.environments.get(self._now.name)
+
+
+def _project_with(files: Mapping[str, str], project: Path, folder: Path) -> Path:
+    """A folder of links to all that a project has, with other environments' files: an app may read either."""
+    (folder / ENVIRONMENTS).mkdir(parents=True)
+    for each in project.iterdir():
+        if each.name not in {ENVIRONMENTS, ".git"}:
+            (folder / each.name).symlink_to(each.resolve())
+    for name, text in files.items():
+        (folder / ENVIRONMENTS / name).write_text(text, encoding="utf-8")
+    return folder

@@ -140,7 +140,20 @@ NO_ENVIRONMENT = EnvironmentSnapshot(name="", stacks={}, findings=None)
 
 # A pipeline adds its own stack, and one to each environment that it deploys. It is synthesised separately and has a
 # folder of snapshots of its own, for the other stacks are the same with a pipeline as without; a report joins them.
+PIPELINE_FOLDER = "snapshots-pipeline"
+PIPELINE_FILE = "pipeline.yaml"
+"""The file that a pipeline is made of."""
+PIPELINE_CONTEXT = {"pipeline": "true"}
+"""The context that makes the app add it."""
+PIPELINE_STACKS = ("pipeline", "pipeline-access")
+ENVIRONMENTS = "environments"
+"""The folder of environment files."""
 NOTHING = Snapshots(environments={})
+
+
+def settings_file(environment: str) -> str:
+    """The file of an environment's settings, from the project's folder."""
+    return PIPELINE_FILE if environment == PIPELINE else f"{ENVIRONMENTS}/{environment}.yaml"
 
 
 def added_by_pipeline(snapshots: Snapshots) -> Snapshots:

@@ -10,9 +10,7 @@ from itertools import product
 
 from tritonstack.iam_policies import (
     EVERYBODY,
-    TEMPLATE_CONDITION,
     Conditions,
-    Test,
     conditions_of,
     covers,
     is_wild,
@@ -312,7 +310,7 @@ class _Collector:
         }
         place = _source(resource, "Principal")
         self._subject(self._named_by(on), SubjectKind.RESOURCE).grants += _of_statement(
-            statement, frozenset(), values=self._values, source=place, has_principal=True, has_resource=False
+            statement, values=self._values, source=place, has_principal=True, has_resource=False
         )
 
 
@@ -336,35 +334,22 @@ def grants_of(
     if isinstance(document, dict) and document.keys() == {JSON_TEXT}:
         document = document[JSON_TEXT]
     is_document = isinstance(document, dict) and "Statement" in document
-    for number, statement in enumerate(listed(document["Statement"] if is_document else document)):
-        for each, when in _branches(statement, frozenset()):
-            place = f"{source.property}.Statement[{each.get('Sid', number)}]"
-            made = Source(logical_id=source.logical_id, path=source.path, property=place)
-            yield from _of_statement(
-                each, when, values=values, source=made, has_principal=has_principal, has_resource=has_resource
-            )
-
-
-def _branches(statement: Json, when: Conditions) -> Iterator[tuple[Mapping[str, Json], Conditions]]:
-    """A statement, or each branch of one under a condition of the template."""
-    match statement:
-        case {"Fn::If": [str(name), then, otherwise]}:
-            for branch, value in ((then, "true"), (otherwise, "false")):
-                yield from _branches(branch, when | {Test(operator=TEMPLATE_CONDITION, key=name, values=(value,))})
-        case {"Effect": str()}:
-            yield statement, when
-        case {"Ref": "AWS::NoValue"}:
-            pass
-        case _:
+    for number, given in enumerate(listed(document["Statement"] if is_document else document)):
+        statement = given
+        if not isinstance(given, dict) or not isinstance(given.get("Effect"), str):
             # Another one is reported as another permission.
-            text = f"what is known only when deployed: {readable(statement)}"
+            text = f"what is known only when deployed: {readable(given)}"
             principal = {"AWS": "a principal that is named there"}
-            yield {"Effect": "Allow", "Principal": principal, "Action": text, "Resource": "*"}, when
+            statement = {"Effect": "Allow", "Principal": principal, "Action": text, "Resource": "*"}
+        place = f"{source.property}.Statement[{statement.get('Sid', number)}]"
+        made = Source(logical_id=source.logical_id, path=source.path, property=place)
+        yield from _of_statement(
+            statement, values=values, source=made, has_principal=has_principal, has_resource=has_resource
+        )
 
 
 def _of_statement(
     statement: Mapping[str, Json],
-    when: Conditions,
     *,
     values: StackValues,
     source: Source,
@@ -380,7 +365,7 @@ def _of_statement(
     actions = _elements(statement, "Action", action)
     resources = (_elements(statement, "Resource", written) if has_resource else []) or [ANYTHING]
     principals: list[Element] | list[None] = _principals(statement, values) if has_principal else [None]
-    conditions = when | conditions_of(statement.get("Condition"), values.shown)
+    conditions = conditions_of(statement.get("Condition"), values.shown)
     for principal, one, on in product(principals, actions, resources):
         yield Grant(
             allows=statement["Effect"] != "Deny",

@@ -12,8 +12,7 @@ from pathlib import Path
 from tritonstack.errors import workflow_command
 from tritonstack.review.change import Level
 from tritonstack.review.document import EnvironmentEntry, ReviewDocument
-from tritonstack.review.settings import FOLDER, PIPELINE_FILE, settings_file
-from tritonstack.review.snapshot import PIPELINE
+from tritonstack.review.snapshot import ENVIRONMENTS, PIPELINE, PIPELINE_FILE, settings_file
 from tritonstack.review.stored import changed_lines
 
 ACCESS = "pipeline-access"
@@ -63,7 +62,7 @@ def annotations_of(
         level = max((level for level, _ in given), key=order.index)
         message = "\n".join(dict.fromkeys(message for _, message in given))
         # Of settings every place is shown, of other files the first.
-        for first, last in places.get(file, ())[: None if file.startswith(f"{FOLDER}/") else 1]:
+        for first, last in places.get(file, ())[: None if file.startswith(f"{ENVIRONMENTS}/") else 1]:
             found.append(
                 Annotation(level=level, title=f"review: {title}", message=message, file=file, line=first, end_line=last)
             )
