@@ -110,25 +110,6 @@ def test_exports_run_in_order_into_one_folder_and_their_reports_add_up(places: P
     assert "double/export.py" in built.manifest.inputs
 
 
-def test_a_build_goes_on_after_the_last_export_that_ended(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe(places, exports=[step("one", {"double/1/a.txt": "a"}), step("two", {"double/1/b.txt": "b"})])
-    ran: list[str] = []
-
-    def report(line: str) -> None:
-        ran.append(line)
-        if line.endswith("running two") and ran.count(line) == 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        build_models(["double"], places=places, report=report)
-    assert [path.suffix for path in places.exports.iterdir()] != [".partial"]
-    assert not any("partial" in path.name for path in places.exports.iterdir())
-    assert not places.archives.exists() or list(places.archives.iterdir()) == []
-    assert build_models(["double"], places=places, report=report).built[0].fresh
-    names = [line.split()[-1] for line in ran if "running" in line]
-    assert names == ["one", "two", "two"]
-
-
 def test_overlays_and_copies_share_an_export(places: Places) -> None:
     recipe(places, exports=[step("one", {"double/1/a.txt": "a"})], copies=3)
     ran: list[str] = []

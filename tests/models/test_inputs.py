@@ -12,10 +12,10 @@ from tests.models.folders import RECIPE, make_endpoint, make_environment, source
 from tritonstack.errors import InputError
 from tritonstack.models.inputs import (
     archive_names,
-    check_model_folders,
+    digests_of,
     model_digest,
     pack_inputs,
-    release_set,
+    resolved_models,
 )
 from tritonstack.models.source import ArchiveSource, archives_of, contents_of
 from tritonstack.unpacking import unpack
@@ -90,16 +90,6 @@ def test_what_is_no_input_does_not_change_the_digest(folder: Path, change: Calla
     assert model_digest(source_of(folder)) == before
 
 
-def test_release_set_names_every_model_and_every_problem(folder: Path) -> None:
-    repositories = folder.parent
-    found = release_set(make_endpoint("numbers", ("user", "double")), repositories)
-    assert found == {"double": model_digest(source_of(folder)), "user": model_digest(source_of(repositories / "user"))}
-    with pytest.raises(InputError) as caught:
-        release_set(make_endpoint("numbers", ("gone", "double", "lost")), repositories)
-    assert [problem.found.split(",")[0] for problem in caught.value.problems] == ["gone", "lost"]
-    assert "double, user" in caught.value.problems[0].allowed
-
-
 def test_folders_that_use_each_other_are_refused(folder: Path) -> None:
     with (folder / "recipe.yaml").open("a") as recipe:
         recipe.write("uses: [{folder: user, models: [user]}]\n")
@@ -110,7 +100,7 @@ def test_folders_that_use_each_other_are_refused(folder: Path) -> None:
 def test_an_export_without_a_lock_file_is_refused(folder: Path) -> None:
     (folder.parent.parent / "requirements/exporters.txt").unlink()
     with pytest.raises(InputError, match="no lock file"):
-        model_digest(source_of(folder))
+        digests_of([source_of(folder)])
 
 
 def test_the_contents_name_own_and_used_models_and_which_are_ensembles(folder: Path) -> None:
@@ -132,7 +122,7 @@ def test_a_model_without_a_folder_names_the_environment_s_field_beside_wrong_rec
     file = folder.parent / "dev.yaml"
     file.write_text("endpoints:\n- models: [double]\n- models:\n  - user\n  - doubel\n")
     with pytest.raises(InputError) as caught:
-        check_model_folders(environment, folder.parent, file=file)
+        resolved_models(environment, folder.parent, file=file)
     wrong, gone = caught.value.problems
     assert wrong.field == "speed"
     assert (gone.file, gone.field) == (f"{file}:5", "endpoints[1].models[1]")

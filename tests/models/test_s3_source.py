@@ -132,7 +132,7 @@ def test_without_credentials_nothing_is_downloaded(
 
 
 def test_a_build_gives_its_export_the_weights_and_records_where_they_are_from(shell: FakeAws, places: Places) -> None:
-    digest = export_digest(source(places), count=1)
+    digest = export_digest(source(places))
     (built,) = build_models(["double"], places=places).built
     (kept,) = places.exports.iterdir()
     assert kept.name == f"double.{digest}"  # where the weights lie is not in it

@@ -9,7 +9,7 @@ import pytest
 from tests.models.folders import make_endpoint, make_environment, write, write_double
 from tritonstack.errors import InputError
 from tritonstack.models.exporting import export_digest, script_options
-from tritonstack.models.inputs import model_digest, release_set, resolved_models, sources_of
+from tritonstack.models.inputs import model_digest, resolved_models, sources_of
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
 
 OVERLAYS = """\
@@ -118,12 +118,10 @@ def test_an_environment_names_every_problem_and_an_archive_that_comes_twice(fold
 
 def test_overlays_have_digests_of_their_own_and_share_exports_that_are_alike(folder: Path) -> None:
     before = {source.name: model_digest(source) for source in archives_of(folder)}
-    environment = make_environment(make_endpoint("one", ("double",)))
-    assert release_set(environment.endpoints[0], folder.parent) == dict(sorted(before.items()))
     (folder / "overlays/batched.pbtxt").write_text("dynamic_batching { preferred_batch_size: 4 }")
     after = {source.name: model_digest(source) for source in archives_of(folder)}
     assert [name for name in before if before[name] != after[name]] == ["double-batched"]
-    digests = {source.overlay: export_digest(source, count=1) for source in archives_of(folder)}
+    digests = {source.overlay: export_digest(source) for source in archives_of(folder)}
     assert digests["plain"] == digests["batched"]
     assert digests["small"] != digests["plain"]  # its scripts are told another max_batch_size
     assert digests["other"] != digests["plain"]
@@ -132,7 +130,7 @@ def test_overlays_have_digests_of_their_own_and_share_exports_that_are_alike(fol
 
 def test_a_changed_configuration_exports_nothing_again_and_a_changed_script_does(folder: Path) -> None:
     def digest() -> str:
-        return export_digest(overlay(folder, "plain"), count=1)
+        return export_digest(overlay(folder, "plain"))
 
     before = digest()
     config = folder / "double/config.pbtxt"

@@ -70,7 +70,7 @@ def systems() -> list[ArchiveSource]:
     for recipe in sorted((REPOSITORY / "model_repos").glob("*/recipe.yaml")):
         if not recipe.parent.name.startswith("digits"):
             for source in archives_of(recipe.parent, FULL):
-                found.setdefault(export_digest(source, count=len(source.recipe.exports)), source)
+                found.setdefault(export_digest(source), source)
     return list(found.values())
 
 

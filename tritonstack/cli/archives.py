@@ -22,7 +22,7 @@ from tritonstack.models.build import (
     build_models,
     refuse_errors_of_environment,
 )
-from tritonstack.models.inputs import check_model_folders, choice_of
+from tritonstack.models.inputs import choice_of, digests_of, resolved_models
 from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Places
 from tritonstack.models.packing import pack_reporting
@@ -134,7 +134,8 @@ def _build(models: tuple[str, ...], environment: str | None, changes: dict[str, 
     file = environment_file(environment)
     settings = load_environment(file)
     settings = settings.model_copy(update={"builds": settings.builds.model_copy(update=changes)})
-    check_model_folders(settings, project_folder() / "model_repos", file=file)
+    resolved = resolved_models(settings, project_folder() / "model_repos", file=file)
+    digests_of(source for sources in resolved.values() for source in sources)
     refuse_errors_of_environment(settings, models=models)
     return build_environment(settings, models=models, local=environment == LOCAL, report=step.say)
 

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 def stored_archives(bucket: ArtifactBucket) -> Mapping[ArchiveName, tuple[Place, ...]]:
     """Every archive in the bucket → its places, sorted: one listing."""
     found: dict[ArchiveName, set[Place]] = {}
-    for name, place, _ in bucket.archives():
+    for stored in bucket.archives():
+        name, place = stored.name, stored.place
         found.setdefault(name, set()).add(place)
     return {name: tuple(sorted(places)) for name, places in found.items()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import math
 import shutil
 import time
@@ -64,6 +65,16 @@ class Place:
         return f"{self.manifest(name).removesuffix('.json')}/{file}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class StoredArchive:
+    """An archive of the bucket's listing."""
+
+    name: ArchiveName
+    place: Place
+    bytes: int
+    modified: dt.datetime
+
+
 def belongs(manifest: Manifest, stored: StoredObject) -> bool:
     """Whether a manifest belongs to a stored archive; by size alone where the object has no SHA-256."""
     digest = stored.metadata.get("sha256")
@@ -123,10 +134,8 @@ class ArtifactBucket:
 
     def put(self, key: str, content: bytes) -> None:
         """Write a small object, whatever lies there."""
-        try:
+        with self._naming("write", key):
             self.s3.put_object(Bucket=self.name, Key=key, Body=content)
-        except (ClientError, BotoCoreError) as error:
-            raise self._failed("write", key, error) from error
 
     def put_once(
         self,
@@ -151,36 +160,31 @@ class ArtifactBucket:
                 self.s3.put_object(Bucket=self.name, Key=key, Metadata=metadata, Body=body, IfNoneMatch="*")
             sent(size)
 
-        try:
+        with self._naming("write", key):
             return written_once(write)
-        except (ClientError, BotoCoreError) as error:
-            raise self._failed("write", key, error) from error
 
     def keys(self, prefix: str) -> Iterator[dict[str, Any]]:
         """Every object below ``prefix``: dicts with Key, Size, LastModified."""
-        try:
+        with self._naming("list", prefix):
             for page in self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.name, Prefix=prefix):
                 yield from page.get("Contents", ())
-        except (ClientError, BotoCoreError) as error:
-            raise self._failed("list", prefix, error) from error
 
-    def archives(self) -> Iterator[tuple[ArchiveName, Place, dict[str, Any]]]:
-        """Every archive, its place (the GPU in lower case, as in keys), and its row of the listing."""
+    def archives(self) -> Iterator[StoredArchive]:
+        """Every archive; the GPU of its place is in lower case, as in keys."""
         for row in self.keys("endpoints/"):
             parts = str(row["Key"]).split("/")
             name = ArchiveName.parse(parts[-1])
             if name is not None and len(parts) == 4:
                 release, _, gpu = parts[2].partition("-")
-                yield name, Place(endpoint=parts[1], platform=Platform(release=release, gpu=gpu)), row
+                place = Place(endpoint=parts[1], platform=Platform(release=release, gpu=gpu))
+                yield StoredArchive(name=name, place=place, bytes=row["Size"], modified=row["LastModified"])
 
     def delete(self, keys: list[str]) -> None:
         """Delete objects, in the order given (older versions stay until they expire)."""
         for start in range(0, len(keys), 1000):
             objects = [{"Key": key} for key in keys[start : start + 1000]]
-            try:
+            with self._naming("delete", objects[0]["Key"]):
                 answer = self.s3.delete_objects(Bucket=self.name, Delete={"Objects": objects, "Quiet": True})
-            except (ClientError, BotoCoreError) as error:
-                raise self._failed("delete", objects[0]["Key"], error) from error
             if answer.get("Errors"):
                 first = answer["Errors"][0]
                 raise WorkFailedError(f"s3://{self.name}/{first['Key']} was not deleted: {first.get('Message')}")
@@ -254,6 +258,14 @@ class ArtifactBucket:
 
         count = math.ceil(size / part_bytes)
         self.write_parts(key, metadata, parts=count, at_once=_UPLOADS, write=send, ChecksumAlgorithm="CRC32")
+
+    @contextlib.contextmanager
+    def _naming(self, verb: str, key: str) -> Iterator[None]:
+        """Let AWS's errors name the object."""
+        try:
+            yield
+        except (ClientError, BotoCoreError) as error:
+            raise self._failed(verb, key, error) from error
 
     def _failed(self, verb: str, key: str, error: Exception) -> WorkFailedError:
         return WorkFailedError(f"could not {verb} s3://{self.name}/{key}: {error}")

@@ -13,7 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, PartialCredentialsError, ProfileNotFound
 
 from tritonstack.aws_session import Session, code_of
-from tritonstack.disk import link_or_copy, partial_folder
+from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.models.inputs import library_files, lock_digests, sha256_of, short_digest
 from tritonstack.models.manifest import ModelEntry, Places, SampleEntry
@@ -51,15 +51,14 @@ def max_batch_size(source: ArchiveSource) -> int:
     return next((read_config(config).max_batch_size for config in configs), 0)
 
 
-def export_digest(source: ArchiveSource, *, count: int) -> str:
-    """The digest of what the first ``count`` exports of an archive depend on: 16 hexadecimal digits.
+def export_digest(source: ArchiveSource) -> str:
+    """The digest of what an archive's exports depend on: 16 hexadecimal digits.
 
     It covers the scripts' options, every file of the folder but configurations, fragments and the sample's answer,
     the sample request with its adapter, lock files and the library of the exporters. Overlays and copies whose exports
-    are the same have the same digest, so that they share one export.
+    are the same have the same digest, so that they share them.
     """
     recipe = source.recipe
-    exports = recipe.exports[:count]
     left_out = {*source.fragments, recipe.sample.answer}
     files = {
         name: sha256_of(path)
@@ -73,7 +72,7 @@ def export_digest(source: ArchiveSource, *, count: int) -> str:
             "produces": export.produces,
             "options": script_options(source, export),
         }
-        for export in exports
+        for export in recipe.exports
     ]
     return short_digest(
         {
@@ -172,43 +171,41 @@ def export_source(
 ) -> Exported | None:
     """The files of an archive's exports, made now or by an earlier build; None where it has no exports.
 
-    The exports run one after the other. Each finds what those before it made in its target folder, and is kept when it
-    ends: an interrupted build goes on after the last that ended, and archives whose exports are the same share them.
-
-    ``work`` keeps finished exports as ``<folder>.<digest>``; one that is interrupted leaves nothing. ``sources`` keeps
-    what had to be downloaded for them. Raises :class:`InputError` where that is not there, or another than named;
-    :class:`WorkFailedError` where a script fails or does not make what the recipe promises.
+    The exports run one after the other into one folder, which ``work`` keeps as ``<folder>.<digest>``: archives whose
+    exports are the same share it, and one that is interrupted leaves nothing. ``sources`` keeps what had to be
+    downloaded. Raises :class:`InputError` where that is not there, or another than named; :class:`WorkFailedError`
+    where a script fails or does not make what the recipe promises.
     """
-    exports = source.recipe.exports
-    if not exports:
+    if not source.recipe.exports:
         return None
-    folder = source.folder.resolve().name
-    kept = [work / f"{folder}.{export_digest(source, count=count)}" for count in range(1, len(exports) + 1)]
-    done = next((count for count in range(len(kept), 0, -1) if kept[count - 1].is_dir()), 0)
-    weights = fetch_source(source, sources, report=report) if done < len(exports) else None
+    kept = exported_files(source, work).parent
     spent: list[Spent] = []
-    for count in range(done, len(exports)):
-        before = kept[count - 1] if count else None
-        with partial_folder(work, name=folder) as partial:
-            if before:
-                shutil.copytree(before / FILES, partial / FILES, copy_function=link_or_copy)
-            else:
-                (partial / FILES).mkdir()
+    if not kept.is_dir():
+        weights = fetch_source(source, sources, report=report)
+        with partial_folder(work, name=source.folder.resolve().name) as partial:
+            (partial / FILES).mkdir()
             sample = partial / SAMPLE
             given = sample if write_sample(sample) else None
-            spent.append(_run(source, exports[count], partial, sample=given, weights=weights, report=report))
-            _add_report(partial / REPORT, before / REPORT if before else None)
+            reported: dict[str, dict[str, Any]] = {"figures": {}, "tools": {}, "inputs": {}}
+            for export in source.recipe.exports:
+                spent.append(_run(source, export, partial, sample=given, weights=weights, report=report))
+                shutil.rmtree(partial / UNPACKED, ignore_errors=True)
+                for name, part in _read_report(partial / REPORT).items():
+                    reported[name] |= part
+                (partial / REPORT).unlink()
             sample.unlink(missing_ok=True)
-            shutil.rmtree(partial / UNPACKED, ignore_errors=True)
-            _keep(partial, kept[count])
-    content = _read_report(kept[-1] / REPORT)
-    return Exported(files=kept[-1] / FILES, spent=tuple(spent), **content)
+            (partial / REPORT).write_text(json.dumps(reported, indent=1, sort_keys=True) + "\n")
+            try:
+                partial.rename(kept)
+            except OSError:  # another build was first: its export is as good
+                if not kept.is_dir():
+                    raise
+    return Exported(files=kept / FILES, spent=tuple(spent), **_read_report(kept / REPORT))
 
 
 def exported_files(source: ArchiveSource, work: Path) -> Path:
     """Where the files of an archive's finished exports lie, or would."""
-    digest = export_digest(source, count=len(source.recipe.exports))
-    return work / f"{source.folder.resolve().name}.{digest}" / FILES
+    return work / f"{source.folder.resolve().name}.{export_digest(source)}" / FILES
 
 
 def _run(
@@ -237,23 +234,6 @@ def _run(
     if missing:
         raise WorkFailedError(f"{what}: {source.folder / export.script} did not write {', '.join(missing)}")
     return spent
-
-
-def _keep(partial: Path, finished: Path) -> None:
-    """Move a finished export to its place; where another build was first, its export is as good."""
-    try:
-        partial.rename(finished)
-    except OSError:
-        if not finished.is_dir():
-            raise
-
-
-def _add_report(path: Path, before: Path | None) -> None:
-    """Check what the script reported, and put what the exports before it reported next to it."""
-    own = _read_report(path)
-    earlier = _read_report(before) if before else {}
-    content = {name: earlier.get(name, {}) | part for name, part in own.items()}
-    path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
 def _read_report(path: Path) -> dict[str, dict[str, Any]]:

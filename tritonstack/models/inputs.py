@@ -19,7 +19,7 @@ from tritonstack.paths import repository_path
 from tritonstack.unpacking import UnpackLimits
 
 if TYPE_CHECKING:
-    from tritonstack.config import BuildSettings, Endpoint, Environment
+    from tritonstack.config import BuildSettings, Environment
 
 
 def leaves_engines(builds: BuildSettings) -> bool:
@@ -148,37 +148,6 @@ def model_digest(source: ArchiveSource) -> str:
     other in a circle.
     """
     return _digest(source, ())
-
-
-def release_set(endpoint: Endpoint, repositories: Path, choice: BuildChoice | None = None) -> dict[str, str]:
-    """Archive's name → digest for everything that an endpoint serves, in the order of the names.
-
-    ``repositories`` is the folder that holds the model folders. Raises :class:`InputError` with the problems of every
-    model at once.
-    """
-    sources: list[ArchiveSource] = []
-    problems: list[Problem] = []
-    for entry in sorted(set(endpoint.models)):
-        with collecting(problems):
-            sources += sources_of(entry, repositories, choice)
-    with collecting(problems):
-        digests = digests_of(sources)
-    refuse(problems)
-    return digests
-
-
-def check_model_folders(
-    environment: Environment, repositories: Path, *, file: Path
-) -> Mapping[str, tuple[ArchiveSource, ...]]:
-    """Refuse an environment whose models have no sound folder below ``repositories``.
-
-    ``file`` is the environment's: a model without a folder is a mistake in it, more likely than in the folders.
-    Returns the archives that each entry of ``models`` means. Raises :class:`InputError` with the problems of every
-    model of every endpoint, each once.
-    """
-    resolved = resolved_models(environment, repositories, file=file)
-    digests_of(source for sources in resolved.values() for source in sources)
-    return resolved
 
 
 def digests_of(sources: Iterable[ArchiveSource]) -> dict[str, str]:

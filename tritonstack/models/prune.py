@@ -11,8 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack.aws_session import Session, code_of
 from tritonstack.errors import WorkFailedError
-from tritonstack.models.bucket import ArtifactBucket, Place
-from tritonstack.naming import ArchiveName, inputs_key, release_parameter
+from tritonstack.models.bucket import ArtifactBucket, StoredArchive
+from tritonstack.naming import inputs_key, release_parameter
 
 DEFAULT_HISTORY = 5
 DEFAULT_GRACE_HOURS = 24.0
@@ -36,16 +36,6 @@ class PrunePlan:
     kept: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Stored:
-    """An archive in the bucket."""
-
-    name: ArchiveName
-    place: Place
-    bytes: int
-    modified: dt.datetime
-
-
 class Pruning:
     """Plans and carries out the pruning of one environment's bucket."""
 
@@ -61,7 +51,7 @@ class Pruning:
         Archives younger than ``grace_hours`` stay: they may be published and not activated yet. Inputs go with the last
         archive of their digest. Raises :class:`WorkFailedError` where AWS refuses.
         """
-        stored = list(self._stored())
+        stored = list(self.bucket.archives())
         named: dict[tuple[str, str], frozenset[str]] = {}
         for item in stored:
             owner = (item.place.endpoint, item.name.model)
@@ -85,10 +75,6 @@ class Pruning:
         groups = sorted(((index, key) for item in plan.unneeded for index, key in enumerate(item.keys)))
         self.bucket.delete([key for _, key in groups])
 
-    def _stored(self) -> Iterator[_Stored]:
-        for name, place, row in self.bucket.archives():
-            yield _Stored(name=name, place=place, bytes=row["Size"], modified=row["LastModified"])
-
     def _named(self, endpoint: str, model: str, history: int) -> frozenset[str]:
         """The digests of a model's record: its current value and the last ``history`` before it."""
         name = release_parameter(environment=self.environment, endpoint=endpoint, model=model)
@@ -103,7 +89,7 @@ class Pruning:
         newest = sorted(values, key=lambda value: value["Version"], reverse=True)
         return frozenset(value["Value"] for value in newest[: history + 1])
 
-    def _unneeded(self, going: list[_Stored], staying: set[str]) -> Iterator[Unneeded]:
+    def _unneeded(self, going: list[StoredArchive], staying: set[str]) -> Iterator[Unneeded]:
         last_of = {item.name.digest: item for item in going}
         for item in going:
             archive = item.place.archive(item.name)

@@ -244,12 +244,13 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint) -
     Raises InputError: a model's folder is not there, or wrong.
     """
     # Only here: who simulates what is in no environment needs no model folders.
-    from tritonstack.models.inputs import choice_of, release_set  # noqa: PLC0415
+    from tritonstack.models.inputs import choice_of, digests_of, sources_of  # noqa: PLC0415
     from tritonstack.models.manifest import built_manifest  # noqa: PLC0415
 
     repositories = project_folder() / "model_repos"
     served = _served(environment, endpoint)
-    digests = release_set(endpoint, repositories, choice_of(environment))
+    choice = choice_of(environment)
+    digests = digests_of(each for entry in endpoint.models for each in sources_of(entry, repositories, choice))
     built = LocalPaths.from_environment().archives
     groups = {str(group.get("name")): place for place, group in filled.groups()}
     filled.findings += _strangers(groups, served, endpoint)

@@ -12,7 +12,7 @@ import pytest
 from tests.tritonstack_capacity.bench.documents import document, point, result
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, problems, read, written
 from tritonstack.config import load_environment
-from tritonstack.models.inputs import choice_of, release_set
+from tritonstack.models.inputs import choice_of, digests_of, sources_of
 from tritonstack.models.manifest import Manifest
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.bench.document import ResultPart
@@ -69,7 +69,7 @@ def test_the_scenario_stands_above_its_environment(tmp_path: Path, project: Path
 
 def test_a_built_archive_tells_sizes_batches_and_instances(tmp_path: Path, project: Path) -> None:
     environment = load_environment(project / "environments" / "prod.yaml")
-    digest = release_set(environment.endpoints[0], project / "model_repos", choice_of(environment))["digits-onnx"]
+    digest = digests_of(sources_of("digits-onnx", project / "model_repos", choice_of(environment)))["digits-onnx"]
     config = "max_batch_size: 16\ninstance_group [{count: 2}]\ndynamic_batching {max_queue_delay_microseconds: 500}"
     parts = {
         "name": "digits-onnx",
