@@ -129,10 +129,11 @@ def credentials_ended(error: BaseException) -> bool:
 
     Messages count, too: they hold the code that botocore, or the CDK, was given, also where several errors became one.
     """
-    return any(type(each).__name__ in _LOCAL or _SAID.search(str(each)) for each in _chain(error))
+    return any(type(each).__name__ in _LOCAL or _SAID.search(str(each)) for each in causes(error))
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it was raised from."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

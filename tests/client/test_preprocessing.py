@@ -126,11 +126,6 @@ def test_what_is_no_whole_image_is_refused(form: str, cut: int) -> None:
         as_png(content, file="a.img")
 
 
-def test_a_line_of_an_image_is_refused_before_it_is_blown_up() -> None:
-    with pytest.raises(InputError, match="5000 by 2 pixels"):
-        pixels(encoded(noise(5000, 2)), adapter())
-
-
 def text_adapter(**fields: Any) -> TextAdapter:
     return TextAdapter.model_validate(
         {"encoding": "tokens", "tokenizer": "t.json", "ids": "ids", "mask": "mask", **fields}

@@ -5,20 +5,15 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from tests.client.fakes import FakeTime, client_error
+from tests.client.fakes import client_error
 from tests.proxy.world import MANIFESTS, FakeStates
 from tritonstack.proxy.descriptions import (
     Described,
-    EndpointStates,
     model_config,
     model_metadata,
     split_address,
+    unready,
 )
-
-
-def states(sagemaker: FakeStates, time: FakeTime) -> EndpointStates:
-    """States of environment ``dev``, each good for five seconds."""
-    return EndpointStates(environment="dev", sagemaker=lambda: sagemaker, now=lambda: time.seconds, seconds=5)
 
 
 @pytest.mark.parametrize(
@@ -28,18 +23,7 @@ def states(sagemaker: FakeStates, time: FakeTime) -> EndpointStates:
 def test_an_endpoint_answers_while_it_is_updated_and_not_before_it_is_made(status: str, *, answers: bool) -> None:
     sagemaker = FakeStates()
     sagemaker.states["dev-e"] = status
-    assert states(sagemaker, FakeTime()).unready("e") == ("" if answers else f"endpoint dev-e is {status}")
-
-
-def test_a_state_is_read_once_in_five_seconds() -> None:
-    sagemaker, time = FakeStates(), FakeTime()
-    read = states(sagemaker, time)
-    for _ in range(3):
-        assert read.unready("e") == ""
-    assert sagemaker.looks == 1
-    sagemaker.states["dev-e"] = "Failed"
-    time.sleep(6)
-    assert read.unready("e")
+    assert unready(sagemaker, "dev-e") == ("" if answers else f"endpoint dev-e is {status}")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +37,7 @@ def test_a_state_is_read_once_in_five_seconds() -> None:
 def test_who_may_not_ask_for_a_state_takes_the_record_s_word(failure: Exception, reason: str) -> None:
     sagemaker = FakeStates()
     sagemaker.failure = failure
-    assert states(sagemaker, FakeTime()).unready("e") == reason
+    assert unready(sagemaker, "dev-e") == reason
 
 
 @pytest.mark.parametrize(

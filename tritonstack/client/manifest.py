@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,9 +23,8 @@ from tritonstack.client.errors import ClientFileError
 from tritonstack.client.releases import Release
 from tritonstack.errors import Problem
 from tritonstack.naming import artifact_parameter
-from tritonstack.paths import HOME_VARIABLE
+from tritonstack.paths import HOME_VARIABLE, write_bytes
 
-_CHUNK = 1 << 20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -85,54 +83,32 @@ class ClientFiles:
         if path in self._checked:  # without the lock, so that one download does not block other files
             return path
         with self._lock:
-            if path not in self._checked:
-                try:
-                    if not _is(path, file):
-                        self._fetch(file, path)
-                except OSError as error:
-                    raise ClientFileError(
-                        f"client file {file.name} cannot be kept: {error}\n"
-                        f"  do: set {HOME_VARIABLE} or XDG_CACHE_HOME to a folder that can be written"
-                    ) from error
-                self._checked.add(path)
+            try:
+                if not path.exists() or _sha256(path.read_bytes()) != file.sha256:
+                    content = self._fetched(file)
+                    write_bytes(path, content)
+            except OSError as error:
+                raise ClientFileError(
+                    f"client file {file.name} cannot be kept: {error}\n"
+                    f"  do: set {HOME_VARIABLE} or XDG_CACHE_HOME to a folder that can be written"
+                ) from error
+            self._checked.add(path)
         return path
 
-    def _fetch(self, file: ClientFile, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f"{path.name}.", delete=False) as stream:
-            temporary = Path(stream.name)
-            try:
-                self._download(file, stream)
-                stream.flush()
-                if not _is(temporary, file):
-                    raise ClientFileError(f"s3://{file.bucket}/{file.key} is not the file that was published")
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
-
-    def _download(self, file: ClientFile, stream: Any) -> None:
+    def _fetched(self, file: ClientFile) -> bytes:
         place = f"s3://{file.bucket}/{file.key}"
         try:
             body = self._s3().get_object(Bucket=file.bucket, Key=file.key)["Body"]
-            got = 0
-            while chunk := body.read(_CHUNK):
-                got += len(chunk)
-                if got > file.bytes:  # a wrong object may be of any length
-                    break
-                stream.write(chunk)
+            content: bytes = body.read(file.bytes + 1)  # no more: a wrong object may be of any length
         except (ClientError, BotoCoreError) as error:
             raise ClientFileError(f"client file {file.name} cannot be fetched from {place}: {error}") from error
+        if _sha256(content) != file.sha256:
+            raise ClientFileError(f"{place} is not the file that was published")
+        return content
 
 
-def _is(path: Path, file: ClientFile) -> bool:
-    """Whether the path holds the published file."""
-    try:
-        if path.stat().st_size != file.bytes:
-            return False
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest() == file.sha256
-    except FileNotFoundError:
-        return False
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,25 +143,24 @@ class TensorTable:
         self, inputs: Mapping[str, Array], outputs: Sequence[str] | None = None, *, file: str | None = None
     ) -> list[Problem]:
         """Everything in a request that the model would refuse."""
-        found: list[tuple[str, str, str, str]] = []  # field, what was found, what is allowed, advice
+        problems = []
         for name, array in inputs.items():
-            spec = self.input(name)
+            spec, place = self.input(name), f"inputs.{name}"
             if spec is None:
-                found.append((f"inputs.{name}", "no such input", _listed(self.inputs), ""))
+                problems.append(Problem(file=file, field=place, found="no such input", allowed=_listed(self.inputs)))
             else:
-                found += [(f"inputs.{name}", *each) for each in self._misfits(spec, array)]
+                problems += [
+                    Problem(file=file, field=place, found=found, allowed=allowed, advice=advice)
+                    for found, allowed, advice in self._misfits(spec, array)
+                ]
         for spec in self.inputs:
             if spec.name not in inputs and spec.name not in self.optional_inputs:
-                found.append((f"inputs.{spec.name}", "nothing", str(spec), ""))
-        problems = [
-            Problem(file=file, field=field, found=text, allowed=allowed, advice=advice)
-            for field, text, allowed, advice in found
-        ]
-        unknown = [name for name in outputs or () if name not in {spec.name for spec in self.outputs}]
-        allowed = _listed(self.outputs)
-        return problems + [
-            Problem(field=f"outputs.{each}", found="no such output", allowed=allowed) for each in unknown
-        ]
+                problems.append(Problem(file=file, field=f"inputs.{spec.name}", found="nothing", allowed=str(spec)))
+        for name in outputs or ():
+            if name not in {spec.name for spec in self.outputs}:
+                allowed = _listed(self.outputs)
+                problems.append(Problem(field=f"outputs.{name}", found="no such output", allowed=allowed))
+        return problems
 
     def _misfits(self, spec: TensorSpec, array: Array) -> Iterator[tuple[str, str, str]]:
         datatype = datatype_of(array)

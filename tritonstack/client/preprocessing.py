@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image, Resampling
     from tokenizers import Tokenizer
 
-LONGEST = 100
-"""How many times the shorter side of an image the longer one may be."""
 PADS = ("[PAD]", "<pad>")
 """Padding tokens of BERT's, and of RoBERTa's and T5's tokenizers."""
 _PNG_MODES = frozenset({"1", "L", "LA", "P", "I", "RGB", "RGBA"})
@@ -150,10 +148,6 @@ def pixels(content: bytes, adapter: ImageAdapter, *, file: str | None = None) ->
     if crop is None:
         raise ValueError(f"encoding {adapter.encoding} makes no pixels")
     upright = rgb(content, file=file)
-    if max(upright.size) > LONGEST * min(upright.size):  # resized, it would be that much larger than what is cut out
-        found = f"an image of {upright.width} by {upright.height} pixels"
-        allowed = f"one side at most {LONGEST} times the other"
-        raise InputError([Problem(file=file, found=found, allowed=allowed)])
     resized = _resized(upright, shorter=adapter.resize or crop, resample=Resampling[adapter.resample.upper()])
     left, top = round((resized.width - crop) / 2), round((resized.height - crop) / 2)
     values = np.asarray(resized.crop((left, top, left + crop, top + crop)), dtype=np.float32)

@@ -2,53 +2,33 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import VERSION
-from tritonstack.client.releases import TimedCache
 from tritonstack.models.model_config import ModelConfig, config_json, read_config
-from tritonstack.naming import ArchiveName, endpoint_name
+from tritonstack.naming import ArchiveName
 
-STATE_SECONDS = 5.0
 CALLABLE = frozenset({"InService", "Updating", "SystemUpdating", "RollingBack", "UpdateRollbackFailed"})
 """Endpoint states in which a fleet responds (botocore's service model of sagemaker: DescribeEndpoint)."""
 
 
-class EndpointStates:
-    """Endpoints' states, each read at most once in some seconds. Thread safe."""
+def unready(sagemaker: Any, name: str) -> str:
+    """Why an endpoint cannot be called; empty where it can, or where its state cannot be read.
 
-    def __init__(
-        self,
-        *,
-        environment: str,
-        sagemaker: Callable[[], Any],
-        now: Callable[[], float] = time.monotonic,
-        seconds: float = STATE_SECONDS,
-    ) -> None:
-        """``sagemaker`` gives the boto3 client."""
-        self._environment = environment
-        self._sagemaker = sagemaker
-        self._states: TimedCache[str, str] = TimedCache(seconds=seconds, now=now)
-
-    def unready(self, endpoint: str) -> str:
-        """Why an endpoint cannot be called; empty where it can, or where its state cannot be read."""
-        return self._states.get(endpoint, lambda: self._read(endpoint))
-
-    def _read(self, endpoint: str) -> str:
-        name = endpoint_name(environment=self._environment, endpoint=endpoint)
-        try:
-            status = str(self._sagemaker().describe_endpoint(EndpointName=name)["EndpointStatus"])
-        except ClientError as error:
-            missing = "Could not find" in str(error.response.get("Error", {}).get("Message", ""))
-            return f"there is no endpoint {name}" if missing else ""
-        except BotoCoreError:
-            return ""
-        return "" if status in CALLABLE else f"endpoint {name} is {status}"
+    ``sagemaker``: the boto3 client. ``name``: the endpoint's at SageMaker.
+    """
+    try:
+        status = str(sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"])
+    except ClientError as error:
+        missing = "Could not find" in str(error.response.get("Error", {}).get("Message", ""))
+        return f"there is no endpoint {name}" if missing else ""
+    except BotoCoreError:
+        return ""
+    return "" if status in CALLABLE else f"endpoint {name} is {status}"
 
 
 # InvokeEndpoint reports neither the versions of a model nor statistics, so neither is described.

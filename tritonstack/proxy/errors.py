@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 from botocore.exceptions import (
     ClientError,
@@ -15,7 +14,7 @@ from botocore.exceptions import (
     TokenRetrievalError,
 )
 
-from tritonstack.aws_session import CREDENTIAL_CODES, DENIED_CODES, THROTTLING_CODES, code_of
+from tritonstack.aws_session import CREDENTIAL_CODES, DENIED_CODES, THROTTLING_CODES, causes, code_of
 from tritonstack.client.errors import (
     EndpointUnavailableError,
     MalformedAnswerError,
@@ -78,14 +77,6 @@ def one_line(error: TritonstackError) -> str:
 def is_denied(error: BaseException) -> bool:
     """Whether AWS denied a permission."""
     return any(code_of(one) in DENIED_CODES for one in causes(error))
-
-
-def causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and what it was raised from."""
-    one: BaseException | None = error
-    while one is not None:
-        yield one
-        one = one.__cause__
 
 
 def _models_own(error: ModelFailedError) -> Answer:

@@ -23,11 +23,11 @@ from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE, Body, header_size
 from tritonstack.client.errors import MalformedAnswerError, ReleaseLookupError
 from tritonstack.client.invocation import Clock, RawAnswer, Wait
 from tritonstack.client.model_client import ModelClient
-from tritonstack.client.releases import ModelReference
+from tritonstack.client.releases import ModelReference, TimedCache
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.http_server import Answer, Headers, Request, Server
+from tritonstack.naming import endpoint_name
 from tritonstack.proxy import descriptions
-from tritonstack.proxy.descriptions import EndpointStates
 from tritonstack.proxy.errors import HttpError, answer_of, error_answer, is_denied
 
 # The paths are those of KServe's predict protocol v2 and of Triton's extensions (triton-inference-server/server,
@@ -70,6 +70,8 @@ def read_route(method: bytes, path: bytes) -> Route:
 
 MAX_PAYLOAD_BYTES = 25 * 1024 * 1024
 """The largest request that InvokeEndpoint may take (SageMaker developer guide); older pages say 6 MB."""
+STATE_SECONDS = 5.0
+"""How long an endpoint's state is used."""
 LOOKUPS = 4
 """At once, for everything but inference, so that readiness does not wait behind models that load."""
 NO_STATISTICS = (
@@ -119,7 +121,8 @@ class Proxy:
             config = Config(retries={"total_max_attempts": 2, "mode": "standard"}, connect_timeout=5, read_timeout=20)
             return session.client("sagemaker", config=config)
 
-        self._states = EndpointStates(environment=environment, sagemaker=sagemaker)
+        self._sagemaker = sagemaker
+        self._states: TimedCache[str, str] = TimedCache(seconds=STATE_SECONDS, now=(clock or Clock()).now)
         self._callers = asyncio.Semaphore(concurrency)
         self._lookups = asyncio.Semaphore(LOOKUPS)
         self._answers: dict[str, Callable[[Route, Request], Answer]] = {
@@ -189,7 +192,8 @@ class Proxy:
 
     def _model_ready(self, route: Route, _request: Request) -> Answer:
         release = self.client.resolve(self._named(route.model))
-        reason = self._states.unready(release.endpoint)
+        name = endpoint_name(environment=self.client.environment, endpoint=release.endpoint)
+        reason = self._states.get(name, lambda: descriptions.unready(self._sagemaker(), name))
         return error_answer(503, reason) if reason else Answer(200, {}, b"")
 
     def _described(self, route: Route, describe: Callable[[descriptions.Described], dict[str, Any]]) -> Answer:
