@@ -140,13 +140,6 @@ def test_a_name_that_is_like_none_has_no_suggestion() -> None:
     assert "Did you mean" not in CliRunner().invoke(cli.root, ["frobnicate"]).stderr
 
 
-def test_an_environment_without_its_option_is_told_the_option(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_main(monkeypatch, "preflight", "dev") == 2
-    assert capsys.readouterr().err.splitlines()[-1] == "To name an environment, give the option: -e dev"
-
-
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
@@ -228,21 +221,6 @@ def test_a_fault_of_ours_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) ->
         main_with(monkeypatch, OSError(errno.ENOENT, "No such file", "/some/file"))
     with pytest.raises(KeyError):
         main_with(monkeypatch, KeyError("x"))
-
-
-@pytest.mark.parametrize("error", [errno.ENOENT, errno.ENOTDIR, errno.EEXIST])
-def test_a_state_folder_that_cannot_be_made_is_a_message(
-    error: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    home = tmp_path / "file"
-    home.touch()
-    monkeypatch.setenv("TRITONSTACK_HOME", str(home))
-    assert main_with(monkeypatch, OSError(error, os.strerror(error), str(home / "archives"))) == 1
-    assert capsys.readouterr().err == f"{home}/archives: {os.strerror(error)}\n"
-    home.unlink()
-    home.mkdir()
-    with pytest.raises(OSError, match="archives"):  # in a folder that is there it is a fault of ours
-        main_with(monkeypatch, OSError(error, os.strerror(error), str(home / "archives")))
 
 
 @pytest.mark.parametrize("arguments", [["build"], ["local", "up"]])

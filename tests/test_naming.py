@@ -24,12 +24,6 @@ def test_an_archive_s_name_is_read_as_it_was_written(model: str, digest: str) ->
     assert re.fullmatch(NAME_PATTERN, model)
 
 
-@given(first=names, second=names, digest=digests)
-def test_archives_of_different_models_never_share_a_prefix_with_the_dot(first: str, second: str, digest: str) -> None:
-    if first != second:
-        assert not str(ArchiveName(model=second, digest=digest)).startswith(f"{first}.")
-
-
 @given(text=st.text(max_size=60))
 def test_any_text_is_an_archive_s_name_or_is_not(text: str) -> None:
     found = ArchiveName.parse(text)
@@ -70,12 +64,3 @@ def test_keys_and_parameters_are_spelt_as_documented() -> None:
     assert naming.timing_cache_key(gpu="T4", tensorrt="10.4.0") == "timing-caches/t4/10.4.0/timing.cache"
     assert naming.endpoint_name(environment="dev", endpoint="vision") == "dev-vision"
     assert naming.variant_name(instance_type="ml.g4dn.xlarge") == "g4dn-xlarge"
-
-
-@given(environment=names, endpoint=names, model=names, value=st.sampled_from(["bucket-name", "key-arn"]))
-def test_artifact_parameters_never_meet_release_records(
-    environment: str, endpoint: str, model: str, value: str
-) -> None:
-    assert naming.artifact_parameter(environment=environment, value=value) != naming.release_parameter(
-        environment=environment, endpoint=endpoint, model=model
-    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import types
 from pathlib import Path
 
@@ -10,9 +9,8 @@ import pytest
 
 from benchmarks import __main__ as run
 from benchmarks import invoke_overhead, proxy_overhead
-from benchmarks.invoke_overhead import SAMPLE, checked
 from benchmarks.measuring import Loads
-from benchmarks.results import Figure, tell
+from benchmarks.results import Figure
 from benchmarks.synthesis import synthesise
 from tritonstack.errors import WorkFailedError
 
@@ -26,21 +24,6 @@ def test_overheads_are_the_medians_of_each_rounds_difference_and_ratios() -> Non
     )
     assert runtime == {invoke_overhead.ADDED_MS: pytest.approx(1.0), invoke_overhead.KEPT: pytest.approx(0.8)}
     assert proxy == {proxy_overhead.LATENCY_RATIO: pytest.approx(1.25), proxy_overhead.KEPT: pytest.approx(0.8)}
-
-
-@pytest.mark.parametrize(
-    ("response", "said"),
-    [((SAMPLE / "answer.json").read_bytes(), None), (b'{"outputs": [{"name": "label", "data": [11]}]}', "without the")],
-)
-def test_a_response_counts_only_with_the_right_digit(response: bytes, said: str | None) -> None:
-    class Caller:
-        last = response, "application/json"
-
-        async def __call__(self) -> None:
-            """Status 200."""
-
-    failure: str | None = asyncio.run(checked(Caller())())  # type: ignore[arg-type]  # what is used of one
-    assert failure is None if said is None else said in (failure or "")
 
 
 @pytest.mark.parametrize(
@@ -68,15 +51,6 @@ def test_a_bound_is_kept_or_missed(value: float, bound: float | None, at_least: 
     assert Figure("x", value, "s", bound, at_least=at_least).verdict == verdict
 
 
-def test_figures_are_printed_with_what_they_are_of(capsys: pytest.CaptureFixture[str]) -> None:
-    figures = [Figure("rate", 12_345.6, "/s"), Figure("ratio", 2, "times", 1.5)]
-    assert tell("mine", figures, machine={"cores": "2", "commit": "abc"}) == 1
-    printed = capsys.readouterr().out
-    assert "12,346 /s" in printed
-    assert "cores 2, commit abc" in printed
-    assert "FAIL" in printed
-
-
 @pytest.mark.parametrize(
     ("outcome", "code", "said"),
     [
@@ -102,8 +76,3 @@ def test_a_missed_bound_and_a_benchmark_that_could_not_run_fail_the_run(
     monkeypatch.setattr("importlib.import_module", lambda _: types.SimpleNamespace(main=main))
     assert run.main([]) == code
     assert said in " ".join(capsys.readouterr().out.split())
-
-
-def test_a_name_that_is_no_benchmark_is_refused_before_any_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run.main(["packing", "speed"]) == 2
-    assert "no benchmark is called speed" in capsys.readouterr().out

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import pytest
 
 from benchmarks.scenarios.claims import Claim, Figure, Interval, Tried, Verdict, median_interval, tried
-from benchmarks.scenarios.models import roberta_base_folder
 from benchmarks.scenarios.table import SCENARIOS
 from tests.benchmarks.measured import measured, way
-from tritonstack.paths import REPOSITORY
 
 
 def claim(*, by: Figure = Figure.RATE, times: float = 1.0) -> Claim:
@@ -69,35 +64,6 @@ def test_every_claim_is_about_what_its_scenario_measures(name: str) -> None:
         assert tried(one, found).ratio.low is not None, "too few turns for an interval"
 
 
-def test_options_that_cannot_be_tried_are_those_that_the_cpu_ignores() -> None:
-    """The post's options are each a way here, or among what the stand-in for ONNX Runtime says it ignores."""
-    file = REPOSITORY / "tritonstack_local" / "backends" / "common" / "tritonstack_onnx.py"
-    [ignored] = [
-        ast.literal_eval(node.value)
-        for node in ast.parse(file.read_text()).body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "GPU_PARAMETERS"
-    ]
-    options = [SCENARIOS["onnxruntime"], SCENARIOS["memory"]]
-    told = " ".join(each for scenario in options for each in scenario.not_here)
-    tried_here = " ".join(fragment for scenario in options for way in scenario.ways for fragment in way.fragments)
-    gpu = {"cudnn_conv_algo_search", "arena_extend_strategy", "gpu_mem_limit", "do_copy_in_default_stream"}
-    assert gpu <= set(ignored)
-    assert all(name in told and name not in tried_here for name in gpu)
-    cpu = ("graph { level: 1 }", "execution_mode", "enable_mem_pattern", "enable_mem_arena")
-    assert all(name in tried_here for name in cpu)
-    assert "default-max-batch-size" in told
-
-
-def test_roberta_base_is_the_large_one_s_folder_with_the_base_model_s_numbers(tmp_path: Path) -> None:
-    folder = roberta_base_folder(tmp_path)
-    recipe = (folder / "recipe.yaml").read_text()
-    assert all(number in recipe for number in ("hidden_size: 768", "num_hidden_layers: 12", "intermediate_size: 3072"))
-    config = (folder / "roberta-base-onnx" / "config.pbtxt").read_text()
-    assert "1024" not in config
-    assert 'name: "roberta-base-onnx"' in config
-    assert (tmp_path / "requirements" / "torch.txt").is_file()
-
-
 @pytest.mark.parametrize(
     ("count", "low", "high"),
     [(6, 1, 6), (8, 1, 8), (9, 2, 8), (12, 3, 10), (20, 6, 15)],  # Conover, Practical Nonparametric Statistics, A3
@@ -107,9 +73,3 @@ def test_the_interval_lies_between_the_values_that_the_binomial_distribution_nam
 ) -> None:
     found = median_interval([float(value) for value in range(count, 0, -1)])
     assert (found.low, found.high) == (low, high)
-
-
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_five_values_are_too_few_to_say_how_sure_the_median_is(count: int) -> None:
-    found = median_interval([3.0] * count)
-    assert (found.median, found.low, found.high, found.share) == (3.0, None, None, None)

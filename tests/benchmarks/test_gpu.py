@@ -52,18 +52,6 @@ def test_without_a_gpu_it_is_refused_in_one_message(
     assert said.out == ""
 
 
-@pytest.mark.parametrize(("says", "told"), [(None, "says nothing: it is missing"), ("False", "says False")])
-def test_without_a_pytorch_for_the_gpu_it_is_refused_and_told_how_to_make_one(
-    says: str | None, told: str, gpu: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if says is not None:
-        program(gpu / "envs" / "torch-cuda" / "bin" / "python", says)
-    assert measurements.command(["--gpu"]) == 2
-    said = capsys.readouterr().err
-    assert told in said
-    assert "-m venv .envs/torch-cuda" in said
-
-
 def test_on_a_gpu_the_server_computes_there_and_the_page_has_a_place_of_its_own_for_it(
     gpu: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,24 +81,6 @@ def test_a_scenario_that_fails_is_reported_and_nothing_is_written(
     assert fake.page.read_text() == PAGE
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["batching", "speed"], "no scenario is called speed; there are batching, one-caller"),
-        (["batching", "--write"], "--gpu and --write are about all scenarios"),
-        (["batching", "--gpu"], "--gpu and --write are about all scenarios"),
-    ],
-)
-def test_what_names_no_scenario_or_too_few_is_refused_before_any_runs(
-    arguments: list[str], said: str, fake: Fake, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        measurements.command(arguments)
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
-    assert fake.measured == []
-
-
 def test_the_table_of_claims_has_what_is_claimed_what_is_here_and_the_verdict() -> None:
     sections = [Section(scenario=scenario, found=measured(scenario)) for scenario in SCENARIOS.values()]
     text = page(sections, where="a machine.", others=0.0)

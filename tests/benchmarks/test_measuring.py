@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from benchmarks.measuring import in_turns, order, ratio, turn
-from benchmarks.scenarios.measuring import load_of
 from tests.tritonstack_capacity.bench.virtual_time import Now, run
 from tritonstack.errors import WorkFailedError
 
@@ -61,20 +60,9 @@ def test_several_callers_wait_for_each_other_to_the_last_call_that_counts() -> N
     assert server.beside == [4] * len(found) == [4] * 16
 
 
-def test_a_call_that_is_longer_than_the_turn_counts_whole() -> None:
-    found, _ = latencies(users=1, seconds=3.0)
-    assert found == [pytest.approx(3.0)]
-
-
 def test_a_call_that_fails_ends_the_turn() -> None:
     with pytest.raises(WorkFailedError, match="507: no memory"):
         latencies(users=2, seconds=0.25, fails=5)
-
-
-def test_the_rate_of_a_turn_is_its_callers_by_their_mean_latency() -> None:
-    found = load_of([[0.1, 0.3], [0.4]], users=4, mean_batch=None)
-    assert found.rates == [pytest.approx(20.0), pytest.approx(10.0)]
-    assert found.p50_ms == pytest.approx(300.0)
 
 
 def test_every_other_turn_is_the_other_way_round_and_a_first_round_is_not_counted() -> None:

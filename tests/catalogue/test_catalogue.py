@@ -8,21 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack.catalogue import ImageNotFoundError, dns_suffix, load_catalogue, release_order
+from tritonstack.catalogue import ImageNotFoundError, dns_suffix, load_catalogue
 from tritonstack.catalogue.releases import propose_host_ami
 
 CATALOGUE = load_catalogue()
-
-
-@pytest.mark.parametrize(
-    ("name", "support"),
-    [("ml.g5.xlarge", "listed"), ("ml.g5.12xlarge", "refused"), ("ml.g6.xlarge", "unlisted")],
-)
-def test_multi_model_support_has_three_values(name: str, support: str) -> None:
-    row = CATALOGUE.instance(name)
-    assert row is not None
-    assert (row.multi_model_support, "us-east-1" in row.regions) == (support, True)
-    assert row.multi_model == (support == "listed")
 
 
 @pytest.mark.parametrize(
@@ -115,12 +104,6 @@ def test_no_host_is_proposed_where_cuda_is_unknown_or_newer_than_every_driver() 
     assert CATALOGUE.propose_host_ami("22.12") is None
     newer = dataclasses.replace(row, cuda="14.0")
     assert propose_host_ami(release=newer, amis=CATALOGUE.host_amis) is None
-
-
-@given(st.text(max_size=6).filter(lambda text: not (len(text) == 5 and text[2] == ".")))
-def test_release_order_refuses_anything_else(text: str) -> None:
-    with pytest.raises(ValueError, match="no Triton release"):
-        release_order(text)
 
 
 @given(release=st.sampled_from(sorted(CATALOGUE.image_table.regions)), region=st.sampled_from(CATALOGUE.regions))

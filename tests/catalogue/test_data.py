@@ -40,13 +40,6 @@ def test_every_type_is_whole_and_hosted_somewhere(name: str) -> None:
     assert row.regions
 
 
-def test_gpu_names_differ_where_memory_or_compute_capability_differs() -> None:
-    kinds: dict[str, set[tuple[str, int]]] = {}
-    for row in CATALOGUE.instances.values():
-        kinds.setdefault(row.gpu, set()).add((row.compute_capability, row.gpu_memory_mib))
-    assert all(len(found) == 1 for found in kinds.values()), kinds
-
-
 def test_every_hosted_type_is_known_or_says_why_not() -> None:
     hosted = {name for names in read_data("hosting_regions.json")["regions"].values() for name in names}
     omitted = CATALOGUE.omitted_types
@@ -87,11 +80,6 @@ def test_every_image_region_has_an_account_and_is_a_known_region() -> None:
         assert regions <= set(accounts), release
         assert all(re.fullmatch(r"\d{12}", account) for account in accounts.values())
         assert regions <= set(CATALOGUE.regions), release
-
-
-def test_generations_meet_at_23_10_and_23_12() -> None:
-    for release, generation in CATALOGUE.image_table.generations.items():
-        assert (generation == "dlc") == (release_order(release) >= (23, 12)), release
 
 
 def test_releases_are_in_order_of_age_and_so_are_their_servers() -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.data_file import read_data
 from tritonstack.catalogue.options import (
     TensorRtNotKnownError,
     known_versions,
     tensorrt_candidates,
     trtexec_options,
 )
-from tritonstack.catalogue.releases import minor_version
 
 RELEASES = tuple(load_catalogue().releases.values())
 
@@ -23,15 +19,6 @@ def candidates(release: str) -> tuple[str, ...]:
     row = load_catalogue().release(release)
     assert row is not None
     return tensorrt_candidates(row, releases=RELEASES)
-
-
-def test_ranges_of_an_option_name_known_versions_and_rise() -> None:
-    versions = list(known_versions())
-    for option, ranges in read_data("trtexec_options.json")["options"].items():
-        places = [versions.index(version) for pair in ranges for version in pair]
-        assert places == sorted(places), option
-        gaps = [later - earlier for earlier, later in pairwise(places)][1::2]
-        assert all(gap > 1 for gap in gaps), f"{option}: ranges that touch are one"
 
 
 @pytest.mark.parametrize(
@@ -67,11 +54,3 @@ def test_a_release_of_unknown_tensorrt_has_what_its_neighbours_or_its_major_vers
     assert candidates("24.09") == ("10.4.0",)
     assert candidates("26.05") == ("10.14", "10.15", "10.16")
     assert candidates("26.06") == ("11.0", "11.1")
-
-
-def test_candidates_never_get_older_with_a_newer_release() -> None:
-    rows = [tensorrt_candidates(release, releases=RELEASES) for release in RELEASES]
-    assert all(rows), "every release may have some known TensorRT"
-    for earlier, later in pairwise(rows):
-        assert minor_version(earlier[0]) <= minor_version(later[0])
-        assert minor_version(earlier[-1]) <= minor_version(later[-1])

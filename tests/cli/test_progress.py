@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import threading
 
 import pytest
 from rich.console import Console
@@ -38,31 +37,6 @@ def test_in_a_log_a_line_stays_one_however_long() -> None:
     with shown.step("start") as step:
         step.end_with("http://127.0.0.1:4566, " * 10)
     assert len(file.getvalue().splitlines()) == 2
-
-
-class Watched(io.StringIO):
-    """A log that tells when a text was written to it."""
-
-    def __init__(self, text: str) -> None:
-        """Takes the text that is waited for."""
-        super().__init__()
-        self.text, self.written = text, threading.Event()
-
-    def write(self, text: str) -> int:
-        """As the base class does."""
-        count = super().write(text)
-        if self.text in self.getvalue():
-            self.written.set()
-        return count
-
-
-def test_in_a_log_a_long_step_says_what_it_is_at() -> None:
-    file = Watched("proving digits\n")
-    shown = Steps(Console(file=file, width=80, highlight=False), log_seconds=0.01)
-    with shown.step("build") as step:
-        step.say("proving digits")
-        assert file.written.wait(20)
-    assert re.fullmatch(r"… build\n  build  \d+ s  proving digits\n✓ build  \d+\.\d s\n", file.getvalue())
 
 
 def test_on_a_terminal_the_live_line_goes_away_and_the_outcome_stays() -> None:

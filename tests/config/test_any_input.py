@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,12 @@ import yaml
 from annotated_types import Le
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import Field
 
 from tests.config.environment_file import environment_text, problems_of
 from tests.config.test_settings import models_of
 from tritonstack.catalogue import load_catalogue
 from tritonstack.config import Endpoint, Environment, load_environment
-from tritonstack.config.fields import SettingsModel
 from tritonstack.errors import InputError
-from tritonstack.naming import ArchiveName
 
 CATALOGUE = load_catalogue()
 GOOD: dict[str, Any] = yaml.safe_load(environment_text())
@@ -100,24 +96,6 @@ def test_good_settings_are_read_back_as_they_were_written(document: dict[str, An
     assert load(environment.model_dump(mode="json")) == environment
 
 
-@given(ENVIRONMENTS)
-@settings(max_examples=60)
-def test_rendered_environments_hold_sagemakers_limits_and_names(document: dict[str, Any]) -> None:
-    for endpoint in load(document).endpoints:
-        rendered = endpoint.container_environment()
-        assert rendered["SAGEMAKER_TRITON_LOG_VERBOSE"] == str(endpoint.container.log_verbose).lower()
-        assert len(endpoint.sagemaker_name("local")) <= 63
-        for model in endpoint.models:
-            archive = ArchiveName(model=model, digest="0123456789abcdef")
-            assert ArchiveName.parse(str(archive)) == archive
-
-
-@given(st.lists(st.tuples(TOP_FIELDS, JUNK), min_size=1, max_size=3))
-@settings(max_examples=60)
-def test_junk_in_an_environments_fields_gives_messages(changes: list[tuple[str, Any]]) -> None:
-    load_or_messages(copy.deepcopy(GOOD) | dict(changes))
-
-
 @given(st.lists(st.tuples(ENDPOINT_FIELDS, JUNK), min_size=1, max_size=4), st.sets(ENDPOINT_FIELDS, max_size=3))
 @settings(max_examples=100)
 def test_junk_in_an_endpoints_fields_gives_messages(changes: list[tuple[str, Any]], removed: set[str]) -> None:
@@ -131,25 +109,6 @@ def test_junk_in_an_endpoints_fields_gives_messages(changes: list[tuple[str, Any
 @settings(max_examples=60)
 def test_any_document_gives_messages(document: Any) -> None:
     load_or_messages(document)
-
-
-class Numbers(SettingsModel):
-    """Every shape of a numeric field."""
-
-    whole: int = 1
-    fraction: float | None = None
-    named: dict[str, float] = Field(default={})
-
-
-@pytest.mark.parametrize("number", [math.inf, -math.inf, math.nan, 1e26, 10**26, 10**400, 2**31])
-def test_no_number_that_aws_does_not_take_gets_through(number: float) -> None:
-    """Counts, days and seconds are 32-bit integers there, and JSON knows no infinity."""
-    for fields in ({"whole": number}, {"fraction": number}, {"named": {"a": number}}):
-        with pytest.raises(InputError):
-            Numbers(**fields)
-    with pytest.raises(InputError, match="1e-09 or more"):
-        Numbers(fraction=1e-300)
-    assert Numbers(whole=2**31 - 1, fraction=0.0).whole == 2**31 - 1
 
 
 def test_a_field_with_a_bound_of_its_own_has_one_that_aws_takes() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.config.environment_file import problems_of, write_environment
 from tritonstack.config import Endpoint, Scaling, load_environment
 from tritonstack.config.fields import Site
-from tritonstack.config.scaling import check_scaling, time_problems
+from tritonstack.config.scaling import check_scaling
 
 GOOD = "minimum: 2, maximum: 6, gpu_utilization: 60"
 
@@ -39,18 +39,19 @@ def test_what_was_measured_becomes_a_target_by_the_minute(tmp_path: Path) -> Non
     assert scaling_of(tmp_path, with_factor).targets == {"invocations_per_instance": pytest.approx(960)}
 
 
-def test_instances_are_added_faster_than_removed_unless_said_otherwise(tmp_path: Path) -> None:
-    found = scaling_of(tmp_path, GOOD)
-    assert found.scale_out_cooldown_seconds < found.scale_in_cooldown_seconds
-    fast = GOOD + ", scale_out_cooldown_seconds: 60, scale_in_cooldown_seconds: 60, accept_fast_scale_in: true"
-    assert scaling_of(tmp_path, fast).scale_in_cooldown_seconds == 60
-
-
 def test_an_endpoint_starts_with_the_minimum_unless_it_says_otherwise(tmp_path: Path) -> None:
     assert endpoint_of(tmp_path, GOOD).initial_instance_count == 2
     assert endpoint_of(tmp_path, GOOD, more="initial_instance_count: 5").initial_instance_count == 5
     production = endpoint_of(tmp_path, GOOD.replace("2", "3"), header="production: true")
     assert production.initial_instance_count == 3
+
+
+@pytest.mark.parametrize(
+    "when", ["cron(0/5 7-19 L * ? 2026-2030)", "cron(0 0 1,15 JAN-MAR ? *)", "cron(30 6 ? * 2#1 *)"]
+)
+def test_times_of_application_auto_scaling_are_taken(when: str, tmp_path: Path) -> None:
+    scaling = f"minimum: 2, maximum: 6, schedules: [{{name: day, when: '{when}', minimum: 4}}]"
+    assert scaling_of(tmp_path, scaling).schedules[0].when == when
 
 
 def test_schedules_are_read_with_their_time_zones(tmp_path: Path) -> None:
@@ -103,16 +104,3 @@ def test_accepted_counts_are_in_order_and_two_in_production(
     refused = list(check_scaling(endpoint=endpoint, location=(), site=site))
     possible = minimum <= initial <= maximum and (minimum >= 2 or not (production and multi_model))
     assert bool(refused) != possible
-
-
-@pytest.mark.parametrize(
-    "when",
-    ["cron(0/5 7-19 L * ? 2026-2030)", "cron(0 0 1,15 JAN-MAR ? *)", "cron(30 6 ? * 2#1 *)", "at(2030-01-01T00:00:00)"],
-)
-def test_times_of_application_auto_scaling_are_taken(when: str) -> None:
-    assert list(time_problems(when)) == []
-
-
-@given(st.text("cronat()0123456789 *?/-,LW#MONDAYjan:T", max_size=40))
-def test_any_time_is_right_or_has_a_problem(when: str) -> None:
-    assert all(isinstance(problem, str) for problem in time_problems(when))

@@ -25,7 +25,6 @@ from tritonstack.config import (
 from tritonstack.config.release import release_warnings
 from tritonstack.config.yaml_loader import inner_model, parse_yaml
 from tritonstack.errors import InputError
-from tritonstack.naming import Platform
 
 REPOSITORY = Path(__file__).parents[2]
 CATALOGUE = load_catalogue()
@@ -185,22 +184,6 @@ def test_each_setting_is_rendered_as_serve_reads_it(tmp_path: Path) -> None:
     }
 
 
-def test_an_endpoint_names_its_platform_variant_and_image(tmp_path: Path) -> None:
-    endpoint = endpoint_of(tmp_path, endpoint="instance_type: ml.g5.2xlarge")
-    assert endpoint.platform == Platform(release="24.09", gpu="A10G")
-    assert str(endpoint.platform) == "24.09-a10g"
-    assert endpoint.variant_name == "g5-2xlarge"
-    assert endpoint.sagemaker_name("local") == "local-digits"
-    assert endpoint.image_uri("us-east-1").endswith("/sagemaker-tritonserver:24.09-py3")
-
-
-def test_an_image_of_ones_own_needs_none_of_aws(tmp_path: Path) -> None:
-    image = "123456789012.dkr.ecr.us-gov-west-1.amazonaws.com/triton:24.11"
-    lines = f'release: "24.11"\nimage: {image}'
-    endpoint = endpoint_of(tmp_path, header="region: us-gov-west-1", endpoint=lines)
-    assert endpoint.image_uri("us-gov-west-1") == image
-
-
 @pytest.mark.parametrize(
     ("line", "rendered"),
     [
@@ -251,17 +234,8 @@ def test_problems_of_all_files_are_told_together(tmp_path: Path) -> None:
     assert [problem.field for problem in caught.value.problems] == ["production", "region"]
 
 
-SINGLE = "mode: single-model\ninstance_type: ml.g5.xlarge\n"
-UNKNOWN_PRICE = "instance_type: ml.g6.xlarge\naccept_unlisted_instance_type: true\n"
-
-
 def with_alarms(folder: Path, header: str, endpoint: str = "") -> Environment:
     return load_environment(write_environment(folder, header=header, endpoint=endpoint))
-
-
-def test_prices_may_be_of_instances_and_of_what_stands_beside_them(tmp_path: Path) -> None:
-    prices = {"ml.g5.xlarge": 1.2, "nat-gateway": 0.05, "kms-key": 1}
-    assert with_alarms(tmp_path, f"prices: {prices}").prices == prices
 
 
 def test_empty_alarms_are_the_defaults(tmp_path: Path) -> None:
@@ -271,11 +245,6 @@ def test_empty_alarms_are_the_defaults(tmp_path: Path) -> None:
     assert (alarms.email, alarms.runbooks) == ((), "docs/operations.md")
     assert alarms.thresholds.no_traffic_minutes is None
     assert alarms.thresholds.budget_usd_per_hour is None
-
-
-def test_a_price_of_one_s_own_makes_a_budget_possible(tmp_path: Path) -> None:
-    header = "prices: {ml.g6.xlarge: 1.2}\nalarms: {thresholds: {budget_usd_per_hour: 3}}"
-    assert with_alarms(tmp_path, header, UNKNOWN_PRICE).prices == {"ml.g6.xlarge": 1.2}
 
 
 def with_builds(folder: Path, builds: str) -> Environment:

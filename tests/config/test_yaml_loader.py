@@ -28,15 +28,6 @@ def test_what_pyyaml_writes_is_read_back(value: Any) -> None:
     assert parse_yaml(yaml.safe_dump(value)).value == value
 
 
-@given(st.dictionaries(st.text("abcdef", min_size=1, max_size=5), st.integers(), min_size=1, max_size=9))
-def test_every_key_knows_its_line(value: dict[str, int]) -> None:
-    text = yaml.safe_dump(value, sort_keys=False)
-    document = parse_yaml(text)
-    for number, key in enumerate(value, start=1):
-        assert document.line((key,)) == number
-        assert document.line((key, "nothing inside")) == number
-
-
 @given(st.text(max_size=200))
 @settings(max_examples=100)
 def test_any_text_is_read_or_refused_in_words(text: str) -> None:
@@ -223,13 +214,6 @@ def test_a_file_that_does_not_exist_names_those_that_do(tmp_path: Path) -> None:
     assert problem.allowed.endswith(": dev, local")
     (without,) = file_problems(tmp_path / "elsewhere" / "local.yaml")
     assert without.advice == "work in a project's folder; tritonstack init FOLDER makes one"
-
-
-def test_null_is_told_from_a_value_without_quotes(tmp_path: Path) -> None:
-    [problem] = problems_of(tmp_path, header="account: null")
-    assert problem.field == "account"
-    assert "quotes" not in problem.advice
-    assert "null stands for none" in problem.advice
 
 
 UNSEEN = {"zero width": "\u200b", "right to left": "\u202e", "byte order": "\ufeff", "bell": "\x07", "line": "\u2028"}

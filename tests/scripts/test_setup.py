@@ -118,33 +118,6 @@ def test_development_comes_into_a_main_environment_that_stands_and_stays_there(
     assert made == ["main", "development"]
 
 
-@pytest.mark.parametrize("changed", ["main", "development"])
-def test_what_a_changed_lock_file_no_longer_names_does_not_stay_in_main(
-    setup: ModuleType, made: list[str], changed: str
-) -> None:
-    setup.main(["development"])
-    made.clear()
-    (setup.REQUIREMENTS / f"{changed}.txt").write_text("another==2\n")
-    assert setup.main(["development"]) == 0
-    assert made == ["main", "development"]
-
-
-def test_an_interrupted_development_makes_main_anew(
-    setup: ModuleType, made: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(_name: str, folder: Path, *_options: str) -> None:
-        (folder / "half").touch()
-        raise KeyboardInterrupt
-
-    setup.main(["main"])
-    with monkeypatch.context() as patched:
-        patched.setattr(setup, "install", interrupted)
-        assert setup.main(["development"]) == 130
-    assert setup.main(["main"]) == 0
-    assert made == ["main", "main"]
-    assert not (setup.ENVS / "main" / "half").exists()
-
-
 def test_a_failing_environment_stops_the_others_and_says_why_it_failed(
     setup: ModuleType, made: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -227,45 +200,6 @@ def test_the_file_that_two_packages_bring_is_the_one_that_the_cdk_was_made_with(
     assert found == "aws-cdk-lib.cloud_assembly_schema.MetadataEntry"
 
 
-def test_the_cdk_is_written_after_what_would_overwrite_its_file(
-    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    told: list[tuple[str, ...]] = []
-    monkeypatch.setattr(setup, "uv_pip", lambda *arguments: told.append(arguments))
-    monkeypatch.setattr(setup, "server_python", setup.own_python)
-    monkeypatch.setattr(setup.programs, "run", lambda command, **_options: Path(command[-1]).mkdir())
-    setup.make_virtual("main", tmp_path / "main")
-    first, second = told
-    assert Path(first[first.index("--excludes") + 1]).read_text() == "aws-cdk-lib\n"
-    assert "--excludes" not in second
-    assert set(second) < set(first)
-    setup.make_virtual("emulator", tmp_path / "emulator")
-    assert len(told) == 3
-
-
-@pytest.mark.parametrize("has_pip", [True, False])
-def test_an_installer_that_is_half_there_is_not_taken(
-    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, has_pip: bool
-) -> None:
-    ended = [subprocess.CalledProcessError(-9, "pip")]
-
-    def install_uv(command: list[str], **_: object) -> None:
-        if "install" not in command:
-            return
-        (new := setup.ENVS / "new-uv" / "bin").mkdir(parents=True)
-        (new / "uv").touch()
-        if ended:
-            raise ended.pop()
-
-    monkeypatch.setattr(setup.importlib.util, "find_spec", lambda _name: object() if has_pip else None)
-    monkeypatch.setattr(setup.programs, "run", install_uv)
-    with pytest.raises(subprocess.CalledProcessError):
-        setup.uv()
-    assert not setup.uv_program().exists()
-    assert setup.uv() == setup.uv_program()
-    assert setup.uv_program().is_file()
-
-
 def test_what_is_deployed_and_deploys_imports_nothing_of_development_s() -> None:
     """The demo and an account's builds run in an environment without it."""
     locked = set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements" / "main.txt").read_text(), re.MULTILINE))
@@ -290,16 +224,6 @@ def imported(file: Path) -> set[str]:
     names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
     return {name.partition(".")[0] for name in names}
-
-
-def test_an_interpreter_that_does_not_answer_is_none(setup: ModuleType, tmp_path: Path) -> None:
-    placeholder = tmp_path / "python3.12"
-    placeholder.write_text("#!/bin/sh\nexit 127\n")
-    placeholder.chmod(0o755)
-    assert setup.describe(str(placeholder)) is None
-    own = setup.describe(sys.executable)
-    assert own is not None
-    assert own.version == setup.OWN_VERSION
 
 
 @pytest.mark.parametrize(
@@ -331,20 +255,6 @@ def test_set_up_on_another_system_ends_before_anything_is_made_and_names_the_ima
     monkeypatch.setattr("sys.platform", "darwin")
     assert script.main(["main", "triton", "node"]) == 2
     assert "docker build --platform linux/amd64" in capsys.readouterr().err
-
-
-def test_node_is_asked_for_where_it_is_missing_or_old(
-    setup: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert "not both are on PATH" in setup.node_problems()[0]
-    for name in ("node", "npm"):
-        program = tmp_path / name
-        program.write_text("#!/bin/sh\necho v18.19.0\n")
-        program.chmod(0o755)
-    assert "Node v18.19.0 found" in setup.node_problems()[0]
-    (tmp_path / "node").write_text("#!/bin/sh\necho v22.1.0\n")
-    assert setup.node_problems() == []
 
 
 def test_the_environment_that_it_makes_does_not_run_it(setup: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tritonstack.cli.conventions import environment_option, json_option, local_option, print_json
-from tritonstack.cli.session import calling_session, explain_name, refuse_wrong_aws
+from tritonstack.cli.session import calling_session, explain
 from tritonstack.errors import InputError, Problem
 
 
@@ -57,8 +57,7 @@ def command(
     try:
         table = client.tensor_table(name)
     except (InputError, ReleaseLookupError) as error:
-        refuse_wrong_aws(error, environment, session)
-        explain_name(error, client, environment, session)
+        explain(error, client, environment, session)
         raise
     inputs = read_inputs([InputFile.parse(name) for name in files], table, text=text, fetch=client.client_files)
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):

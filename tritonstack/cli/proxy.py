@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tritonstack.cli.conventions import environment_option, local_option
-from tritonstack.cli.session import calling_session, explain_name, refuse_wrong_aws
+from tritonstack.cli.session import calling_session, explain
 from tritonstack.errors import InputError, Problem
 
 if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options answer at once
@@ -74,14 +74,14 @@ def _releases(client: Any, environment: str, session: Any) -> Sequence[Release]:
         if is_denied(error):
             click.echo(f"{error}\nModels are reached by endpoint/model.", err=True)
             return ()
-        refuse_wrong_aws(error, environment, session)
+        explain(error, client, environment, session)
         raise
     if not releases:
         nothing = Problem(
             field="--environment", found=f"{environment}, which has no release record", allowed="a deployed environment"
         )
         unknown = InputError([nothing])
-        explain_name(unknown, client, environment, session)
+        explain(unknown, client, environment, session)
         raise unknown
     return releases
 

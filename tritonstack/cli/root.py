@@ -6,9 +6,8 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import click
@@ -20,8 +19,8 @@ from tritonstack.disk import FULL, NO_SPACE, disk_full, written_file
 from tritonstack.errors import TritonstackError, alike
 from tritonstack.extensions import extensions, registered
 
-REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, *FULL)
-"""Errors of the machine, not of this code: no permission, a read-only or full disk, too many open files."""
+REFUSED_BY_THE_MACHINE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE, errno.ENOTDIR, *FULL)
+"""Errors of the machine, not of this code: no permission, a read-only or full disk, a file in a folder's place."""
 
 GROUPS = "tritonstack.commands"
 """Entry points: name of a group → its ``click.Group``."""
@@ -248,10 +247,9 @@ def _run() -> int:
         return 130
     except click.ClickException as error:
         error.show()
-        _print_environment_hint(sys.argv[1:])
         return 2
     except OSError as error:
-        if error.errno not in REFUSED_BY_THE_MACHINE and not _no_state_folder(error):
+        if error.errno not in REFUSED_BY_THE_MACHINE:
             raise
         named = written_file(error) if error.errno in FULL else error.filename
         click.echo(f"{named or 'this machine'}: {error.strerror}", err=True)
@@ -276,28 +274,4 @@ def _print_error(error: Exception) -> int | None:
     click.echo(str(error), err=True)
     if disk_full(error):
         click.echo(NO_SPACE, err=True)
-    if error.exit_code == 2:
-        _print_environment_hint(sys.argv[1:])
     return error.exit_code
-
-
-def _print_environment_hint(words: Sequence[str]) -> None:
-    """Print how to name an environment, where a word of the command is one and no option names any."""
-    from tritonstack.paths import project_folder  # noqa: PLC0415  (only where something went wrong)
-
-    if any(word == "-e" or word.startswith("--environment") for word in words):
-        return
-    names = {path.stem for path in (project_folder() / "environments").glob("*.yaml")}
-    for word in names.intersection(words) - {"local"}:  # which is the default, and a group
-        click.echo(f"To name an environment, give the option: -e {word}", err=True)
-
-
-def _no_state_folder(error: OSError) -> bool:
-    """Whether ``error`` is about a state folder (TRITONSTACK_HOME) that is a file, or cannot be made."""
-    from tritonstack.paths import LocalPaths  # noqa: PLC0415  (only where something went wrong)
-
-    if not isinstance(error.filename, str | os.PathLike):
-        return False
-    root = LocalPaths.from_environment().root
-    named = Path(error.filename)
-    return not root.is_dir() and (named == root or root in named.parents or named in root.parents)

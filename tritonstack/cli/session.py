@@ -100,31 +100,23 @@ def require_account(session: Session, settings: Environment) -> None:
         raise InputError([problem])
 
 
-def refuse_wrong_aws(error: TritonstackError, environment: str, session: Session) -> None:
-    """Raise InputError where the shell's AWS settings are what is wrong; else return.
+def explain(error: TritonstackError, client: Any, environment: str, session: Session) -> None:
+    """Raise InputError where the AWS settings or the environment's name are what is wrong; else return.
 
-    They point at a local AWS that does not run; or credentials are missing and a local AWS runs, so ``--local`` is
-    proposed.
+    The settings point at a local AWS that does not run; credentials are missing and a local AWS runs; or the
+    environment does not exist or is not deployed.
     """
-    if is_local(session.client("ssm")):
-        if isinstance(error.__cause__, EndpointConnectionError) and find_local_aws() is None:
-            require_local_aws()  # which says that none runs, and how to start one
-        return
-    if not isinstance(error.__cause__, NoCredentialsError):
-        return
-    if find_local_aws() is None:
-        return
-    problem = Problem(
-        field="AWS settings",
-        found="no credentials, and a local AWS that runs",
-        allowed=f"credentials of the account of environment {environment}; only environment local needs none",
-        advice="Where local deploy deployed it: the same command with --local",
-    )
-    raise InputError([problem]) from error
-
-
-def explain_name(error: TritonstackError, client: Any, environment: str, session: Session) -> None:
-    """Where an environment does not exist or is not deployed, raise an InputError with the reason; else return."""
+    on_local_aws = is_local(session.client("ssm"))
+    if on_local_aws and isinstance(error.__cause__, EndpointConnectionError) and find_local_aws() is None:
+        require_local_aws()  # its message has how to start one
+    if not on_local_aws and isinstance(error.__cause__, NoCredentialsError) and find_local_aws() is not None:
+        problem = Problem(
+            field="AWS settings",
+            found="no credentials, and a local AWS that runs",
+            allowed=f"credentials of the account of environment {environment}; only environment local needs none",
+            advice="Where local deploy deployed it: the same command with --local",
+        )
+        raise InputError([problem]) from error
     if _has_releases(client):
         return
     folder = environment_file(environment).parent
@@ -134,7 +126,7 @@ def explain_name(error: TritonstackError, client: Any, environment: str, session
         allowed = f"an environment of {folder}: {listing(names, none='none there')}"
         advice = nearest(environment, names)
         raise InputError([Problem(field="--environment", found=found, allowed=allowed, advice=advice)]) from error
-    if is_local(session.client("ssm")):
+    if on_local_aws:
         found = f"nothing of environment {environment} is deployed on the local AWS"
         advice = f"tritonstack local deploy{'' if environment == LOCAL else f' -e {environment}'}"
         raise InputError([Problem(found=found, allowed="a deployed environment", advice=advice)]) from error

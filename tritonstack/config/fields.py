@@ -127,6 +127,8 @@ NOT_BLANK_PATTERN = r"\S"
 TAG_KEY_PATTERN = r"^[\w .:/=+@-]{1,128}$"
 TAG_VALUE_PATTERN = r"^[\w .:/=+@-]+$"
 """Signs that every service takes in the value of a tag (AWS tagging guide, "Tag naming limits and requirements")."""
+TIME_PATTERN = r"^(cron\(\S+( \S+){5}\)|at\([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\))$"
+"""Schedules of Application Auto Scaling (API reference: PutScheduledAction), which checks the values."""
 EMAIL_PATTERN = r"^[^@\s]+@[^@\s]+\.[^@\s]+$"
 PATTERNS = {
     NAME_PATTERN: "lower-case letters, digits and hyphens, no hyphen at either end",
@@ -136,6 +138,7 @@ PATTERNS = {
     BUILD_IMAGE_PATTERN: "an image of CodeBuild (aws/codebuild/standard:7.0) or in ECR, with a tag or a digest",
     RELEASE_PATTERN: "a release YY.MM",
     EMAIL_PATTERN: "an email address",
+    TIME_PATTERN: "cron(minutes hours day-of-month month day-of-week year) or at(yyyy-mm-ddThh:mm:ss)",
     NOT_BLANK_PATTERN: "a text that is not blank",
     TAG_KEY_PATTERN: "1 to 128 letters, digits, blanks and _ . : / = + - @",
     TAG_VALUE_PATTERN: "letters, digits, blanks and _ . : / = + - @",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import functools
-import re
 import zoneinfo
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from tritonstack.config.fields import SettingsModel, Site, repeated
+from tritonstack.config.fields import TIME_PATTERN, SettingsModel, Site, repeated
 from tritonstack.errors import Location, Problem
 from tritonstack.naming import NAME_PATTERN
 
@@ -31,7 +29,7 @@ class Schedule(SettingsModel):
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=40)] = Field(description="A name of its own.")
     when: str = Field(
-        min_length=1,
+        pattern=TIME_PATTERN,
         max_length=200,
         description='"cron(minutes hours day-of-month month day-of-week year)" or "at(yyyy-mm-ddThh:mm:ss)".',
     )
@@ -86,10 +84,6 @@ class Scaling(SettingsModel):
     scale_in_cooldown_seconds: int = Field(
         default=600, ge=0, le=3600, description="Between two removals of instances, seconds."
     )
-    accept_fast_scale_in: bool = Field(
-        default=False,
-        description="Take a scale-in that is as fast as scale-out or faster, though new instances start cold.",
-    )
     schedules: Annotated[tuple[Schedule, ...], Field(strict=False, max_length=10)] = Field(
         default=(), description="Other limits at given times."
     )
@@ -118,62 +112,9 @@ class Scaling(SettingsModel):
         return {name: value for name, value in found.items() if value is not None}
 
 
-# Source: Application Auto Scaling user guide, "Schedule recurring scaling actions using cron expressions", and API
-# reference, PutScheduledAction.
-
-
-MONTHS = "JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"
-DAYS = "SUN MON TUE WED THU FRI SAT"
-CRON_FIELDS = (
-    # name, least and greatest number, words, what else may stand there
-    ("minutes", 0, 59, "", ""),
-    ("hours", 0, 23, "", ""),
-    ("day-of-month", 1, 31, "", r"|\?|LW?|([1-9]|[12][0-9]|3[01])W"),
-    ("month", 1, 12, MONTHS, ""),
-    ("day-of-week", 1, 7, DAYS, r"|\?|[1-7]?L|[1-7]#[1-5]"),
-    ("year", 1970, 2199, "", ""),
-)
-
-
-def _takes(value: str, *, least: int, greatest: int, words: str, special: str) -> bool:
-    """Whether a field of a cron expression may hold ``value``: numbers or words, in lists, ranges and steps."""
-    one = "|".join([*map(str, range(least, greatest + 1)), *words.split()])
-    span = rf"(\*|0*({one})(-0*({one}))?)(/0*({'|'.join(map(str, range(1, greatest + 1)))}))?"
-    return all(re.fullmatch(span + special, part, re.IGNORECASE) for part in value.split(","))
-
-
-def time_problems(when: str) -> Iterator[str]:
-    """What is wrong with a schedule's time, each as a sentence's end; nothing where it is right."""
-    if at := re.fullmatch(r"at\((.*)\)", when):
-        try:
-            dt.datetime.strptime(at[1], "%Y-%m-%dT%H:%M:%S")  # noqa: DTZ007 - its zone is the schedule's
-            right = len(at[1]) == len("yyyy-mm-ddThh:mm:ss")
-        except ValueError:
-            right = False
-        if not right:
-            yield f"{at[1]!r}, which is no time in the form yyyy-mm-ddThh:mm:ss"
-    elif cron := re.fullmatch(r"cron\((.*)\)", when):
-        yield from _cron_problems(cron[1])
-    else:
-        yield f"{when}, which is neither cron(…) nor at(…)"
-
-
 @functools.cache
 def _time_zones() -> frozenset[str]:
     return frozenset(zoneinfo.available_timezones())
-
-
-def _cron_problems(text: str) -> Iterator[str]:
-    fields = text.split()
-    if len(fields) != len(CRON_FIELDS):
-        names = ", ".join(name for name, *_ in CRON_FIELDS)
-        yield f"a cron expression with {len(fields)} fields; it has {len(CRON_FIELDS)}: {names}"
-        return
-    for value, (name, least, greatest, words, special) in zip(fields, CRON_FIELDS, strict=True):
-        if not _takes(value, least=least, greatest=greatest, words=words, special=special):
-            yield f"{value!r} as the {name} of a cron expression ({least} to {greatest})"
-    if [fields[2], fields[4]].count("?") != 1:
-        yield f"day-of-month {fields[2]} with day-of-week {fields[4]}: exactly one of the two must be ?"
 
 
 def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
@@ -219,15 +160,6 @@ def limits_and_targets(scaling: Scaling, *, location: Location, production: bool
             advice="With one instance, every model is gone while that instance is replaced.",
         )
     yield from _check_targets(scaling=scaling, location=location)
-    out, in_ = scaling.scale_out_cooldown_seconds, scaling.scale_in_cooldown_seconds
-    if out >= in_ and not scaling.accept_fast_scale_in:
-        yield Problem(
-            location=(*location, "scale_in_cooldown_seconds"),
-            found=f"{in_} s with scale_out_cooldown_seconds of {out} s",
-            allowed=f"more than {out}: instances are added faster than removed",
-            advice="A new instance starts with no model loaded, so that one too many is cheaper than one too few. If "
-            "you mean it, set accept_fast_scale_in: true.",
-        )
     yield from _check_schedules(scaling=scaling, location=(*location, "schedules"), production=production)
 
 
@@ -262,12 +194,6 @@ def _check_schedules(*, scaling: Scaling, location: Location, production: bool) 
     yield from repeated((schedule.name for schedule in scaling.schedules), location=location)
     for index, schedule in enumerate(scaling.schedules):
         place = (*location, index)
-        for problem in time_problems(schedule.when):
-            yield Problem(
-                location=(*place, "when"),
-                found=problem,
-                allowed='"cron(0 7 ? * MON-FRI *)" or "at(2026-12-24T18:00:00)"',
-            )
         if schedule.time_zone not in _time_zones():
             yield Problem(
                 location=(*place, "time_zone"),

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from tritonstack.cli.conventions import LOCAL, environment_option, json_option, local_option, print_json, result_console
 from tritonstack.cli.progress import Steps
-from tritonstack.cli.session import calling_session, explain_name, refuse_wrong_aws, shell_is_local
+from tritonstack.cli.session import calling_session, explain, shell_is_local
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.client.model_client import ModelClient
 from tritonstack.errors import InputError, Problem
@@ -109,9 +109,8 @@ def _subjects(bench: Bench, settings: BenchSettings, session: Any) -> list[Subje
     try:
         return bench.subjects()
     except (InputError, ReleaseLookupError) as error:
-        refuse_wrong_aws(error, settings.environment, session)
         client = ModelClient(environment=settings.environment, session=session)
-        explain_name(error, client, settings.environment, session)
+        explain(error, client, settings.environment, session)
         raise
 
 
