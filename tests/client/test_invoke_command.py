@@ -16,7 +16,7 @@ from tests.client.fakes import FakeEndpoint, FakeS3, FakeSession, FakeSsm, FakeT
 from tests.client.systems import TRANSLATION, Systems, image_file, running_systems
 from tests.models.folders import make_manifest
 from tritonstack.adapters import Adapters, TextAdapter
-from tritonstack.cli import invoke, invoke_view
+from tritonstack.cli import invoke
 from tritonstack.client import model_client
 from tritonstack.client.model_client import Answer
 from tritonstack.client.postprocessing import Text
@@ -214,5 +214,5 @@ def test_a_models_text_does_not_steer_the_terminal(
         content_type="application/json",
         meanings=(Text(text="das\x1b[2J \nHaus ist schön\x9b"),),
     )
-    invoke_view.show(answer)
-    assert capsys.readouterr().out.startswith("das\ufffd[2J \nHaus ist schön\ufffd\n")
+    invoke.show(answer)
+    assert capsys.readouterr().out.startswith("das\\x1b[2J \nHaus ist schön\\x9b\n")

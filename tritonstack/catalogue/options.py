@@ -64,14 +64,6 @@ MinorVersion = tuple[int, int]
 """TensorRT's major and minor version: patch levels of one minor version have the same options."""
 
 
-class TensorRtNotKnownError(LookupError):
-    """No options are known of that version of TensorRT. Its text names the known ones."""
-
-    def __init__(self, version: str) -> None:
-        """``version``: of TensorRT."""
-        super().__init__(f"no trtexec options are known of TensorRT {version} (known: {', '.join(known_versions())})")
-
-
 @dataclass(frozen=True, kw_only=True)
 class TrtexecTable:
     """What the data file holds."""
@@ -108,19 +100,15 @@ def trtexec_table() -> TrtexecTable:
     )
 
 
-def known_versions() -> tuple[str, ...]:
-    """The TensorRT versions whose options are known, oldest first."""
-    return trtexec_table().versions
-
-
 def trtexec_options(version: str) -> frozenset[str]:
     """The options that trtexec of a TensorRT version knows: ``8.6.1``, or any patch level of its minor version.
 
-    Raises TensorRtNotKnownError (a LookupError) where no version of that minor version is known.
+    Raises LookupError where no version of that minor version is known.
     """
     row = trtexec_table().row_of(version)
     if row is None:
-        raise TensorRtNotKnownError(version)
+        known = ", ".join(trtexec_table().versions)
+        raise LookupError(f"no trtexec options are known of TensorRT {version} (known: {known})")
     return trtexec_table().options[row]
 
 
@@ -150,5 +138,5 @@ def _bounds(release: TritonRelease, releases: Sequence[TritonRelease]) -> tuple[
     exact = [row for row in releases if row.tensorrt and not row.tensorrt.endswith(".x")]
     before = [minor_version(row.tensorrt) for row in exact if row.tensorrt and row.order < release.order]
     after = [minor_version(row.tensorrt) for row in exact if row.tensorrt and row.order > release.order]
-    versions = known_versions()
+    versions = trtexec_table().versions
     return max(before, default=minor_version(versions[0])), min(after, default=minor_version(versions[-1]))

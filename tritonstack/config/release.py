@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tritonstack.catalogue import TritonRelease, dns_suffix, load_catalogue
 from tritonstack.catalogue.releases import nearest_releases
-from tritonstack.config.container import check_container, unread_arguments
+from tritonstack.config.container import unread_arguments
 from tritonstack.config.fields import Site
 from tritonstack.config.yaml_loader import shown
 from tritonstack.errors import Location, Problem, nearest
@@ -32,7 +32,10 @@ def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iter
     elif endpoint.image is None and region in catalogue.regions and name not in catalogue.releases_in(str(region)):
         found = f"{name}, of which AWS keeps no image in {region}"
     if found:
-        allowed, near = _fitting(endpoint=endpoint, site=site)
+        known = region if region in catalogue.regions else None
+        served = catalogue.served_releases(known)
+        allowed = f"a release with an image in {known or 'a region of SageMaker'}: {', '.join(served) or 'none'}"
+        near = f"The nearest: {', '.join(nearest_releases(name, served))}." if served else ""
         own = "To run this one, copy its image into your registry and set image." if release is not None else ""
         yield Problem(location=(*location, "release"), found=found, allowed=allowed, advice=f"{near} {own}".strip())
     if endpoint.image is not None:
@@ -62,41 +65,6 @@ def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
         for argument in unread_arguments(endpoint)
     ]
     return tuple(warnings)
-
-
-def fitting_releases(*, endpoint: Endpoint, site: Site) -> tuple[str, ...]:
-    """Releases that the endpoint can run as it stands: with an image, the host AMI's driver, what ``container`` sets.
-
-    Oldest first. Fields that are wrong whatever the release, which messages of their own report, do not count.
-    """
-    catalogue = load_catalogue()
-    region = site.region if site.region in catalogue.regions else None
-    refused = {
-        version: set(_refused_fields(endpoint.model_copy(update={"release": version})))
-        for version in catalogue.served_releases(region)
-    }
-    always = set[str]().union(*refused.values()).intersection(*refused.values(), _refused_fields(endpoint))
-    return tuple(version for version, fields in refused.items() if fields <= always)
-
-
-def _refused_fields(endpoint: Endpoint) -> Iterator[str]:
-    for problem in check_container(endpoint=endpoint, instance=None, location=()):
-        yield problem.field
-    if endpoint.host_ami not in (None, SAGEMAKER_DEFAULT_AMI):
-        release = load_catalogue().release(endpoint.release)
-        for problem in _check_host_ami(endpoint=endpoint, release=release, location=()):
-            yield problem.field
-
-
-def _fitting(*, endpoint: Endpoint, site: Site) -> tuple[str, str]:
-    """Which releases fit an endpoint, and the sentence that names the nearest."""
-    fitting = fitting_releases(endpoint=endpoint, site=site)
-    near = nearest_releases(endpoint.release, fitting)
-    where = site.region if site.region in load_catalogue().regions else "a region of SageMaker"
-    return (
-        f"a release with an image in {where} that this endpoint can run: {', '.join(fitting) or 'none'}",
-        f"The nearest: {', '.join(near)}." if near else "",
-    )
 
 
 def _check_own_image(*, image: str, location: Location, site: Site) -> Iterator[Problem]:

@@ -36,7 +36,7 @@ class StandIns:
 def machine_with(*, tensorrt: str, gpu: str, compute_capability: str, **driver: str) -> Machine:
     """A machine whose trtexec takes exactly the options of a TensorRT version; ``driver``: fields of ``Machine``.
 
-    Raises TensorRtNotKnownError: the catalogue has no options of that version.
+    Raises LookupError: the catalogue has no options of that version.
     """
     return Machine(
         tensorrt=tensorrt,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engines.stand_ins import doubling_graph
-from tritonstack.catalogue.options import known_versions, trtexec_options
+from tritonstack.catalogue.options import trtexec_options, trtexec_table
 from tritonstack.models.marked_plan import is_marked, read_header
 from tritonstack_local.trtexec.arguments import Arguments, Refused
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins, stand_ins_of
@@ -37,11 +37,11 @@ def onnx(tmp_path: Path) -> str:
     return f"--onnx={tmp_path / 'model.onnx'}"
 
 
-@pytest.mark.parametrize("version", known_versions())
+@pytest.mark.parametrize("version", trtexec_table().versions)
 def test_it_takes_exactly_the_options_of_its_version(version: str) -> None:
     machine = machine_with(tensorrt=version, gpu="T4", compute_capability="7.5")
     known = trtexec_options(version)
-    anywhere = frozenset[str]().union(*(trtexec_options(one) for one in known_versions()))
+    anywhere = frozenset[str]().union(*(trtexec_options(one) for one in trtexec_table().versions))
     for option in sorted(anywhere | {"--no-such-option"}):
         try:
             Arguments.parse([option], known=frozenset(machine.options))
