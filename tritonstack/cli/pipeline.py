@@ -12,7 +12,7 @@ from tritonstack.cli.root import SuggestingGroup
 from tritonstack.cli.session import session_of
 from tritonstack.config import load_environment
 from tritonstack.config.pipeline import LoadedPipeline, load_pipeline
-from tritonstack.outputs.reading import document_of, read_outputs, table
+from tritonstack.outputs.reading import read_outputs, table
 from tritonstack.paths import environment_file, project_folder, write_text
 from tritonstack.pipeline.bootstrap import accounts_of
 from tritonstack.pipeline.builds import PipelineNames
@@ -69,7 +69,7 @@ def outputs_command(*, environment: str, as_json: bool, output: Path | None, loc
     which must exist. The JSON document is a fixed contract (docs/outputs.md).
     """
     settings = load_environment(environment_file(environment))
-    document = document_of(read_outputs(session_of(settings, local=local), settings), environment=environment)
+    document = read_outputs(session_of(settings, local=local), settings)
     if output is not None:
         write_text(output, document.text())
         click.echo(f"{output}: written")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tritonstack.aws_session import Session, code_of, parameters_below
+from tritonstack.aws_session import Session, parameters_below
 from tritonstack.config import Environment
-from tritonstack.errors import Problem, WorkFailedError, refuse
+from tritonstack.errors import InputError, Problem
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName, outputs_parameter
 from tritonstack.outputs.contract import (
     CONTRACT,
@@ -27,167 +26,98 @@ from tritonstack.outputs.contract import (
     OutputsDocument,
 )
 
-REFUSED = ("AccessDeniedException", "AccessDenied", "UnauthorizedException")
 
-
-@dataclass(frozen=True, kw_only=True)
-class DeployedOutputs:
-    """What is deployed of an environment."""
-
-    # last part of the parameter's name (``artifacts``, ``serving-digits``) → the stack's outputs
-    stacks: Mapping[str, Any]
-    releases: Mapping[str, Mapping[str, str]]  # endpoint → model → digest, as the records are now
-
-    def serving(self) -> dict[str, Any]:
-        """Endpoint → the outputs of its stack."""
-        return {each["endpoint"]: each for each in self.stacks.values() if each["kind"] == "serving"}
-
-
-def read_outputs(session: Session, settings: Environment) -> DeployedOutputs:
-    """The outputs of an environment's stacks, checked against its file.
+def read_outputs(session: Session, settings: Environment) -> OutputsDocument:
+    """The outputs of an environment's stacks, checked against its file; every null of it has its reason.
 
     Raises:
-        InputError: nothing or half of it is deployed, by another contract, or of another environment.
-        WorkFailedError: AWS refused a call. Either names every problem.
+        InputError: nothing or half of it is deployed, by another contract, or of another environment; with every
+            problem.
+        WorkFailedError: AWS refused a call.
     """
-    reader = _Reader(session, settings)
-    stacks = reader.stacks()
-    releases = {
-        outputs["endpoint"]: reader.releases(outputs["release_records"])
-        for outputs in stacks.values()
-        if outputs["kind"] == "serving"
-    }
-    reader.raise_problems()
-    return DeployedOutputs(stacks=stacks, releases=releases)
+    path = outputs_parameter(environment=settings.environment)
+    values = parameters_below(session, path)
+    problems: list[Problem] = []
+    stacks = {name: _checked(f"{path}{name}", value, settings, problems) for name, value in sorted(values.items())}
+    stacks = {name: outputs for name, outputs in stacks.items() if outputs is not None}
+    problems += _missing(settings, known=set(values), stacks=stacks)
+    serving = [each for each in stacks.values() if each["kind"] == "serving"]
+    releases = {each["endpoint"]: parameters_below(session, each["release_records"]) for each in serving}
+    for each in serving:
+        problems += _no_digests(each["release_records"], releases[each["endpoint"]])
+    if problems:
+        raise InputError(problems)
+    return _document(stacks, releases)
 
 
-class _Reader:
-    """Reads parameters and gathers problems, so that all are reported at once."""
-
-    def __init__(self, session: Session, settings: Environment) -> None:
-        self._session = session
-        self._settings = settings
-        self._problems: list[Problem] = []
-        self._refused = False
-
-    def raise_problems(self) -> None:
-        """Raise all problems: WorkFailedError where AWS refused a call, else InputError."""
-        if self._refused:
-            raise WorkFailedError("\n".join(map(str, self._problems)))
-        refuse(self._problems)
-
-    def stacks(self) -> dict[str, Any]:
-        """Last part of a parameter's name → the outputs in it."""
-        path = outputs_parameter(environment=self._settings.environment)
-        values = self._under(path)
-        if values is None:
-            return {}
-        checked = {name: self._checked(f"{path}{name}", value) for name, value in sorted(values.items())}
-        stacks = {name: outputs for name, outputs in checked.items() if outputs is not None}
-        self._require_stacks(known=set(values), stacks=stacks)
-        return stacks
-
-    def releases(self, path: str) -> dict[str, str]:
-        """Model → digest."""
-        records = self._under(path) or {}
-        for model, digest in sorted(records.items()):
-            if not re.fullmatch(rf"[0-9a-f]{{{DIGEST_LENGTH}}}", digest):
-                self._add(
-                    field=path + model,
-                    found=repr(digest),
-                    allowed=f"a digest of {DIGEST_LENGTH} hexadecimal digits",
-                    advice="tritonstack releases shows what it was; tritonstack rollback writes it",
-                )
-        return records
-
-    def _add(self, *, field: str, found: str, allowed: str, advice: str = "") -> None:
-        self._problems.append(Problem(field=field, found=found, allowed=allowed, advice=advice))
-
-    def _under(self, path: str) -> dict[str, str] | None:
-        """The parameters right under a path: last part of the name → value. None where AWS refuses the call."""
-        try:
-            return parameters_below(self._session, path)
-        except WorkFailedError as error:
-            advice = "allow ssm:GetParametersByPath on it (docs/outputs.md lists what a reader needs)"
-            self._add(
-                field=path,
-                found=str(error),
-                allowed="parameters that these credentials can list",
-                advice=advice if error.__cause__ and code_of(error.__cause__) in REFUSED else "",
-            )
-            self._refused = True
-            return None
-
-    def _require_stacks(self, *, known: set[str], stacks: Mapping[str, Any]) -> None:
-        """Report stacks that the environment's file demands; ``known``: those that exist, readable or not."""
-        settings = self._settings
-        name = settings.environment
-        path = outputs_parameter(environment=name)
-        if not known:
-            self._add(
-                field=path,
-                found=f"nothing: {name} is not deployed in this account and region, or by a version before outputs",
-                allowed=f"a parameter for each stack of {name}",
-                advice=f"cdk deploy '{name}/*' (tritonstack local deploy -e {name}), or check AWS_PROFILE, AWS_REGION",
-            )
-            return
-        expected = {"artifacts", *(f"serving-{each.name}" for each in settings.endpoints)}
-        if settings.network is not None:
-            expected.add("network")
-        if settings.watched:
-            expected.add("observability")
-        if any(each["kind"] == "serving" and each["builds_on_deploy"] for each in stacks.values()):
-            expected.add("builds")
-        for missing in sorted(expected - known):
-            self._add(
-                field=path + missing,
-                found="no such parameter: the stack is not deployed, or by a version before outputs",
-                allowed=f"the stack {name}/{missing}, which environments/{name}.yaml asks for",
-                advice=f"cdk deploy '{name}/{missing}'",
+def _no_digests(path: str, records: Mapping[str, str]) -> Iterator[Problem]:
+    for model, digest in sorted(records.items()):
+        if not re.fullmatch(rf"[0-9a-f]{{{DIGEST_LENGTH}}}", digest):
+            yield Problem(
+                field=path + model,
+                found=repr(digest),
+                allowed=f"a digest of {DIGEST_LENGTH} hexadecimal digits",
+                advice="tritonstack releases shows what it was; tritonstack rollback writes it",
             )
 
-    def _checked(self, parameter: str, value: str) -> Any:
-        """The outputs in a parameter's value, or None after a problem."""
-        settings = self._settings
-        stack = parameter.rpartition("/")[2]
-        # Of another contract it may be unreadable otherwise.
-        version = re.search(r'"contract"\s*:\s*(\d+)', value)
-        try:
-            outputs = PARAMETER.validate_json(value)
-            contract = outputs["contract"]
-        except ValidationError as error:
-            outputs, contract = None, int(version[1]) if version else CONTRACT
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            found = f"{place}: {first['msg']}" if place else str(first["msg"])
-        if contract != CONTRACT:
-            older = f"The stack is of an older version: cdk deploy '{settings.environment}/{stack}'"
-            newer = "The stack is of a newer version: use the tritonstack that deployed it."
-            self._add(
-                field=f"{parameter}: contract",
-                found=str(contract),
-                allowed=str(CONTRACT),
-                advice=older if contract < CONTRACT else newer,
-            )
-            return None
-        if outputs is None:
-            self._add(
-                field=parameter,
-                found=found,
-                allowed=f"what the stack wrote, by contract {CONTRACT}",
-                advice=f"cdk deploy '{settings.environment}/{stack}' after a change, or put the stack's own value back",
-            )
-            return None
-        expected = {"environment": settings.environment, "account": settings.account, "region": settings.region}
-        differ = [name for name, wanted in expected.items() if outputs[name] != wanted]
-        for name in differ:
-            self._add(
-                field=f"{parameter}: {name}",
-                found=repr(outputs[name]),
-                allowed=f"{expected[name]!r}, as in environments/{settings.environment}.yaml",
-                advice="Another environment wrote it: look at the file, AWS_PROFILE and AWS_REGION.",
-            )
-        return None if differ else outputs
+
+def _missing(settings: Environment, *, known: set[str], stacks: Mapping[str, Any]) -> Iterator[Problem]:
+    """Stacks that the environment's file demands and that are not there; ``known``: those that are, readable or not."""
+    name = settings.environment
+    path = outputs_parameter(environment=name)
+    if not known:
+        yield Problem(
+            field=path,
+            found=f"nothing: {name} is not deployed in this account and region, or by a version before outputs",
+            allowed=f"a parameter for each stack of {name}",
+            advice=f"cdk deploy '{name}/*' (tritonstack local deploy -e {name}), or check AWS_PROFILE, AWS_REGION",
+        )
+        return
+    expected = {"artifacts", *(f"serving-{each.name}" for each in settings.endpoints)}
+    if settings.network is not None:
+        expected.add("network")
+    if settings.watched:
+        expected.add("observability")
+    if any(each["kind"] == "serving" and each["builds_on_deploy"] for each in stacks.values()):
+        expected.add("builds")
+    for missing in sorted(expected - known):
+        yield Problem(
+            field=path + missing,
+            found="no such parameter: the stack is not deployed, or by a version before outputs",
+            allowed=f"the stack {name}/{missing}, which environments/{name}.yaml asks for",
+            advice=f"cdk deploy '{name}/{missing}'",
+        )
+
+
+def _checked(parameter: str, value: str, settings: Environment, problems: list[Problem]) -> Any:
+    """The outputs in a parameter's value, or None after a problem."""
+    deploy = f"cdk deploy '{settings.environment}/{parameter.rpartition('/')[2]}'"
+    version = re.search(r'"contract"\s*:\s*(\d+)', value)  # of another contract it may be unreadable otherwise
+    if version and int(version[1]) != CONTRACT:
+        older, newer = f"The stack is of an older version: {deploy}", "Use the tritonstack that deployed the stack."
+        advice = older if int(version[1]) < CONTRACT else f"The stack is of a newer version. {newer}"
+        field = f"{parameter}: contract"
+        problems.append(Problem(field=field, found=version[1], allowed=str(CONTRACT), advice=advice))
+        return None
+    try:
+        outputs = PARAMETER.validate_json(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        found = f"{place}: {first['msg']}" if place else str(first["msg"])
+        advice = f"{deploy} after a change, or put the stack's own value back"
+        allowed = f"what the stack wrote, by contract {CONTRACT}"
+        problems.append(Problem(field=parameter, found=found, allowed=allowed, advice=advice))
+        return None
+    expected = {"environment": settings.environment, "account": settings.account, "region": settings.region}
+    differ = [name for name, wanted in expected.items() if outputs[name] != wanted]
+    for name in differ:
+        allowed = f"{expected[name]!r}, as in environments/{settings.environment}.yaml"
+        advice = "Another environment wrote it: look at the file, AWS_PROFILE and AWS_REGION."
+        problems.append(
+            Problem(field=f"{parameter}: {name}", found=repr(outputs[name]), allowed=allowed, advice=advice)
+        )
+    return None if differ else outputs
 
 
 NO_ALARMS = "the environment was deployed without alarms"
@@ -207,26 +137,24 @@ TOO_MANY_NAMES = (
 )
 
 
-def document_of(deployed: DeployedOutputs, *, environment: str) -> OutputsDocument:
-    """The document of an environment whose artifacts stack is deployed; every null of it has its reason."""
-    stacks = deployed.stacks
+def _document(stacks: Mapping[str, Any], releases: Mapping[str, Mapping[str, str]]) -> OutputsDocument:
+    """The document; ``releases``: endpoint → model → digest, as the records are now."""
     artifacts, watch = stacks["artifacts"], stacks.get("observability")
     parts = {"network": Network, "builds": Builds, "observability": Observability}
+    endpoints = {each["endpoint"]: each for each in stacks.values() if each["kind"] == "serving"}
     values: dict[str, Any] = {
         "contract": CONTRACT,
         "minor": MINOR,
-        "environment": environment,
-        "account": artifacts["account"],
-        "region": artifacts["region"],
+        **{name: artifacts[name] for name in ("environment", "account", "region")},
         "artifacts": _part(Artifacts, artifacts),
         **{kind: _part(model, stacks[kind]) if kind in stacks else None for kind, model in parts.items()},
         "endpoints": {
-            name: _endpoint(serving, releases=deployed.releases[name], alarms=_alarms_of(name, watch))
-            for name, serving in sorted(deployed.serving().items())
+            name: _endpoint(serving, releases=releases[name], alarms=_alarms_of(name, watch))
+            for name, serving in sorted(endpoints.items())
         },
     }
     without = watch is None or watch["alarm_topic_arn"] is None
-    alarms = NO_ALARMS if without else TOO_MANY_NAMES.format(environment=environment)
+    alarms = NO_ALARMS if without else TOO_MANY_NAMES.format(environment=artifacts["environment"])
     reasons = {**REASONS, "alarms": alarms, "build_alarms": alarms}
     nulls = sorted(pointer for pointer, value in fields(values) if value is None)
     absent = {pointer: reasons[pointer.rpartition("/")[2]] for pointer in nulls}
