@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from tritonstack.cloudformation.resource_schemas import replacement_rules, resource_schemas
-
-
-def test_source_and_version_are_named() -> None:
-    assert {schema.source for schema in resource_schemas().values()} == {
-        "CloudFormation resource schemas in cfn-lint 1.58.0, us-east-1"
-    }
 
 
 def test_everything_but_tags_replaces_a_model_and_a_config_and_only_the_name_an_endpoint() -> None:
@@ -51,28 +44,6 @@ RULE = "#/LifecycleConfiguration/Rules/0"
 )
 def test_properties_are_checked(type_name: str, properties: dict[str, Any], problems: list[str]) -> None:
     assert sorted(resource_schemas()[type_name].problems(properties)) == problems
-
-
-@pytest.mark.parametrize("type_name", sorted(resource_schemas()))
-def test_every_reference_of_a_schema_resolves(type_name: str) -> None:
-    schema = resource_schemas()[type_name]
-    text = json.dumps([schema.root, schema.definitions])
-    references = {part.split('"')[0].partition("/")[0] for part in text.split('"ref": "')[1:]}
-    assert references <= schema.definitions.keys()
-
-
-def test_a_property_of_which_only_a_part_replaces_is_not_one_that_replaces() -> None:
-    rules = replacement_rules("AWS::EC2::VPCEndpoint")
-    assert rules is not None
-    assert ("DnsOptions", "PrivateDnsPreference") in rules.create_only
-    assert all("/" not in name for each in resource_schemas().values() for name in each.create_only)
-
-
-def test_types_that_the_local_aws_lacks_have_their_rules_too() -> None:
-    assert "AWS::Athena::WorkGroup" not in resource_schemas()
-    rules = replacement_rules("AWS::Athena::WorkGroup")
-    assert rules is not None
-    assert (rules.create_only, rules.conditional, rules.name) == ((("Name",),), (), "Name")
 
 
 # What a change of a property does to its resource: settled from AWS's template reference, not from our data.

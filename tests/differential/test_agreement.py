@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import Future
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from tests.differential.bases import CHAIN
 from tests.differential.server import Answer, Server, judged, start_single
 from tests.differential.tables import ANSWERED, ENDED, RUNNING, SINGLE, STUCK, Mutation, refusals
-from tritonstack_local.container import TritonContainer
 
 SAMPLE = 16
 FIXED = "0024"
@@ -119,40 +114,3 @@ def test_what_only_running_shows_is_refused_by_triton_alone(tmp_path: Path) -> N
     with Server.running(tmp_path / "container") as server:
         answers = {one.name: (one.server_says, server.load(one)) for one in RUNNING}
     assert [name for name, (says, answer) in answers.items() if answer.accepted or says not in answer.told] == []
-
-
-SOUND = Mutation("sound", CHAIN)
-
-
-class Ended:
-    """A container that has ended with an exit code."""
-
-    def __init__(self, code: int) -> None:
-        self.exited: Future[int] = Future()
-        self.exited.set_result(code)
-        self.alive = False
-
-
-class CrashesOverUnload(Server):
-    """Loads everything, and ends at the first unload."""
-
-    def load_laid_out(self, lay_out: object, *, seconds: float = 1.0) -> tuple[Answer, str]:
-        return Answer(accepted=True, told=""), "0" * 16
-
-    def _call(self, method: str, path: str, body: object, *, of: str, seconds: float) -> tuple[int, str]:
-        raise ConnectionResetError(f"{method} {path}")
-
-
-def _server(code: int) -> Server:
-    return CrashesOverUnload(cast(TritonContainer, Ended(code)))
-
-
-def test_a_load_that_was_judged_stands_where_the_server_crashes_over_the_unload() -> None:
-    server = _server(128 + signal.SIGSEGV)
-    assert server.load(SOUND).accepted
-    assert server.ended
-
-
-def test_a_server_that_ends_otherwise_over_an_unload_is_told() -> None:
-    with pytest.raises(ConnectionError, match="DELETE"):
-        _server(128 + signal.SIGKILL).load(SOUND)

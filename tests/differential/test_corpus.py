@@ -63,9 +63,3 @@ def test_on_cases_held_out_the_linter_gives_nearly_every_verdict_of_the_servers(
     assert loaded >= LEAST_LOADED
     assert table[True, True] >= LEAST * loaded
     assert table[False, False] >= LEAST * refused
-
-
-def test_a_seed_gives_the_same_cases_again_and_others_give_others() -> None:
-    again, other = corpus(HELD_OUT, 50), corpus("another", 50)
-    assert again == corpus(HELD_OUT, 50)
-    assert sum(one.files == two.files for one, two in zip(again, other, strict=True)) == 0

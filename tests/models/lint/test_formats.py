@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
+import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.models.lint.examples import pipeline, write_torchscript
 from tests.models.lint.onnx_files import write_graph
@@ -73,14 +71,9 @@ def test_the_newest_operator_set_of_a_release_passes_and_the_next_does_not(
 
 
 def test_a_recipes_operator_set_is_compared_before_its_export_makes_the_graph(tmp_path: Path) -> None:
-    folder = tmp_path / "model_repos/roberta-large-onnx"
-    for source in (REPOSITORY / "model_repos/roberta-large-onnx").rglob("*"):
-        if source.is_file():
-            path = folder / source.relative_to(REPOSITORY / "model_repos/roberta-large-onnx")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(source.read_bytes())
+    source = REPOSITORY / "model_repos/roberta-large-onnx"
+    folder = shutil.copytree(source, tmp_path / "model_repos/roberta-large-onnx")
     recipe = folder / "recipe.yaml"
-    assert _found(folder, OLDEST) == []
     recipe.write_text(recipe.read_text().replace("opset: 17", "opset: 18"))
     (said,) = _found(folder, OLDEST)
     assert said.startswith("operator set 18; operator set 17 or older, which at most ONNX Runtime 1.13.1 of release 22")
@@ -132,19 +125,3 @@ def test_operators_and_arguments_that_the_oldest_dali_lacks_are_named() -> None:
         ]
     )
     assert model_formats.beyond_dali(content) == ("decoders__Image(adjust_orientation)", "experimental__Dilate")
-
-
-@given(st.binary(max_size=64))
-def test_bytes_that_are_no_pipeline_end_in_a_format_error_or_in_names(content: bytes) -> None:
-    try:
-        assert all(isinstance(name, str) for name in model_formats.beyond_dali(content))
-    except model_formats.FormatError as error:
-        assert str(error).startswith("no DALI pipeline")
-
-
-def test_limits_and_versions_of_pytorch_never_go_back_from_release_to_release() -> None:
-    limits = [each for release in RELEASES.values() if (each := model_formats.onnx_limits(release))]
-    pairs = [(limit.opset, limit.ir_version) for limit in limits]
-    assert pairs == sorted(pairs)
-    torch = [version for release in RELEASES.values() if (version := model_formats.torch_of(release))]
-    assert not [later for earlier, later in itertools.pairwise(torch) if model_formats.is_older(later, earlier)]

@@ -28,20 +28,6 @@ def test_the_projects_own_folders_have_no_finding() -> None:
     assert [lint_folder(folder) for folder in folders] == [()] * len(folders)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "rule", "line"),
-    [
-        ("max_batch_size: 8", "max_batchsize: 8", "config", 3),
-        ('"x" data_type: TYPE_FP32 dims: [ 1 ]', '"x" data_type: TYPE_FP32', "tensor-dims", 4),
-    ],
-)
-def test_a_mistake_in_a_configuration_is_found_with_its_line(
-    tmp_path: Path, old: str, new: str, rule: str, line: int
-) -> None:
-    assert old in CONFIG
-    assert _rules(lint_folder(_repository(tmp_path, CONFIG.replace(old, new, 1)))) == [(rule, line)]
-
-
 def test_a_repository_without_a_model_or_with_a_config_at_its_root_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
     assert _rules(lint_folder(tmp_path / "r")) == [("no-model", 0)]
@@ -89,12 +75,6 @@ def test_files_that_an_export_makes_need_not_exist(tmp_path: Path) -> None:
         recipe.write("exports: [{produces: [double/1/model.py]}]\n")
     write(folder, {"export.py": ""})
     assert lint_folder(folder) == ()
-
-
-@pytest.mark.parametrize("name", ["1/model.py~", ".git/HEAD"])
-def test_what_something_left_behind_is_found(tmp_path: Path, name: str) -> None:
-    write(tmp_path / "r", {"double/config.pbtxt": CONFIG, "double/1/model.py": MODEL, f"double/{name}": ""})
-    assert [finding.rule for finding in lint_folder(tmp_path / "r")] == ["stray-file"]
 
 
 def test_what_a_recipe_does_not_pack_is_no_finding(tmp_path: Path) -> None:
