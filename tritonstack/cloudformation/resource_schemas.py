@@ -1,99 +1,23 @@
-"""CloudFormation's resource schemas (``data/resource_schemas.json``): what a template may hold, and what replaces."""
+"""CloudFormation's resource schemas (``data/resource_schemas.json``): which changes replace a resource."""
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-# The local AWS and reviews read the same file: what one of them replaces, the other expects to be replaced.
-_LONGEST_ENUM = 40
-_FILE = Path(__file__).resolve().parent / "data/resource_schemas.json"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResourceSchema:
-    """What is known of one resource type."""
-
-    type_name: str  # ``AWS::S3::Bucket``
-    source: str  # where the schema comes from
-    create_only: tuple[str, ...]  # properties whose change replaces the resource, whatever of them changes
-    conditionally_create_only: tuple[str, ...]  # properties whose change may
-    read_only: tuple[str, ...]  # attributes, never properties of a template
-    root: dict[str, Any]
-    definitions: dict[str, Any]
-
-    def problems(self, properties: dict[str, Any]) -> list[str]:
-        """What is wrong with resolved properties: unknown names, missing ones, values outside an enumeration."""
-        known = {k: v for k, v in self.root["properties"].items() if k not in self.read_only}
-        return list(self._problems({**self.root, "properties": known}, properties, "#"))
-
-    def _problems(self, node: dict[str, Any], value: Any, path: str) -> Iterator[str]:
-        while "ref" in node:
-            node = self.definitions.get(node["ref"].partition("/")[0], {})
-        if isinstance(value, dict) and "properties" in node:
-            yield from self._object_problems(node, value, path)
-        elif isinstance(value, list) and "items" in node:
-            for index, item in enumerate(value):
-                yield from self._problems(node["items"], item, f"{path}/{index}")
-        elif "enum" in node and not isinstance(value, dict | list) and _text(value) not in map(_text, node["enum"]):
-            yield f"{path}: {value} is not a valid enum value, allowed: {enumeration(str(value), node['enum'])}"
-
-    def _object_problems(self, node: dict[str, Any], value: dict[str, Any], path: str) -> Iterator[str]:
-        members = node["properties"]
-        for name in node.get("required", []):
-            if name not in value:
-                yield f"{path}: required key [{name}] not found"
-        for name, item in value.items():
-            if name in members:
-                yield from self._problems(members[name], item, f"{path}/{name}")
-            elif node.get("closed"):
-                near = difflib.get_close_matches(name, list(members), 1)
-                yield f"{path}: extraneous key [{name}] is not permitted" + (f" (near: {near[0]})" if near else "")
-
-
-def enumeration(value: str, allowed: list[Any]) -> str:
-    """The allowed values, or where they are many how many and which are near."""
-    if len(allowed) <= _LONGEST_ENUM:
-        return ", ".join(map(_text, allowed))
-    near = difflib.get_close_matches(value, list(map(_text, allowed)), 5, 0.5)
-    return f"{len(allowed)} values" + (f", near: {', '.join(near)}" if near else "")
-
-
-def _text(value: Any) -> str:
-    """A template may spell ``true`` and ``"true"`` alike."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
 
 @functools.cache
-def resource_schemas() -> dict[str, ResourceSchema]:
-    """The schema of every type that the local AWS has, by type."""
-    data = _data()
-    return {
-        name: ResourceSchema(
-            type_name=name,
-            source=data["source"],
-            create_only=_whole(kept["create_only"]),
-            conditionally_create_only=_whole(kept["conditionally_create_only"]),
-            read_only=tuple(kept["read_only"]),
-            root=kept["root"],
-            definitions=kept["definitions"],
-        )
-        for name, kept in data["types"].items()
-    }
+def schema_data() -> dict[str, Any]:
+    """What is kept of the schemas: ``source``, ``types`` (those of the local AWS, whole) and ``others``.
 
-
-def _whole(names: list[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if "/" not in name)
-
-
-@functools.cache
-def _data() -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
+    The local AWS and reviews read the same file: what one of them replaces, the other expects to be replaced.
+    """
+    file = Path(__file__).resolve().parent / "data/resource_schemas.json"
+    data: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return data
 
 
@@ -130,7 +54,7 @@ def replacement_rules(type_name: str) -> ReplacementRules | None:
 
     Custom resources share one: whether a function's response replaces them is in no schema.
     """
-    data, name = _data(), CUSTOM if type_name.startswith("Custom::") else type_name
+    data, name = schema_data(), CUSTOM if type_name.startswith("Custom::") else type_name
     # Of types that the local AWS lacks, the lists are all that is kept; an empty one may be absent.
     lists = data["types"].get(name, data["others"].get(name))
     if lists is None:

@@ -8,7 +8,7 @@ from typing import Any
 from ministack.services import iam
 from ministack.services.cloudformation import provisioners, stacks
 
-from tritonstack.cloudformation.resource_schemas import ResourceSchema, resource_schemas
+from tritonstack_local.emulator.cloudformation.property_schemas import ResourceSchema, resource_schemas
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import call
 
