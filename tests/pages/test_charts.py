@@ -65,23 +65,6 @@ def test_a_logarithmic_axis_gives_each_power_of_ten_the_same_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("least", "greatest", "marks"),
-    [
-        (1, 400, [1, 2, 5, 10, 20, 50, 100, 200, 500]),
-        (3, 4, [2, 5]),
-        (1, 1, [1, 2]),
-        (1, 20_000, [1, 10, 100, 1000, 10_000, 100_000]),
-    ],
-)
-def test_a_logarithmic_axis_of_ones_twos_and_fives_ends_soon_after_its_values(
-    least: float, greatest: float, marks: list[float]
-) -> None:
-    axis = log_axis([least, greatest], digits=(1, 2, 5))
-    assert [mark for mark, _ in axis.marks] == marks
-    assert (axis.least, axis.greatest) == (marks[0], marks[-1])
-
-
-@pytest.mark.parametrize(
     ("end", "last", "step"),
     [(240, 240, 30), (240.4, 240, 30), (250, 300, 60), (0.5, 1, 1), (7, 7, 1), (10_080, 10_080, 1440)],
 )

@@ -82,23 +82,14 @@ def linear_axis(values: Iterable[float], *, top: float | None = None, most: int 
     return Axis(least=0.0, greatest=greatest, marks=shown, label=label)
 
 
-def log_axis(values: Iterable[float], *, label: str = "", digits: Sequence[float] = (1.0,)) -> Axis:
-    """From the round value below the least to the one above the greatest; at most 9 marks.
-
-    ``digits``: round values are these times a power of ten, where that makes no more marks.
-    """
+def log_axis(values: Iterable[float], *, label: str = "") -> Axis:
+    """From the power of ten below the least value to the one above the greatest; at most 9 marks."""
     found = [value for value in values if value > 0] or [1.0, 10.0]
     first = math.floor(math.log10(min(found)))
     last = max(math.ceil(math.log10(max(found)) - 1e-9), first + 1)
-    rounds = [digit * 10.0**power for power in range(first, last + 1) for digit in digits]
-    least = max(each for each in rounds if each <= min(found) * (1 + 1e-9))
-    greatest = min(each for each in rounds if each > least and each >= max(found) * (1 - 1e-9))
-    marks = [each for each in rounds if least <= each <= greatest]
-    if len(marks) > MOST_LOG_MARKS:
-        least, greatest = 10.0**first, 10.0**last
-        marks = [10.0**power for power in range(first, last + 1, max(1, math.ceil((last - first) / 6)))]
-    shown = [(mark, mark_text(mark)) for mark in marks]
-    return Axis(least=least, greatest=greatest, marks=shown, label=label, log=True)
+    step = 1 if last - first < MOST_LOG_MARKS else math.ceil((last - first) / 6)
+    shown = [(10.0**power, mark_text(10.0**power)) for power in range(first, last + 1, step)]
+    return Axis(least=10.0**first, greatest=10.0**last, marks=shown, label=label, log=True)
 
 
 def minutes_axis(end: float, *, most: int = 8) -> Axis:

@@ -99,9 +99,7 @@ def _figures(found: Answer) -> Iterator[Figure]:
             "Hits of two endpoints",
             "percent, estimated",
             {"hits": hits},
-            x=log_axis(places, label=label, digits=(1, 2, 5))
-            if len(found.models) > 20
-            else linear_axis(places, label=label),
+            x=(log_axis if len(found.models) > 20 else linear_axis)(places, label=label),
             top=100.0,
             limit=(one, f"one endpoint {one:.1f} %"),
             note="Estimated as hits by size are.",

@@ -131,11 +131,11 @@ def _control_values(model: ModelView, control: Node, kind: str) -> Iterator[Find
 def _initial_state(model: ModelView, state: Node, start: Node) -> Iterator[Finding]:
     """The values that a state starts with, against the state."""
     what = f"initial_state of {state.text('input_name') or '?'}"
-    file = start.text("data_file")
+    file, dims = start.text("data_file"), start.integers("dims")
     wrong = {
         "without a name": not start.text("name"),
         f"of {start.text('data_type') or 'no type'}": start.text("data_type") != state.text("data_type"),
-        f"with dims {list(start.integers('dims'))}": not _starts(start.integers("dims"), state.integers("dims")),
+        f"with dims {list(dims)}": -1 in dims or not _fits(dims, state.integers("dims")),
         "without values": not (start.has("zero_data") or file),
         f"in the file initial_state/{file}": bool(file) and f"initial_state/{file}" not in model.files,
     }
@@ -145,10 +145,9 @@ def _initial_state(model: ModelView, state: Node, start: Node) -> Iterator[Findi
             yield at_line(model, start.line, _SEQUENCE_RULE, f"{what} {said}", allowed)
 
 
-def _starts(start: tuple[int, ...], state: tuple[int, ...]) -> bool:
-    """Whether a state of these dims can start with values of those."""
-    fits = len(start) == len(state) and all(b in (-1, a) for a, b in zip(start, state, strict=True))
-    return fits and -1 not in start
+def _fits(given: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether given lengths are those of wanted dims, of which -1 takes any."""
+    return len(given) == len(wanted) and all(b in (-1, a) for a, b in zip(given, wanted, strict=True))
 
 
 def _kind(control: Node) -> str:
@@ -196,8 +195,7 @@ def _like_input(model: ModelView, entry: Node, tensor: Tensor) -> Iterator[Findi
         found = f"model_warmup gives {tensor.name} as {kind or 'no type'}"
         yield at_line(model, entry.line, "warmup-input", found, tensor.data_type)
     dims = entry.integers("dims")
-    fits = len(dims) == len(tensor.dims) and all(b in (-1, a) for a, b in zip(dims, tensor.dims, strict=True))
-    if not fits and -1 not in dims:
+    if -1 not in dims and not _fits(dims, tensor.dims):
         found = f"model_warmup gives {tensor.name} dims {list(dims)}"
         yield at_line(
             model, entry.line, "warmup-input", found, f"like {list(tensor.dims)}, without the batch dimension"

@@ -13,11 +13,10 @@ from tritonstack.models.lint.config import check_name, check_newer_fields, check
 from tritonstack.models.lint.engine import check_engine
 from tritonstack.models.lint.ensemble import check_ensembles
 from tritonstack.models.lint.instances import check_instances, check_python_on_instance, check_size
-from tritonstack.models.lint.layout import check_files, check_layout, check_versions
+from tritonstack.models.lint.layout import check_files, check_layout, check_recipe, check_versions
 from tritonstack.models.lint.onnx import check_graph
 from tritonstack.models.lint.onnxruntime import check_onnxruntime
 from tritonstack.models.lint.python_model import check_calls, check_execution, check_program
-from tritonstack.models.lint.recipe import check_recipe
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.tensors import check_batch_tensors, check_tensors
 from tritonstack.models.lint.view import (

@@ -54,16 +54,13 @@ def check_program(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
 
 def _program(model: ModelView, path: Path) -> Iterator[Finding]:
     try:
-        tree = _compiled(path)
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(path.read_bytes())
+            compile(tree, str(path), "exec", dont_inherit=True)  # shows what stands at a wrong place; nothing is run
     except (SyntaxError, ValueError) as error:
-        line = (error.lineno if isinstance(error, SyntaxError) else 0) or 0
-        yield Finding(
-            file=path,
-            line=line,
-            rule="python-syntax",
-            found=f"{type(error).__name__}: {getattr(error, 'msg', error)}",
-            allowed="a Python program",
-        )
+        found = f"{type(error).__name__}: {getattr(error, 'msg', error)}"
+        line = getattr(error, "lineno", 0) or 0
+        yield Finding(file=path, line=line, rule="python-syntax", found=found, allowed="a Python program")
         return
     bound = _bound(_at_module_level(tree.body)) - _deleted(tree.body)
     if PYTHON_CLASS not in bound and "*" not in bound | _bound(ast.walk(tree)):
@@ -104,18 +101,6 @@ def check_calls(view: RepositoryView) -> Iterator[Finding]:
                 allowed="none: a single-model endpoint loads the model while its server starts, which refuses that; "
                 "the models that it calls are loaded by themselves",
             )
-
-
-def _compiled(path: Path) -> ast.Module:
-    """The program, once it has been compiled: what stands at a wrong place shows only then. Nothing of it is run.
-
-    Raises SyntaxError, or ValueError, as the interpreter would that loads it.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tree = ast.parse(path.read_bytes())
-        compile(tree, str(path), "exec", dont_inherit=True)
-    return tree
 
 
 def _at_module_level(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
