@@ -11,7 +11,7 @@ import pytest
 from tests.models.lint.examples import Example, examples_of, lay_out, target_of
 from tritonstack.cli.lint import page
 from tritonstack.models.lint import Finding, lint_folder, lint_release
-from tritonstack.models.lint.registry import CATEGORIES, rule, rule_ids, rules
+from tritonstack.models.lint.registry import rule, rule_ids, rules
 
 
 @pytest.mark.parametrize("rule_id", rule_ids())
@@ -37,9 +37,3 @@ def _found(example: Example, endpoint: Mapping[str, Any], project: Path, rule_id
 
 def test_every_rule_about_something_that_others_made_names_its_source() -> None:
     assert [each.id for each in rules() if each.category != "house" and not each.sources] == []
-
-
-def test_rules_are_sorted_by_category_and_every_category_has_one() -> None:
-    order = [list(CATEGORIES).index(each.category) for each in rules()]
-    assert order == sorted(order)
-    assert set(order) == set(range(len(CATEGORIES)))

@@ -63,13 +63,6 @@ def test_a_target_that_does_not_exist_is_refused_with_every_mistake() -> None:
     assert [problem.field for problem in caught.value.problems] == ["--release", "--instance-type"]
 
 
-def test_a_gpu_of_a_larger_instance_is_none_of_a_smaller_one(tmp_path: Path) -> None:
-    folder = _double(tmp_path, f"{CONFIG}instance_group [ {{ kind: KIND_GPU gpus: [ 3 ] }} ]\n")
-    assert _rules(folder, G4) == ["instance-gpu-missing"]
-    assert _rules(folder, Target.of_names(release=None, instance_type="ml.g4dn.12xlarge")) == []
-    assert _rules(folder, None) == ["instance-second-gpu"]
-
-
 @pytest.mark.parametrize(("python", "rules"), [("3.10", []), ("3.12", ["environment-python"])])
 def test_an_unpacked_environment_has_the_releases_python(tmp_path: Path, python: str, rules: list[str]) -> None:
     folder = _double(tmp_path, f"{CONFIG}{ENVIRONMENT}")
