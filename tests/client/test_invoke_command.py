@@ -177,23 +177,6 @@ def test_json_holds_the_meaning_beside_the_arrays(tmp_path: Path) -> None:
     assert "meanings" not in json.loads(run("t5-python", "--text", "house", "--json", "--raw").stdout)
 
 
-def test_what_cannot_be_sent_is_refused_before_it_is(systems: Systems, tmp_path: Path) -> None:
-    (tmp_path / "a.jpg").write_text("no image")
-    (tmp_path / "a.txt").write_text("house")
-    for arguments, said in (
-        (["resnet50-onnx"], "--input FILE or --text TEXT"),
-        (["resnet50-onnx", "--input", str(tmp_path / "a.jpg")], "not an image that can be read"),
-        (["resnet50-onnx", "--text", "house"], "no adapter for it"),
-        (["t5-python", "--text", "house", "--input", str(tmp_path / "a.txt")], "given twice"),
-    ):
-        result = run(*arguments)
-        assert isinstance(result.exception, InputError), result.output
-        assert said in str(result.exception)
-    systems.s3.objects.clear()
-    assert "a model whose manifest cannot be read" in str(run("t5-python", "--text", "house").exception)
-    assert systems.endpoint.requests == []
-
-
 def test_a_models_text_does_not_steer_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

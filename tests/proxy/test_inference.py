@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from tritonclient.http import InferenceServerClient, InferInput, InferResult
-from tritonclient.utils import np_to_triton_dtype
+from tritonclient.http import InferResult
 
-from tests.client.fake_triton import read_request, write_answer
+from tests.client.fake_triton import write_answer
 from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE
 from tritonstack.client.errors import MalformedAnswerError
 from tritonstack.client.invocation import RawAnswer
@@ -29,36 +28,6 @@ ARRAYS = npst.arrays(
 
 def raw_answer(content: bytes, content_type: str) -> RawAnswer:
     return RawAnswer(content=content, content_type=content_type, variant="g4dn-xlarge", milliseconds=1.0, attempts=1)
-
-
-def tritonclients(arrays: dict[str, Any], *, binary: bool, **arguments: Any) -> tuple[bytes, dict[bytes, bytes]]:
-    """A request as tritonclient sends it: body and headers."""
-    inputs = []
-    for name, array in arrays.items():
-        given = InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype))
-        given.set_data_from_numpy(array, binary_data=binary)
-        inputs.append(given)
-    body, length = InferenceServerClient.generate_request_body(inputs, **arguments)
-    return body, {} if length is None else {b"inference-header-content-length": str(length).encode()}
-
-
-@given(arrays=st.dictionaries(NAMES, ARRAYS, min_size=1, max_size=3), binary=st.booleans(), request_id=NAMES)
-def test_a_request_of_tritonclient_arrives_as_it_was_made(
-    arrays: dict[str, Any], binary: bool, request_id: str
-) -> None:
-    if not binary:
-        arrays = {name: np.nan_to_num(array, posinf=1, neginf=-1) for name, array in arrays.items()}
-    sent, headers = tritonclients(arrays, binary=binary, request_id=request_id)
-    body = request_body(headers, sent)
-    assert body.content is sent, "no byte is copied"
-    assert body.content_type.startswith(BINARY_PREFIX) is binary
-    described, received = read_request(body.content, body.content_type)
-    assert described["id"] == request_id
-    assert received.keys() == arrays.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(received[name], array)
-    with pytest.raises(HttpError, match="compressed"):
-        request_body({**headers, b"content-encoding": b"gzip"}, sent)
 
 
 @given(

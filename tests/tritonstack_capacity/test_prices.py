@@ -208,12 +208,3 @@ def test_wrong_input_ends_with_2_and_asks_nobody(
     for word in words:
         assert word in told
     assert aws.requests == []
-
-
-def test_a_wrong_file_is_told_before_anybody_is_asked(run: Run, aws: PriceList, project: Path) -> None:
-    (project / "prices.json").write_text('{"regions": {"us-east-1": {}}}')
-    for arguments in (("update",), ("list",), ()):
-        code, _, told = run(*arguments)
-        assert code == 2
-        assert "regions.us-east-1.published" in told
-    assert aws.requests == []

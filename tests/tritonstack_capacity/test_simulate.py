@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,10 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, written
-from tritonstack.errors import InputError, LimitMissedError, WorkFailedError
+from tritonstack.errors import InputError, LimitMissedError
 from tritonstack.paths import REPOSITORY
 from tritonstack_capacity.commands import simulate
-from tritonstack_capacity.commands.simulate import write_text
 
 SCALED = GOOD.replace(
     "arrivals:", "scaling: {minimum: 1, maximum: 3, invocations_per_instance: 300}\nlatency_limit_ms: 900\narrivals:"
@@ -71,30 +68,6 @@ def test_the_files_hold_the_answer_and_a_page_that_needs_nothing_else(tmp_path: 
     assert not re.findall(r"(?:src|href)=|url\(|https?://", page)
     assert "nan" not in page
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.html", "out", "scenario.yaml"]
-
-
-def test_a_failed_write_names_the_file_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: Path, _: Path) -> Path:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
-
-    written(tmp_path)
-    monkeypatch.setattr(Path, "replace", full)
-    result = CliRunner().invoke(
-        simulate.command, [str(tmp_path / "scenario.yaml"), "--output", str(tmp_path / "a.json")]
-    )
-    assert isinstance(result.exception, WorkFailedError)
-    assert str(result.exception) == f"{tmp_path / 'a.json'} cannot be written: No space left on device"
-    assert [each.name for each in tmp_path.iterdir()] == ["scenario.yaml"]
-
-
-def test_a_pipe_or_a_device_is_written_and_never_replaced(tmp_path: Path) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    end = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
-    write_text(pipe, "{}")
-    assert os.read(end, 10) == b"{}"
-    os.close(end)
-    assert pipe.is_fifo()
 
 
 def test_a_trace_takes_the_place_of_the_curve(tmp_path: Path) -> None:

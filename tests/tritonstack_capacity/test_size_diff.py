@@ -79,12 +79,6 @@ def test_json_has_the_diff_inside(project: Path) -> None:
     assert json.loads(run("--json").stdout)["edit"] is None
 
 
-def test_a_refusal_leaves_json_on_the_one_stream_and_the_reason_on_the_other(project: Path) -> None:
-    result = run(*PROD, "--json", limit="500")
-    assert json.loads(result.stdout)["edit"] is None
-    assert "no endpoint on ml.g4dn.2xlarge" in refused(result)
-
-
 def test_the_files_own_region_and_prices_count(project: Path) -> None:
     file = project / "environments" / "prod.yaml"
     file.write_text(f"{file.read_text()}prices: {{ml.g4dn.xlarge: 9.0}}\n")

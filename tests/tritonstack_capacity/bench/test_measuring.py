@@ -96,12 +96,6 @@ def test_a_call_that_is_under_way_at_the_end_is_no_rate_but_a_latency() -> None:
     assert point.all.answered - round(point.all.per_minute * point.all.seconds / 60) == 1
 
 
-def test_a_call_of_the_warm_up_that_ends_later_is_no_latency() -> None:
-    point = whole(level(Users(count=1), lambda at: 0.7 if at < 1.0 else 0.01))
-
-    assert point.all.most_ms == pytest.approx(10), "the one that began at 0.7 ended within the first round"
-
-
 def test_a_budget_that_is_spent_leaves_the_whole_rounds_or_nothing() -> None:
     assert level(Users(count=1), lambda _: 0.01, most_seconds=2.0) is None
     assert len(whole(level(Users(count=1), lambda _: 0.01, most_seconds=5.5)).rounds) == 2

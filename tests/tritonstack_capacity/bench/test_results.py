@@ -11,7 +11,6 @@ import jsonschema
 import pytest
 
 from tests.tritonstack_capacity.bench.documents import CONFIG, document, point, result
-from tritonstack.errors import InputError, WorkFailedError
 from tritonstack_capacity.bench.document import COLUMNS, BenchDocument, ResultPart, measurements_csv
 from tritonstack_capacity.bench.document import notes as notes_of
 from tritonstack_capacity.bench.page import results_page as page
@@ -34,29 +33,6 @@ def test_the_document_is_what_its_schema_says_and_reads_back(tmp_path: Path) -> 
     jsonschema.validate(json.loads(written.read_text()), json.loads(SCHEMA.read_text()))
     assert read_results(written) == FOUND
     assert sorted(path.name for path in written.parent.iterdir()) == ["index.html", "measurements.csv", "results.json"]
-
-
-def test_results_of_another_version_are_refused_by_name(tmp_path: Path) -> None:
-    file = tmp_path / "results.json"
-    file.write_text(json.dumps({**FOUND.model_dump(mode="json"), "schema_version": 2}))
-
-    with pytest.raises(InputError, match="schema_version"):
-        read_results(file)
-
-
-def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_results(tmp_path, FOUND)
-    before = (tmp_path / "results.json").read_bytes()
-
-    def broken(file: Path, _: Path) -> Path:
-        raise OSError(28, "No space left on device", str(file))
-
-    monkeypatch.setattr(Path, "replace", broken)
-    with pytest.raises(WorkFailedError, match="No space"):
-        write_results(tmp_path, FOUND.model_copy(update={"complete": False}))
-
-    assert (tmp_path / "results.json").read_bytes() == before
-    assert len(list(tmp_path.iterdir())) == 3, "nothing half written lies about"
 
 
 def test_the_page_shows_every_configuration_and_loads_nothing() -> None:
@@ -152,14 +128,6 @@ def test_where_no_load_is_within_the_limit_the_row_is_the_fastest_and_misses_it(
     [row] = read(tmp_path, document(result("plain", *SLOW_AND_FAST), limit_ms=50))
 
     assert row.latency_ms == 60
-
-
-def test_both_formats_of_a_configuration_are_two_rows_with_names_of_their_own(tmp_path: Path) -> None:
-    both = (result("plain", SLOW_AND_FAST[0]), result("plain", SLOW_AND_FAST[1], payload_format="json"))
-
-    names = [row.configuration for row in read(tmp_path, document(*both))]
-
-    assert names == ["plain-binary", "plain-json"]
 
 
 @pytest.mark.parametrize(

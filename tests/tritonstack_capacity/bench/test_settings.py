@@ -102,14 +102,6 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
     assert " ".join(fields) == said
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "-1", "0", "10001", "1e400", "one", ""])
-def test_what_is_no_number_of_users_and_no_rate_is_refused(text: str) -> None:
-    reader = OptionReader()
-
-    assert reader.users(text) == reader.rates(text, "poisson") == ()
-    assert [problem.field for problem in reader.problems] == ["--users", "--rate"]
-
-
 def test_loads_are_read_in_their_order_and_once_each() -> None:
     reader = OptionReader()
 

@@ -40,16 +40,6 @@ def test_a_type_that_the_list_has_no_longer_stays_with_the_date_of_its_list() ->
     assert (row(back, OTHER).usd_per_hour, row(back, OTHER).listed, row(back, OTHER).published) == (5.5, True, None)
 
 
-def test_two_products_of_a_type_are_refused_and_neither_is_taken() -> None:
-    old = run(text(TYPE, "0.5", published=OLDER)).prices
-    found = run(text(TYPE, "0.6", sku="A"), text(TYPE, "0.7", sku="B"), text(OTHER, "5.12"), "no JSON", old=old)
-    nameless, twice = found.refused
-    assert nameless.startswith(f"{REGION}: the document is no JSON")
-    assert twice == f"{REGION} {TYPE}: 2 products: SKU A at 0.6 USD, SKU B at 0.7 USD"
-    assert row(found, OTHER).usd_per_hour == 5.12
-    assert row(found, TYPE) == row(old, TYPE).model_copy(update={"published": OLDER})
-
-
 @pytest.mark.parametrize(
     ("documents", "words"),
     [

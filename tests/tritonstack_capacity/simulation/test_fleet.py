@@ -12,15 +12,12 @@ import pytest
 from tests.tritonstack_capacity.simulation.plans import (
     KIND,
     calls,
-    drawn,
-    equal_models,
-    hits,
     plan,
     table,
 )
 from tritonstack.config.scaling import Scaling
 from tritonstack_capacity.simulation.fleet import simulate
-from tritonstack_capacity.simulation.instance import EVICTION, LOAD, Happening
+from tritonstack_capacity.simulation.instance import LOAD, Happening
 from tritonstack_capacity.simulation.scenario import Autoscaling, Routing
 from tritonstack_capacity.simulation.trace import ModelKind, Trace
 
@@ -68,21 +65,6 @@ def test_instances_go_after_fifteen_quiet_periods_and_the_cooldown() -> None:
     # 360 calls on 4 instances are 90 each: not below nine tenths of the target. From 1200 on they are 15.
     assert (first.seconds, first.serving) == (1200.0 + 15 * 60 + 30, 1)
     assert happening.fleet[-1].paid == 1
-
-
-def test_a_cooldown_holds_the_next_addition_back() -> None:
-    quick = Autoscaling(metric_delay_seconds=0, startup_seconds=10)
-
-    def additions(cooldown: int, *, then: float) -> list[tuple[float, int]]:
-        """When instances are added, and how many there are then: one more at 180, for 150 calls a minute."""
-        scaling = Scaling(minimum=1, maximum=20, invocations_per_instance=100, scale_out_cooldown_seconds=cooldown)
-        fleet = scaled(scaling, 150, then, minutes=10, speed=quick).fleet
-        return [(after.seconds, after.paid) for before, after in pairwise(fleet) if after.paid > before.paid]
-
-    assert additions(60, then=250) == [(180.0, 2), (780.0, 3)]
-    assert additions(900, then=250) == [(180.0, 2), (1090.0, 3)]
-    # A larger addition than the one whose cooldown it is does not wait (API reference, ScaleOutCooldown).
-    assert additions(900, then=600) == [(180.0, 2), (780.0, 6)]
 
 
 SHARP = Autoscaling(metric_delay_seconds=0, startup_seconds=10, periods_out=1, periods_in=1)
@@ -137,16 +119,3 @@ def test_calls_of_a_model_go_where_it_is_loaded_until_there_are_many() -> None:
     homes = dict(zip(models.tolist()[:2], instances.tolist()[:2], strict=True))
     assert models.tolist() == [0, 1, 0]  # the fifth call of model 0 finds three in progress that met it loaded
     assert len({homes[0], homes[1], int(instances[2])}) == 3  # each new one on the idlest
-
-
-def test_models_that_all_fit_settle_on_their_instances_without_evictions() -> None:
-    """60 models on 4 instances of 16 places, loads of 6 s, 2 calls a second of each: the default routing."""
-    kind = replace(KIND, load_seconds=3.0, download_seconds=3.0, fixed=0.005)
-    models = equal_models(60, kind=kind)
-    trace = drawn(models, count=72_000, apart=1 / 120, seed=0)
-    happening = simulate(plan(count=4, most_models=16, routing="loaded"), models, trace, seed=0)
-    assert all(hits(happening)[36_000:])
-    seconds, _, _ = happening.events.of_kind(EVICTION)
-    assert not (seconds > 300).any()
-    _, loads, _ = happening.events.of_kind(LOAD)
-    assert len(loads) < 2 * len(models)

@@ -126,19 +126,6 @@ def test_one_of_several_endpoints_must_be_named_and_be_multi_model(tmp_path: Pat
     assert "in single-model mode" in named["endpoint"]
 
 
-def test_the_projects_own_prices_are_taken_before_the_catalogues(tmp_path: Path, project: Path) -> None:
-    row = {"usd_per_hour": 0.25, "sku": "S", "usage_type": "U", "effective": "2026-01-01"}
-    region = {"published": "2026-01-02T00:00:00Z", "version": "1", "types": {"ml.g4dn.xlarge": row}}
-    (project / "prices.json").write_text(json.dumps({"schema_version": 1, "regions": {"us-east-1": region}}))
-    price, source = read(tmp_path, PROD).price
-    assert price == 0.25
-    assert "2026-01-02" in source
-    (project / "prices.json").write_text("[]")
-    found = problems(tmp_path, PROD.replace("disk_mib: 4, ", "", 1))
-    assert "models[0].disk_mib" in found
-    assert any("prices.json" in each for each in found.values())
-
-
 LARGE = "disk_mib: 2000"
 """Of the group ``large`` of the scenario: 20 s of download at the default 100 MiB/s."""
 

@@ -87,9 +87,3 @@ def test_each_wrong_line_is_told_by_its_number_and_of_many_the_first(tmp_path: P
         "line 7, time_seconds",
     ]
     assert "80 more such problems" in str(refusal(tmp_path, (HEADER + "x,y\n" * 50).encode()))
-
-
-def test_times_since_1970_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    error = refusal(tmp_path, f"{HEADER}1700000000,large\n".encode())
-    assert "at most 6,000,000" in str(error)
-    assert "Subtract the moment of the first call" in str(error)

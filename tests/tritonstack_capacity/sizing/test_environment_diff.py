@@ -157,18 +157,3 @@ def test_values_that_others_share_are_refused_with_what_to_write(endpoints: tupl
     [problem] = refused.value.problems
     assert "an anchor, an alias, a merge" in problem.found
     assert "scaling.maximum: 20" in problem.advice
-
-
-@pytest.mark.parametrize(
-    ("own", "edited"),
-    [
-        ("scaling: {<<: *s, maximum: 7}  # own", "scaling: {requests_per_second: 10, <<: *s, maximum: 20}  # own"),
-        ("scaling:\n      # own\n      <<: *s", "scaling:\n      # own\n      maximum: 20"),
-    ],
-)
-def test_own_fields_go_before_merged_ones_and_the_other_endpoint_stays(own: str, edited: str, tmp_path: Path) -> None:
-    file = written(tmp_path, f"{HEAD}endpoints:\n{endpoint_text(ANCHORED, name='other')}{endpoint_text(own)}")
-    before = load_environment(file)
-    applied(file)
-    assert edited in file.read_text()
-    assert load_environment(file).endpoint("other") == before.endpoint("other")
