@@ -96,5 +96,5 @@ def test_a_folders_name_is_refused_with_all_of_its_archives() -> None:
     with pytest.raises(UnknownModelError) as caught:
         resolve(source, "bert")
     (problem,) = caught.value.problems
-    assert problem.allowed == f"a model with a release record, such as {', '.join(names)}"
+    assert problem.allowed == f"a model with a release record: {', '.join(names)}"
     assert problem.advice == "", "the environment is right, and deployed"

@@ -100,7 +100,7 @@ def test_what_invoke_endpoint_ends_with_has_its_status(error: Exception, status:
 
 def test_every_problem_of_an_input_is_said() -> None:
     status, words = answered(InputError([Problem(found="a", allowed="b"), Problem(found="c", allowed="d", file="f")]))
-    assert (status, words["error"]) == (400, "a; allowed: b | f: c; allowed: d")
+    assert (status, words["error"]) == (400, "found: a allowed: b f found: c allowed: d")
 
 
 @pytest.mark.parametrize(

@@ -93,13 +93,5 @@ def _announce(environment: str, port: int, releases: Sequence[Release]) -> None:
     count = f"{len(releases)} model{'' if len(releases) == 1 else 's'}"
     what = f"{count} of {', '.join(endpoints)}" if releases else "models by endpoint/model"
     click.echo(f"KServe v2 at http://{url} for environment {environment}: {what}. Ctrl-C ends it.")
-    click.echo(f"  curl http://{url}/v2/models/{_example(releases)}")
-
-
-def _example(releases: Sequence[Release]) -> str:
-    """A name that reaches a model."""
-    if not releases:
-        return "<endpoint>/<model>"
-    first = releases[0]
-    alone = sum(release.model == first.model for release in releases) == 1
-    return first.model if alone else f"{first.endpoint}/{first.model}"
+    example = f"{releases[0].endpoint}/{releases[0].model}" if releases else "<endpoint>/<model>"
+    click.echo(f"  curl http://{url}/v2/models/{example}")

@@ -197,17 +197,17 @@ class ReleaseRecords:
             return []
 
     def _unknown(self, name: str, known: list[str]) -> UnknownModelError:
-        variants = sorted({model for model in known if model.startswith(f"{name}-")})
-        if not known:
-            allowed = "a model with a release record; this environment shows none"
-        elif variants:
-            allowed = f"a model with a release record, such as {listing(variants)}"
-        else:
-            allowed = f"a model with a release record: {listing(sorted(set(known)))}"
+        variants = [model for model in known if model.startswith(f"{name}-")]
+        names = listing(sorted(set(variants or known)), none="this environment shows none")
         found = f"{name!r}, of which environment {self._environment!r} has no release record"
         other = nearest(name, known) or "check the environment's name and that its serving stack is deployed"
-        advice = "" if variants else other
-        return UnknownModelError([Problem(field="model's name", found=found, allowed=allowed, advice=advice)])
+        problem = Problem(
+            field="model's name",
+            found=found,
+            allowed=f"a model with a release record: {names}",
+            advice="" if variants else other,
+        )
+        return UnknownModelError([problem])
 
     def is_multi_model(self, endpoint: str, *, loaded_since: float = float("-inf")) -> bool:
         """Whether requests to an endpoint carry a TargetModel, read at ``loaded_since`` or later.

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 
-from botocore.exceptions import (
-    ClientError,
-    CredentialRetrievalError,
-    NoCredentialsError,
-    PartialCredentialsError,
-    ReadTimeoutError,
-    SSOError,
-    TokenRetrievalError,
-)
+from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError, ReadTimeoutError
 
-from tritonstack.aws_session import CREDENTIAL_CODES, DENIED_CODES, THROTTLING_CODES, causes, code_of
+from tritonstack.aws_session import (
+    CREDENTIAL_CODES,
+    DENIED_CODES,
+    THROTTLING_CODES,
+    causes,
+    code_of,
+    credentials_ended,
+)
 from tritonstack.client.errors import (
     EndpointUnavailableError,
     MalformedAnswerError,
@@ -27,13 +26,6 @@ from tritonstack.client.errors import (
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.http_server import Answer
 
-CREDENTIAL_ERRORS = (
-    NoCredentialsError,
-    PartialCredentialsError,
-    CredentialRetrievalError,
-    TokenRetrievalError,
-    SSOError,
-)
 RENEW = "renew the AWS credentials that tritonstack proxy was started with, and start it again if it keeps saying so"
 TIMED_OUT = "timed out"
 """In SageMaker's sentence about a container that did not answer in 60 s, which has no status of its own."""
@@ -55,7 +47,9 @@ def error_answer(status: int, message: str) -> Answer:
 
 def answer_of(error: TritonstackError) -> Answer:
     """The response for an error of the client."""
-    if any(isinstance(one, CREDENTIAL_ERRORS) or code_of(one) in CREDENTIAL_CODES for one in causes(error)):
+    missing = (NoCredentialsError, PartialCredentialsError)
+    refused = any(isinstance(one, missing) or code_of(one) in CREDENTIAL_CODES for one in causes(error))
+    if refused or credentials_ended(error):
         return error_answer(503, f"{one_line(error)}; {RENEW}")
     if isinstance(error, ModelFailedError):
         return _models_own(error)
@@ -64,14 +58,7 @@ def answer_of(error: TritonstackError) -> Answer:
 
 def one_line(error: TritonstackError) -> str:
     """An error's message on one line, as a client's exception shows it."""
-    if not isinstance(error, InputError):
-        return " ".join(str(error).split())
-    problems = []
-    for problem in error.problems:
-        place = ": ".join(part for part in (problem.file, problem.field) if part)
-        words = [f"{place}: {problem.found}" if place else problem.found, f"allowed: {problem.allowed}", problem.advice]
-        problems.append("; ".join(word for word in words if word))
-    return " | ".join(problems)
+    return " ".join(str(error).split())
 
 
 def is_denied(error: BaseException) -> bool:
