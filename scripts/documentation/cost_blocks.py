@@ -39,11 +39,8 @@ def _tables() -> Mapping[str, CostTableEntry]:
 
 
 def _environments() -> str:
-    rows = [
-        [code(name), each.idle_after.text, each.most_after.text, ", ".join(each.by_use)]
-        for name, each in _tables().items()
-    ]
-    return table(["environment", "idle", "at most", "billed by use"], rows)
+    rows = [[code(name), each.idle_after.text, each.most_after.text] for name, each in _tables().items()]
+    return table(["environment", "idle", "at most"], rows)
 
 
 def _whole() -> str:

@@ -67,8 +67,6 @@ def cost(before: Template | None, after: Template | None, prices: Prices = PRICE
 
 def ends(change: CostRow) -> tuple[Decimal | None, Decimal | None]:
     assert change.after is not None
-    assert change.after.idle is not None
-    assert change.after.most is not None
     return change.after.idle.usd_per_hour, change.after.most.usd_per_hour
 
 

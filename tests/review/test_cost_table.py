@@ -25,8 +25,6 @@ NOWHERE = "xx-nowhere-1"
 SUBNETS = {"SubnetIds": [{"Ref": "A"}, {"Ref": "B"}]}
 METRIC = {"MetricName": "Invocations", "Namespace": "AWS/SageMaker", "Period": 60}
 MATH = [{"MetricStat": {"Metric": {}, "Period": 60}}, {"MetricStat": {"Metric": {}}}]
-GPU_PROJECT = {"Environment": {"Type": "LINUX_GPU_CONTAINER", "ComputeType": "BUILD_GENERAL1_SMALL"}}
-CPU_PROJECT = {"Environment": {"Type": "LINUX_CONTAINER", "ComputeType": "BUILD_GENERAL1_LARGE"}}
 
 
 def environment(resources: Template, *, region: str | None = REGION) -> EnvironmentSnapshot:
@@ -60,8 +58,8 @@ ALARM, ENDPOINT, POLICY = (
     "AWS::EC2::VPCEndpoint",
     "AWS::ApplicationAutoScaling::ScalingPolicy",
 )
-CONFIG, PROJECT = "AWS::SageMaker::EndpointConfig", "AWS::CodeBuild::Project"
-ALARMS, INTERFACES = "CloudWatch alarms", "interface VPC endpoints"
+CONFIG = "AWS::SageMaker::EndpointConfig"
+ALARMS, INTERFACES = "CloudWatch alarms, by metric", "interface VPC endpoints, by zone"
 INTERFACE = {"VpcEndpointType": "Interface", **SUBNETS}
 
 
@@ -74,18 +72,18 @@ def tracking(**metric: Any) -> dict[str, Any]:
     [
         ("AWS::EC2::NatGateway", {}, "NAT gateways", "1", ("nat-gateway", 1)),
         ("AWS::EC2::EIP", {}, "public IPv4 addresses", "1", ("public-ipv4", 1)),
-        (ENDPOINT, INTERFACE, INTERFACES, "1, billed in each zone: 2", ("interface-endpoint", 2)),
+        (ENDPOINT, INTERFACE, INTERFACES, "2", ("interface-endpoint", 2)),
         ("AWS::KMS::Key", {}, "KMS keys", "1", ("kms-key", 1)),
         (ALARM, METRIC, ALARMS, "1", ("alarm-metric", 1)),
         (ALARM, {**METRIC, "Period": 10}, ALARMS, "1", ("high-resolution-alarm-metric", 1)),
-        (ALARM, {"Metrics": [*MATH, {"Expression": "a / b"}]}, ALARMS, "1, billed by metric: 2", ("alarm-metric", 2)),
+        (ALARM, {"Metrics": [*MATH, {"Expression": "a / b"}]}, ALARMS, "2", ("alarm-metric", 2)),
         ("AWS::CloudWatch::CompositeAlarm", {"AlarmRule": ""}, ALARMS, "1", ("composite-alarm", 1)),
         (POLICY, tracking(PredefinedMetricSpecification={}), ALARMS, "2", ("alarm-metric", 2)),
         (
             POLICY,
             tracking(CustomizedMetricSpecification={"Metrics": MATH}),
             ALARMS,
-            "2, billed by metric: 4",
+            "4",
             ("alarm-metric", 4),
         ),
         ("AWS::CloudWatch::Dashboard", {}, "CloudWatch dashboards", "1", ("dashboard", 1)),
@@ -101,36 +99,6 @@ def test_what_is_billed_by_time(
 
 
 @pytest.mark.parametrize(
-    ("resources", "name", "grows"),
-    [
-        ([resource("AWS::S3::Bucket")], "S3 buckets", ["storage: 0.023 USD/GB-month", "requests"]),
-        ([resource("AWS::Logs::LogGroup")], "log groups", ["ingested: 0.50 USD/GB", "stored: 0.03 USD/GB-month"]),
-        (
-            [resource(PROJECT, CPU_PROJECT), resource(PROJECT, GPU_PROJECT)],
-            "CodeBuild projects",
-            [
-                "builds on general1.large: 0.02 USD/minute",
-                "builds on gpu1.small (GPU): 0.05 USD/minute (one source, which names no region and is no price list)",
-            ],
-        ),
-        (
-            [resource(PROJECT, {"Environment": {"Type": "ARM_CONTAINER", "ComputeType": "X"}})],
-            "CodeBuild projects",
-            ["builds on ARM_CONTAINER.x: price unknown"],
-        ),
-        (
-            [resource(CONFIG, {"MetricsConfig": {"EnableEnhancedMetrics": True}})],
-            "configurations of endpoints",
-            ["each metric of an instance or GPU: 0.30 USD/month", "detailed observability"],
-        ),
-    ],
-)
-def test_what_is_billed_by_use_has_no_amount(resources: list[dict[str, Any]], name: str, grows: list[str]) -> None:
-    found = line({f"R{number}": each for number, each in enumerate(resources)})
-    assert (found.name, found.idle_after, found.most_after, found.by_use) == (name, None, None, tuple(grows))
-
-
-@pytest.mark.parametrize(
     ("kind", "properties"),
     [
         (ENDPOINT, {"VpcEndpointType": "Gateway"}),
@@ -138,11 +106,12 @@ def test_what_is_billed_by_use_has_no_amount(resources: list[dict[str, Any]], na
         ("AWS::SSM::Parameter", {}),
         ("AWS::IAM::Role", {}),
         ("Custom::ReleaseRecords", {}),
-        (CONFIG, {"MetricsConfig": {"EnableDetailedObservability": False}}),
+        (CONFIG, {}),
+        ("AWS::S3::Bucket", {}),
         (POLICY, {"PolicyType": "StepScaling"}),
     ],
 )
-def test_what_is_free_has_no_row(kind: str, properties: dict[str, Any]) -> None:
+def test_what_is_free_or_billed_by_use_has_no_row(kind: str, properties: dict[str, Any]) -> None:
     assert table({"R": resource(kind, properties)}).rows == ()
 
 
@@ -201,22 +170,20 @@ def test_two_endpoints_of_one_generated_name_are_two_rows() -> None:
 
 def test_a_row_that_comes_and_one_that_costs_more_stand_before_and_after() -> None:
     old = {"Key": resource("AWS::KMS::Key"), "Old": resource("AWS::EC2::EIP")}
-    kinds = {"Key": "AWS::KMS::Key", "Nat": "AWS::EC2::NatGateway", "B": "AWS::S3::Bucket"}
+    kinds = {"Key": "AWS::KMS::Key", "Nat": "AWS::EC2::NatGateway"}
     entry = compared(old, {name: resource(kind) for name, kind in kinds.items()})
     assert entry.changed
     rows = {cells[0]: cells[1:] for cells in cost_cells(entry)}
     assert rows["NAT gateways"][:3] == ("none → 1", "nothing → 0.045", "nothing → 0.045")
     assert rows["public IPv4 addresses"][:3] == ("1 → none", "0.005 → nothing", "0.005 → nothing")
     assert "KMS keys" not in rows
-    assert rows["S3 buckets"][:2] == ("none → 1", "nothing → by use")
     assert rows["all"][1] == "0.0064 → 0.0464"
     assert rows["USD/month"][1] == "5 → 34"
 
 
 def test_all_rows_stand_above_their_sums() -> None:
-    same = table({"Key": resource("AWS::KMS::Key"), "B": resource("AWS::S3::Bucket")})
-    assert same.by_use == ("KMS requests", "S3")
-    assert [cells[0] for cells in cost_cells(same, whole=True)] == ["KMS keys", "S3 buckets", "all", "USD/month"]
+    same = table({"Key": resource("AWS::KMS::Key")})
+    assert [cells[0] for cells in cost_cells(same, whole=True)] == ["KMS keys", "all", "USD/month"]
     assert {len(cells) for cells in cost_cells(same, whole=True)} == {len(COST_COLUMNS)}
 
 

@@ -80,28 +80,6 @@ _HOURS = {"hour": Decimal(1), "month": Decimal(HOURS_A_MONTH)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rate:
-    """USD, above 0, for a unit (``hour``, ``month``, ``GB``, …) of anything but instances.
-
-    ``note``: what a reader must know about the source; may be empty.
-    """
-
-    usd: Decimal
-    unit: str
-    note: str = ""
-
-    @property
-    def usd_per_hour(self) -> Decimal:
-        """Of a unit of time."""
-        return self.usd / _HOURS[self.unit]
-
-    @property
-    def text(self) -> str:
-        """``0.045 USD/GB``, with the note."""
-        return f"{number(self.usd)} USD/{self.unit}" + (f" ({self.note})" if self.note else "")
-
-
-@dataclass(frozen=True, kw_only=True)
 class PriceBook:
     """The prices of one environment at one commit."""
 
@@ -123,14 +101,14 @@ class PriceBook:
             )
         return Decimal(str(listed.usd_per_hour))
 
-    def rate(self, name: str, region: str | None) -> Rate | None:
-        """The price of anything but instances (``nat-gateway``) in a region; None where it is unknown."""
+    def hourly(self, name: str, region: str | None) -> Decimal | None:
+        """USD an hour of anything but instances (``nat-gateway``) in a region; None where it is unknown."""
         if region is None:
             return None
-        if name in self.overrides and name in service_prices():
-            return Rate(usd=self.overrides[name], unit=next(iter(service_prices()[name].values())).unit)
         listed = service_price(name=name, region=region)
-        return None if listed is None else Rate(usd=Decimal(str(listed.usd)), unit=listed.unit, note=listed.note)
+        if name in self.overrides and name in service_prices():
+            return self.overrides[name] / _HOURS[next(iter(service_prices()[name].values())).unit]
+        return None if listed is None else Decimal(str(listed.usd)) / _HOURS[listed.unit]
 
 
 @dataclass(frozen=True, kw_only=True)

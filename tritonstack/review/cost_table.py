@@ -1,12 +1,12 @@
-"""Costs of an environment before and after a change: idle, at most, and billed by use, row by row, from its templates.
+"""Costs of an environment before and after a change: idle and at most, row by row, from its templates.
 
-A resource type that has no row, and that is not known to be free, is in the row "other resources", without a price.
+A resource type that has no row, and may be billed by time, is in the row "other resources", without a price.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -17,8 +17,8 @@ from tritonstack.review.snapshot import EnvironmentSnapshot, Resource, StackSnap
 from tritonstack.review.traffic import CONFIG, Count, Fleet, fleets_of
 
 LIST_PRICES = (
-    "On-demand list prices, beside instances as public documents quote them; without free allowances, data transfer "
-    "and taxes (docs/prices.md)."
+    "On-demand list prices, beside instances as public documents quote them; without what is billed by use (requests, "
+    "data, storage, builds), free allowances and taxes (docs/prices.md)."
 )
 _TARGET_TRACKING_ALARMS = 2
 """AlarmHigh and AlarmLow, which Application Auto Scaling makes for each target tracking policy and CloudWatch bills."""
@@ -27,11 +27,12 @@ _HIGH_RESOLUTION_SECONDS = 60
 _OTHERS = "other resources"
 _ALARM, _COMPOSITE_ALARM = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 _SCALING_POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
-_MACHINES = {"LINUX_CONTAINER": "general1", "LINUX_GPU_CONTAINER": "gpu1"}
-"""CodeBuild's environment type → the machines' name in its price list."""
-_FREE_PREFIXES = ("AWS::IAM::", "AWS::CloudFormation::", "AWS::CDK::", "Custom::")
-_FREE = {
+_NOT_BY_TIME_PREFIXES = ("AWS::IAM::", "AWS::CloudFormation::", "AWS::CDK::", "Custom::")
+_NOT_BY_TIME = {
+    CONFIG,
     "AWS::ApplicationAutoScaling::ScalableTarget",
+    "AWS::CodeBuild::Project",
+    "AWS::CodePipeline::Pipeline",
     "AWS::EC2::FlowLog",
     "AWS::EC2::InternetGateway",
     "AWS::EC2::Route",
@@ -46,15 +47,22 @@ _FREE = {
     "AWS::Events::Rule",
     "AWS::KMS::Alias",
     "AWS::Lambda::EventInvokeConfig",
+    "AWS::Lambda::Function",
     "AWS::Lambda::Permission",
+    "AWS::Logs::LogGroup",
+    "AWS::S3::Bucket",
     "AWS::S3::BucketPolicy",
     "AWS::SageMaker::Endpoint",
     "AWS::SageMaker::Model",
     "AWS::SNS::Subscription",
+    "AWS::SNS::Topic",
     "AWS::SNS::TopicPolicy",
-    "AWS::SSM::Parameter",
+    "AWS::SQS::Queue",
     "AWS::SQS::QueuePolicy",
+    "AWS::SSM::Parameter",
+    "AWS::StepFunctions::StateMachine",
 }
+"""Types that are free or billed by use alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +70,8 @@ class CostLine:
     """One row of the table on one side of a change."""
 
     quantity: str  # how many, in words
-    idle: Amount | None = None  # with the fewest instances and no request; None where nothing is billed by time
-    # with the most instances that scaling or a schedule allows, without what is billed by use; None likewise
-    most: Amount | None = None
-    grows: tuple[str, ...] = ()  # what is billed by use, each with its price where that is known
-    use: str = ""  # the same in a word or two
+    idle: Amount  # with the fewest instances and no request
+    most: Amount  # with the most instances that scaling or a schedule allows, without what is billed by use
     reasons: tuple[str, ...] = ()  # why parts of an endpoint's cost are unknown, each once
 
 
@@ -82,7 +87,7 @@ class CostRow:
 
     @property
     def changed(self) -> bool:
-        """Whether an amount by time changes, or what is unknown of it."""
+        """Whether an amount changes, or what is unknown of it."""
         sides = [None if each is None else (each.idle, each.most) for each in (self.before, self.after)]
         return sides[0] != sides[1]
 
@@ -100,16 +105,13 @@ class CostTotals:
     def of(cls, rows: Sequence[CostRow]) -> CostTotals:
         """Of rows; zero of none."""
 
-        def end(name: str, lines: Iterable[CostLine | None]) -> Amount:
-            amounts: list[Amount | None] = [getattr(each, name) for each in lines if each is not None]
-            return total(each for each in amounts if each is not None)
-
-        old, new = [each.before for each in rows], [each.after for each in rows]
+        old = [each.before for each in rows if each.before is not None]
+        new = [each.after for each in rows if each.after is not None]
         return cls(
-            idle_before=end("idle", old),
-            idle_after=end("idle", new),
-            most_before=end("most", old),
-            most_after=end("most", new),
+            idle_before=total(each.idle for each in old),
+            idle_after=total(each.idle for each in new),
+            most_before=total(each.most for each in old),
+            most_after=total(each.most for each in new),
         )
 
     @property
@@ -186,7 +188,7 @@ def _sentences(name: str, old: CostLine | None, new: CostLine | None, traffic: T
         return
     if traffic.update in _BOTH_FLEETS:
         run = "may run" if traffic.touched is None else "run"
-        both = total(each.most for each in (old, new) if each.most is not None)
+        both = old.most + new.most
         yield f"While {name} is updated both fleets {run}: at most {both.text}."
     elif traffic.update == Update.ROLLING:  # it adds one batch at a time: no figure
         yield f"While {name} is updated one more batch of instances runs beside the fleet."
@@ -194,11 +196,10 @@ def _sentences(name: str, old: CostLine | None, new: CostLine | None, traffic: T
 
 def _endpoint(fleet: Fleet, book: PriceBook) -> CostLine:
     """One endpoint on one side, at its fewest and at its most instances, schedules included."""
-    grows = ("data in and out of the instances",)
     if not fleet.variants:
         reason = f"the configuration of {fleet.endpoint} lies outside its template"
         unknown = Amount(unknown={reason: 1})
-        return CostLine(quantity="unknown", idle=unknown, most=unknown, grows=grows, reasons=(reason,))
+        return CostLine(quantity="unknown", idle=unknown, most=unknown, reasons=(reason,))
     minimum, maximum, reasons, quantities = Amount(), Amount(), [], []
     for variant in fleet.variants:
         key = f"{variant.instance_type or f'{fleet.endpoint}: {variant.reason}'} in {fleet.region}"
@@ -213,9 +214,7 @@ def _endpoint(fleet: Fleet, book: PriceBook) -> CostLine:
         maximum += _times(variant.maximum, usd, key=key, uncounted=f"{uncounted} of {key}")
         most = f" to {variant.maximum}" if variant.minimum != variant.maximum else ""
         quantities.append(f"{variant.minimum}{most} of {variant.instance_type or variant.reason}")
-    return CostLine(
-        quantity=", ".join(quantities), idle=minimum, most=maximum, grows=grows, reasons=tuple(dict.fromkeys(reasons))
-    )
+    return CostLine(quantity=", ".join(quantities), idle=minimum, most=maximum, reasons=tuple(dict.fromkeys(reasons)))
 
 
 def _times(count: Count, usd: Decimal | None, *, key: str, uncounted: str) -> Amount:
@@ -237,107 +236,67 @@ def _beside(environment: EnvironmentSnapshot, book: PriceBook) -> dict[str, Cost
     return {name: line for name, line in found.items() if line is not None}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Found:
-    """What one resource is billed for.
-
-    ``fixed``: name of a price → how many times, by time. ``grows``: what is billed by use → name of its price; None
-    where the catalogue has none. ``count``: how many such things the resource stands for.
-    """
-
-    fixed: Mapping[str, Count] = field(default_factory=dict)
-    grows: Mapping[str, str | None] = field(default_factory=dict)
-    count: int = 1
+Billed = Mapping[str, Count]
+"""Name of a price → how many times a resource is billed by it; empty for a free one."""
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A row besides the endpoints.
-
-    ``read``: what a resource of the types is billed for; None for a free one. ``billed``: by what, if several times.
-    """
+    """A row besides the endpoints: its name, and what resources of its types are billed by."""
 
     name: str
     types: tuple[str, ...]
-    read: Callable[[Resource], _Found | None]
-    use: str = ""
-    billed: str = ""
+    read: Callable[[Resource], Billed]
 
 
 def _line(kind: _Kind, environment: EnvironmentSnapshot, book: PriceBook) -> CostLine | None:
     """The row of one kind; None where the environment has nothing of it."""
-    read = [
-        (found, stack)
+    billed = [
+        (name, units, stack)
         for stack in environment.stacks.values()
         for each in stack.of_type(*kind.types)
-        if (found := kind.read(each)) is not None
+        for name, units in kind.read(each).items()
     ]
-    if not read:
+    if not billed:
         return None
-    fixed = [(name, units, stack) for found, stack in read for name, units in found.fixed.items()]
-    grows = {what: (price, stack) for found, stack in read for what, price in found.grows.items()}
-    amount = total(_amount(name, units, stack, book) for name, units, stack in fixed) if fixed else None
-    count, times = sum(found.count for found, _ in read), sum(units for _, units, _ in fixed if isinstance(units, int))
-    return CostLine(
-        quantity=f"{count}, billed {kind.billed}: {times}" if kind.billed and times != count else f"{count}",
-        idle=amount,
-        most=amount,
-        grows=tuple(_by_use(what, price, stack, book) for what, (price, stack) in grows.items()),
-        use=kind.use,
-    )
+    amount = total(_amount(name, units, stack, book) for name, units, stack in billed)
+    counts = [units for _, units, _ in billed if isinstance(units, int)]
+    return CostLine(quantity=f"{sum(counts)}" if len(counts) == len(billed) else "unknown", idle=amount, most=amount)
 
 
 def _amount(name: str, units: Count, stack: StackSnapshot, book: PriceBook) -> Amount:
-    rate = book.rate(name, stack.region)
     key = f"{name} in {stack.region or 'a region that is decided when it is deployed'}"
-    usd = None if rate is None or units == 0 else rate.usd_per_hour
+    usd = None if units == 0 else book.hourly(name, stack.region)
     return _times(units, usd, key=key, uncounted=f"how many times {key} is billed ({units})")
 
 
-def _by_use(what: str, price: str | None, stack: StackSnapshot, book: PriceBook) -> str:
-    if price is None:
-        return what
-    rate = book.rate(price, stack.region)
-    return f"{what}: {'price unknown' if rate is None else rate.text}"
-
-
-def _always(price: str = "", **grows: str | None) -> Callable[[Resource], _Found]:
-    """The same for each resource. ``price``: by time; empty: by use alone. ``grows``: with underscores for spaces."""
-    found = _Found(
-        fixed={price: 1} if price else {}, grows={what.replace("_", " "): name for what, name in grows.items()}
-    )
-    return lambda _resource: found
-
-
-def _vpc_endpoint(resource: Resource) -> _Found | None:
+def _vpc_endpoint(resource: Resource) -> Billed:
     """Interface endpoints are billed in each zone, which has one subnet of theirs; gateways are free."""
     kind = resource.properties.get("VpcEndpointType", "Gateway")
     if kind == "Gateway":
-        return None
+        return {}
     subnets = resource.properties.get("SubnetIds")
     zones: Count = len(subnets) if isinstance(subnets, list) else "its subnets are known only when it is deployed"
-    if kind != "Interface":
-        return _Found(fixed={f"{kind} VPC endpoint": zones})
-    return _Found(fixed={"interface-endpoint": zones}, grows={"data through them": "interface-endpoint-data"})
+    return {"interface-endpoint" if kind == "Interface" else f"{kind} VPC endpoint": zones}
 
 
-def _alarm(resource: Resource) -> _Found | None:
+def _alarm(resource: Resource) -> Billed:
     """Billed for each metric that it reads."""
     if resource.type == _COMPOSITE_ALARM:
-        return _Found(fixed={"composite-alarm": 1})
+        return {"composite-alarm": 1}
     if resource.type == _SCALING_POLICY:
         tracking = resource.properties.get("TargetTrackingScalingPolicyConfiguration")
         if tracking is None:
-            return None
+            return {}
         read = len(_metrics(tracking.get("CustomizedMetricSpecification", {}))) or 1
-        return _Found(fixed={"alarm-metric": _TARGET_TRACKING_ALARMS * read}, count=_TARGET_TRACKING_ALARMS)
+        return {"alarm-metric": _TARGET_TRACKING_ALARMS * read}
     given = resource.properties
     metrics = _metrics(given)
     periods = [each.get("Period") for each in (*metrics, given) if each.get("Period") is not None]
     if "ThresholdMetricId" in given or not (metrics or "MetricName" in given):
-        return _Found(fixed={"alarm of another kind": 1})
+        return {"alarm of another kind": 1}
     fine = any(isinstance(each, int) and each < _HIGH_RESOLUTION_SECONDS for each in periods)
-    return _Found(fixed={"high-resolution-alarm-metric" if fine else "alarm-metric": len(metrics) or 1})
+    return {"high-resolution-alarm-metric" if fine else "alarm-metric": len(metrics) or 1}
 
 
 def _metrics(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -345,64 +304,24 @@ def _metrics(given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [each["MetricStat"] for each in given.get("Metrics", []) if "MetricStat" in each]
 
 
-def _project(resource: Resource) -> _Found:
-    environment = resource.properties.get("Environment", {})
-    kind, size = environment.get("Type"), environment.get("ComputeType")
-    size = size.rpartition("_")[2].lower() if isinstance(size, str) else "unknown size"
-    machine = f"{_MACHINES.get(kind, str(kind))}.{size}"
-    gpu = " (GPU)" if kind == "LINUX_GPU_CONTAINER" else ""
-    return _Found(grows={f"builds on {machine}{gpu}": f"codebuild-{machine}"})
-
-
-def _config(resource: Resource) -> _Found | None:
-    """What an endpoint's configuration adds to its instances."""
-    metrics = resource.properties.get("MetricsConfig", {})
-    grows: dict[str, str | None] = {}
-    if metrics.get("EnableEnhancedMetrics") is True:
-        grows["each metric of an instance or GPU"] = "metric"
-    if metrics.get("EnableDetailedObservability") is not False:  # SageMaker's default, with no published price
-        grows["detailed observability"] = None
-    return _Found(grows=grows) if grows else None
-
-
-def _key(resource: Resource) -> _Found:
-    rotated = {"each rotated version": "kms-key"} if resource.properties.get("EnableKeyRotation") is True else {}
-    return _Found(fixed={"kms-key": 1}, grows={"requests": "kms-requests", **rotated})
-
-
 _KINDS = (
-    _Kind("NAT gateways", ("AWS::EC2::NatGateway",), _always("nat-gateway", data="nat-gateway-data"), "NAT data"),
-    _Kind("public IPv4 addresses", ("AWS::EC2::EIP",), _always("public-ipv4")),
-    _Kind(
-        "interface VPC endpoints", ("AWS::EC2::VPCEndpoint",), _vpc_endpoint, "VPC endpoint data", billed="in each zone"
-    ),
-    _Kind("KMS keys", ("AWS::KMS::Key",), _key, "KMS requests"),
-    _Kind("CloudWatch alarms", (_ALARM, _COMPOSITE_ALARM, _SCALING_POLICY), _alarm, billed="by metric"),
-    _Kind("CloudWatch dashboards", ("AWS::CloudWatch::Dashboard",), _always("dashboard")),
-    _Kind("configurations of endpoints", (CONFIG,), _config, "metrics"),
-    _Kind("S3 buckets", ("AWS::S3::Bucket",), _always(storage="s3-storage", requests=None), "S3"),
-    _Kind(
-        "log groups",
-        ("AWS::Logs::LogGroup", "Custom::EndpointLogGroup"),
-        _always(ingested="log-data", stored="log-storage"),
-        "logs",
-    ),
-    _Kind("CodeBuild projects", ("AWS::CodeBuild::Project",), _project, "builds"),
-    _Kind("pipelines", ("AWS::CodePipeline::Pipeline",), _always(minutes_of_actions=None), "pipeline actions"),
-    _Kind("Lambda functions", ("AWS::Lambda::Function",), _always(requests_and_duration=None), "functions"),
-    _Kind("state machines", ("AWS::StepFunctions::StateMachine",), _always(transitions=None), "load tests"),
-    _Kind("queues and topics", ("AWS::SQS::Queue", "AWS::SNS::Topic"), _always(messages=None)),
+    _Kind("NAT gateways", ("AWS::EC2::NatGateway",), lambda _: {"nat-gateway": 1}),
+    _Kind("public IPv4 addresses", ("AWS::EC2::EIP",), lambda _: {"public-ipv4": 1}),
+    _Kind("interface VPC endpoints, by zone", ("AWS::EC2::VPCEndpoint",), _vpc_endpoint),
+    _Kind("KMS keys", ("AWS::KMS::Key",), lambda _: {"kms-key": 1}),
+    _Kind("CloudWatch alarms, by metric", (_ALARM, _COMPOSITE_ALARM, _SCALING_POLICY), _alarm),
+    _Kind("CloudWatch dashboards", ("AWS::CloudWatch::Dashboard",), lambda _: {"dashboard": 1}),
 )
 _PRICED = {each for kind in _KINDS for each in kind.types}
 
 
 def _others(environment: EnvironmentSnapshot) -> CostLine | None:
-    """Resources that have no row and are not known to be free: their price is unknown, not zero."""
+    """Resources that have no row and may be billed by time: their price is unknown, not zero."""
     others = [
         f"{each.type} in {stack.region or 'a region that is decided when it is deployed'}"
         for stack in environment.stacks.values()
         for each in stack.resources.values()
-        if each.type not in _PRICED | _FREE and not each.type.startswith(_FREE_PREFIXES)
+        if each.type not in _PRICED | _NOT_BY_TIME and not each.type.startswith(_NOT_BY_TIME_PREFIXES)
     ]
     if not others:
         return None
@@ -416,12 +335,10 @@ def _others(environment: EnvironmentSnapshot) -> CostLine | None:
 def table_entry(rows: Sequence[CostRow]) -> CostTableEntry:
     """The rows with their sums."""
     sums = vars(CostTotals.of(rows))
-    uses = dict.fromkeys(each.after.use for each in rows if each.after is not None and each.after.use)
     return CostTableEntry.model_validate(
         {
             "rows": tuple(map(_row_entry, rows)),
             **{end: amount_entry(amount) for end, amount in sums.items()},
-            "by_use": tuple(uses),
             "unknown": tuple(sorted({name for amount in sums.values() for name in amount.unknown})),
         }
     )
@@ -433,13 +350,11 @@ def table_of(environment: EnvironmentSnapshot, *, book: PriceBook) -> CostTableE
 
 
 def _row_entry(row: CostRow) -> CostRowEntry:
-    present = row.after or row.before
-    members: dict[str, Any] = {"by_use": () if present is None else present.grows}
+    members: dict[str, Any] = {}
     for side, line in (("before", row.before), ("after", row.after)):
         members[f"quantity_{side}"] = line and line.quantity
-        for end in ("idle", "most"):
-            amount = line and getattr(line, end)
-            members[f"{end}_{side}"] = amount and amount_entry(amount)
+        members[f"idle_{side}"] = line and amount_entry(line.idle)
+        members[f"most_{side}"] = line and amount_entry(line.most)
     return CostRowEntry.model_validate({"name": row.name, "endpoint": row.endpoint, "changed": row.changed, **members})
 
 

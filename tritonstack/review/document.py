@@ -228,13 +228,12 @@ class CostRowEntry(Part):
     name: str = Field(description="endpoint prod-digits, NAT gateways.")
     quantity_before: str | None = Field(description="How many, in words; null where there was none.")
     quantity_after: str | None = Field(description="Null where there is none any more.")
-    idle_before: AmountEntry | None = Field(description="With the fewest instances; null: nothing is billed by time.")
+    idle_before: AmountEntry | None = Field(description="With the fewest instances; null where there was none.")
     idle_after: AmountEntry | None = Field(description="Likewise after the change.")
-    most_before: AmountEntry | None = Field(description="With the most instances; null: nothing is billed by time.")
+    most_before: AmountEntry | None = Field(description="With the most instances; null where there was none.")
     most_after: AmountEntry | None = Field(description="Likewise after the change.")
     endpoint: str = Field(description="The SageMaker name of an endpoint; empty of other rows.")
-    changed: bool = Field(description="Whether it comes, goes or costs another amount by time.")
-    by_use: tuple[str, ...] = Field(description="What of it is billed by use, each with its price where that is known.")
+    changed: bool = Field(description="Whether it comes, goes or costs another amount.")
 
 
 class CostTableEntry(Part):
@@ -245,7 +244,6 @@ class CostTableEntry(Part):
     idle_after: AmountEntry = Field(description="Likewise after the change.")
     most_before: AmountEntry = Field(description="The sum of the rows at the most instances.")
     most_after: AmountEntry = Field(description="Likewise after the change.")
-    by_use: tuple[str, ...] = Field(description="What is billed by use after the change, in a word or two each.")
     unknown: tuple[str, ...] = Field(description="What is unknown, mostly prices with their regions.")
 
     @property

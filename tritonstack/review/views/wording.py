@@ -36,7 +36,7 @@ FOLLOWING = "by following others"
 UNTRIED = "What a single setting does is found by synthesis without it, and is unknown here."
 STACKS, TRAFFIC = "Stacks as a whole", "Traffic"
 """Parts that are never cut, by their titles."""
-COST_COLUMNS = ("USD/hour", "how many", "idle", "at most", "billed by use")
+COST_COLUMNS = ("USD/hour", "how many", "idle", "at most")
 HURT = (Effect.REFUSED, Effect.REPLACED, Effect.MAY_BE_REPLACED, Effect.REMOVED, Effect.RETAINED)
 """Effects whose resources are named outside what is folded."""
 _LOOKED_AT = {"new", "gone"}
@@ -259,27 +259,22 @@ def cost_cells(table: CostTableEntry, *, whole: bool = False) -> Iterator[tuple[
     """The cells of ``COST_COLUMNS``: the rows that change, and the sums. ``whole``: all rows."""
     yield from (_row_cells(each) for each in table.rows if whole or each.changed)
     sides = ((table.idle_before, table.idle_after), (table.most_before, table.most_after))
-    yield "all", "", *(_moved(_usd(old), _usd(new)) for old, new in sides), ""
-    yield "USD/month", f"{HOURS_A_MONTH} hours", *(_moved(_monthly(old), _monthly(new)) for old, new in sides), ""
+    yield "all", "", *(_moved(_usd(old), _usd(new)) for old, new in sides)
+    yield "USD/month", f"{HOURS_A_MONTH} hours", *(_moved(_monthly(old), _monthly(new)) for old, new in sides)
 
 
 def _row_cells(row: CostRowEntry) -> tuple[str, ...]:
-    def by_time(quantity: str | None, amount: AmountEntry | None) -> str:
-        return "nothing" if quantity is None else "by use" if amount is None else _usd(amount)
-
-    old, new = row.quantity_before, row.quantity_after
-    amounts = ((row.idle_before, row.idle_after), (row.most_before, row.most_after))
     return (
         row.name,
-        _moved(old or "none", new or "none"),
-        *(_moved(by_time(old, before), by_time(new, after)) for before, after in amounts),
-        "; ".join(row.by_use),
+        _moved(row.quantity_before or "none", row.quantity_after or "none"),
+        _moved(_usd(row.idle_before), _usd(row.idle_after)),
+        _moved(_usd(row.most_before), _usd(row.most_after)),
     )
 
 
-def _usd(amount: AmountEntry) -> str:
+def _usd(amount: AmountEntry | None) -> str:
     """Without the unit, which stands in the table's corner."""
-    return amount.text.replace(" USD/hour", "")
+    return "nothing" if amount is None else amount.text.replace(" USD/hour", "")
 
 
 def _monthly(amount: AmountEntry) -> str:
