@@ -36,12 +36,8 @@ def synthesise(
     """Synthesise every environment into ``outdir``.
 
     Open policy findings are no failure here: the report of them lies in ``outdir``, next to the templates.
-
-    Args:
-        project: the folder with ``cdk.json``.
-        outdir: the cloud assembly's folder; created where it is missing.
-        validation: whether policy findings are looked for, which takes most of the time.
-        context: context values besides those of ``cdk.json``.
+    ``validation``: whether policy findings are looked for, which takes most of the time. ``context``: values besides
+    those of ``cdk.json``.
 
     Raises:
         InputError: ``project`` has no ``cdk.json`` that names an app, or the app rejected its input.
@@ -126,10 +122,7 @@ def normal_resources(
 ) -> dict[str, Resource]:
     """Logical id → resource, sorted.
 
-    Args:
-        template: as synthesised.
-        paths: logical id → the construct's path in its stack.
-        assets: an asset's hash → its construct path.
+    ``paths``: logical id → the construct's path in its stack. ``assets``: an asset's hash → its construct path.
     """
     resources = {}
     for logical_id, given in sorted(template.get("Resources", {}).items()):
@@ -228,12 +221,8 @@ class _AssetFile:
 def read_assembly(folder: Path, *, accepted: bool = False) -> Snapshots:
     """The snapshots of a synthesised app: an environment for each stage, ``_app`` for stacks outside stages.
 
-    Args:
-        folder: the cloud assembly's.
-        accepted: whether accepted findings are read where validation was off, too; open ones are then none.
-
-    Raises:
-        InputError: ``folder`` holds no cloud assembly.
+    ``accepted``: whether accepted findings are read where validation was off, too; open ones are then none. Raises
+    InputError: ``folder`` holds no cloud assembly.
     """
     if not (folder / "manifest.json").is_file():
         raise InputError(

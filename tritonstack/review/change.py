@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -136,14 +137,6 @@ class Update(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DocumentChange:
-    """A small JSON asset, such as an endpoint's release set: its construct path, and its members that change."""
-
-    path: str
-    members: tuple[PropertyChange, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class StackChange:
     """One stack."""
 
@@ -156,7 +149,8 @@ class StackChange:
     # or with ``StackName``, ``Account``, ``Region``
     template: tuple[PropertyChange, ...] = ()
     assets: tuple[FilesEntry, ...] = ()  # assets with other content
-    documents: tuple[DocumentChange, ...] = ()  # documents with other content
+    # construct path of a small JSON asset, such as an endpoint's release set → its members that change
+    documents: Mapping[str, tuple[PropertyChange, ...]] = field(default_factory=dict)
     traffic: tuple[TrafficEntry, ...] = ()  # every endpoint of the stack, the untouched ones included
 
 

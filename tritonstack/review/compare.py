@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from tritonstack.review.change import (
     ABSENT,
-    DocumentChange,
     Effect,
     EnvironmentChange,
+    PropertyChange,
     ResourceChange,
     StackChange,
 )
@@ -89,7 +89,7 @@ def _changed(before: StackSnapshot, after: StackSnapshot, values: Mapping[str, C
         resources=resources,
         template=tuple(differences(_sections(before), _sections(after))),
         assets=tuple(_assets(before, after)),
-        documents=tuple(_documents(before, after)),
+        documents=dict(_documents(before, after)),
         traffic=traffic_changes(before, after, resources),
     )
 
@@ -123,12 +123,12 @@ def _assets(before: StackSnapshot, after: StackSnapshot) -> Iterator[FilesEntry]
         )
 
 
-def _documents(before: StackSnapshot, after: StackSnapshot) -> Iterator[DocumentChange]:
+def _documents(before: StackSnapshot, after: StackSnapshot) -> Iterator[tuple[str, tuple[PropertyChange, ...]]]:
     for path in sorted(before.documents.keys() | after.documents.keys()):
         old, new = before.documents.get(path, ABSENT), after.documents.get(path, ABSENT)
         members = tuple(differences({} if old is ABSENT else old, {} if new is ABSENT else new))
         if members or (old is ABSENT) != (new is ABSENT):
-            yield DocumentChange(path=path, members=members)
+            yield path, members
 
 
 def _findings(before: Findings | None, after: Findings | None) -> Iterator[FindingEntry]:

@@ -74,10 +74,6 @@ def _function_text(value: Json) -> str | None:  # noqa: PLR0911 - a table
             return separator.join(readable(part) for part in parts)
         case {"Fn::If": [str(condition), then, otherwise], **rest} if not rest:
             return f"{readable(then)} if {condition}, else {readable(otherwise)}"
-        case {"Fn::Select": [index, of], **rest} if not rest:
-            return f"{readable(of)}[{index}]"
-        case {"Fn::Split": [str(separator), of], **rest} if not rest:
-            return f"{readable(of)} split at {separator!r}"
     return None
 
 

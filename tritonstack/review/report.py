@@ -198,8 +198,8 @@ def _stack(change: StackChange, names: Names) -> StackEntry:
         template=tuple(_property(each, change.name, names) for each in change.template),
         files=change.assets,
         documents=tuple(
-            DocumentEntry(path=each.path, members=tuple(_property(one, change.name, names) for one in each.members))
-            for each in change.documents
+            DocumentEntry(path=path, members=tuple(_property(each, change.name, names) for each in members))
+            for path, members in change.documents.items()
         ),
     )
 

@@ -127,11 +127,7 @@ def effects_of(
     Unknown where there are many of them, and where the app reads its settings neither from ``environments`` in its
     working directory or beside ``app.py``, nor from the folder that ``-c environments-folder`` names.
 
-    Args:
-        settings: of one environment, all that change.
-        now: the environment as it is now, without what a pipeline adds.
-        project: the project's folder.
-        known: what is known besides the templates.
+    ``settings``: of one environment, all that change. ``now``: the environment, without what a pipeline adds.
     """
     changed = tuple(settings)
     if not 0 < len(changed) <= MOST:

@@ -29,18 +29,10 @@ FINDINGS = "findings.json"
 
 
 def texts_of(snapshots: Snapshots) -> dict[str, str]:
-    """Path in the folder → text, of every file, sorted.
-
-    Raises:
-        InputError: a stack has the name of the file of assets or of findings.
-    """
+    """Path in the folder → text, of every file, sorted."""
     texts: dict[str, str] = {}
     for name, environment in snapshots.environments.items():
         for stack in environment.stacks.values():
-            if f"{stack.name}.json" in {ASSETS, FINDINGS}:
-                raise InputError(
-                    [Problem(field=f"{name}/{stack.name}", found=stack.name, allowed="any other id of a stack")]
-                )
             texts[f"{name}/{stack.name}.json"] = stack_text(stack)
         texts[f"{name}/{ASSETS}"] = assets_text(environment)
         if environment.findings is not None:
@@ -87,12 +79,8 @@ def read_snapshots(folder: Path) -> Snapshots:
 def read_snapshots_at(ref: str, *, repository: Path) -> tuple[str, Snapshots]:
     """The commit where HEAD left ``ref`` (the merge base), and the snapshots committed there.
 
-    Args:
-        ref: a branch, tag or commit: ``origin/main``.
-        repository: the repository's root, or a folder in it that holds the snapshots' folder.
-
-    Raises:
-        InputError: no repository, an unknown ref, a shallow clone that ends before the merge base, no snapshots there.
+    ``repository``: its root, or a folder in it that holds the snapshots' folder. Raises InputError: no repository, an
+    unknown ref, a shallow clone that ends before the merge base, no snapshots there.
     """
     commit = merge_base(ref, repository=repository)
     found = snapshots_at(commit, repository=repository, folder=FOLDER)

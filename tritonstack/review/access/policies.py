@@ -321,15 +321,11 @@ def _source(resource: Resource, name: str) -> Source:
 def grants_of(
     document: Json, *, values: StackValues, source: Source, has_principal: bool = False, has_resource: bool = True
 ) -> Iterator[Grant]:
-    """Every grant of a policy document.
+    """Every grant of a policy document in a snapshot's normal form (text that is JSON: ``{"$json": …}``).
 
-    Args:
-        document: in a snapshot's normal form; text that is JSON may stand as ``{"$json": …}``.
-        values: of the stack that it stands in.
-        source: the resource, with the property that holds the document.
-        has_principal: whether statements have principals; False for an identity's policy.
-        has_resource: whether ``Resource`` restricts anything; False for a trust policy, which has none, and for the
-            policy of a key, where ``*`` is the key.
+    ``source``: the resource, with the property that holds the document. ``has_principal``: False for an identity's
+    policy. ``has_resource``: whether ``Resource`` restricts anything; False for a trust policy, which has none, and for
+    the policy of a key, where ``*`` is the key.
     """
     if isinstance(document, dict) and document.keys() == {JSON_TEXT}:
         document = document[JSON_TEXT]
