@@ -137,14 +137,19 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="build-source-")
 
 
-def acknowledge_role_path(project: codebuild.CfnProject) -> None:
-    """Accept a finding of CDK's validator on service roles with a path: it reads the ARN in the template as a Ref."""
-    acknowledge(
-        project,
-        finding="CloudFormation-Validate::E3050",
-        reason="The rule asks for the role's ARN where it has a path, and the template has it: ServiceRole is an "
-        "Fn::GetAtt of Arn, which CDK's validator reports as a Ref.",
-    )
+def acknowledge_role_paths(stack: cdk.Stack) -> None:
+    """Accept a finding of CDK's validator on projects whose role has a path: it reads the ARN in the template as a Ref.
+
+    Called when the projects of the stack are made.
+    """
+    for construct in stack.node.find_all():
+        if isinstance(construct, codebuild.CfnProject):
+            acknowledge(
+                construct,
+                finding="CloudFormation-Validate::E3050",
+                reason="The rule asks for the role's ARN where it has a path, and the template has it: ServiceRole is "
+                "an Fn::GetAtt of Arn, which CDK's validator reports as a Ref.",
+            )
 
 
 def log_config(log: BuildLog) -> codebuild.CfnProject.LogsConfigProperty:

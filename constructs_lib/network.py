@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import aws_cdk as cdk
 from aws_cdk import aws_ec2 as ec2
@@ -21,7 +21,7 @@ from tritonstack import naming
 from tritonstack.config import CreatedNetwork, Environment, ImportedNetwork, NetworkSettings
 from tritonstack.engines.order import DeployedBuilds
 
-HTTPS = 443
+HTTPS: dict[str, Any] = {"ip_protocol": "tcp", "from_port": 443, "to_port": 443}
 INTERNET = "0.0.0.0/0"
 NOWHERE = ec2.CfnSecurityGroup.EgressProperty(
     ip_protocol="icmp",
@@ -52,18 +52,10 @@ class ClosedGroup(Construct):
         """Make the group. ``of``: whose machines they are; ``internet``: also HTTPS there, through a NAT gateway."""
         super().__init__(scope, construct_id)
         to_s3 = ec2.CfnSecurityGroup.EgressProperty(
-            ip_protocol="tcp",
-            from_port=HTTPS,
-            to_port=HTTPS,
-            destination_prefix_list_id=s3_prefix_list_id,
-            description="S3, through its gateway endpoint",
+            **HTTPS, destination_prefix_list_id=s3_prefix_list_id, description="S3, through its gateway endpoint"
         )
         to_internet = ec2.CfnSecurityGroup.EgressProperty(
-            ip_protocol="tcp",
-            from_port=HTTPS,
-            to_port=HTTPS,
-            cidr_ip=INTERNET,
-            description="The package index, through a NAT gateway",
+            **HTTPS, cidr_ip=INTERNET, description="The package index, through a NAT gateway"
         )
         group = ec2.CfnSecurityGroup(
             self,
@@ -80,9 +72,7 @@ class ClosedGroup(Construct):
             self,
             "ToEndpoints",
             group_id=self.group_id,
-            ip_protocol="tcp",
-            from_port=HTTPS,
-            to_port=HTTPS,
+            **HTTPS,
             destination_security_group_id=group_id,
             description="Interface endpoints",
         )
@@ -97,9 +87,7 @@ def endpoints_group(scope: Construct, construct_id: str, *, vpc_id: str, callers
         group_description="Interface endpoints: HTTPS in from the environment, nothing out",
         security_group_ingress=[
             ec2.CfnSecurityGroup.IngressProperty(
-                ip_protocol="tcp",
-                from_port=HTTPS,
-                to_port=HTTPS,
+                **HTTPS,
                 source_security_group_id=caller,
                 description="Containers, builds and callers of the environment",
             )
@@ -232,11 +220,7 @@ class Network(Construct):
         artifacts: ArtifactBucketReference,
         builds: DeployedBuilds | None,
     ) -> None:
-        """Make what is not imported. ``builds``: what deployments build; they may run in the network.
-
-        Raises:
-            ValueError: neither imported nor created, or no prefix list for the groups that are made.
-        """
+        """Make what is not imported. ``builds``: what deployments build; they may run in the network."""
         super().__init__(scope, construct_id)
         self._settings, self._artifacts = settings, artifacts
         self._environment, self._builds = environment, builds
@@ -245,8 +229,6 @@ class Network(Construct):
             vpcs["created"] = self._make(settings.created)
         if settings.imported is not None:
             vpcs["imported"] = self._take(settings.imported)
-        if not vpcs:
-            raise ValueError("a network is imported or created: give one of the two")
         joined = None if settings.joined is None else vpcs[settings.joined]
         self.vpc_id = (joined or next(iter(vpcs.values()))).vpc_id
         self.subnets = {} if joined is None else dict(joined.subnets)

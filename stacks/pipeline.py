@@ -18,15 +18,9 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import pipelines
 from constructs import Construct
 
+from constructs_lib.codebuild_project import acknowledge_role_paths
 from constructs_lib.permission import apply_house_rules, tag_all
-from constructs_lib.pipeline_parts import (
-    AssumingRole,
-    PipelineBucket,
-    PipelineTopic,
-    acknowledge_pipeline,
-    acknowledge_role_paths,
-    narrow,
-)
+from constructs_lib.pipeline_parts import AssumingRole, PipelineBucket, PipelineTopic, acknowledge_pipeline, narrow
 from tritonstack.config import BuildSettings
 from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, Pipeline, PipelineGate, load_pipeline
 from tritonstack.engines.order import Served, all_served, deployed_builds

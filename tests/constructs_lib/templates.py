@@ -12,6 +12,7 @@ import aws_cdk as cdk
 from aws_cdk import assertions
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
+from constructs_lib.endpoint import Endpoint, Fleet
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,3 +126,15 @@ def new_model(stack: cdk.Stack, data: MultiModelData | SingleModelData | None = 
         data=data or MultiModelData(prefix=PREFIX),
         environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
     )
+
+
+def new_endpoint(stack: cdk.Stack, *, data: MultiModelData | SingleModelData | None = None, **given: Any) -> Endpoint:
+    """Endpoint ``local-digits`` over :func:`new_model`, on two instances."""
+    fleet = Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
+    made = {"endpoint_name": "local-digits", "model": new_model(stack, data), "fleet": fleet}
+    return Endpoint(stack, "Endpoint", **{**made, **given})
+
+
+def endpoint_template(**given: Any) -> dict[str, Any]:
+    """The template of a stack with that endpoint."""
+    return built(lambda stack: new_endpoint(stack, **given))

@@ -12,7 +12,6 @@ import pytest
 
 from constructs_lib.activation import Activation
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.handler_function import entry_point
 from tests.constructs_lib.templates import ACCOUNT, PREFIX, REGION, flat, new_app, of_type, only, properties, statements
 from tests.stacks.environments import DIGITS, SINGLE, serving_template
 
@@ -74,10 +73,6 @@ def test_a_new_release_set_changes_nothing_but_its_key(template: dict[str, Any],
     assert json.loads(json.dumps(changed).replace(new, old)) == template
 
 
-def test_the_order_of_models_does_not_matter(template: dict[str, Any], tmp_path: Path) -> None:
-    assert synthesised(tmp_path, dict(reversed(SET.items()))) == template
-
-
 def test_what_the_function_keeps_of_removed_models_lies_where_it_may_write(template: dict[str, Any]) -> None:
     release_set: Any = importlib.import_module("lambda.activation.release_set")  # `lambda` is a word of the language
     told = properties(template, "Custom::ReleaseRecords")
@@ -134,9 +129,3 @@ def test_cloudformation_waits_longer_than_the_functions_may_run(serving: dict[st
     waits = int(properties(serving, "Custom::ReleaseRecords")["ServiceTimeout"])
     runs = {each["Properties"]["Timeout"] for each in of_type(serving, "AWS::Lambda::Function").values()}
     assert max(runs) < waits <= 3600
-
-
-def test_its_files_lie_in_a_package_so_that_they_find_one_another(serving: dict[str, Any]) -> None:
-    functions = of_type(serving, "AWS::Lambda::Function").values()
-    handlers = {each["Properties"]["Description"].split()[0]: each["Properties"]["Handler"] for each in functions}
-    assert handlers == {"Writes": entry_point("activation"), "Verifies": entry_point("verification")}

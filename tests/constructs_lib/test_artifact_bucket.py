@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from constructs_lib.artifact_bucket import ArtifactBucket, ArtifactBucketReference
+from constructs_lib.artifact_bucket import ArtifactBucket
 from tests.constructs_lib.templates import built, flat, of_type
 from tests.stacks.environments import environment
 
@@ -72,12 +72,6 @@ def test_buckets_and_key_outlive_the_stack_only_if_set(retain: bool, policy: str
     assert {resource["UpdateReplacePolicy"] for resource in kept.values()} == {policy}
 
 
-def test_nothing_can_empty_a_bucket_that_is_retained(template: dict[str, Any]) -> None:
-    assert not of_type(template, "AWS::Lambda::Function")
-    assert not of_type(template, "AWS::IAM::Policy")
-    assert not of_type(template, "Custom::EmptiedBucket")
-
-
 @pytest.fixture(scope="module")
 def passing() -> dict[str, Any]:
     """A bucket that goes with its stack."""
@@ -124,16 +118,3 @@ def test_archives_are_emptied_before_the_logs_that_this_writes(passing: dict[str
     [archives] = [each for each in emptied.values() if "Archives" in each["Properties"]["Bucket"]["Ref"]]
     [logs] = [name for name, each in emptied.items() if "AccessLogs" in each["Properties"]["Bucket"]["Ref"]]
     assert logs in archives["DependsOn"]
-
-
-def test_a_reference_reads_the_parameters_at_deployment_and_imports_nothing() -> None:
-    def build(stack: Any) -> None:
-        reference = ArtifactBucketReference(stack, "Artifacts", environment="dev")
-        stack.export_value(reference.objects_arn("a/*"), name="probe")
-
-    template = built(build)
-    read = {each["Default"] for each in template["Parameters"].values() if each["Type"].startswith("AWS::SSM")}
-    assert {"/tritonstack/dev/_artifacts/bucket-name", "/tritonstack/dev/_artifacts/key-arn"} <= read
-    [output] = template["Outputs"].values()
-    assert flat(output["Value"]).startswith("arn:aws:s3:::${")
-    assert flat(output["Value"]).endswith("}/a/*")

@@ -4,44 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import aws_cdk as cdk
-
-from constructs_lib.endpoint import Endpoint, Fleet
-from constructs_lib.triton_model import MultiModelData, SingleModelData
-from tests.constructs_lib.templates import new_model, new_stack, only, properties, template_of
-from tritonstack.config import EndpointMetrics, Timeouts
-
-G4DN = Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
+from constructs_lib.endpoint import Fleet
+from tests.constructs_lib.templates import endpoint_template, only, properties
+from tritonstack.config import EndpointMetrics
 
 
-def new_endpoint(
-    stack: cdk.Stack,
-    *,
-    fleet: Fleet = G4DN,
-    data: MultiModelData | SingleModelData | None = None,
-    metrics: EndpointMetrics | None = None,
-    endpoint_tags: dict[str, str] | None = None,
-) -> Endpoint:
-    return Endpoint(
-        stack,
-        "Endpoint",
-        endpoint_name="local-digits",
-        model=new_model(stack, data),
-        fleet=fleet,
-        timeouts=Timeouts(model_download_seconds=700, container_startup_seconds=800),
-        metrics=metrics,
-        endpoint_tags=endpoint_tags,
-    )
-
-
-def endpoint_template(**given: Any) -> dict[str, Any]:
-    stack = new_stack()
-    new_endpoint(stack, **given)
-    return template_of(stack)
-
-
-def variant(fleet: Fleet = G4DN) -> dict[str, Any]:
-    [found] = properties(endpoint_template(fleet=fleet), "AWS::SageMaker::EndpointConfig")["ProductionVariants"]
+def variant(**given: Any) -> dict[str, Any]:
+    [found] = properties(endpoint_template(**given), "AWS::SageMaker::EndpointConfig")["ProductionVariants"]
     return dict(found)
 
 
@@ -80,7 +49,7 @@ def test_host_ami_routing_and_volume_are_rendered_where_set() -> None:
         volume_size_gb=100,
         volume_key_arn="arn:aws:kms:us-east-1:123456789012:key/k",
     )
-    rendered = variant(fleet)
+    rendered = variant(fleet=fleet)
     assert rendered["InferenceAmiVersion"] == "al2-ami-sagemaker-inference-gpu-3-1"
     assert rendered["RoutingConfig"] == {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
     assert rendered["VolumeSizeInGB"] == 100

@@ -15,7 +15,7 @@ from aws_cdk import aws_logs as logs
 
 from constructs_lib import handler_function
 from constructs_lib.handler_function import HANDLERS, HandlerFunction, entry_point, pack
-from tests.constructs_lib.templates import ACCOUNT, REGION, new_app, only, properties
+from tests.constructs_lib.templates import ACCOUNT, REGION, new_app, properties
 
 IMPORT = """
 import importlib, json, pathlib, sys
@@ -81,21 +81,6 @@ def test_the_asset_has_the_same_name_whatever_the_modes_in_the_clone(handlers: P
     closed = synthesised(tmp_path / "closed").template
     (handlers / "handler.py").chmod(0o644)
     assert synthesised(tmp_path / "open").template == closed
-
-
-def test_the_log_group_is_the_one_that_the_role_may_write(handlers: Path, tmp_path: Path) -> None:
-    template = synthesised(tmp_path / "out").template
-    log_group, _ = only(template, "AWS::Logs::LogGroup")
-    assert properties(template, "AWS::Lambda::Function")["LoggingConfig"] == {"LogGroup": {"Ref": log_group}}
-    [statement] = properties(template, "AWS::IAM::Policy")["PolicyDocument"]["Statement"]
-    assert statement["Resource"] == {"Fn::GetAtt": [log_group, "Arn"]}
-
-
-def test_the_function_has_the_variables_that_it_is_given_and_else_none(handlers: Path, tmp_path: Path) -> None:
-    without = synthesised(tmp_path / "without").template
-    assert "Environment" not in properties(without, "AWS::Lambda::Function")
-    given = synthesised(tmp_path / "given", variables={"WHOM": "you"}).template
-    assert properties(given, "AWS::Lambda::Function")["Environment"] == {"Variables": {"WHOM": "you"}}
 
 
 def test_files_lie_as_they_do_here_with_the_shared_ones(handlers: Path, tmp_path: Path) -> None:

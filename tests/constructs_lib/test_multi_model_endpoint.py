@@ -168,14 +168,6 @@ def test_names_are_generated_unless_given(own: Own) -> None:
     )
 
 
-def test_what_is_made_can_be_named(own: Own) -> None:
-    endpoint = own.endpoint()
-    template = template_of(own.stack)
-    role, _ = only(template, "AWS::IAM::Role")
-    assert own.stack.resolve(endpoint.role.role_arn) == {"Fn::GetAtt": [role, "Arn"]}
-    assert flat(own.stack.resolve(endpoint.endpoint_arn)).endswith(f":endpoint/{endpoint.endpoint_name}")
-
-
 def test_the_container_is_told_what_the_settings_say(own: Own) -> None:
     own.endpoint(container=ContainerSettings(thread_count=4), model_cache=False)
     container = properties(template_of(own.stack), "AWS::SageMaker::Model")["PrimaryContainer"]

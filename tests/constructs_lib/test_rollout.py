@@ -6,37 +6,22 @@ from typing import Any
 
 import pytest
 
-from constructs_lib.endpoint import Endpoint, Fleet
-from tests.constructs_lib.templates import new_model, new_stack, of_type, properties, template_of
-from tritonstack.config import Rollout, Timeouts
+from tests.constructs_lib.templates import endpoint_template, new_endpoint, new_stack, of_type, properties
+from tritonstack.config import Rollout
 from tritonstack.config.rollout import RollbackAlarms
 
 ALARM, CONFIG = "AWS::CloudWatch::Alarm", "AWS::SageMaker::EndpointConfig"
 CANARY = {"kind": "canary", "size_instances": 1, "wait_seconds": 600}
 
 
-def template(rollout: Rollout | None) -> dict[str, Any]:
-    """The template of an endpoint of four instances with this rollout."""
-    stack = new_stack()
-    Endpoint(
-        stack,
-        "Endpoint",
-        endpoint_name="local-digits",
-        model=new_model(stack),
-        fleet=Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=4),
-        timeouts=Timeouts(model_download_seconds=60, container_startup_seconds=60),
-        rollout=rollout,
-    )
-    return template_of(stack)
-
-
 def rendered(**settings: Any) -> Any:
     """The DeploymentConfig of these settings."""
-    return properties(template(Rollout.model_validate(settings)), "AWS::SageMaker::Endpoint")["DeploymentConfig"]
+    made = endpoint_template(rollout=Rollout.model_validate(settings))
+    return properties(made, "AWS::SageMaker::Endpoint")["DeploymentConfig"]
 
 
 def test_without_a_rollout_there_is_no_deployment_config_and_no_alarm_to_read() -> None:
-    made = template(None)
+    made = endpoint_template(rollout=None)
     assert "DeploymentConfig" not in properties(made, "AWS::SageMaker::Endpoint")
     assert "DescribeAlarms" not in str(made)
 
@@ -98,7 +83,7 @@ def reading(made: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_alarms_watch_the_errors_of_the_new_config_alone() -> None:
-    made = template(Rollout.model_validate(CANARY))
+    made = endpoint_template(rollout=Rollout.model_validate(CANARY))
     [config], alarms = of_type(made, CONFIG), of_type(made, ALARM)
     name = {"Fn::GetAtt": [config, "EndpointConfigName"]}
     watched = {}
@@ -125,7 +110,7 @@ def test_alarms_watch_the_errors_of_the_new_config_alone() -> None:
 
 def test_thresholds_are_those_of_the_settings() -> None:
     alarms = RollbackAlarms(server_error_percent=2.5, server_errors=7)
-    alarm, _ = of_type(template(Rollout.model_validate({**CANARY, "alarms": alarms})), ALARM).values()
+    alarm, _ = of_type(endpoint_template(rollout=Rollout.model_validate({**CANARY, "alarms": alarms})), ALARM).values()
     settings = alarm["Properties"]
     assert (settings["Threshold"], settings["DatapointsToAlarm"], settings["EvaluationPeriods"]) == (2.5, 1, 3)
     assert [query["Expression"] for query in settings["Metrics"] if "Expression" in query] == [
@@ -135,11 +120,11 @@ def test_thresholds_are_those_of_the_settings() -> None:
 
 @pytest.mark.parametrize("rollout", [{"kind": "all-at-once"}, {**CANARY, "wait_seconds": 0}])
 def test_where_nothing_is_watched_there_are_no_alarms(rollout: dict[str, Any]) -> None:
-    assert of_type(template(Rollout.model_validate(rollout)), ALARM) == {}
+    assert of_type(endpoint_template(rollout=Rollout.model_validate(rollout)), ALARM) == {}
 
 
 def test_the_execution_role_may_read_these_alarms_alone_before_the_endpoint_is_updated() -> None:
-    made = template(Rollout.model_validate(CANARY))
+    made = endpoint_template(rollout=Rollout.model_validate(CANARY))
     [statement] = reading(made)
     alarms = of_type(made, ALARM)
     assert statement["Resource"] == [{"Fn::GetAtt": [alarm, "Arn"]} for alarm in sorted(alarms)]
@@ -156,19 +141,8 @@ def test_the_execution_role_may_read_these_alarms_alone_before_the_endpoint_is_u
 
 def test_a_rollout_that_waits_on_a_multi_model_endpoint_asks_for_the_slowest_load() -> None:
     def asked(**more: Any) -> bool:
-        stack = new_stack()
-        Endpoint(
-            stack,
-            "Endpoint",
-            endpoint_name="local-digits",
-            model=new_model(stack),
-            fleet=Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=4),
-            timeouts=Timeouts(model_download_seconds=60, container_startup_seconds=60),
-            rollout=Rollout.model_validate({**CANARY, **more}),
-        )
-        return "rollout.slowest_load_seconds" in str(
-            [each.data for each in stack.node.find_child("Endpoint").node.metadata]
-        )
+        endpoint = new_endpoint(new_stack(), rollout=Rollout.model_validate({**CANARY, **more}))
+        return "rollout.slowest_load_seconds" in str([each.data for each in endpoint.node.metadata])
 
     assert asked()
     assert not asked(slowest_load_seconds=12.5)

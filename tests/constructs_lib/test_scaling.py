@@ -52,42 +52,6 @@ def test_without_scaling_an_endpoint_is_as_it_was() -> None:
     assert variant["InitialInstanceCount"] == 1
 
 
-def test_the_target_is_the_variant_whose_name_carries_the_type(template: dict[str, Any]) -> None:
-    found = properties(template, "AWS::ApplicationAutoScaling::ScalableTarget")
-    assert found["ResourceId"] == "endpoint/dev-digits/variant/g4dn-xlarge"
-    assert (found["ServiceNamespace"], found["ScalableDimension"]) == (
-        "sagemaker",
-        "sagemaker:variant:DesiredInstanceCount",
-    )
-    assert (found["MinCapacity"], found["MaxCapacity"]) == (2, 6)
-    assert "RoleARN" not in found  # the service-linked role, without a right to pass it
-
-
-def test_both_targets_stand_side_by_side_and_scale_out_faster_than_in(template: dict[str, Any]) -> None:
-    cooldowns = {"ScaleOutCooldown": 60, "ScaleInCooldown": 600}
-    assert tracking(template) == {
-        "Invocations": {
-            "TargetValue": 600,
-            "PredefinedMetricSpecification": {"PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"},
-            **cooldowns,
-        },
-        "GpuUtilization": {
-            "TargetValue": 60,
-            "CustomizedMetricSpecification": {
-                "Namespace": "/aws/sagemaker/Endpoints",
-                "MetricName": "GPUUtilization",
-                "Dimensions": [
-                    {"Name": "EndpointName", "Value": "dev-digits"},
-                    {"Name": "VariantName", "Value": "g4dn-xlarge"},
-                ],
-                "Statistic": "Average",
-                "Unit": "Percent",
-            },
-            **cooldowns,
-        },
-    }
-
-
 def test_targets_of_gpus_are_multiplied_by_their_number() -> None:
     found = tracking(scaled(SINGLE, gpu_utilization=60, gpu_memory=80))
     assert found["GpuUtilization"]["TargetValue"] == 60 * 4  # ml.g5.12xlarge has four
@@ -236,11 +200,6 @@ def test_before_says_how_traffic_shifts_and_synthesis_that_a_new_type_goes_all_a
         "*", assertions.Match.string_like_regexp(".*changes the instance type goes all at once, not canary.*")
     )
     assert len(notes) == 1
-
-
-def test_without_steps_there_is_no_note() -> None:
-    made = stage(environment(SCALED)).serving["digits"]
-    assert assertions.Annotations.from_stack(made).find_info("*", assertions.Match.any_value()) == []
 
 
 # What the function may do.

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from tests.chromium import needs_chromium, open_page
 from tests.monitoring.settings_of import ENDPOINTS, environment
@@ -63,14 +62,3 @@ def test_in_a_browser_every_graph_has_its_place_and_nothing_is_loaded(
     count = len(list(recorded_dashboard.graphs()))
     wanted = f'{{"figures":{count},"columns":{columns},"wide":{window},"loaded":0,"faults":[]}}'
     assert f"<title>{wanted}</title>" in seen.replace("&quot;", '"'), seen[:400]
-
-
-@needs_chromium
-def test_where_the_system_is_dark_so_is_the_page_with_lines_that_stand_out(html: str, tmp_path: Path) -> None:
-    target = tmp_path / "page.png"
-    dark = "--blink-settings=preferredColorScheme=0"
-    open_page(html, tmp_path, dark, "--window-size=1280,1400", f"--screenshot={target}")
-    with Image.open(target) as picture:
-        assert picture.convert("RGB").getpixel((5, 5)) == (0x12, 0x16, 0x1B)
-        colours = {colour for _, colour in picture.convert("RGB").getcolors(maxcolors=1 << 24) or []}
-    assert {(0x5F, 0xB0, 0xEE), (0xF0, 0x8A, 0x4B), (0x45, 0xC1, 0x97)} <= colours

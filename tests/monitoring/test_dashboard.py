@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.monitoring.settings_of import DIGITS, ENDPOINTS, PROJECTS, SINGLE, environment
-from tritonstack import aws_names
 from tritonstack.monitoring.dashboard import BUILDS, COLUMNS, dashboard_body, dashboard_of
 from tritonstack.monitoring.graphs import Graph
 from tritonstack.monitoring.metric import Metric, Series, queries, unit_of
@@ -70,19 +69,6 @@ def test_what_sagemaker_writes_in_microseconds_is_shown_in_milliseconds(endpoint
                 assert graph.unit == "ms"
                 assert line.expression == f"{next(iter(line.metrics))} / 1000"
     assert seen >= 5
-
-
-@pytest.mark.parametrize("endpoint", ENDPOINTS.values(), ids=ENDPOINTS.keys())
-def test_a_title_has_the_names_that_cloudwatch_has_of_the_metrics(endpoint: dict[str, Any]) -> None:
-    """Whole names; where it has not all of them, the lines have theirs. Cost is no metric of CloudWatch."""
-    for _, graph in dashboard_of(environment(endpoint), projects=PROJECTS).graphs():
-        if graph.key.startswith("cost_"):
-            continue
-        names = {metric.name for line in graph.series for metric in line.metrics.values()}
-        titled = set(re.split(", | / ", graph.title.rpartition("(")[2].removesuffix(")")))
-        assert titled <= names, graph.title
-        labels = {word.strip("()") for line in graph.series for word in line.label.split()}
-        assert names - titled - labels <= {aws_names.INVOCATIONS}, graph.title
 
 
 CACHE = {"loaded", "hits", "loading", "unloading"}

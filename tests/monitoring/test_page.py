@@ -149,15 +149,6 @@ def test_the_time_range_fits_the_data(first: int | None, start: int) -> None:
     assert (fitted.start - span.start, fitted.end) == (timedelta(minutes=start), span.end)
 
 
-def test_a_range_of_several_days_names_both() -> None:
-    dashboard = dashboard_of(environment(DIGITS), projects=None)
-    samples: dict[tuple[str, str], Lines] = {
-        (section.key, each.key): {line.key: [] for line in each.series} for section, each in dashboard.graphs()
-    }
-    text = page(dashboard, Figures(samples=samples, span=Span.last(48, now=NOW), local=False))
-    assert "19 Nov 2026 12:00 to 21 Nov 2026 12:00 UTC" in text
-
-
 class Answers:
     """A CloudWatch that answers with given pages and keeps what it was asked."""
 

@@ -124,7 +124,3 @@ def other_pipeline(factory: pytest.TempPathFactory) -> Synthesised:
 def statements(template: Template) -> Iterator[Template]:
     for policy in of_type(template, "AWS::IAM::Policy"):
         yield from policy["Properties"]["PolicyDocument"]["Statement"]
-
-
-def listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]

@@ -120,14 +120,6 @@ def test_an_environment_may_have_all_archives_built_on_deploy(tmp_path: Path) ->
     assert len(waits(template_of(made.serving["e0"]))) == 2
 
 
-def test_artifacts_come_before_builds_and_builds_before_what_serves(mixed: EnvironmentStage) -> None:
-    assert mixed.builds is not None
-    assert mixed.builds.stack_name == "local-builds"
-    assert mixed.artifacts in mixed.builds.dependencies
-    assert mixed.serving
-    assert all({mixed.artifacts, mixed.builds} <= set(each.dependencies) for each in mixed.serving.values())
-
-
 IMAGE = "210987654321.dkr.ecr.us-east-1.amazonaws.com/team/cpu:1"
 HUB = "{token_parameter: /team/hub-token, endpoint: 'https://hub.example.com', folder: /opt/hub}"
 NETWORK = "{vpc_id: vpc-1a, subnet_ids: [subnet-1, subnet-2], security_group_ids: [sg-1]}"
@@ -173,15 +165,6 @@ def test_builds_are_told_how_to_reach_the_hub_and_may_read_its_token_alone(
     assert {arn for arn in named if ":parameter/tritonstack/" not in arn} == {hub_token}
     assert "EnvironmentVariables" not in project(template, CPU)["Environment"]
     assert "hub-token" not in json.dumps(template)
-
-
-def test_logs_and_builds_are_encrypted_with_the_artifacts_key(template: dict[str, Any]) -> None:
-    key = [name for name in template["Parameters"] if name.startswith("ArtifactsKeyArn")]
-    [reference] = [{"Ref": name} for name in key]
-    logs = [each["Properties"] for each in of_type(template, "AWS::Logs::LogGroup").values()]
-    assert [each["KmsKeyId"] for each in logs if "LogGroupName" in each] == [reference, reference]
-    projects = of_type(template, "AWS::CodeBuild::Project").values()
-    assert [each["Properties"]["EncryptionKey"] for each in projects] == [reference, reference]
 
 
 def test_a_network_is_every_builder_s(made: dict[str, Any]) -> None:
@@ -258,11 +241,3 @@ def test_only_the_rule_of_this_project_may_call_the_function_and_leave_what_it_c
     [target] = found["Properties"]["Targets"]
     assert target["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": [queue, "Arn"]}}
     assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 43200, "MaximumRetryAttempts": 185}
-
-
-def test_an_event_that_the_function_fails_on_is_kept(template: dict[str, Any]) -> None:
-    [(queue, _)] = of_type(template, "AWS::SQS::Queue").items()
-    [config] = of_type(template, "AWS::Lambda::EventInvokeConfig").values()
-    arn = {"Fn::GetAtt": [queue, "Arn"]}
-    assert config["Properties"]["DestinationConfig"] == {"OnFailure": {"Destination": arn}}
-    assert any(name.startswith("SignalsHandlerAccess") for name in config["DependsOn"])

@@ -98,13 +98,6 @@ def test_everything_that_takes_tags_carries_those_of_the_environment(templates: 
     assert {"AWS::EC2::VPCEndpoint", "AWS::SageMaker::Endpoint", "AWS::KMS::Key", "AWS::CloudWatch::Alarm"} <= seen
 
 
-def test_without_house_rules_roles_have_no_path_and_functions_their_own_retention() -> None:
-    template = serving_template(DIGITS)
-    assert not any("Path" in each["Properties"] for each in of_type(template, "AWS::IAM::Role").values())
-    days = {each["Properties"]["RetentionInDays"] for each in of_type(template, "AWS::Logs::LogGroup").values()}
-    assert days == {90}
-
-
 def test_a_key_of_ones_own_is_named_and_none_is_made() -> None:
     made = stage(environment(artifacts={"key_arn": KEY, "retain": False}))
     template = template_of(made.artifacts)
@@ -154,11 +147,6 @@ def test_only_a_group_that_is_not_retained_can_be_deleted(retain: bool) -> None:
     template = serving_template(DIGITS, logs={"endpoint_days": 30}, artifacts={"retain": retain})
     [policy] = [each for name, each in of_type(template, "AWS::IAM::Policy").items() if "EndpointLog" in name]
     assert ("logs:DeleteLogGroup" in statements(policy["Properties"])["SetUp"]["Action"]) is not retain
-
-
-def test_by_default_the_group_is_sagemakers(logged: dict[str, Any]) -> None:
-    assert of_type(serving_template(DIGITS), "Custom::EndpointLogGroup") == {}
-    assert of_type(logged, "Custom::EndpointLogGroup")
 
 
 def test_captured_data_lies_under_the_key_in_a_folder_of_its_own_and_goes() -> None:

@@ -86,14 +86,6 @@ def test_each_step_that_may_leave_something_leads_to_the_clean_up_and_none_waits
         assert (catch["ErrorEquals"], catch["Next"]) == (["States.ALL"], "CleanUpAfterFailure")
 
 
-def test_a_job_is_asked_after_again_and_again_until_it_has_ended() -> None:
-    each = definition(at_once=2, partition="aws")["States"]["Measure"]["ItemProcessor"]["States"]
-    assert [each[name]["Next"] for name in ("Start", "Wait", "Look")] == ["Wait", "Look", "HasItEnded"]
-    assert each["Wait"] == {"Type": "Wait", "SecondsPath": "$.poll_seconds", "Next": "Look"}
-    assert each["HasItEnded"]["Default"] == "Wait"
-    assert [one["Next"] for one in each["HasItEnded"]["Choices"]] == ["Ended"]
-
-
 def test_names_of_jobs_leave_room_for_their_test_and_no_two_environments_share_them() -> None:
     long = [f"{'a' * 40}-{end}" for end in ("one", "two")]
     assert {len(load_test_job_prefix(each)) <= 16 for each in (*long, "dev")} == {True}

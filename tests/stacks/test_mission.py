@@ -21,20 +21,13 @@ SYSTEMS = sorted(path.parent.name for path in (ROOT / "model_repos").glob("*/rec
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """A serving stack of an account.
+    """A serving stack of an account."""
 
-    Attributes:
-        place: its environment and its name.
-        archives: what the endpoint serves → what each archive depends on (none, python, engine).
-        model: properties of the SageMaker model's container.
-        variant: properties of the production variant.
-    """
-
-    place: str
+    place: str  # its environment and its name
     stack: StackSnapshot
-    archives: Mapping[str, str]
-    model: Mapping[str, Any]
-    variant: Mapping[str, Any]
+    archives: Mapping[str, str]  # what is served → what each archive depends on (none, python, engine)
+    model: Mapping[str, Any]  # properties of the Model's container
+    variant: Mapping[str, Any]  # properties of the production variant
 
     @property
     def multi_model(self) -> bool:

@@ -45,12 +45,6 @@ def values(template: dict[str, Any]) -> dict[str, Any]:
     return {each["Name"]: flat(each["Value"]) for each in found if "/_network/" in each["Name"]}
 
 
-def test_without_a_network_there_is_no_stack_and_no_model_in_a_vpc() -> None:
-    made = stage(environment(DIGITS))
-    assert made.network is None
-    assert "VpcConfig" not in properties(template_of(made.serving["digits"]), "AWS::SageMaker::Model")
-
-
 def test_private_subnets_have_no_route_to_the_internet_but_through_nat(template: dict[str, Any]) -> None:
     routes = [each["Properties"] for each in of_type(template, "AWS::EC2::Route").values()]
     private = [each for each in routes if "Private" in flat(each["RouteTableId"])]

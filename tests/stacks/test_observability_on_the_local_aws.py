@@ -14,7 +14,6 @@ from constructs_lib.scaling import ScaledVariant, policies
 from stacks.observability import ObservabilityStack
 from tests.constructs_lib.templates import new_app, template_of
 from tests.stacks.environments import DIGITS, SINGLE, environment
-from tests.tritonstack_local.emulator.building import buildspec, make_project, run
 from tests.tritonstack_local.emulator.cloudwatch.watching import Inbox
 from tests.tritonstack_local.emulator.running import Emulator, make_config
 from tritonstack.config import Scaling
@@ -268,34 +267,6 @@ def test_the_event_of_scaling_to_the_maximum_makes_its_alarm_and_lies_in_the_que
     detail = json.loads(kept["Body"])["detail"]
     assert (detail["oldDesiredCapacity"], detail["newDesiredCapacity"], detail["scaledToMax"]) == (2, 4, True)
     assert on(live_under(scaled, 2900, minutes=QUIET_MINUTES)) == set(), "told once, though it stays at the maximum"
-
-
-@pytest.mark.parametrize(
-    ("project", "alarm"),
-    [("archives-project", "dev-archives-build-failed"), ("engines-project", "dev-engines-build-failed")],
-)
-def test_a_build_that_fails_makes_its_alarm_and_one_that_succeeds_does_not(
-    watched: Watched, project: str, alarm: str
-) -> None:
-    watched.live()
-    make_project(watched.aws, project, buildspec("test -z $FAILS"))
-    assert run(watched.aws, project)["buildStatus"] == "SUCCEEDED"
-    assert on(watched.live_on(minutes=6)) == set()
-    variable = {"name": "FAILS", "value": "yes"}
-    assert run(watched.aws, project, environmentVariablesOverride=[variable])["buildStatus"] == "FAILED"
-    assert on(watched.live_on(minutes=2)) == {alarm, "dev-warning"}
-    assert on(watched.live_on(minutes=QUIET_MINUTES)) == set()
-
-
-def test_an_event_that_nobody_took_is_told_until_somebody_takes_it_from_the_queue(watched: Watched) -> None:
-    watched.live()
-    undelivered = Inbox(watched.aws, "undelivered")
-    assert on(watched.live_on(minutes=6)) == set()
-    url = watched.aws.client("sqs").get_queue_url(QueueName="undelivered")["QueueUrl"]
-    watched.aws.client("sqs").send_message(QueueUrl=url, MessageBody='{"build-status": "SUCCEEDED"}')
-    assert on(watched.live_on(minutes=12)) == {"dev-undelivered-build-events", "dev-warning"}
-    assert len(undelivered.take()) == 1
-    assert on(watched.live_on(minutes=7)) == set()
 
 
 def test_the_topic_is_told_once_of_a_severity_with_the_alarm_that_fired_and_when_it_is_over(watched: Watched) -> None:

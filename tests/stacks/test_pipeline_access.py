@@ -11,8 +11,9 @@ import pytest
 
 from tests.policies.evaluation import Request, Verdict, evaluate
 from tests.stacks.app_process import ROOT
-from tests.stacks.pipeline_templates import Synthesised, listed, of_type, statements
+from tests.stacks.pipeline_templates import Synthesised, of_type, statements
 from tritonstack.config.pipeline import load_pipeline
+from tritonstack.iam_policies import listed
 from tritonstack.pipeline.bootstrap import environment_policy, pipeline_policy
 from tritonstack.pipeline.builds import PipelineNames
 from tritonstack.review.assembly import normal

@@ -15,7 +15,6 @@ from tests.stacks.app_process import ROOT, files_under, run_app
 from tests.stacks.environments import DIGITS, SINGLE, digests, environment, new_stage, stage
 from tests.stacks.everything import stacks_of
 from tritonstack.config import engines_built_on_deploy
-from tritonstack.errors import InputError
 
 
 def test_an_environment_is_one_stage_with_an_artifacts_stack_and_a_serving_stack_an_endpoint() -> None:
@@ -50,14 +49,6 @@ def test_it_is_what_the_app_makes_of_the_file_and_imports_nothing_of_pipelines(t
     )
     assert one
     assert one == other
-
-
-def test_a_wrong_file_is_told_with_every_problem(tmp_path: Path) -> None:
-    file = tmp_path / "broken.yaml"
-    file.write_text("environment: other\nregion: mars\n")
-    with pytest.raises(InputError) as raised:
-        EnvironmentStage.from_file(new_app(), file=file, models=ROOT / "model_repos")
-    assert {"account", "region"} <= {problem.field for problem in raised.value.problems}
 
 
 def test_a_checkout_has_the_name_that_a_wheel_gives_the_stacks() -> None:
