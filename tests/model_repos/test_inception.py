@@ -142,19 +142,6 @@ def test_the_sample_is_answered_as_pytorch_does(multi_model: SageMaker, archive:
     assert probabilities.sum() == pytest.approx(1, abs=1e-5)
 
 
-def test_triton_names_the_best_classes_where_a_request_asks_for_them(multi_model: SageMaker, archive: Archive) -> None:
-    labels = (FOLDER / "inception-v3/labels.txt").read_text().splitlines()
-    picture = sample()
-    body = {
-        "inputs": [{"name": "INPUT", "datatype": "UINT8", "shape": [1, len(picture)], "data": picture.tolist()}],
-        "outputs": [{"name": "OUTPUT", "parameters": {"classification": 3}}],
-    }
-    reply = multi_model.call("POST", f"/models/{NAME}/invoke", body, f"{NAME}.tar.gz")
-    [output] = json.loads(reply.text)["outputs"]
-    best = np.argsort(-archive.answer)[:3]
-    assert [one.split(":")[1:] for one in output["data"]] == [[str(place), labels[place]] for place in best]
-
-
 def test_a_batch_of_one_request_is_padded_with_zeros(multi_model: SageMaker) -> None:
     pictures = [jpeg(40, 30, 200, 10, 10), sample()]
     batch = np.zeros((2, max(map(len, pictures))), np.uint8)

@@ -144,41 +144,10 @@ def test_pretrained_weights_of_a_thousand_classes_give_the_background_the_probab
 
 
 @needs("torch")
-@pytest.mark.parametrize(
-    "case",
-    [
-        ("model.safetensors", "not weights", "is not readable as safetensors"),
-        ("config.json", "{}", "is not a configuration of timm"),
-        ("config.json", json.dumps({**CONFIG, "architecture": "inception_v4"}), "architecture inception_v4"),
-    ],
-)
-def test_files_of_the_hub_that_do_not_fit_are_refused(
-    tmp_path: Path, hub: Path, picture: bytes, case: tuple[str, str, str]
-) -> None:
-    file, content, said = case
-    (hub / "model.safetensors").touch()
-    (hub / file).write_text(content)
-    write_decoded(tmp_path, decoded_by_pillow())
-    with pytest.raises(WorkFailedError, match=said):
-        run("torch", "export.py", tmp_path, picture=picture, weights="pretrained")
-    assert not (tmp_path / "target" / "inception-v3").exists()
-
-
-@needs("torch")
 def test_pixels_with_red_and_blue_exchanged_are_found(tmp_path: Path, picture: bytes) -> None:
     write_decoded(tmp_path, decoded_by_pillow()[..., ::-1])
     with pytest.raises(WorkFailedError, match="tensor DALI_OUTPUT_0: the sample's pixels differ from Pillow's"):
         run("torch", "export.py", tmp_path, picture=picture)
-
-
-@needs("dali")
-def test_the_serialised_pipeline_is_the_same_wherever_it_is_made(tmp_path: Path, picture: bytes) -> None:
-    found = []
-    for name in ("one", "another"):
-        (tmp_path / name).mkdir()
-        run("dali", "export_dali.py", tmp_path / name, picture=picture)
-        found.append((tmp_path / name / "target/inception-dali/1/model.dali").read_bytes())
-    assert found[0] == found[1]
 
 
 def to_tensorflow(folder: Path, picture: bytes, *, weights: str = "random") -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tritonstack.errors import InputError
 from tritonstack.models.model_config import ConfigFile, merge_configs, read_config, with_name
-from tritonstack.models.pbtxt import Message, PbtxtError, parse
+from tritonstack.models.pbtxt import PbtxtError, parse
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,6 @@ def test_a_fragment_that_is_no_text_format_is_named_with_its_line() -> None:
     assert [problem.file for problem in caught.value.problems] == ["1.pbtxt:2"]
 
 
-def test_a_field_that_a_fragment_has_twice_is_left_for_the_linter_to_refuse() -> None:
-    complaints = read_config(merged("max_batch_size: 4\nmax_batch_size: 5")).complaints
-    assert {complaint.path for complaint in complaints} == {"max_batch_size"}
-
-
 def test_another_name_leaves_a_configuration_without_one_as_it_is() -> None:
     assert read_config(with_name(ConfigFile(file="c", text=BASE), "bert-0")).name == "bert-0"
     assert with_name(ConfigFile(file="c", text="max_batch_size: 1  # one"), "x") == "max_batch_size: 1  # one"
@@ -107,14 +102,6 @@ def test_any_text_is_read_or_refused_with_a_line_of_the_text(text: str) -> None:
         parse(text)
     except PbtxtError as error:
         assert 1 <= error.line <= text.count("\n") + 1
-
-
-def test_lines_are_those_of_the_text() -> None:
-    message = parse('# first\nname: "a"\ninput [\n  { dims: [ 1,\n 2 ] }\n]')
-    assert [(field.name, field.line) for field in message.fields] == [("name", 2), ("input", 4)]
-    inner = message.fields[1].value
-    assert isinstance(inner, Message)
-    assert [field.line for field in inner.fields] == [4, 5]
 
 
 @pytest.mark.parametrize(

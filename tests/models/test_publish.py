@@ -48,11 +48,6 @@ def _build(places: Places, archive: bytes) -> bytes:
     return manifest
 
 
-def _told(content: bytes) -> ArchiveEntry:
-    """What a manifest in the bucket tells of its archive."""
-    return Manifest.model_validate_json(content).archive
-
-
 def _name(places: Places) -> ArchiveName:
     return ArchiveName(model="double", digest=model_digest(source_of(places.folder("double"))))
 
@@ -110,31 +105,6 @@ def test_what_an_interrupted_publisher_left_gets_its_manifest(
     assert str(publish_environment(ENVIRONMENT, session=aws, places=places)) == said
     assert aws.objects[manifest] == places.manifest(_name(places)).read_bytes()
     assert aws.writes[-1] == manifest
-
-
-@pytest.mark.parametrize("next_build", [b"second", b"a third build"])
-def test_after_a_publisher_that_died_before_it_mended_the_manifest_the_next_one_does(
-    aws: FakeAws, places: Places, monkeypatch: pytest.MonkeyPatch, next_build: bytes
-) -> None:
-    _, manifest, archive = _keys(places)
-    aws.objects[manifest] = _build(places, b"first")  # a publisher died before its archive
-    _build(places, b"second")
-    with monkeypatch.context() as patched:
-        patched.setattr(ArtifactBucket, "put", _die)  # the next one died after its archive
-        with pytest.raises(KeyboardInterrupt):
-            publish_environment(ENVIRONMENT, session=aws, places=places)
-    assert aws.objects[archive] == b"second"
-    assert _told(aws.objects[manifest]).sha256 == hashlib.sha256(b"first").hexdigest()
-
-    _build(places, next_build)
-    assert "manifests mended: 1" in str(publish_environment(ENVIRONMENT, session=aws, places=places))
-    assert aws.objects[archive] == b"second"
-    assert _told(aws.objects[manifest]) == _manifest(_name(places), b"second").archive
-    assert "mended" not in str(publish_environment(ENVIRONMENT, session=aws, places=places))
-
-
-def _die(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def test_a_manifest_that_nothing_can_mend_is_told(aws: FakeAws, places: Places) -> None:

@@ -80,12 +80,6 @@ def test_an_image_that_is_none_is_refused_and_nothing_is_built(places: Places, c
     assert not places.archives.exists() or list(places.archives.iterdir()) == []
 
 
-def test_a_text_file_without_an_adapter_says_which_field_is_missing(places: Places) -> None:
-    folder = request(places, "request.txt", b"hello")
-    with pytest.raises(InputError, match=r"adapters\.text"):
-        read_sample(folder, read_recipe(folder))
-
-
 def test_an_output_that_the_sample_does_not_name_is_free_but_must_be_numbers(places: Places) -> None:
     folder = places.folder("double")
     sample = read_sample(folder, read_recipe(folder))

@@ -168,11 +168,3 @@ def test_the_tiny_size_is_no_part_of_the_full_one_s_digest(tmp_path: Path) -> No
     recipe.write_text(recipe.read_text().replace("layers: 1", "layers: 2"))
     after = digests(folder)
     assert [old == new for old, new in zip(before, after, strict=True)] == [True, True, False, False]
-
-
-def test_a_used_folder_is_of_the_same_size(tmp_path: Path) -> None:
-    write_double(tmp_path)
-    user = write_double(tmp_path, "user")
-    add(user, "uses: [{folder: double, models: [double]}]\n")
-    (source,) = archives_of(user, BuildChoice(size="tiny"))
-    assert [used.choice.size for used in source.used] == ["tiny"]

@@ -63,23 +63,6 @@ def test_an_archive_of_a_backend_that_nothing_here_runs_is_built_and_its_proof_s
     assert "proof skipped: the local Triton has no backend fil; in an account" in built_lines(built)
 
 
-@pytest.mark.parametrize(
-    ("kind", "backend", "allowed"),
-    [
-        ("other", "onnxruntime", "kind: onnx"),
-        ("python", "fil", "kind: other, or a configuration for python"),
-        ("onnx", "python", "kind: python, or a configuration for onnxruntime"),
-        ("other", "fil", None),
-    ],
-)
-def test_a_recipe_s_kind_is_that_of_its_backend(tmp_path: Path, kind: str, backend: str, allowed: str | None) -> None:
-    folder = source(tmp_path, backend=backend).folder
-    recipe = folder / "recipe.yaml"
-    recipe.write_text(recipe.read_text().replace("kind: python", f"kind: {kind}"))
-    found = [each.allowed for each in lint_folder(folder) if each.rule == "kind-differs"]
-    assert found == ([] if allowed is None else [allowed])
-
-
 def test_archives_that_depend_on_python_are_kept_apart_for_each_target(tmp_path: Path) -> None:
     source(tmp_path, recipe="dependency: python\n")
     places = places_in(tmp_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -38,20 +38,17 @@ def refuse_errors_of_environment(
     Each archive is held against the release and the instance type of its endpoints, as ``tritonstack lint
     --environment`` does. ``models``: archives, or folders, which stand for all their archives.
     """
-    refuse_errors(dict.fromkeys(_findings(environment, frozenset(models), places or Places.of_project())))
-
-
-def _findings(environment: Environment, models: frozenset[str], places: Places) -> Iterator[Finding]:
-    choice = choice_of(environment)
+    places, choice = places or Places.of_project(), choice_of(environment)
+    found: dict[Finding, None] = {}
     for endpoint in environment.endpoints:
         target = Target.of_endpoint(endpoint, environment.environment)
-        sources = [source for entry in endpoint.models for source in sources_of(entry, places.repositories, choice)]
-        for source in sources:
-            if models and not models & {source.name, source.folder.name}:
+        for source in chain.from_iterable(sources_of(entry, places.repositories, choice) for entry in endpoint.models):
+            if models and not {source.name, source.folder.name} & set(models):
                 continue
             size = unpacked_bytes(source, endpoint.platform, places)
             served = dataclasses.replace(target, unpacked_bytes=size)
-            yield from lint_folder(source.folder, target=served, archives={source.name})
+            found |= dict.fromkeys(lint_folder(source.folder, target=served, archives={source.name}))
+    refuse_errors(found)
 
 
 BUILT_AT_ONCE = 4

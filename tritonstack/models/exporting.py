@@ -16,7 +16,7 @@ from tritonstack.aws_session import Session, code_of
 from tritonstack.disk import partial_folder
 from tritonstack.errors import InputError, Problem, WorkFailedError, refuse
 from tritonstack.models.inputs import library_files, lock_digests, sha256_of, short_digest
-from tritonstack.models.manifest import ModelEntry, Places, SampleEntry
+from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import read_config
 from tritonstack.models.programs import Report, Spent, run_script
 from tritonstack.models.recipe import RECIPE, Export
@@ -273,26 +273,6 @@ def sample_arrays(
     recipe = source.recipe
     file = str(source.folder / recipe.sample.request)
     return request_arrays(sample, adapters=recipe.adapters, model=model, files=files, file=file)
-
-
-def built_sample_file(source: ArchiveSource, places: Places) -> Path:
-    """The sample request's file of an archive that was built here.
-
-    Raises :class:`InputError` where an export makes it and did not, on this machine and from this folder as it is.
-    """
-    exported = None
-    if source.recipe.exports:
-        exported = exported_files(source, places.exports)
-    path = sample_file(source.folder, source.recipe, source.recipe.sample.request, exported)
-    if not path.is_file():
-        problem = Problem(
-            file=str(path),
-            found="no sample request",
-            allowed="the file that the build made",
-            advice=f"tritonstack build {source.name}",
-        )
-        raise InputError([problem])
-    return path
 
 
 def sample_writer(source: ArchiveSource, model: ModelEntry) -> WriteSample:

@@ -177,15 +177,16 @@ def library_files(source: ArchiveSource) -> dict[str, Path]:
 
 
 def _digest(source: ArchiveSource, users: tuple[Path, ...]) -> str:
-    recipe = source.recipe
     here = source.folder.resolve()
     if here in users:
         circle = " → ".join(path.name for path in (*users[users.index(here) :], here))
         raise InputError([Problem(file=str(source.folder / RECIPE), field="uses", found=circle, allowed="no circle")])
+    # Without what stands at its default, so that a new field changes no digest.
+    recipe = source.recipe.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_OF_AN_ARCHIVE)
     return short_digest(
         {
             "packer": PACKER_VERSION,
-            "recipe": {name: value for name, value in _plain(recipe).items() if name not in _NOT_OF_AN_ARCHIVE},
+            "recipe": recipe,
             "overlay": [source.overlay, *source.fragments],
             "copy": source.copy,
             "size": source.size,
@@ -196,11 +197,6 @@ def _digest(source: ArchiveSource, users: tuple[Path, ...]) -> str:
             "library": _hashes(library_files(source)),
         }
     )
-
-
-def _plain(recipe: Recipe) -> dict[str, Any]:
-    """The recipe without what stands at its default, so that a new field changes no digest."""
-    return recipe.model_dump(mode="json", exclude_defaults=True)
 
 
 def short_digest(inputs: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tritonstack.adapters import Adapters
 from tritonstack.errors import InputError, Problem, WorkFailedError, collecting, refuse
-from tritonstack.local_aws import ContainerAnswer, installed, require_package
+from tritonstack.local_aws import installed, require_package
 from tritonstack.models.manifest import ModelEntry, SampleEntry
 from tritonstack.models.model_config import ModelConfig, Node, read_config
 from tritonstack.models.programs import Report, Spent, has_environment, run_script
@@ -331,13 +331,25 @@ def answer_request(repository: Path, *, model: str, request: Arrays, work: Path,
     directories = {name: repository / name for name in configs}
     programs = [programs_of(directories[name]) for name, config in configs.items() if config.backend == "python"]
     calls = calls_of(path for paths in programs for path in paths)
-    needs = {need for config in configs.values() for need in _needs(config)}
+    needs = {config.backend for config in configs.values()}
+    needs |= {ENVIRONMENT} if any(ENVIRONMENT in c.node.entries("parameters") for c in configs.values()) else set()
     is_provable = needs <= PROVABLE and INFERS not in calls
     if not is_provable or (not has_environment(PROOF_ENVIRONMENT) and installed() is not None):
-        loads = called_models(configs, directories, addressed=model)
-        return _answer_in_container(
-            repository, model=model, needs=needs, request=request, loads=loads, work=work, report=report
+        started = time.monotonic()
+        answer = require_package().answer_in_container(
+            repository,
+            model=model,
+            needs=needs,
+            request=request,
+            loads=called_models(configs, directories, addressed=model),
+            work=work,
+            report=report,
         )
+        took, step = time.monotonic() - started, f"proof of {model} (local Triton)"
+        spent = Spent(step=step, seconds=took, peak_bytes=answer.peak_bytes)
+        report(str(spent))
+        outputs = to_tensors(answer.outputs)
+        return Answered(outputs=outputs, tools=answer.tools, stand_ins=answer.stand_ins, spent=spent)
     plan = {
         "model": model,
         "models": {name: _plan(repository / name, config) for name, config in configs.items()},
@@ -364,33 +376,6 @@ _PROVERS = {
     "onnxruntime": "backend onnxruntime: ONNX Runtime on the CPU",
     "python": "backend python: the model's code with a stand-in for triton_python_backend_utils",
 }
-
-
-def _needs(config: ModelConfig) -> set[str]:
-    return {config.backend, *({ENVIRONMENT} & config.node.entries("parameters").keys())}
-
-
-def _answer_in_container(
-    repository: Path,
-    *,
-    model: str,
-    needs: set[str],
-    request: Arrays,
-    loads: tuple[str, ...],
-    work: Path,
-    report: Report,
-) -> Answered:
-    started = time.monotonic()
-    answer: ContainerAnswer = require_package().answer_in_container(
-        repository, model=model, needs=needs, request=request, loads=loads, work=work, report=report
-    )
-    spent = Spent(
-        step=f"proof of {model} (local Triton)",
-        seconds=time.monotonic() - started,
-        peak_bytes=answer.peak_bytes,
-    )
-    report(str(spent))
-    return Answered(outputs=to_tensors(answer.outputs), tools=answer.tools, stand_ins=answer.stand_ins, spent=spent)
 
 
 def _plan(folder: Path, config: ModelConfig) -> dict[str, Any]:

@@ -24,9 +24,10 @@ from tritonstack.client.inputs import InputFile, read_inputs
 from tritonstack.config import Endpoint, Environment, load_environment
 from tritonstack.engines.order import served_by
 from tritonstack.errors import InputError, Problem, WorkFailedError, listing, nearest
-from tritonstack.models.exporting import built_sample_file
+from tritonstack.models.exporting import exported_files
 from tritonstack.models.lint.registry import shown
 from tritonstack.models.manifest import Places
+from tritonstack.models.sample import sample_file
 from tritonstack.models.source import ArchiveSource
 from tritonstack.paths import CHECKOUT, REPOSITORY, project_folder
 from tritonstack_local.aws import LocalAws, require_local_aws
@@ -123,6 +124,26 @@ def document_of(row: Row) -> dict[str, Any]:
         "evicted_by": row.evicted_by,
         "cold_again_ms": row.again_ms,
     }
+
+
+def built_sample_file(source: ArchiveSource, places: Places) -> Path:
+    """The sample request's file of an archive that was built here.
+
+    Raises :class:`InputError` where an export makes it and did not, on this machine and from this folder as it is.
+    """
+    exported = None
+    if source.recipe.exports:
+        exported = exported_files(source, places.exports)
+    path = sample_file(source.folder, source.recipe, source.recipe.sample.request, exported)
+    if not path.is_file():
+        problem = Problem(
+            file=str(path),
+            found="no sample request",
+            allowed="the file that the build made",
+            advice=f"tritonstack build {source.name}",
+        )
+        raise InputError([problem])
+    return path
 
 
 def request_of(aws: LocalAws, settings: Environment, endpoint: Endpoint, source: ArchiveSource) -> Request:

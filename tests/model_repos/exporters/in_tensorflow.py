@@ -61,15 +61,5 @@ def export_of_another_shape(folder):
     graphdef.export(linear, wide, folder / "model.graphdef")
 
 
-def prove_other_names(folder):
-    graphdef.prove(exported(folder), Graph(0, (X,), (Tensor("y", "FP32", ("batch", 2)),)), cases(), tolerance=1e-4)
-
-
-def prove_damaged_file(folder):
-    path = exported(folder)
-    path.write_bytes(path.read_bytes()[:-20])
-    graphdef.prove(path, GRAPH, cases(), tolerance=1e-4)
-
-
 if __name__ == "__main__":
     main(globals())

@@ -64,13 +64,6 @@ class Fixed(nn.Linear):
         return super().forward(x).reshape(int(x.shape[0]), 6)
 
 
-class Deciding(nn.Linear):
-    """What it computes depends on values."""
-
-    def forward(self, x):
-        return super().forward(x) if x.sum() > 0 else super().forward(-x)
-
-
 class OnCpu(nn.Linear):
     """Its trace remembers the device of the example."""
 
@@ -126,11 +119,6 @@ def export_externally(folder):
     return {"difference": prove(folder / "model.onnx", encoder())}
 
 
-def prove_damaged_file(folder):
-    (folder / "model.onnx").write_bytes(b"no graph")
-    prove(folder / "model.onnx", encoder())
-
-
 def export_to_older_operators(folder):
     said = Graph(17, GRAPH.inputs, GRAPH.outputs)
     export_onnx(encoder(), said, folder / "model.onnx", example(GRAPH))
@@ -142,24 +130,6 @@ def export_to_older_operators(folder):
         "format": proto.ir_version,
         "axes": [helper.get_node_attr_value(node, "axes") for node in means],
     }
-
-
-def convert_without_weights(folder):
-    """The same export with its weights left out of the conversion, and with all of them in it."""
-    said, sizes = Graph(17, GRAPH.inputs, GRAPH.outputs), {}
-    convert = torch_export.version_converter.convert_version
-    weights = 4 * encoder().model.embedding.weight.numel()
-    for name, least in (("without", 64), ("with", weights)):  # 64: more than the axes of a mean, which are converted
-
-        def counted(proto, opset, name=name):
-            sizes[name] = proto.ByteSize()
-            return convert(proto, opset)
-
-        torch_export.version_converter.convert_version, torch_export.LARGE_WEIGHT = counted, least
-        export_onnx(encoder(), said, folder / f"{name}.onnx", example(GRAPH))
-    torch_export.version_converter.convert_version = convert
-    same = (folder / "without.onnx").read_bytes() == (folder / "with.onnx").read_bytes()
-    return {"same": same, "left_out": sizes["with"] - sizes["without"], "weights": weights}
 
 
 def export_to_operators_that_it_needs(folder):
@@ -174,10 +144,6 @@ def export_with_other_tensors(folder):
 
 def export_batch_that_is_fixed(folder):
     export_onnx(linear(Fixed), PIXELS, folder / "model.onnx", example(PIXELS))
-
-
-def export_what_depends_on_values(folder):
-    export_onnx(linear(Deciding), PIXELS, folder / "model.onnx", example(PIXELS))
 
 
 def trace_encoder(folder):
@@ -240,13 +206,6 @@ def load_lacking(folder):
     kept = {name: tensor for name, tensor in load_file(file).items() if name != "classifier.1.bias"}
     save_file(kept, file, {"format": "pt"})
     pretrained(folder)
-
-
-def load_without_counters(folder):
-    file = copied(folder)
-    kept = {name: tensor for name, tensor in load_file(file).items() if not name.endswith("num_batches_tracked")}
-    save_file(kept, file, {"format": "pt"})
-    return {**pretrained(folder), "left": len(kept)}
 
 
 def load_another_size(folder):

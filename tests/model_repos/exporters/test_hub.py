@@ -116,15 +116,6 @@ def test_every_file_that_is_not_packed_is_named(tmp_path: Path, suffix: str, pac
         hub.fetch(s3_source(tmp_path, suffix), [*S3_FILES, "tokenizer.json"])
 
 
-def test_files_in_two_folders_are_refused_and_the_root_goes_before_a_folder(tmp_path: Path) -> None:
-    twice = {f"{base}/{name}": content for base in ("a", "b") for name, content in CONTENT.items()}
-    pack_tar(tmp_path / "object", twice)
-    with pytest.raises(ExportError, match=r"in several folders: a, b"):
-        hub.fetch(s3_source(tmp_path), S3_FILES)
-    pack_tar(tmp_path / "object", twice | {"config.json": b"root", "model.safetensors": b"root"})
-    assert (hub.fetch(s3_source(tmp_path), S3_FILES) / "config.json").read_bytes() == b"root"
-
-
 def test_a_link_instead_of_a_file_is_refused(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "object", "w:gz") as tar:
         link = tarfile.TarInfo("config.json")

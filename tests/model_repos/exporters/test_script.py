@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from _exporters import cases, script, tokenizer
-from _exporters.script import ExportError, Tensor
+from _exporters.script import ExportError
 
 OPTIONS = {
     "size": {"layers": 1},
@@ -36,16 +36,6 @@ OPTIONS = {
 def parsed(folder: Path, options: object, *more: str) -> script.Arguments:
     words = ["--target", str(folder), "--options", json.dumps(options), "--report", str(folder / "r.json"), *more]
     return script.parse(words)
-
-
-def test_options_are_read_as_a_build_writes_them(tmp_path: Path) -> None:
-    given_arguments = parsed(tmp_path, OPTIONS)
-    options = given_arguments.options
-    assert (options.size, options.seed, options.max_batch_size) == ({"layers": 1}, 7, 8)
-    assert options.largest_batch is None
-    assert options.the_graph.inputs == (Tensor("ids", "INT64", ("batch", "length")),)
-    assert options.the_graph.axes == ("length",)
-    assert given_arguments.sample is None
 
 
 @pytest.mark.parametrize(

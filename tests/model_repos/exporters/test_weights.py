@@ -71,10 +71,6 @@ def test_a_model_has_the_weights_of_its_file(tasks: Tasks) -> None:
     assert given["sum"] == given["saved"] != 0
 
 
-def test_counters_of_training_may_be_missing(tasks: Tasks) -> None:
-    assert tasks.given("load_without_counters")["sum"] == tasks.given("load_pretrained")["sum"]
-
-
 @pytest.mark.parametrize(
     ("task", "said"),
     [

@@ -25,10 +25,6 @@ def added(root: Path, inputs: tuple[str, ...], outputs: tuple[str, ...] = (), pa
     return torchscript_addition(path, "pair", options, work=root, report=lambda _: None)
 
 
-def test_the_code_states_the_arguments_and_nothing_of_the_file_is_run() -> None:
-    assert [(each.name, each.type) for each in forward_arguments(PAIR)] == [("ids", "Tensor"), ("mask", "Tensor")]
-
-
 def test_what_the_file_does_not_state_is_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tritonstack.paths.REPOSITORY", tmp_path)
     with pytest.raises(InputError) as caught:
