@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -12,12 +11,8 @@ from stacks.load_test import definition
 from tests.config.environment_file import problems_of, write_environment
 from tests.e2e.project import environment_yaml
 from tritonstack.config import LoadTestSettings, load_environment
-from tritonstack.config.builds import BuildSettings
-from tritonstack.config.endpoint import Endpoint
 from tritonstack.config.load_test import (
     LONGEST_TEST,
-    MOST_JOBS,
-    check_load_test,
 )
 from tritonstack.errors import InputError, Problem
 from tritonstack.paths import repository_path
@@ -66,11 +61,10 @@ def test_more_jobs_than_one_test_has_names_for_are_refused_before_anything_is_de
         return []
 
     two = "instance_types: [ml.g4dn.xlarge, ml.g4dn.2xlarge]"
-    assert told(50, two) == ["load_test.recommender: 100 jobs: 2 for each of 50 single-model endpoints"]
-    seldom = "poll_seconds: 400, at_once: 40"
-    assert told(49, f"{two}, {seldom}") == []
-    assert told(34, f"{two}, job: both") == ["load_test.recommender: 102 jobs: 3 for each of 34 single-model endpoints"]
-    assert told(60, f"{two}, job: default, {seldom}") == []
+    assert told(17, two) == ["load_test.recommender: 34 jobs: 2 for each of 17 single-model endpoints"]
+    assert told(16, two) == []
+    assert told(11, f"{two}, job: both") == ["load_test.recommender: 33 jobs: 3 for each of 11 single-model endpoints"]
+    assert told(32, f"{two}, job: default") == []
 
 
 CLOSED = "network: {created: {cidr: 10.20.0.0/16, zones: [us-east-1a, us-east-1b]}, s3_prefix_list_id: pl-1a}"
@@ -101,29 +95,3 @@ def test_the_documented_settings_are_taken(tmp_path: Path) -> None:
 
 def test_the_time_is_that_after_which_the_state_machine_ends() -> None:
     assert definition(at_once=1, partition="aws")["TimeoutSeconds"] == LONGEST_TEST
-
-
-SINGLE_ENDPOINT = Endpoint.model_validate(
-    {"name": "e", "mode": "single-model", "release": "24.09", "instance_type": "ml.g4dn.xlarge", "models": ["m"]}
-)
-
-
-def told(jobs: int, **recommender: Any) -> list[str]:
-    """The refused fields, of so many single-model endpoints with a job each."""
-    found = check_load_test(
-        LoadTestSettings.model_validate({"recommender": recommender}),
-        endpoints=[SINGLE_ENDPOINT] * jobs,
-        network=None,
-        builds=BuildSettings(),
-    )
-    return [str(each.location[-1]) for each in found]
-
-
-def test_the_defaults_take_the_published_variants_on_three_instance_types_and_refuse_more_than_ends_in_time() -> None:
-    assert told(8 * 3) == []
-    assert told(32) == []
-    assert told(33) == ["poll_seconds"]
-    assert told(MOST_JOBS) == ["poll_seconds", "at_once"]
-    assert told(MOST_JOBS, poll_seconds=375, at_once=6) == []
-    assert told(MOST_JOBS, job="default", poll_seconds=375, at_once=6) == []
-    assert told(0, poll_seconds=1) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
@@ -17,8 +16,9 @@ from tritonstack.config.yaml_loader import shown, unknown
 from tritonstack.errors import Problem
 
 # Limits of Inference Recommender: developer guide, "Run a custom load test", and API reference, Phase.
-MOST_JOBS = 99
-"""Of one test: two digits in their names, which stay short."""
+MOST_JOBS = 32
+"""Of one test. At the longest, by default, they make 2,400 polls of nine events each, and Step Functions ends an
+execution at 25,000 (developer guide: "Step Functions service quotas"); two at a time they end within LONGEST_TEST."""
 LONGEST_TEST = 172_800
 """Seconds of one test with Inference Recommender: its state machine's ``TimeoutSeconds``, ours."""
 
@@ -69,7 +69,7 @@ class RecommenderSettings(SettingsModel):
         default=120,
         ge=1,
         le=3600,
-        description="Seconds between two polls of a job; many long jobs need more (limits of load tests).",
+        description="Seconds between two polls of a job.",
     )
     domain: Literal["COMPUTER_VISION", "NATURAL_LANGUAGE_PROCESSING", "MACHINE_LEARNING"] = Field(
         default="MACHINE_LEARNING", description="The domain that the model package names."
@@ -143,17 +143,6 @@ class LoadTestSettings(SettingsModel):
     gate: GateSettings | None = Field(default=None, description="What the figures must not exceed; null: nothing.")
 
 
-MOST_POLLS = 2400
-"""Of one test. A poll makes nine events, and Step Functions ends an execution at 25,000 (developer guide: "Step
-Functions service quotas"), those of an inline Map's iterations included; the rest is for calls that are repeated."""
-DEFAULT_JOB_SECONDS = 2700
-"""Of a default job ("complete within 45 minutes": developer guide, "Recommendation jobs")."""
-ENDPOINT_SECONDS = 1800
-"""Ours: for creating and deleting a job's endpoints. Whether a job's duration includes it is not documented."""
-OTHER_SECONDS = 3600
-"""Ours: room for what is done before and after the jobs, clean-up included."""
-
-
 def check_load_test(
     settings: LoadTestSettings,
     *,
@@ -203,30 +192,6 @@ def _check_jobs(recommender: RecommenderSettings, *, configurations: int) -> Ite
             found=f"{jobs} jobs: {recommender.jobs_each} for each of {configurations} single-model endpoints",
             allowed=f"{MOST_JOBS} of one test",
             advice="Name fewer instance types, or the endpoints that are tested (load_test.endpoints).",
-        )
-        return
-    # The rest is what the test's state machine would end, and the jobs that run with it.
-    longest = DEFAULT_JOB_SECONDS if recommender.job == "default" else recommender.duration_seconds
-    if recommender.job == "both":
-        longest = max(longest, DEFAULT_JOB_SECONDS)
-    longest += ENDPOINT_SECONDS
-    of = f"{jobs} {'job' if jobs == 1 else 'jobs'} of up to {longest} s, with making and removing endpoints"
-    polls = jobs * math.ceil(longest / recommender.poll_seconds)
-    if polls > MOST_POLLS:
-        yield Problem(
-            location=("load_test", "recommender", "poll_seconds"),
-            found=f"{recommender.poll_seconds}, which makes up to {polls:,} polls: {of}",
-            allowed=f"{MOST_POLLS:,} polls, as Step Functions keeps a limited number of events of an execution",
-            advice="Poll less often, or test fewer instance types or endpoints (load_test.endpoints).",
-        )
-    # An end is seen up to one ``poll_seconds`` late; then the next job begins.
-    seconds = OTHER_SECONDS + math.ceil(jobs / recommender.at_once) * (longest + recommender.poll_seconds)
-    if seconds > LONGEST_TEST:
-        yield Problem(
-            location=("load_test", "recommender", "at_once"),
-            found=f"{recommender.at_once}, which takes up to {seconds / 3600:.1f} hours: {of}",
-            allowed=f"{LONGEST_TEST // 3600} hours, after which the state machine ends",
-            advice="Run more jobs at once, or test fewer instance types or endpoints (load_test.endpoints).",
         )
 
 
