@@ -12,7 +12,6 @@ from typing import Any
 
 from botocore.config import Config
 
-from tritonstack.client import ModelClient
 from tritonstack.naming import ArchiveName, release_parameter
 from tritonstack_local.aws import LocalAws
 
@@ -102,18 +101,6 @@ def digits_by_target(aws: LocalAws, *, endpoint: str, target: str | None, model:
         answer = client.invoke_endpoint(EndpointName=endpoint, ContentType="application/json", Body=request, **named)
         outputs = json.loads(answer["Body"].read())["outputs"]
         assert [one["data"] for one in outputs if one["name"] == "label"] == [[expected]]
-
-    return call
-
-
-def digits_by_name(aws: LocalAws, *, environment: str, name: str, model: Path, cache: Path) -> Callable[[], None]:
-    """One call of digits-ensemble through our client, by name and with a picture; the label is compared."""
-    client = ModelClient(environment=environment, session=aws.session(), retry_seconds=0, cache_folder=cache)
-    image, expected = (model / "sample/digit.png").read_bytes(), label(model)
-
-    def call() -> None:
-        answer = client.ask(name, image=image, outputs=["label"])
-        assert answer.outputs["label"].tolist() == [[expected]]
 
     return call
 

@@ -15,8 +15,8 @@ from tests.e2e.running import remove_stacks, running
 from tritonstack_local.aws import LocalAws
 
 SEED = 20240924
-MANY, SOME = 40, 10
-"""Models of the endpoint that holds 8 of them: in `make test-all`, and in `make test`."""
+MANY, HELD = 12, 6
+"""Models of the endpoint ``many``, and how many of them it holds at once."""
 SCALING = """scaling: {
   minimum: 1, maximum: 6, requests_per_second: 20, safety_factor: 0.6, gpu_utilization: 60, gpu_memory: 80,
   concurrency: 64, scale_out_cooldown_seconds: 45, scale_in_cooldown_seconds: 720, schedules: [
@@ -26,13 +26,12 @@ SCALING = """scaling: {
 
 
 @pytest.fixture(scope="session")
-def project(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Project:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The repository's own two models, and those that the tests need beside them."""
-    many = MANY if any(item.get_closest_marker("long") for item in request.session.items) else SOME
     project = Project(tmp_path_factory.mktemp("project"))
     copytree(REPOSITORY / "model_repos", project.root / "model_repos")
     copytree(REPOSITORY / "requirements", project.root / "requirements")  # the exporters' lock file is in the digest
-    for number in range(many):
+    for number in range(MANY):
         # A little time in each answer, so that an unload under a request would be seen.
         execute = f"(time.sleep(0.02), x + {number})[1]"
         project.add_python_model(f"adds-{number:02}", execute=execute, answer_to_3=3.0 + number)
@@ -50,7 +49,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
             name="local",
             endpoints=[
                 endpoint("digits", ["digits-onnx", "digits-ensemble"], limit=1),  # as in the repository's own file
-                endpoint("many", [f"adds-{number:02}" for number in range(many)], limit=8, verified=2),
+                endpoint("many", [f"adds-{number:02}" for number in range(MANY)], limit=HELD, verified=2),
                 endpoint("memory", ["fits", "too-large", "adds-01"], verified=0),  # one of them does not fit
                 endpoint(
                     "single", ["digits-onnx"], mode="single-model", instance_type="ml.g4dn.12xlarge", more=SCALING

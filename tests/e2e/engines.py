@@ -113,12 +113,6 @@ class EngineProject:
         ][0]
         return found
 
-    def reasons(self, name: str) -> str:
-        """Why resources of a stack failed, newest first."""
-        events = self.aws.client("cloudformation").describe_stack_events(StackName=f"{self.name}-{name}")
-        rows = [row for row in events["StackEvents"] if row["ResourceStatus"].endswith("_FAILED")]
-        return "\n".join(f"{row['LogicalResourceId']}: {row.get('ResourceStatusReason', '')}" for row in rows)
-
     def invoke(self, endpoint: str, model: str) -> list[float]:
         body = (TINY_ENGINE / "sample" / "request.json").read_bytes()
         archive = ArchiveName(model=model, digest=self.record(endpoint, model))

@@ -48,14 +48,12 @@ class Walled:
     def log_group(self) -> str:
         return f"/aws/sagemaker/Endpoints/{self.endpoint}"
 
-    def write(
-        self, *, network: str, isolated: bool = False, retain: bool = True, key_arn: str = "null", more: str = ""
-    ) -> None:
+    def write(self, *, network: str, more: str = "") -> None:
         """The environment file with this network; builds are off, and the one model's calls are kept.
 
         ``more``: another endpoint.
         """
-        kept = f"network_isolation: {str(isolated).lower()}, data_capture: {{percentage: 100, days: 7}}"
+        kept = "data_capture: {percentage: 100, days: 7}"
         one = endpoint(ENDPOINT, ["digits-onnx"], mode="single-model", more=kept)
         self.project.write(
             f"environments/{self.name}.yaml",
@@ -67,7 +65,7 @@ class Walled:
             permissions_boundary: {self.boundary}
             role_path: /team/triton/
             tags: {{team: platform}}
-            artifacts: {{retain: {str(retain).lower()}, key_arn: {key_arn}}}
+            artifacts: {{retain: true}}
             builds: {{on_deploy: false}}
             logs: {{endpoint_days: 30, function_days: 14}}
             network: {network}

@@ -164,21 +164,6 @@ def test_ctrl_c_stops_what_runs_and_the_event_of_it_has_it_cleaned_up(loads: Loa
     assert document.results[0].ended_by == "STOPPED"
 
 
-def test_a_job_that_fails_fails_the_test_which_says_why_and_leaves_nothing(loads: LoadTests, tmp_path: Path) -> None:
-    s3, ssm = loads.aws.client("s3"), loads.aws.client("ssm")
-    bucket = ssm.get_parameter(Name="/tritonstack/loads/_artifacts/bucket-name")["Parameter"]["Value"]
-    [archive] = [one["Key"] for one in s3.list_objects_v2(Bucket=bucket, Prefix="endpoints/one/")["Contents"]]
-    content = s3.get_object(Bucket=bucket, Key=archive)["Body"].read()
-    s3.delete_object(Bucket=bucket, Key=archive)
-    try:
-        told = ended(loads.start(tmp_path, "one"), expect=1)
-    finally:
-        s3.put_object(Bucket=bucket, Key=archive, Body=content)
-    assert "LoadTest.JobsFailed" in told
-    assert archive in told
-    assert loads.leftovers() == []
-
-
 def test_a_multi_model_endpoint_is_called_by_bench_in_codebuild(loads: LoadTests, tmp_path: Path) -> None:
     ended(loads.start(tmp_path, "several"), expect=0)
     document = read_results(tmp_path / "bench" / "results.json")

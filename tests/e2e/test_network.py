@@ -1,4 +1,4 @@
-"""The network of an environment in a VPC is changed, left and replaced; then the environment is destroyed and adopted.
+"""The network of an environment in a VPC is left for another one and for none.
 
 ``test_update_and_destroy.py`` shows what such an environment is.
 """
@@ -9,7 +9,6 @@ import json
 
 import pytest
 
-from tests.e2e.deployments import aws_fails, faults_left
 from tests.e2e.network_project import Walled, created
 from tests.e2e.project import Project
 from tritonstack_local.aws import LocalAws
@@ -27,32 +26,15 @@ def walled(project: Project, local_aws: LocalAws) -> Walled:
     return made
 
 
-def test_a_zone_more_and_isolation_replace_the_model_and_no_call_fails(walled: Walled) -> None:
-    sagemaker, before = walled.aws.client("sagemaker"), walled.live_model()
-    endpoint = sagemaker.describe_endpoint(EndpointName=walled.endpoint)
-    walled.write(network=created("a", "b", "c"), isolated=True)
-    with walled.calling():
-        walled.deploy()
-    after = walled.live_model()
-    assert after["ModelName"] != before["ModelName"]
-    assert (before["EnableNetworkIsolation"], after["EnableNetworkIsolation"]) == (False, True)
-    assert walled.zones_of(after["VpcConfig"]["Subnets"]) == ["us-east-1a", "us-east-1b", "us-east-1c"]
-    assert set(before["VpcConfig"]["Subnets"]) < set(after["VpcConfig"]["Subnets"])
-    assert after["VpcConfig"]["SecurityGroupIds"] == before["VpcConfig"]["SecurityGroupIds"]
-    same = sagemaker.describe_endpoint(EndpointName=walled.endpoint)
-    assert same["CreationTime"] == endpoint["CreationTime"], "the endpoint was updated, not made anew"
-    assert walled.inventory()["model"] == {after["ModelName"]}
-
-
 def test_preflight_says_that_a_network_cannot_be_taken_away_in_one_step(walled: Walled) -> None:
     imported, _ = walled.imported()
     joined = walled.live_model()["VpcConfig"]
-    walled.write(network=f"{{imported: {imported}}}", isolated=True)
+    walled.write(network=f"{{imported: {imported}}}")
     [said] = left_network(walled, expect=1)
     assert (said["subject"], said["outcome"]) == (walled.endpoint, "fails")
     assert all(part in said["found"] for part in (*joined["Subnets"], *joined["SecurityGroupIds"]))
     zones = [zone[-1] for zone in walled.zones_of(joined["Subnets"])]
-    walled.write(network=created(*zones, more=f"imported: {imported}, join: imported"), isolated=True)
+    walled.write(network=created(*zones, more=f"imported: {imported}, join: imported"))
     [said] = left_network(walled, expect=0)
     assert (said["subject"], said["outcome"]) == (f"{walled.name}-network", "passes")
 
@@ -68,7 +50,7 @@ def left_network(walled: Walled, *, expect: int) -> list[dict[str, str]]:
 def test_a_created_network_is_left_for_an_imported_one_while_a_caller_calls(walled: Walled) -> None:
     imported, taken = walled.imported()
     there = walled.inventory()
-    walled.write(network=created("a", "b", "c", more=f"imported: {imported}, join: imported"))
+    walled.write(network=created("a", "b", more=f"imported: {imported}, join: imported"))
     with walled.calling():
         walled.deploy()
         assert walled.live_model()["VpcConfig"] == taken
@@ -91,31 +73,3 @@ def test_an_environment_leaves_its_network_for_none(walled: Walled) -> None:
         cloudformation.delete_stack(StackName=stack)  # as in docs/network.md: the app no longer contains it
         cloudformation.get_waiter("stack_delete_complete").wait(StackName=stack, WaiterConfig={"Delay": 1})
     assert not any("/_network/" in name for name in walled.inventory()["parameter"])
-
-
-def test_destroying_leaves_what_is_retained_and_a_second_deployment_adopts_the_log_group(walled: Walled) -> None:
-    walled.project.run("local", "destroy", "-e", walled.name)
-    retained = walled.left()
-    assert {kind: len(names) for kind, names in retained.items()} == {"bucket": 2, "key": 1, "log group": 1}
-    assert retained["log group"] == {walled.log_group}
-    [key] = retained["key"]
-    before = described_group(walled)
-    walled.write(network=created("a", "b"), retain=False, key_arn=key)
-    walled.deploy()
-    with walled.calling() as callers:
-        callers.check(more=10)
-    after = described_group(walled)
-    assert after["creationTime"] == before["creationTime"], "adopted, not made"
-    assert (after["retentionInDays"], after["kmsKeyId"]) == (30, key)
-    assert walled.inventory()["key"] == {key}, "with a key of one's own none is made"
-    path = f"/{walled.name}-artifacts-"  # as with an access log that arrives between emptying and deletion
-    with aws_fails(walled.aws, {"method": "DELETE", "path": path, "status": 409, "code": "BucketNotEmpty", "times": 2}):
-        walled.project.run("local", "destroy", "-e", walled.name)
-        assert faults_left(walled.aws) == 0
-    del retained["log group"]  # it went with the stack that owned it last
-    assert walled.left() == retained
-
-
-def described_group(walled: Walled) -> dict[str, object]:
-    [group] = walled.aws.client("logs").describe_log_groups(logGroupNamePrefix=walled.log_group)["logGroups"]
-    return dict(group)

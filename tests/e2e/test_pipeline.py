@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,28 +201,3 @@ def builds_started(checkout: Checkout, environment: str) -> list[str]:
     project = checkout.aws.client("ssm").get_parameter(Name=name)["Parameter"]["Value"]
     found: list[str] = checkout.aws.client("codebuild").list_builds_for_project(projectName=project)["ids"]
     return found
-
-
-@pytest.mark.usefixtures("execution")
-def test_a_load_test_above_what_the_environments_file_allows_fails_its_action(checkout: Checkout) -> None:
-    checkout.allow(p95_ms=1)
-    [project] = [each["configuration"]["ProjectName"] for _, each in actions(checkout) if each["name"] == LOAD_TEST]
-    try:
-        with container_credentials() as (credentials, asked), job_hurried(checkout.aws, checkout.dev):
-            ran = checkout.build(project, given=credentials)
-    finally:
-        checkout.allow(p95_ms=1000)
-    assert ran.code == 1
-    assert "1 ms allowed" in ran.said
-    assert f"gate of {checkout.dev}: FAILED" in ran.said
-    assert asked
-
-
-def test_a_gate_that_fails_stops_the_line_before_the_approval(checkout: Checkout, tmp_path: Path) -> None:
-    checkout.write(["echo the cost is too high", "false"])
-    checkout.deploy_pipeline()
-    with container_credentials() as (credentials, _):
-        execution = Execution(checkout, credentials)
-        assert execution.run() == "sound"
-    assert "the cost is too high" in execution.said["sound"]
-    assert not any(each.startswith((f"approve-{checkout.live}", f"{checkout.live}/")) for each in execution.done)

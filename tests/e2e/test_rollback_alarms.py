@@ -2,8 +2,8 @@
 Triton, on callers' calls.
 
 What a container does is told by a variable of its Model, so that the old and the new fleet differ in nothing else:
-``first`` fails for negative numbers, ``mended`` for none, ``bad`` for all. Two instances: the canary, and the first
-batch of a rolling update, take every second call.
+``first`` fails for negative numbers, ``mended`` for none, ``bad`` for all. Two instances: the canary takes every second
+call.
 """
 
 from __future__ import annotations
@@ -21,16 +21,13 @@ from tests.e2e.calls import PAUSE_SECONDS, Callers, invoke
 from tests.e2e.conftest import endpoint
 from tests.e2e.deployments import SHARE_ENOUGH, Deployment, Updated
 from tests.e2e.project import Project, environment_yaml
-from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
+from tests.e2e.verification_project import CheckedProject, checked_project
 from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(900)]
 NAME = "watched"
 WAIT, MINUTE = 600, 60
-ROLLOUTS = {
-    "canary": f"kind: canary, size_instances: 1, wait_seconds: {WAIT}, termination_wait_seconds: {WAIT}",
-    "rolling": f"kind: rolling, size_instances: 1, wait_seconds: {WAIT}",
-}
+CANARY = f"kind: canary, size_instances: 1, wait_seconds: {WAIT}, termination_wait_seconds: {WAIT}"
 KINDS = ("server-errors", "model-errors")
 # Looked up in a dictionary with one key: what must not be is a KeyError, and so the model's error.
 EXECUTE = (
@@ -56,10 +53,10 @@ def checked(project: Project, local_aws: LocalAws) -> Iterator[CheckedProject]:
     assert left == [], "the stack is gone, and so are its alarms"
 
 
-def write(checked: CheckedProject, release: str, *, kind: str = "canary", container: str = "") -> None:
+def write(checked: CheckedProject, release: str) -> None:
     text = endpoint("checked", [checked.model]).replace("initial_instance_count: 1", "initial_instance_count: 2")
-    rollout = f"rollout: {{{ROLLOUTS[kind]}, accept_multi_model: true, slowest_load_seconds: 60}}"
-    settings = f"container: {{environment: {{RELEASE: {release}}}{container}}}"
+    rollout = f"rollout: {{{CANARY}, accept_multi_model: true, slowest_load_seconds: 60}}"
+    settings = f"container: {{environment: {{RELEASE: {release}}}}}"
     text = f"{text.removesuffix('}')}, {settings}, {rollout}}}"
     checked.project.write(f"environments/{NAME}.yaml", environment_yaml(name=NAME, endpoints=[text]))
 
@@ -177,14 +174,6 @@ def let_pass(updated: Updated, deployment: Deployment) -> str:
     return deployment.ended()
 
 
-def serve(checked: CheckedProject, updated: Updated, release: str, *, kind: str) -> str:
-    """Deploy a release, which must pass; the config that serves then."""
-    write(checked, release, kind=kind)
-    let_pass(updated, Deployment(checked.project, NAME, expect=0))
-    at_rest(updated, updated.config)
-    return updated.config
-
-
 def watch_whole_endpoint(updated: Updated) -> str:
     """An alarm on the errors of both fleets together, for comparison; its name."""
     name = "compared-with-the-whole-endpoint"
@@ -212,13 +201,13 @@ def state(updated: Updated, alarm: str) -> str:
     return str(found["StateValue"])
 
 
-@pytest.mark.parametrize("kind", ROLLOUTS)
 def test_a_bad_release_goes_back_by_our_own_alarms_and_the_good_one_after_it_passes(
-    checked: CheckedProject, updated: Updated, kind: str
+    checked: CheckedProject, updated: Updated
 ) -> None:
-    old = serve(checked, updated, "first", kind=kind)
+    old = updated.config
+    at_rest(updated, old)
     with CountingCallers([call(checked, 4.0), call(checked, 5.0)]).calling() as callers:
-        write(checked, "bad", kind=kind)
+        write(checked, "bad")
         deployment = Deployment(checked.project, NAME, expect=1)
         new = both_take_calls(updated, deployment, old=old)
         assert updated.fleets()[old]["errors"] == 0
@@ -239,7 +228,7 @@ def test_a_bad_release_goes_back_by_our_own_alarms_and_the_good_one_after_it_pas
 
     whole = watch_whole_endpoint(updated)
     with rude(checked), Callers([call(checked, 4.0), call(checked, 5.0)]).calling() as answered_callers:
-        write(checked, "mended", kind=kind)
+        write(checked, "mended")
         deployment = Deployment(checked.project, NAME, expect=0)
         new = both_take_calls(updated, deployment, old=old)
         pass_minutes(updated, deployment, lambda: state(updated, whole) == "ALARM")
@@ -249,25 +238,3 @@ def test_a_bad_release_goes_back_by_our_own_alarms_and_the_good_one_after_it_pas
         let_pass(updated, deployment)
         assert updated.config == new
         at_rest(updated, new, answering=answered_callers)
-
-
-def test_what_fails_at_the_endpoint_or_at_verification_leaves_the_alarms_of_what_serves(
-    checked: CheckedProject, updated: Updated
-) -> None:
-    old = serve(checked, updated, "first", kind="canary")
-    write(checked, "mended", container=", additional_args: [--log-format=none]")
-    said = let_pass(updated, Deployment(checked.project, NAME, expect=1))
-    assert "ping" in said
-    assert "invalid argument for --log-format" in said, "the container's own log"
-    at_rest(updated, old)
-
-    write(checked, "mended")
-    checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
-    assert "6 expected, 9 found" in let_pass(updated, Deployment(checked.project, NAME, expect=1))
-    assert checked.stack_status == "UPDATE_ROLLBACK_COMPLETE"
-    at_rest(updated, old)
-
-    checked.write_model(EXECUTE)
-    new = serve(checked, updated, "mended", kind="canary")
-    assert new != old
-    assert checked.answer(-4.0) == -8.0

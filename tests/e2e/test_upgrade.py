@@ -147,12 +147,6 @@ def test_an_update_by_this_version_replaces_nothing_that_lasts_and_everything_an
     assert upgraded.log_days() == 30
 
 
-def test_the_same_deployment_once_more_changes_nothing(upgraded: Upgraded) -> None:
-    before = upgraded.resources()
-    upgraded.project.run("local", "deploy", "-e", NAME)
-    assert upgraded.resources() == before
-
-
 def test_the_updated_environment_is_destroyed_and_its_bucket_emptied(upgraded: Upgraded) -> None:
     assembly = upgraded.project.root / ".local" / "cdk.out" / NAME
     upgraded.project.execute(

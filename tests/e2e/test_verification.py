@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.e2e.deployments import aws_fails, eventually, faults_left
+from tests.e2e.deployments import eventually
 from tests.e2e.project import Project
 from tests.e2e.verification_project import ON_THE_SERVER, CheckedProject, checked_project
 from tritonstack_local.aws import LocalAws
@@ -61,50 +61,6 @@ def test_a_model_that_answers_wrongly_on_the_server_fails_the_deployment_which_p
     assert (checked.stack_status, checked.loaded, checked.answer(5.0)) == ("UPDATE_COMPLETE", {checked.target}, 10.0)
 
 
-def test_an_update_that_sagemaker_takes_back_while_it_reports_success_fails_the_deployment(
-    checked: CheckedProject,
-) -> None:
-    before, config = checked.target, checked.config
-    checked.write_environment(more=", container: {shm_default_bytes: 50331648}")
-    with aws_fails(checked.aws, {"endpoint": f"{checked.name}-checked", "times": 1}):
-        said = " ".join(checked.deploy(expect=1).stderr.split())
-        assert faults_left(checked.aws) == 0
-    assert f"endpoint {checked.name}-checked runs config {config}, not " in said
-    assert "SageMaker rolled the update back by itself" in said
-    assert (checked.target, checked.config, checked.stack_status) == (before, config, "UPDATE_ROLLBACK_COMPLETE")
-    assert checked.answer(6.0) == 12.0
-    checked.deploy()
-    assert checked.config != config
-    assert (checked.target, checked.stack_status, checked.answer(6.0)) == (before, "UPDATE_COMPLETE", 12.0)
-
-
-def test_a_record_that_cannot_be_written_fails_the_deployment_and_the_next_one_writes_it(
-    checked: CheckedProject,
-) -> None:
-    before, config = checked.target, checked.config
-    checked.write_model("2 * x")
-    checked.write_environment(more=", container: {shm_default_bytes: 67108864}")
-    with aws_fails(checked.aws, {"operation": "PutParameter", "status": 403, "times": 1}):
-        said = checked.deploy(expect=1).stderr
-        assert faults_left(checked.aws) == 0
-    assert "PutParameter" in said
-    assert (checked.target, checked.config, checked.stack_status) == (before, config, "UPDATE_ROLLBACK_COMPLETE")
-    assert checked.answer(6.0) == 12.0
-    checked.deploy()
-    assert checked.target != before
-    assert (checked.stack_status, checked.answer(6.0)) == ("UPDATE_COMPLETE", 12.0)
-
-
-def test_a_model_that_cannot_be_loaded_fails_the_deployment_with_the_containers_words(checked: CheckedProject) -> None:
-    before = checked.target
-    checked.write_model("x * 2", initialize=f'assert not {ON_THE_SERVER}, "CUDA out of memory. Tried 20.00 GiB"')
-    said = checked.deploy(expect=1).stderr
-    assert "does not respond to its sample request" in said
-    assert "507" in said
-    assert "CUDA out of memory" in said
-    assert (checked.target, checked.answer(6.0)) == (before, 12.0)
-
-
 def test_a_first_deployment_that_fails_leaves_no_endpoint_and_no_record(project: Project, local_aws: LocalAws) -> None:
     checked = checked_project(project, local_aws, name="unverified")
     checked.write_model(f"x * (3 if {ON_THE_SERVER} else 2)")
@@ -113,14 +69,3 @@ def test_a_first_deployment_that_fails_leaves_no_endpoint_and_no_record(project:
     assert [one for one in endpoints if one["EndpointStatus"] != "Deleting"] == []
     path = "/tritonstack/unverified/checked/"
     assert local_aws.client("ssm").get_parameters_by_path(Path=path)["Parameters"] == []
-
-
-def test_with_0_models_a_wrong_model_is_not_asked_and_verify_says_so_later(
-    project: Project, checked: CheckedProject
-) -> None:
-    checked.write_model(f"x * (4 if {ON_THE_SERVER} else 2)")
-    checked.write_environment(more=", verification: {models: 0}")
-    checked.deploy()
-    assert checked.target not in checked.loaded
-    printed = project.run("verify", "-e", checked.name, "--local", expect=1).stdout
-    assert "differs by 6 from the expected answer" in printed

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import signal
-import subprocess
 import time
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.calls import invoke, target_model
-from tests.e2e.project import PROGRAM, REPOSITORY, Project
+from tests.e2e.conftest import MANY
+from tests.e2e.project import REPOSITORY, Project
 from tritonstack.config import load_environment
 from tritonstack.monitoring.dashboard import dashboard_of
 from tritonstack_local.aws import LocalAws
@@ -30,7 +28,7 @@ LONGEST_SECONDS = 200
 def loaded(deployed: LocalAws) -> LocalAws:
     """After calls that load and unload models on one endpoint, and plain ones on the other, one of them wrong."""
     client = deployed.client("sagemaker-runtime")
-    for number in (*range(12), *range(12)):
+    for number in (*range(MANY), *range(MANY)):
         target = target_model(deployed, endpoint="many", model=f"adds-{number:02}")
         assert invoke(client, endpoint="many", target=target, value=1.0) == 1.0 + number
     request = (REPOSITORY / "model_repos/digits-onnx/sample/request.json").read_bytes()
@@ -49,35 +47,9 @@ def drawn(project: Project) -> dict[tuple[str, str], str]:
     return dict(zip(figures, texts, strict=True))
 
 
-def test_the_served_page_is_drawn_at_each_load_until_it_is_interrupted(project: Project, loaded: LocalAws) -> None:
-    command = [str(PROGRAM), "dashboard", "-e", "local", "--serve", "--port", "0"]
-    with subprocess.Popen(
-        command, env=project.variables, cwd=project.root, stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        said = server.stdout.readline()
-        found = re.match(r"(http://127\.0\.0\.1:\d+/)  ", said)
-        assert found is not None, said
-        pages = []
-        for _ in range(2):
-            with urllib.request.urlopen(found[1], timeout=60) as answer:  # noqa: S310 - matched above: http
-                pages.append(answer.read().decode())
-        server.send_signal(signal.SIGINT)
-        assert server.wait(timeout=30) == 0
-    assert all('<figure id="many-traffic"' in page and 'http-equiv="refresh"' in page for page in pages)
-
-
-def test_wrong_options_are_told_without_a_traceback(project: Project) -> None:
-    both = project.run("dashboard", "-e", "local", "--serve", "--png", "x.png", expect=2)
-    assert "not both" in both.stderr
-    unknown = project.run("dashboard", "-e", "nowhere", expect=2)
-    assert "an environment of" in unknown.stderr
-
-
 def test_every_graph_of_an_endpoint_under_load_has_data_or_says_why_it_cannot(
     project: Project, loaded: LocalAws
 ) -> None:
-    """The last of the file: the minute of the calls is over by then, or nearly."""
     dashboard = dashboard_of(load_environment(project.root / "environments" / "local.yaml"), projects=None)
     wanted = {(section.key, graph.key) for section, graph in dashboard.graphs() if section.key in LOADED}
     cannot = {key for key in wanted if key[1] in GPU_GRAPHS}

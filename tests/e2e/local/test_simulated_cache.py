@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.e2e.calls import invoke, target_model
-from tests.e2e.conftest import MANY
+from tests.e2e.conftest import HELD, MANY
 from tritonstack.naming import ArchiveName
 from tritonstack_capacity.simulation.fleet import simulate
 from tritonstack_capacity.simulation.instance import EVICTION, HIT
@@ -19,11 +19,11 @@ from tritonstack_local.aws import LocalAws
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1200)]
 
-LIMIT, CALLED, CALLS = 8, 14, 30
+CALLS = 30
 APART = 30.0
 """Seconds between simulated calls: longer than a load, since the real ones follow each other's answers."""
 SCENARIO = f"""
-instance: {{type: ml.g4dn.xlarge, max_loaded_models: {LIMIT}}}
+instance: {{type: ml.g4dn.xlarge, max_loaded_models: {HELD}}}
 models: [{{name: adds, count: {MANY}, gpu_memory_mib: 1, disk_mib: 1, service: {{fixed_ms: 20}}}}]
 arrivals: {{trace: trace.csv}}
 cold_start: {{load_seconds: 3, keep_on_disk: false}}
@@ -40,11 +40,11 @@ class Step:
 
 
 def test_a_trace_hits_and_evicts_the_same_call_by_call(deployed: LocalAws, dice: random.Random, tmp_path: Path) -> None:
-    numbers = dice.sample(range(MANY), CALLED)
-    weights = [1 / (place + 1) for place in range(CALLED)]
+    numbers = dice.sample(range(MANY), MANY)
+    weights = [1 / (place + 1) for place in range(MANY)]
     # The first calls fill the cache, so that it does not matter what other tests left in it.
-    trace = [*numbers[:LIMIT], *dice.choices(numbers, weights, k=CALLS)]
-    real, simulated = played(deployed, trace)[LIMIT:], simulated_steps(trace, tmp_path)[LIMIT:]
+    trace = [*numbers[:HELD], *dice.choices(numbers, weights, k=CALLS)]
+    real, simulated = played(deployed, trace)[HELD:], simulated_steps(trace, tmp_path)[HELD:]
     assert real == simulated
     assert {step.hit for step in real} == {True, False}
     assert len({model for step in real for model in step.evicted}) > 3
