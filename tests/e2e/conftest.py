@@ -17,12 +17,6 @@ from tritonstack_local.aws import LocalAws
 SEED = 20240924
 MANY, HELD = 12, 6
 """Models of the endpoint ``many``, and how many of them it holds at once."""
-SCALING = """scaling: {
-  minimum: 1, maximum: 6, requests_per_second: 20, safety_factor: 0.6, gpu_utilization: 60, gpu_memory: 80,
-  concurrency: 64, scale_out_cooldown_seconds: 45, scale_in_cooldown_seconds: 720, schedules: [
-    {name: morning, when: "cron(0 7 ? * MON-FRI *)", time_zone: Europe/Berlin, minimum: 2},
-    {name: night, when: "cron(0 20 * * ? *)", time_zone: Asia/Tokyo, minimum: 1, maximum: 2}]}"""
-"""Every way to scale; of a single-model endpoint, for whose instances alone the GPUs' memory says something."""
 
 
 @pytest.fixture(scope="session")
@@ -51,9 +45,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
                 endpoint("digits", ["digits-onnx", "digits-ensemble"], limit=1),  # as in the repository's own file
                 endpoint("many", [f"adds-{number:02}" for number in range(MANY)], limit=HELD, verified=2),
                 endpoint("memory", ["fits", "too-large", "adds-01"], verified=0),  # one of them does not fit
-                endpoint(
-                    "single", ["digits-onnx"], mode="single-model", instance_type="ml.g4dn.12xlarge", more=SCALING
-                ),
+                endpoint("single", ["digits-onnx"], mode="single-model"),
             ],
         ),
     )

@@ -1,6 +1,7 @@
 """Changes of the corpus deployed on the local AWS in chains: what a review predicts of each resource happens.
 
-Each change is deployed over the one before it, so that every step also takes the last one back.
+Each change is deployed over the one before it, so that every step also takes the last one back; changes whose
+resources end alike stand for each other.
 """
 
 from __future__ import annotations
@@ -19,40 +20,26 @@ from tests.tritonstack_local.emulator.running import Emulator
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(300)]
 CHAINS = {
     "single": (
-        "initial count",
-        "instance type of a plain endpoint",
         "single-model becomes multi-model",
         "endpoint added",
         "name of the endpoint",
-        "logical id of the model",
-        "data capture on",
         "key brought",
         "builds on",
-        "bucket policy widened",
-        "bucket kept on deletion",
-        "model rebuilt behind a single-model endpoint",
         "guardrail at work",
         "model with a name of the template's choice",
     ),
     "scaled": (
         "instance type",
-        "release",
         "role path",
-        "permissions boundary off",
-        "model removed",
         "scaling maximum",
         "scaling off",
-        "guardrail from canary to linear",
         "alarms off",
-        "log retention of the containers",
     ),
     "walled": (
         "network on",
         "VPC joined in place of the one that is made",
         "zone added",
         "range of the VPC",
-        "isolation off",
-        "port opened to everybody",
         "retention of buckets off",
         "VPC switched at once",
     ),

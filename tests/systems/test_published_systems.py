@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,6 @@ from tests.systems.answers import (
     asked,
     engine_builds,
     fleet_of,
-    manifest_of,
     row_of,
     sample_arrays,
 )
@@ -118,14 +116,6 @@ def test_ten_copies_of_bert_churn_through_a_cache_of_three_with_every_answer_rig
     assert fleet["errors"] == 0
 
 
-def test_the_copies_are_the_same_model_under_names_of_their_own(client: ModelClient) -> None:
-    manifests = [manifest_of(client, name) for name in COPY_NAMES]
-    assert len({manifest.digest for manifest in manifests}) == COPIES
-    assert len({manifest.archive.tar_sha256 for manifest in manifests}) == COPIES
-    assert [manifest.model.name for manifest in manifests] == [manifest.name for manifest in manifests]
-    assert len({str(manifest.sample.answer) for manifest in manifests}) == 1
-
-
 def test_the_pooled_output_alone_is_a_thousandth_of_the_answer(client: ModelClient) -> None:
     name = "bert-large/bert-large-tensorrt"
     inputs = sample_arrays(client, name)
@@ -137,15 +127,6 @@ def test_the_pooled_output_alone_is_a_thousandth_of_the_answer(client: ModelClie
     }
     assert {key: array.shape for key, array in pooled.outputs.items()} == {"pooled_output": (1, 1024)}
     np.testing.assert_array_equal(pooled.outputs["pooled_output"], both.outputs["pooled_output"])
-
-
-def test_perf_analyzer_measures_a_system(systems: Project, systems_aws: LocalAws, tmp_path: Path) -> None:
-    options = ("--generator", "perf-analyzer", "--users", "2", "--seconds", "1")
-    systems.run("capacity", "bench", "texts/roberta-large-onnx", *options, "--to", str(tmp_path))
-    [found] = json.loads((tmp_path / "results.json").read_text())["results"]
-    assert found["generator"].startswith("perf_analyzer ")
-    assert found["points"][0]["all"]["answered"] > 0
-    assert found["points"][0]["all"]["failed"] == 0
 
 
 def test_requests_of_a_batch_are_translated_together_and_each_as_it_is_alone(client: ModelClient) -> None:

@@ -105,20 +105,6 @@ def test_no_aws_setting_of_the_shell_breaks_a_client(
         assert client.invoke_endpoint(EndpointName="one", Body=b"")["Body"].read() == b"pong"
 
 
-def test_only_invoke_endpoint_goes_to_the_runtime_and_both_are_on_loopback() -> None:
-    me = record_of(os.getpid())
-    aws = LocalAws(emulator_port=4566, runtime_port=4567, emulator=me, runtime=me)
-    assert aws.client("sagemaker-runtime").meta.endpoint_url == aws.runtime_url == "http://127.0.0.1:4567"
-    assert aws.client("sagemaker").meta.endpoint_url == aws.emulator_url == "http://127.0.0.1:4566"
-
-
-def test_the_status_is_read_past_any_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    with answering(b'{"endpoints": []}') as (port, seen):
-        assert aws_at(port).runtime_status() == {"endpoints": []}
-    assert seen == ["GET /_tritonstack/status HTTP/1.1"]
-
-
 @pytest.mark.parametrize(("status", "content"), [(500, b"{}"), (200, b"<html>")])
 def test_a_runtime_that_answers_nonsense_is_a_message_with_what_to_do(status: int, content: bytes) -> None:
     with (

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -98,29 +97,6 @@ def test_what_needs_a_local_aws_reports_how_to_start_one(parts: FakeParts, argum
     result = run(*arguments)
     assert isinstance(result.exception, InputError)
     assert "tritonstack local up" in str(result.exception)
-
-
-def test_watching_where_nothing_can_be_redrawn_is_refused(parts: FakeParts) -> None:
-    refused = run("local", "status", "--watch")
-    assert refused.exit_code == 2
-    assert "needs a terminal" in refused.stderr
-
-
-def test_watching_draws_anew_until_interrupted(parts: FakeParts, monkeypatch: pytest.MonkeyPatch) -> None:
-    up()
-    pauses: list[float] = []
-
-    def pause(seconds: float) -> None:
-        pauses.append(seconds)
-        if len(pauses) == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("tritonstack_local.commands.status.time", SimpleNamespace(sleep=pause))
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then takes the output for a terminal
-    monkeypatch.setenv("TERM", "xterm")
-    result = run("local", "status", "--watch")
-    assert (result.exit_code, len(pauses)) == (0, 3)
-    assert result.stdout.count("no endpoint is deployed") >= 2
 
 
 @pytest.fixture

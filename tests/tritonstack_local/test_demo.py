@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections import deque
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import click
-import numpy as np
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from click.testing import CliRunner
@@ -19,7 +16,6 @@ from rich.console import Console
 
 from tests.tritonstack_local.fake_parts import AWS
 from tritonstack.cli.progress import Steps
-from tritonstack.cli.root import root
 from tritonstack.client.body import Body
 from tritonstack.config import Environment, load_environment
 from tritonstack.errors import InputError, WorkFailedError
@@ -31,9 +27,7 @@ from tritonstack_local.commands.demo import (
     call,
     call_models,
     fleet_of,
-    held_by,
     how_to_go_on,
-    in_words,
     table_of,
 )
 
@@ -92,20 +86,9 @@ def test_the_table_holds_every_figure_and_no_line_is_cut(width: int, answer: str
     assert max(len(line) for line in shown.splitlines()) <= width
 
 
-def test_short_outputs_are_shown_in_full_and_long_ones_by_their_shape() -> None:
-    outputs = {"label": np.array([[3]]), "probabilities": np.zeros((1, 10)), "empty": np.zeros((0,))}
-    assert in_words(outputs) == "label 3; probabilities [1, 10]; empty "
-
-
 def aws_with(*endpoints: dict[str, Any]) -> Any:
     """A local AWS with this status."""
     return SimpleNamespace(runtime_status=lambda: {"endpoints": list(endpoints)})
-
-
-def test_the_serving_fleet_is_the_one_that_is_shown() -> None:
-    old = {"serving": False, "models": []}
-    new = {"serving": True, "models": []}
-    assert fleet_of(aws_with({"name": "other", "fleets": []}, {"name": "one", "fleets": [old, new]}), "one") is new
 
 
 class Evicting:
@@ -180,14 +163,6 @@ def test_a_call_without_an_answer_is_a_message_with_the_endpoint_and_the_model(e
         call(aws, request())
 
 
-def test_what_an_endpoint_holds_is_reported_with_the_release_that_answers(settings: Environment) -> None:
-    fleet = {"max_loaded_models": 1, "server_version": "2.51.0", "loads": 3, "unloads": 2}
-    said = held_by(settings.endpoints[0], fleet)
-    for words in ("Triton 25.09 asked for", "24.10 (2.51.0) answers", "at most 1 loaded", "3 loads and 2 unloads"):
-        assert words in said
-    assert "no limit is set" in held_by(settings.endpoints[0], {**fleet, "max_loaded_models": None})
-
-
 def test_an_endpoint_that_serves_nothing_is_refused_with_what_to_do() -> None:
     for endpoints in ([], [{"name": "one", "fleets": [{"serving": False}]}]):
         with pytest.raises(InputError, match=r"(?s)endpoint one serves nothing.*tritonstack local deploy"):
@@ -208,23 +183,6 @@ def test_the_proposal_calls_a_model_whose_sample_is_json(
     )
     assert "digit.png" not in proposed
     assert "http://127.0.0.1:4566" in proposed
-
-
-def test_every_proposed_command_is_one_with_its_whole_path_elsewhere(
-    settings: Environment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    proposal = how_to_go_on(AWS, settings, [row()])
-    proposed = re.findall(rf"{REPOSITORY}/.envs/main/bin/tritonstack ([a-z ]+)", proposal)
-    assert len(proposed) == 4
-    for words in proposed:
-        found: click.Command | None = root
-        for word in words.split():
-            found = found.get_command(click.Context(found), word) if isinstance(found, click.Group) else found
-        assert found is not None, words
-    assert "    answer.json" in proposal
-    monkeypatch.chdir(REPOSITORY)
-    assert "Stop it: make down" in how_to_go_on(AWS, settings, [row()])
 
 
 def test_a_proposed_call_names_the_endpoint_and_the_environment_where_they_are_needed(settings: Environment) -> None:

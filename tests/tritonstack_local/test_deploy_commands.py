@@ -122,14 +122,6 @@ def test_endpoints_are_deployed_several_at_once_with_their_observability_where_t
     assert account.at_once == {"local/artifacts": 1, "local/builds": 1, stack: 3}
 
 
-def test_an_environment_without_endpoints_is_its_bucket_and_the_output_says_so(
-    account: Account, settings: Environment, capsys: pytest.CaptureFixture[str]
-) -> None:
-    deploy.deploy(settings.model_copy(update={"endpoints": ()}), AWS, Steps())
-    assert account.there == {"bootstrap", "templates", "local/artifacts"}
-    assert "no endpoint yet" in capsys.readouterr().err
-
-
 def test_nothing_is_deployed_after_a_step_that_failed_nor_bootstrapped_again(
     account: Account, settings: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.tritonstack_local.fake_parts import record_of, wait_for
 from tests.tritonstack_local.http_fake import answering
-from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.errors import WorkFailedError
 from tritonstack_local import deployment
 from tritonstack_local.aws import LocalAws
 from tritonstack_local.deployment import LocalDeployment
@@ -83,13 +83,6 @@ def test_a_deployment_takes_the_synthesised_templates_and_asks_nothing(cdk: Cdk,
     assert log.index("$ cdk deploy") < log.index("$ cdk destroy")
 
 
-def test_the_bootstrap_runs_where_no_app_is_to_be_synthesised(cdk: Cdk, home: Path) -> None:
-    cdk("print(os.getcwd()); print(os.listdir('.')); print(*sys.argv[1:])")
-    lines = said_by(LocalDeployment.bootstrap)
-    assert lines[:2] == [str(home / "empty"), "[]"]
-    assert "aws://123456789012/us-east-1" in lines[2]
-
-
 def test_the_cdk_sees_the_local_aws_and_nothing_of_the_person_s_own(
     cdk: Cdk, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,14 +132,6 @@ def test_an_interrupted_deployment_ends_the_cdk_also_one_that_ignores_sigterm(
     with pytest.raises(KeyboardInterrupt):
         one.destroy()
     wait_for(lambda: not psutil.pid_exists(pids[0]))
-
-
-def test_a_cdk_that_is_not_installed_is_reported_with_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(deployment, "cdk_program", lambda: tmp_path / "no" / "cdk")
-    with pytest.raises(InputError, match=r"(?s)not installed.*make setup"):
-        local().destroy()
 
 
 def stacks(*names: str) -> bytes:

@@ -14,10 +14,10 @@ import psutil
 import pytest
 
 from tests.tritonstack_local.fake_parts import record_of, wait_for
-from tritonstack.errors import InputError, WorkFailedError
+from tritonstack.errors import InputError
 from tritonstack.paths import LocalPaths
 from tritonstack_local.processes import ProcessRecord, choose_ports, log_tail, start_process
-from tritonstack_local.record import RunningRecord, exclusive, forget_record, read_record, write_record
+from tritonstack_local.record import RunningRecord, forget_record, read_record, write_record
 
 
 @pytest.fixture
@@ -87,25 +87,12 @@ def test_a_stop_does_not_wait_for_someone_to_reap_what_has_ended(tmp_path: Path)
         parent.stop()
 
 
-def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(WorkFailedError, match="/no/such/program cannot be run: No such file"):
-        start_process(["/no/such/program"], environment={}, folder=tmp_path, log=tmp_path / "log")
-
-
 def test_the_tail_of_a_log_is_its_last_lines_and_a_missing_or_empty_one_is_reported(tmp_path: Path) -> None:
     assert log_tail(tmp_path / "none") == "(no log)"
     (tmp_path / "log").touch()
     assert log_tail(tmp_path / "log") == "(empty)"
     (tmp_path / "log").write_text("".join(f"line {number}\n" for number in range(1000)))
     assert log_tail(tmp_path / "log", 2) == "line 998\nline 999"
-
-
-def test_zero_takes_two_free_ports_that_differ_and_one_for_both_is_refused() -> None:
-    first, second = choose_ports(emulator=0, runtime=0)
-    assert 0 < first != second > 0
-    assert choose_ports(emulator=first, runtime=second) == (first, second)
-    with pytest.raises(InputError, match="both are the same port"):
-        choose_ports(emulator=first, runtime=first)
 
 
 def test_every_taken_port_is_named_with_its_option() -> None:
@@ -154,12 +141,3 @@ def test_a_damaged_record_is_named_with_what_to_do(tmp_path: Path, content: str)
         read_record(paths)
     assert str(paths.record) in str(raised.value)
     assert "tritonstack local up" in str(raised.value)
-
-
-def test_the_lock_is_free_again_after_an_error(tmp_path: Path) -> None:
-    paths = LocalPaths(tmp_path)
-    with pytest.raises(ZeroDivisionError), exclusive(paths, report=print):
-        raise ZeroDivisionError
-    said: list[str] = []
-    with exclusive(paths, report=said.append):
-        assert said == []

@@ -31,11 +31,6 @@ def test_what_was_started_answers_is_found_again_and_is_stopped(parts: FakeParts
     assert stop_local_aws() == "none was running"
 
 
-def test_a_second_start_takes_what_runs(parts: FakeParts) -> None:
-    first = parts.up()
-    assert start_local_aws(emulator_port=1, runtime_port=1, report=print) == first
-
-
 def test_of_starts_at_once_one_starts_and_the_others_wait(parts: FakeParts) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: parts.up(), range(4)))
@@ -127,27 +122,6 @@ def test_environments_that_are_not_made_yet_are_named(monkeypatch: pytest.Monkey
     with pytest.raises(InputError, match=r"(?s)main, emulator, backends.*make setup"):
         start_local_aws(emulator_port=0, runtime_port=0, report=print)
     assert not (tmp_path / "home").exists()
-
-
-def test_a_stop_makes_no_folder_and_leaves_what_runs_for_another_one(
-    parts: FakeParts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts.up()
-    other = parts.home.parent / "other"
-    monkeypatch.setenv("TRITONSTACK_HOME", str(other))
-    assert stop_local_aws() == "none was running"
-    assert (len(parts.processes()), other.exists()) == (2, False)
-    monkeypatch.setenv("TRITONSTACK_HOME", str(parts.home))
-
-
-def test_each_run_has_logs_of_its_own_and_those_before_are_kept(parts: FakeParts) -> None:
-    for _ in range(2):
-        parts.up()
-        stop_local_aws()
-    logs = parts.paths.logs
-    for name in ("emulator", "runtime"):
-        assert (logs / f"{name}.log").read_text().count("started") == 1
-        assert (logs / f"{name}.before.log").read_text().count("started") == 1
 
 
 def test_the_parts_get_nothing_of_a_person_s_aws_settings_and_no_proxy(

@@ -73,16 +73,6 @@ def test_a_response_holds_the_outputs_its_request_asked_for(model: Any, tmp_path
     assert sorted(second.outputs) == ["y", "z"]
 
 
-def test_an_error_names_the_model(model: Any, tmp_path: Path, request_of: Any) -> None:
-    error = model.RequestError("refused")
-
-    def run(inputs: dict[str, np.ndarray], outputs: list[str]) -> dict[str, np.ndarray]:
-        raise error
-
-    (response,) = responses(model, tmp_path, run, [request_of({"x": np.ones((1, 2))}, ["y"])])
-    assert response.error == "digits: refused"
-
-
 def test_an_output_of_another_type_is_an_error_unless_the_backend_converts(
     model: Any, tmp_path: Path, request_of: Any
 ) -> None:
@@ -211,10 +201,6 @@ def pipeline(device: bytes, *, argument: bytes = b"device") -> bytes:
 def test_operators_inputs_and_outputs_move_to_the_cpu_or_stay_there(devices: Any, device: bytes) -> None:
     assert devices.on_cpu(pipeline(device)) == pipeline(b"cpu")
     assert devices.operator_names(pipeline(device)) == ["__Resize_1"]
-
-
-def test_other_arguments_that_read_gpu_stay(devices: Any) -> None:
-    assert b"gpu" in devices.on_cpu(pipeline(b"gpu", argument=b"layout"))
 
 
 @pytest.mark.parametrize("text", [b"\xff", b"not a pipeline", pipeline(b"gpu")[:-3], b"\x2a\x7f"])

@@ -16,10 +16,9 @@ import psutil
 import pytest
 
 from tests.tritonstack_local.container.conftest import write_files
-from tritonstack.catalogue import load_catalogue
 from tritonstack.errors import WorkFailedError
 from tritonstack_local.container import ContainerFailedError, ContainerSettings, TritonContainer, TritonFiles
-from tritonstack_local.container.container import RELEASES, free_port, last_lines, release_and_version
+from tritonstack_local.container.container import free_port
 
 SETTINGS = ContainerSettings(environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"}, multi_model=True, release="24.09")
 Files = dict[str, str | Path]
@@ -142,18 +141,6 @@ def test_a_server_that_ends_while_it_is_waited_for_is_an_error_with_its_last_lin
     assert container.stop() == 1
 
 
-def test_what_makes_serve_exit_is_an_error_and_stands_in_the_log(tmp_path: Path) -> None:
-    settings = replace(SETTINGS, multi_model=False, model_data=tmp_path / "missing")
-    with pytest.raises(ContainerFailedError, match=r"exit code 1: ERROR: No model found"):
-        TritonContainer.start(settings, folder=tmp_path / "container")
-    assert "ERROR: No model found" in (tmp_path / "container" / "triton.log").read_text()
-
-
-def test_without_namespaces_a_folder_whose_path_has_a_space_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WorkFailedError, match=r"a shell without quotes. Set TRITONSTACK_HOME"):
-        TritonContainer.start(replace(SETTINGS, namespace=False), folder=tmp_path / "a folder")
-
-
 def test_a_single_model_answers_invocations_and_interrupted_work_gives_the_server_no_time_to_end(
     tmp_path: Path, make_sagemaker: Any, python_model: Callable[..., Files]
 ) -> None:
@@ -201,18 +188,3 @@ def test_a_missing_shared_library_is_reported_with_the_package_that_brings_it(tm
     (tmp_path / "pytriton" / "tritonserver" / "bin" / "tritonserver").touch()
     with pytest.raises(WorkFailedError, match=rf"{library}(.|\n)*apt-get install libpython{whole.python_version}$"):
         replace(whole, triton=tmp_path).check()
-
-
-def test_the_last_lines_leave_out_tables_and_flags(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    flags = "Usage: tritonserver [options]\n  --help\n\tPrint usage\n\nMemory/Device Management:\n  --id <string>\n\n"
-    log.write_text(f"first\nsecond\n\n+----+\n| a |\n+----+\nthird\n{flags}Unexpected argument: twelve\n\n")
-    assert last_lines(log, 3) == "second\nthird\nUnexpected argument: twelve"
-    log.write_text("".join(f"line {number}\n" for number in range(50_000)))
-    assert last_lines(log, 2) == "line 49998\nline 49999"
-
-
-def test_the_pinned_server_s_release_is_named_with_its_version_and_of_an_unknown_one_that_alone() -> None:
-    assert (release_and_version("2.51.0"), release_and_version("2.99.0")) == ("24.10 (2.51.0)", "2.99.0")
-    known = {row.version: row.server_version for row in load_catalogue().releases.values()}
-    assert all(known.get(release, version) == version for version, release in RELEASES.items())

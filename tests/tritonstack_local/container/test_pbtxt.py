@@ -88,11 +88,6 @@ def test_another_value_of_a_parameter_changes_nothing_else(text: str) -> None:
     assert string_parameter(changed, "no") is None
 
 
-def test_a_parameter_that_cannot_be_read_is_reported_with_its_line() -> None:
-    with pytest.raises(ConfigSyntaxError, match=r"other\.pbtxt: line 2: ':' or '{' was expected"):
-        string_parameter("parameters {\n key }", "a", file="other.pbtxt")
-
-
 CONFIG = """
 backend: "python"
 max_batch_size: 8

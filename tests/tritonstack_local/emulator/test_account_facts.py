@@ -44,22 +44,6 @@ def test_quotas_have_awss_names_and_come_in_pages(aws: Emulator) -> None:
     } <= quotas(aws, "codebuild").keys()
 
 
-def test_other_services_have_no_facts_and_requests_are_checked(aws: Emulator) -> None:
-    quotas_client = aws.client("service-quotas")
-    rows = quotas_client.list_service_quotas(ServiceCode="sagemaker")["Quotas"]
-    [row] = [row for row in rows if row["QuotaName"] == "Number of instances across active endpoints"]
-    assert (row["QuotaCode"], row["Adjustable"], "constructed" in row["ServiceName"]) == ("L-7A3DF611", True, True)
-    increase = {"ServiceCode": "sagemaker", "QuotaCode": "L-7A3DF611", "DesiredValue": 9}
-    for call, request, refusal in (
-        (quotas_client.list_service_quotas, {"ServiceCode": "ec2"}, "NoSuchResourceException"),
-        (quotas_client.request_service_quota_increase, increase, "UnknownOperationException"),
-        (aws.client("pricing").get_products, {"ServiceCode": "AmazonSageMaker"}, "UnknownOperationException"),
-    ):
-        with pytest.raises(ClientError) as error:
-            call(**request)
-        assert code(error) == refusal
-
-
 def image(aws: Emulator, tag: str, *, account: str = IMAGES, repository: str = REPOSITORY) -> dict[str, Any]:
     """BatchGetImage's answer for one tag."""
     answer: dict[str, Any] = aws.client("ecr").batch_get_image(

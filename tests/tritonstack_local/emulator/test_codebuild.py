@@ -103,15 +103,6 @@ def test_failing_command_fails_the_build_and_post_build_and_upload_still_run(aws
     assert store.get_object(Bucket=name, Key="out/half.txt")["Body"].read() == b"half\n"
 
 
-def test_failing_pre_build_ends_the_build(aws: Emulator, name: str) -> None:
-    spec = {"version": "0.2", "phases": {"pre_build": {"commands": ["false"]}, "build": {"commands": ["echo never"]}}}
-    make_project(aws, name, spec)
-    build = run(aws, name)
-    assert build["buildStatus"] == "FAILED"
-    assert "BUILD" not in phases(build)
-    assert list(phases(build))[-2:] == ["FINALIZING", "COMPLETED"]
-
-
 def test_commands_know_the_build_and_reach_the_local_aws(aws: Emulator, name: str) -> None:
     aws.client("ssm").put_parameter(Name=f"/{name}", Value="secret", Type="SecureString")
     make_project(
@@ -158,14 +149,6 @@ def test_environments_of_the_project_are_linked_in_where_the_source_lacks_them_a
     assert uploaded == ["out/node_modules/mine.txt"]
 
 
-def test_buildspec_may_be_a_file_of_the_source(aws: Emulator, name: str) -> None:
-    text = json.dumps(buildspec("echo from its place"))
-    bucket(aws, name).put_object(Bucket=name, Key="source/specs/engine.yml", Body=text)
-    source = {"type": "S3", "location": f"{name}/source/", "buildspec": "specs/engine.yml"}
-    make_project(aws, name, "", source=source)
-    assert "from its place" in log(aws, run(aws, name))
-
-
 def test_every_line_of_the_log_is_an_event_of_its_own_while_the_build_runs(aws: Emulator, name: str) -> None:
     make_project(aws, name, buildspec("echo one\necho two", "sleep 600"))
     build = start(aws, name)
@@ -206,26 +189,6 @@ def test_build_times_out_on_the_moved_clock(aws: Emulator, name: str) -> None:
     assert not any(map(alive, pids))
 
 
-def test_same_token_starts_one_build_for_five_minutes(aws: Emulator, name: str) -> None:
-    make_project(aws, name, buildspec("echo $WHO"))
-    first = start(aws, name, idempotencyToken=name)
-    assert start(aws, name, idempotencyToken=name) == first
-    assert start(aws, name) != first
-    with pytest.raises(ClientError, match="used with other parameters"):
-        start(aws, name, idempotencyToken=name, environmentVariablesOverride=[{"name": "WHO", "value": "other"}])
-    aws.advance(301)
-    assert start(aws, name, idempotencyToken=name) != first
-    assert ended(aws, first)["buildNumber"] == 1
-    assert len(aws.client("codebuild").list_builds_for_project(projectName=name)["ids"]) == 3
-
-
-def test_fault_of_the_local_aws_ends_the_build_and_is_no_failure_of_its_own(aws: Emulator, name: str) -> None:
-    make_project(aws, name, buildspec("echo \ud800"))  # half of a character, which no script can hold
-    build = run(aws, name)
-    assert (build["buildStatus"], phases(build)["BUILD"]) == ("FAULT", "FAULT")
-    assert "a fault of the local AWS" in aws.log.read_text()
-
-
 @pytest.mark.parametrize(
     ("request_", "sentence"),
     [
@@ -254,12 +217,6 @@ def test_role_that_does_not_trust_codebuild_is_refused(aws: Emulator, name: str)
     make_project(aws, name, buildspec("true"), serviceRole=ROLE.replace("builder", name))
     with pytest.raises(ClientError, match=r"its trust policy does not name codebuild\.amazonaws\.com"):
         start(aws, name)
-
-
-def test_buildspec_that_cannot_be_run_fails_the_download_phase(aws: Emulator, name: str) -> None:
-    make_project(aws, name, buildspec("true", reports={}))
-    build = run(aws, name)
-    assert context(build, "DOWNLOAD_SOURCE") == ("YAML_FILE_ERROR", "reports: the local AWS has no such part")
 
 
 def test_link_in_the_source_is_refused(aws: Emulator, name: str) -> None:
@@ -299,15 +256,6 @@ def test_source_that_s3_does_not_give_is_reported_in_the_phase(
     assert "INSTALL" not in phases(build)
 
 
-def test_artifacts_that_s3_does_not_take_are_reported_in_the_phase(aws: Emulator, name: str) -> None:
-    spec = buildspec("echo a > a.txt", artifacts={"files": ["a.txt"]})
-    make_project(aws, name, spec, artifacts={"type": "S3", "location": "no-such-bucket-here", "packaging": "NONE"})
-    build = run(aws, name)
-    code, message = context(build, "UPLOAD_ARTIFACTS")
-    assert (build["buildStatus"], phases(build)["BUILD"], code) == ("FAILED", "SUCCEEDED", "CLIENT_ERROR")
-    assert "NoSuchBucket" in message
-
-
 GPU = {"type": "LINUX_GPU_CONTAINER", "image": TRITON, "computeType": "BUILD_GENERAL1_SMALL"}
 
 
@@ -326,8 +274,3 @@ def test_gpu_build_has_stand_ins_of_its_image_and_machine_and_no_environments(aw
     assert "NVIDIA A10G (nvidia-smi-stand-in), 8.6" in lines
     assert any("RUNNING trtexec-stand-in" in line for line in lines)
     assert any("No GPU: stand-ins" in line for line in lines[:6])
-
-
-def test_compute_type_without_gpu_fails_a_gpu_build(aws: Emulator, name: str) -> None:
-    make_project(aws, name, buildspec("true"), environment={**GPU, "computeType": "BUILD_GENERAL1_MEDIUM"})
-    assert "not BUILD_GENERAL1_MEDIUM" in context(run(aws, name), "PROVISIONING")[1]

@@ -165,19 +165,6 @@ def test_project_of_a_template_keeps_its_settings(aws: Emulator, name: str) -> N
     assert codebuild.batch_get_projects(names=[name])["projectsNotFound"] == [name]
 
 
-def test_template_that_createproject_would_refuse_fails_the_stack(aws: Emulator, name: str) -> None:
-    properties = {
-        "Name": name,
-        "ServiceRole": "arn:aws:iam::123456789012:role/builder",
-        "Source": {"Type": "NO_SOURCE", "BuildSpec": "version: 0.2"},
-        "Artifacts": {"Type": "NO_ARTIFACTS"},
-        "Environment": {"Type": "LINUX_GPU", "Image": "i", "ComputeType": "BUILD_GENERAL1_SMALL"},
-    }
-    status = aws.deploy(name, {"Project": {"Type": "AWS::CodeBuild::Project", "Properties": properties}})
-    assert status == "ROLLBACK_COMPLETE"
-    assert "LINUX_GPU" in aws.failures(name)
-
-
 # Stands in for the Lambda, which fails so many times, and for the wait, which moves the clock instead.
 SCRIPT = """
 import json

@@ -103,35 +103,6 @@ def session(tmp_path: Path) -> Iterator[Session]:
     made.shell.end()
 
 
-def test_all_output_of_a_command_is_passed_on_when_it_has_ended(session: Session) -> None:
-    assert session.run("seq 1 20000; printf 'no newline'; exit 4") == 4
-    assert session.lines == [*map(str, range(1, 20001)), "no newline"]
-
-
-def test_exit_status_is_that_of_the_last_line_of_a_command(session: Session) -> None:
-    assert session.run("false\ntrue") == 0
-    assert session.run("true\nfalse") == 1
-    assert session.run("kill -9 $$") == 137
-    assert session.run("no-such-program") == 127
-
-
-def test_awkward_values_carry_over(session: Session) -> None:
-    session.run("""A="it's "'"$HOME" `x` \\\\'\nexport B="two\nlines" """)
-    session.lines.clear()
-    session.run('printf "%s\\n" "$A" "$B"')
-    assert session.lines == ['it\'s "$HOME" `x` \\\\', "two", "lines"]
-    session.run("mkdir inner\ncd inner")
-    session.run('basename "$PWD"')
-    assert session.lines[-1] == "inner"
-
-
-def test_variable_set_from_outside_is_seen_by_the_next_command(session: Session) -> None:
-    session.run("X=old")
-    session.shell.set("X", "new 'one'")
-    session.run("echo $X")
-    assert session.lines == ["new 'one'"]
-
-
 def test_process_in_the_background_holds_up_no_command_and_ends_with_the_shell(session: Session) -> None:
     assert session.run("sleep 600 & echo $!") == 0
     [pid] = map(int, session.lines)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.tritonstack_local.emulator.running import Emulator, make_config, make_function, parameter, wait_until
+from tests.tritonstack_local.emulator.running import Emulator, make_function, parameter, wait_until
 
 HOUR = 3600.0
 # Writes down every request; answers unless told not to; signals a wait condition's handle where it is given one.
@@ -136,16 +136,6 @@ def test_rollback_deletes_what_a_failed_creation_may_have_left(aws: Emulator, fu
     assert requests[1]["PhysicalResourceId"] == "of-the-function"
 
 
-def test_rolled_back_update_deletes_its_new_resource_that_failed(aws: Emulator, function: str, name: str) -> None:
-    assert aws.deploy(name, {"Old": _custom(function, Which="old")}) == "CREATE_COMPLETE"
-    failing = _custom(function, Which="new", Failing="Create")
-    assert aws.deploy(name, {"Old": _custom(function, Which="old"), "Thing": failing}) == "UPDATE_ROLLBACK_COMPLETE"
-    requests = [(one["RequestType"], one["ResourceProperties"]["Which"]) for one in _requests(aws, name)]
-    assert requests == [("Create", "old"), ("Create", "new"), ("Delete", "new")]
-    statuses = [status for logical_id, status, _ in _events(aws, name) if logical_id == "Thing"]
-    assert statuses == ["CREATE_IN_PROGRESS", "CREATE_FAILED", "DELETE_IN_PROGRESS", "DELETE_COMPLETE"]
-
-
 def test_function_that_crashes_is_called_again_by_lambda(aws: Emulator, function: str, name: str) -> None:
     aws.create_stack(name, {"Thing": _custom(function, Crashing="Create")})
     _called(aws, name, 1)
@@ -156,17 +146,6 @@ def test_function_that_crashes_is_called_again_by_lambda(aws: Emulator, function
 
     wait_until(later, lambda status: status == "CREATE_COMPLETE")
     assert [request["RequestType"] for request in _requests(aws, name)] == ["Create", "Create"]
-
-
-def test_answer_of_more_than_four_kilobytes_fails_the_resource(aws: Emulator, function: str, name: str) -> None:
-    assert aws.deploy(name, {"Thing": _custom(function, Length=4096)}) == "ROLLBACK_COMPLETE"
-    assert "Response object is too long." in aws.failures(name)
-
-
-def test_service_timeout_of_more_than_an_hour_is_refused(aws: Emulator, function: str, name: str) -> None:
-    assert aws.deploy(name, {"Thing": _custom(function, ServiceTimeout=3601)}) == "ROLLBACK_COMPLETE"
-    assert "must be an integer from 1 to 3600" in aws.failures(name)
-    assert _requests(aws, name) == []
 
 
 def test_build_of_two_hours_is_outlived_by_a_wait_condition_and_not_by_a_custom_resource(
@@ -258,39 +237,6 @@ def test_cancelled_update_sends_a_waiting_custom_resource_back(aws: Emulator, fu
     assert values == [("Create", "old"), ("Update", "new"), ("Update", "old")]
 
 
-def test_update_cancelled_at_its_last_resource_rolls_back_once_that_is_done(fleets: Emulator, name: str) -> None:
-    make_config(fleets, name)
-    make_config(fleets, name + "-2")
-    endpoint = {"EndpointName": name, "EndpointConfigName": name}
-    fleets.create_stack(name, {"Endpoint": {"Type": "AWS::SageMaker::Endpoint", "Properties": endpoint}})
-    _reported(fleets, name, name)
-    assert fleets.settled(name)["StackStatus"] == "CREATE_COMPLETE"
-    endpoint["EndpointConfigName"] = name + "-2"
-    fleets.update_stack(name, {"Endpoint": {"Type": "AWS::SageMaker::Endpoint", "Properties": endpoint}})
-    wait_until(lambda: _pending(fleets, name), lambda pending: pending == name + "-2")
-    fleets.client("cloudformation").cancel_update_stack(StackName=name)
-    _reported(fleets, name, name + "-2")
-    _reported(fleets, name, name)
-    assert fleets.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
-    assert (name, "UPDATE_ROLLBACK_IN_PROGRESS", "User Initiated") in _events(fleets, name)
-    described = fleets.client("sagemaker").describe_endpoint(EndpointName=name)
-    assert (described["EndpointStatus"], described["EndpointConfigName"]) == ("InService", name)
-
-
-def _pending(fleets: Emulator, endpoint: str) -> str:
-    found = fleets.client("sagemaker").list_endpoints(NameContains=endpoint)["Endpoints"]
-    if not found:
-        return ""
-    described = fleets.client("sagemaker").describe_endpoint(EndpointName=endpoint)
-    return str(described.get("PendingDeploymentSummary", {}).get("EndpointConfigName", ""))
-
-
-def _reported(fleets: Emulator, endpoint: str, config: str) -> None:
-    """Play the runtime: the fleet of a config is in service, once it is asked for."""
-    wait_until(lambda: _pending(fleets, endpoint), lambda pending: pending == config)
-    assert fleets.report(endpoint, config, "in_service") == 200
-
-
 def test_stack_that_waits_in_its_making_can_be_deleted(aws: Emulator, name: str) -> None:
     waiting = _waiting()
     waiting["Wait"]["DependsOn"] = "Parameter"
@@ -300,15 +246,3 @@ def test_stack_that_waits_in_its_making_can_be_deleted(aws: Emulator, name: str)
     assert aws.delete_stack(name) == "DELETE_COMPLETE"
     assert aws.client("ssm").get_parameters(Names=["/" + name])["Parameters"] == []
     assert _signal(url, "SUCCESS") == 404
-
-
-def test_stack_in_an_update_cannot_be_deleted(aws: Emulator, name: str) -> None:
-    assert aws.deploy(name, {"Parameter": parameter()}) == "CREATE_COMPLETE"
-    aws.update_stack(name, {"Parameter": parameter(), **_waiting()})
-    _begun(aws, name, "Wait")
-    cloudformation = aws.client("cloudformation")
-    with pytest.raises(cloudformation.exceptions.ClientError, match="cannot be deleted while in status UPDATE_IN_PROG"):
-        cloudformation.delete_stack(StackName=name)
-    cloudformation.cancel_update_stack(StackName=name)
-    assert aws.settled(name)["StackStatus"] == "UPDATE_ROLLBACK_COMPLETE"
-    assert aws.delete_stack(name) == "DELETE_COMPLETE"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator, make_config, make_role
+from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator, make_config
 
 VARIANT = {"VariantName": "main", "InstanceType": "ml.g4dn.xlarge", "InitialInstanceCount": 1}
 
@@ -113,17 +112,6 @@ def test_an_endpoint_whose_config_was_deleted_serves_on_and_cannot_be_updated(fl
     assert (after["EndpointStatus"], after["EndpointConfigName"]) == ("InService", name)
 
 
-def test_an_update_whose_configs_are_deleted_goes_on(fleets: Emulator, name: str) -> None:
-    _in_service(fleets, name)
-    make_config(fleets, name + "-2")
-    sagemaker = fleets.client("sagemaker")
-    sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=name + "-2")
-    for config in (name, name + "-2"):
-        sagemaker.delete_endpoint_config(EndpointConfigName=config)
-    assert fleets.report(name, name + "-2", "in_service") == 200
-    assert sagemaker.describe_endpoint(EndpointName=name)["EndpointConfigName"] == name + "-2"
-
-
 def test_without_fleets_an_endpoint_is_in_service_at_once_and_its_model_may_go(aws: Emulator, name: str) -> None:
     make_config(aws, name)
     sagemaker = aws.client("sagemaker")
@@ -180,33 +168,6 @@ def test_model_needs_an_image_and_a_role_and_a_config_its_model(aws: Emulator, n
         sagemaker.list_models(NextToken="made-up")
 
 
-def test_tags_are_added_overwritten_listed_and_deleted(aws: Emulator, name: str) -> None:
-    make_config(aws, name)
-    sagemaker = aws.client("sagemaker")
-    arn = sagemaker.describe_model(ModelName=name)["ModelArn"]
-    sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "a", "Value": "1"}, {"Key": "b", "Value": "1"}])
-    sagemaker.add_tags(ResourceArn=arn, Tags=[{"Key": "a", "Value": "2"}])
-    sagemaker.delete_tags(ResourceArn=arn, TagKeys=["b"])
-    assert sagemaker.list_tags(ResourceArn=arn)["Tags"] == [{"Key": "a", "Value": "2"}]
-    sagemaker.delete_model(ModelName=name)
-    with pytest.raises(ClientError, match="Could not find resource"):
-        sagemaker.list_tags(ResourceArn=arn)
-
-
-def test_one_in_another_region_is_in_service_without_a_container_and_the_log_reports_it(
-    fleets: Emulator, name: str
-) -> None:
-    session = boto3.Session("testing", "testing", region_name="eu-west-1")
-    sagemaker = session.client("sagemaker", endpoint_url=fleets.url)
-    make_role(fleets)
-    sagemaker.create_model(ModelName=name, ExecutionRoleArn=ROLE_ARN, PrimaryContainer={"Image": IMAGE})
-    sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[{**VARIANT, "ModelName": name}])
-    arn = sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name)["EndpointArn"]
-    assert arn.startswith("arn:aws:sagemaker:eu-west-1:")
-    assert sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"] == "InService"
-    assert f"{name}: InService at once, NO CONTAINER WAS STARTED (it is in eu-west-1" in fleets.log.read_text()
-
-
 @pytest.fixture(scope="module")
 def many(aws: Emulator) -> list[str]:
     """Thirteen endpoints, in the order they were made."""
@@ -223,25 +184,3 @@ def test_pages_hold_ten_unless_asked_otherwise_newest_first(aws: Emulator, many:
     rest = aws.client("sagemaker").list_endpoints(NameContains="listed-", NextToken=page["NextToken"])
     assert [e["EndpointName"] for e in rest["Endpoints"]] == many[::-1][10:]
     assert "NextToken" not in rest
-
-
-def test_a_record_deleted_between_pages_hides_no_other(aws: Emulator, many: list[str]) -> None:
-    sagemaker = aws.client("sagemaker")
-    make_config(aws, "between")
-    for letter in "abcd":
-        sagemaker.create_endpoint(EndpointName=f"between-{letter}", EndpointConfigName="between")
-    page = sagemaker.list_endpoints(NameContains="between-", MaxResults=2)
-    sagemaker.delete_endpoint(EndpointName="between-d")
-    rest = sagemaker.list_endpoints(NameContains="between-", MaxResults=2, NextToken=page["NextToken"])
-    assert [e["EndpointName"] for e in rest["Endpoints"]] == ["between-b", "between-a"]
-    with pytest.raises(ClientError, match="sortBy Name is not in the local AWS"):
-        sagemaker.list_endpoints(SortBy="Name")
-
-
-def test_status_and_time_filter(aws: Emulator, many: list[str]) -> None:
-    sagemaker = aws.client("sagemaker")
-    assert sagemaker.list_endpoints(StatusEquals="Failed", NameContains="listed-")["Endpoints"] == []
-    fifth = sagemaker.describe_endpoint(EndpointName=many[5])["CreationTime"]
-    later = sagemaker.list_endpoints(CreationTimeAfter=fifth, NameContains="listed-", MaxResults=100)["Endpoints"]
-    assert many[0] not in {e["EndpointName"] for e in later}
-    assert many[12] in {e["EndpointName"] for e in later}

@@ -105,8 +105,3 @@ def test_cloudformations_own_calls_are_refused_too_and_the_stack_fails_with_the_
     resource = {"Type": "AWS::SageMaker::Model", "Properties": {"ExecutionRoleArn": role}}
     assert aws.deploy(name, {"Model": resource}) == "ROLLBACK_COMPLETE"
     assert "a fault that was asked for at /_tritonstack/faults: CreateModel" in aws.failures(name)
-
-
-@pytest.mark.parametrize("wrong", [{"times": 1}, {**fault(status=503), "endpoint": "both"}, fault(status=418)])
-def test_what_is_no_fault_is_refused(aws: Emulator, wrong: dict[str, Any]) -> None:
-    assert ask(aws, "POST", wrong)[0] == 400

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
@@ -13,7 +12,6 @@ from botocore.exceptions import ClientError
 from tests.docs.pages import code_blocks
 from tests.models.folders import source_of, write_double
 from tests.tritonstack_local.emulator.running import Emulator, make_config, serving
-from tests.tritonstack_local.emulator.scaled_endpoint import ScaledEndpoint
 from tests.tritonstack_local.emulator.test_faults import ask
 from tests.tritonstack_local.emulator.test_scaling import Tracked, target
 from tests.tritonstack_local.emulator.test_stack_operations import PAGE, run
@@ -103,21 +101,6 @@ def test_a_scale_out_without_instances_is_a_failed_activity_and_is_tried_again(
     assert tracked.called(700, minutes=2) == 2
     last, *_ = tracked.scaling.describe_scaling_activities(**of)["ScalingActivities"]
     assert last["StatusCode"] == "Successful"
-
-
-@pytest.mark.long
-def test_a_scaled_endpoint_whose_new_type_has_no_instances_is_scaled_as_before(fleets: Emulator, name: str) -> None:
-    endpoint = ScaledEndpoint(fleets, name)
-    assert endpoint.deploy("in_service") == "CREATE_COMPLETE", fleets.failures(name)
-    endpoint.scale(3)
-    scaled: tuple[Any, ...] = (endpoint.live, endpoint.targets, endpoint.policies)
-    lacks(fleets, "limit", instance_type=A10G)
-    # The rollback of a request that was refused moves the endpoint to the config that it has.
-    assert endpoint.deploy("in_service", instance_type=A10G) == "UPDATE_ROLLBACK_COMPLETE"
-    assert "ml.g5.12xlarge" in fleets.failures(name)
-    assert (endpoint.live, endpoint.targets, endpoint.policies) == scaled
-    assert endpoint.deploy("in_service", instance_type=A10G) == "UPDATE_COMPLETE"
-    assert endpoint.live == ("g5-12xlarge", 3)
 
 
 WEIGHTS = bytes(range(256)) * 50_000

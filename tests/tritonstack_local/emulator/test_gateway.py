@@ -121,27 +121,6 @@ def test_sigterm_ends_the_emulator_its_lambdas_builds_jobs_and_its_temporary_fil
     assert not any(emulator.temporary.iterdir())
 
 
-@pytest.mark.parametrize(
-    ("variables", "sentence"),
-    [
-        ({"TRITONSTACK_FLEETS": "some"}, "'runtime' or 'none'"),
-        ({"GATEWAY_PORT": "http"}, "numbers"),
-    ],
-)
-def test_wrong_setting_ends_the_emulator_with_a_sentence(variables: dict[str, str], sentence: str) -> None:
-    ended = subprocess.run(
-        [PYTHON, "-m", "tritonstack_local.emulator"],
-        env={"PYTHONPATH": str(REPOSITORY), **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
-    assert ended.returncode == 2
-    assert sentence in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
 def test_taken_port_ends_a_second_emulator(aws: Emulator, tmp_path: Path) -> None:
     second = Emulator(tmp_path, GATEWAY_PORT=str(aws.port))
     assert second.process.wait(timeout=30) == 1
@@ -164,17 +143,6 @@ def test_moving_the_clock_passes_a_deadline_and_wakes_who_waits_for_it() -> None
     waiter.join(timeout=10)
     assert (answers, deadline.passed, deadline.remaining, len(told)) == ([False], True, 0, 2)
     assert clock.wait_for(lambda: True, clock.deadline(LONG)), "what happens before the deadline ends the wait"
-
-
-@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
-def test_the_clock_moves_only_forward_and_not_for_ever(seconds: float) -> None:
-    with pytest.raises(ValueError, match="moves forward"):
-        Clock().advance(seconds)
-
-
-def test_the_emulators_clock_is_read_and_moved_over_http(aws: Emulator) -> None:
-    before = aws.get("/_tritonstack/clock")["now"]
-    assert before + LONG <= aws.advance(LONG) <= aws.get("/_tritonstack/clock")["now"]
 
 
 @pytest.mark.parametrize("body", [b"[]", b'{"advance_seconds": -1}'])

@@ -239,17 +239,3 @@ def test_what_a_step_makes_while_the_test_is_cleaned_up_is_removed_by_the_step(
         steps.run(event, with_client(clients, sagemaker=overtaken), place, seconds=20)
     assert overtaken.overtaken
     assert left(aws, planned) == []
-
-
-def test_two_clean_ups_at_once_remove_all_and_neither_fails(
-    aws: Emulator, planned: str, clients: Any, place: Any
-) -> None:
-    running_test(aws, planned, clients, place)
-
-    def clean_up() -> None:
-        steps.clean_up({"id": planned}, clients, place, seconds=20)
-
-    overtaken = Overtaken(clients.sagemaker, "delete_model_package", clean_up)
-    steps.clean_up({"id": planned}, with_client(clients, sagemaker=overtaken), place, seconds=20)
-    assert overtaken.overtaken
-    assert left(aws, planned) == []

@@ -14,7 +14,6 @@ from tests.tritonstack_local.emulator.processing_jobs import (
     HANGING,
     INPUT,
     OUTPUT,
-    STUBBORN,
     ended_job,
     entrypoint_of,
     job_input,
@@ -153,16 +152,6 @@ def test_stopped_job_is_asked_to_end_and_its_output_is_not_uploaded(aws: Emulato
     assert keys_of(aws, bucket, "output/") == []
     with pytest.raises(ClientError, match="because the processing job is in status Stopped"):
         aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
-
-
-def test_job_that_does_not_heed_the_signal_is_stopping_until_it_is_killed(aws: Emulator, bucket: str) -> None:
-    start_job(aws, bucket, STUBBORN)
-    job_says(aws, bucket, "hanging")
-    aws.client("sagemaker").stop_processing_job(ProcessingJobName=bucket)
-    job_says(aws, bucket, "\nno")
-    assert job_status(aws, bucket)["ProcessingJobStatus"] == "Stopping"
-    aws.advance(120)
-    assert ended_job(aws, bucket)["ProcessingJobStatus"] == "Stopped"
 
 
 def test_job_over_its_longest_runtime_is_stopped_by_the_clock(aws: Emulator, bucket: str) -> None:

@@ -115,44 +115,9 @@ def test_a_job_without_its_archive_fails_and_names_it(aws: Emulator, name: str, 
     assert "model.tar.gz" in answer["FailureReason"]
 
 
-@pytest.mark.parametrize(
-    "phase",
-    [
-        {"InitialNumberOfUsers": 4, "SpawnRate": 0, "DurationInSeconds": 120},
-        {"InitialNumberOfUsers": 1, "SpawnRate": 4, "DurationInSeconds": 120},
-        {"InitialNumberOfUsers": 1, "SpawnRate": 0, "DurationInSeconds": 119},
-        {"InitialNumberOfUsers": 1, "SpawnRate": 0, "DurationInSeconds": 3601},
-    ],
-)
-def test_a_phase_outside_the_documented_limits_is_refused(
-    aws: Emulator, name: str, package: str, phase: dict[str, int]
-) -> None:
-    with pytest.raises(ClientError, match="is not between"):
-        start(aws, name, package, TrafficPattern={"TrafficType": "PHASES", "Phases": [phase]})
-
-
 def test_a_job_needs_a_package_that_is_there_and_a_name_of_its_own(aws: Emulator, name: str, package: str) -> None:
     with pytest.raises(ClientError, match="does not exist"):
         start(aws, name, f"{package}0")
     start(aws, name, package)
     with pytest.raises(ClientError, match="already existing"):
         start(aws, name, package)
-
-
-def test_a_group_with_packages_is_not_deleted_and_versions_are_never_used_again(
-    aws: Emulator, name: str, bucket: str, package: str
-) -> None:
-    sagemaker = aws.client("sagemaker")
-    with pytest.raises(ClientError, match="still contains"):
-        sagemaker.delete_model_package_group(ModelPackageGroupName=name)
-    check_shape("DescribeModelPackage", _plain(sagemaker.describe_model_package(ModelPackageName=package)))
-    listed = _plain(sagemaker.list_model_packages(ModelPackageGroupName=name))
-    check_shape("ListModelPackages", listed)
-    check_shape("DescribeModelPackageGroup", _plain(sagemaker.describe_model_package_group(ModelPackageGroupName=name)))
-    sagemaker.delete_model_package(ModelPackageName=package)
-    second = sagemaker.create_model_package(ModelPackageGroupName=name, **package_request(bucket))["ModelPackageArn"]
-    assert second.endswith("/2")
-
-
-def _plain(answer: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in answer.items() if key != "ResponseMetadata"}

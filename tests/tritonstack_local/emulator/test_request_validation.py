@@ -28,10 +28,6 @@ def _refusal(operation: str, request: dict[str, Any]) -> str:
     return str(refused.value)
 
 
-def test_right_request_passes() -> None:
-    validate("sagemaker", "CreateEndpointConfig", _config())
-
-
 def test_every_problem_is_reported_at_once() -> None:
     sentence = _refusal(
         "CreateEndpointConfig",
@@ -71,15 +67,6 @@ def test_misspelt_member_is_reported_with_the_right_one() -> None:
 )
 def test_wrong_value_is_refused(changes: dict[str, Any], constraint: str) -> None:
     assert constraint in _refusal("CreateEndpointConfig", _config(**changes))
-
-
-def test_list_and_map_sizes_are_checked() -> None:
-    assert "length greater than or equal to 1" in _refusal(
-        "CreateEndpointConfig", {"EndpointConfigName": "c", "ProductionVariants": []}
-    )
-    environment = {f"K{number}": "v" for number in range(101)}
-    request = {"ModelName": "m", "PrimaryContainer": {"Image": "i", "Environment": environment}}
-    assert "length less than or equal to 100" in _refusal("CreateModel", request)
 
 
 def test_pattern_in_javas_classes_is_read() -> None:

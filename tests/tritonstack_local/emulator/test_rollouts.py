@@ -162,24 +162,6 @@ def test_an_alarm_that_fires_already_or_does_not_exist_ends_the_deployment_at_it
     assert (after["EndpointConfigName"], words in after["FailureReason"]) == (name, True)
 
 
-def test_a_shift_that_was_not_asked_for_is_a_conflict(fleets: Emulator, name: str) -> None:
-    rollout = Rollout(fleets, name, instances=4, config=deployment_config())
-    assert rollout.report("shifted", instances=1)[0] == 409
-    rollout.report("in_service")
-    assert rollout.report("shifted", instances=4)[0] == 409
-    assert rollout.report("in_service") == (200, {"deployment": "in_progress"}), "a runtime that was started again"
-
-
-def test_a_first_fleet_and_an_unchanged_config_shift_nothing(fleets: Emulator, name: str) -> None:
-    make_config(fleets, name, InitialInstanceCount=2)
-    sagemaker = fleets.client("sagemaker")
-    sagemaker.create_endpoint(EndpointName=name, EndpointConfigName=name, DeploymentConfig=deployment_config())
-    assert fleets.report(name, name, "in_service") == 200
-    sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=name, DeploymentConfig=deployment_config())
-    assert fleets.report(name, name, "in_service") == 200
-    assert sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"] == "InService"
-
-
 @pytest.mark.parametrize(
     ("config", "instances", "words"),
     [

@@ -79,17 +79,6 @@ def test_an_update_keeps_the_scaled_count_only_if_requested(aws: Emulator, name:
     assert (variant["DesiredInstanceCount"], variant["DesiredWeight"]) == (count, 2)
 
 
-def test_another_variant_starts_with_its_own_count(aws: Emulator, name: str) -> None:
-    scaling, sagemaker = make_scaled(aws, name), aws.client("sagemaker")
-    wanted = [{"VariantName": "other", "DesiredInstanceCount": 3}]
-    call = sagemaker.update_endpoint_weights_and_capacities
-    assert "no variant other; it has main" in refused(call, EndpointName=name, DesiredWeightsAndCapacities=wanted)
-    scaling.deregister_scalable_target(**target(name))
-    make_config(aws, f"{name}-2", VariantName="other", InitialInstanceCount=2)
-    sagemaker.update_endpoint(EndpointName=name, EndpointConfigName=f"{name}-2", RetainAllVariantProperties=True)
-    assert sagemaker.describe_endpoint(EndpointName=name)["ProductionVariants"][0]["DesiredInstanceCount"] == 2
-
-
 def test_deregistering_takes_policies_and_schedules_along(aws: Emulator, name: str) -> None:
     scaling = make_scaled(aws, name)
     put = {**target(name), "PolicyName": "p", "PolicyType": "TargetTrackingScaling"}
@@ -110,20 +99,6 @@ def test_deregistering_takes_policies_and_schedules_along(aws: Emulator, name: s
     scaling.register_scalable_target(**target(name), MinCapacity=1, MaxCapacity=4)
     put_anew = scaling.put_scaling_policy(**put, TargetTrackingScalingPolicyConfiguration=INVOCATIONS)["PolicyARN"]
     assert put_anew != first
-
-
-def test_descriptions_have_default_members(aws: Emulator, name: str) -> None:
-    scaling = make_scaled(aws, name)
-    put = {**target(name), "PolicyName": "p", "PolicyType": "TargetTrackingScaling"}
-    resource, of = target(name)["ResourceId"], {"ServiceNamespace": "sagemaker"}
-    [found] = scaling.describe_scalable_targets(**of, ResourceIds=[resource])["ScalableTargets"]
-    assert found["RoleARN"].endswith("/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint")
-    assert not any(found["SuspendedState"].values())
-    for more in ({}, {"DisableScaleIn": True}):
-        scaling.put_scaling_policy(**put, TargetTrackingScalingPolicyConfiguration={**INVOCATIONS, **more})
-        [policy] = scaling.describe_scaling_policies(**of, ResourceId=resource)["ScalingPolicies"]
-        described = policy["TargetTrackingScalingPolicyConfiguration"]
-        assert described == {**INVOCATIONS, "DisableScaleIn": False, **more}
 
 
 GPU: dict[str, Any] = {
@@ -226,21 +201,6 @@ def test_a_stack_cannot_move_a_scaled_endpoint_to_another_variant(aws: Emulator,
     assert "must be deregistered as scalable targets" in aws.failures(name)
 
 
-def test_a_stack_does_not_find_a_policy_that_somebody_put_again(aws: Emulator, name: str) -> None:
-    assert aws.deploy(name, scaled_stack(name)) == "CREATE_COMPLETE"
-    scaling = aws.client("application-autoscaling")
-    scaling.deregister_scalable_target(**target(name))
-    scaling.register_scalable_target(**target(name), MinCapacity=1, MaxCapacity=4)
-    put = {**target(name), "PolicyName": "p", "PolicyType": "TargetTrackingScaling"}
-    scaling.put_scaling_policy(**put, TargetTrackingScalingPolicyConfiguration=INVOCATIONS)
-    assert aws.deploy(name, scaled_stack(name, value=700)) == "UPDATE_ROLLBACK_COMPLETE"
-    assert "policyName/p does not exist" in aws.failures(name)
-    assert aws.deploy(name, scaled_stack(name, policy="q", value=700)) == "UPDATE_COMPLETE"
-    resource = {"ServiceNamespace": "sagemaker", "ResourceId": target(name)["ResourceId"]}
-    found = {policy["PolicyName"] for policy in scaling.describe_scaling_policies(**resource)["ScalingPolicies"]}
-    assert found == {"p", "q"}
-
-
 SCALED_EVENT = "Application Auto Scaling Scaling Activity State Change"
 
 
@@ -331,16 +291,6 @@ def test_only_the_maximum_is_an_event_and_it_is_never_passed(aws: Emulator, name
     assert told == {"oldDesiredCapacity": 2, "newDesiredCapacity": 4, "scaledToMax": True}
     assert tracked.called(6000, minutes=4) == 4
     assert inbox.take() == []
-
-
-def test_what_a_rule_hands_on_is_counted_by_its_name(aws: Emulator, name: str) -> None:
-    tracked = Tracked(aws, name)
-    Inbox(aws, name).rule(name, {"detail": {"resourceId": [target(name)["ResourceId"]]}})
-    tracked.called(6000, minutes=4)
-    tracked.put(
-        Namespace="AWS/Events", MetricName="Invocations", Threshold=0, Dimensions=[{"Name": "RuleName", "Value": name}]
-    )
-    assert tracked.state() == "ALARM"
 
 
 def test_no_load_takes_instances_away_and_a_deleted_endpoint_is_no_target(aws: Emulator, name: str) -> None:

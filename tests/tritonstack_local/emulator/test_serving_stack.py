@@ -103,30 +103,6 @@ def test_change_set_reports_what_is_replaced(aws: Emulator, name: str) -> None:
     assert replaced == {"Config": "True", "Endpoint": "False"}
 
 
-def test_tags_change_in_place_and_carry_the_stacks(aws: Emulator, name: str) -> None:
-    resources = serving(name)
-    resources["Model"]["Properties"]["Tags"] = [{"Key": "team", "Value": "a"}, {"Key": "old", "Value": "x"}]
-    assert aws.deploy(name, resources) == "CREATE_COMPLETE"
-    arn = aws.physical(name, "Model")
-    resources["Model"]["Properties"]["Tags"] = [{"Key": "team", "Value": "b"}]
-    assert aws.deploy(name, resources) == "UPDATE_COMPLETE"
-    assert aws.physical(name, "Model") == arn
-    tags = {t["Key"]: t["Value"] for t in aws.client("sagemaker").list_tags(ResourceArn=arn)["Tags"]}
-    assert tags["team"] == "b"
-    assert "old" not in tags
-    assert tags["aws:cloudformation:stack-name"] == name
-
-
-def test_fixed_model_name_cannot_be_replaced(aws: Emulator, name: str) -> None:
-    resources = serving(name)
-    resources["Model"]["Properties"]["ModelName"] = name
-    assert aws.deploy(name, resources) == "CREATE_COMPLETE"
-    changed = serving(name, container={"ModelDataUrl": "s3://bucket/other/"})
-    changed["Model"]["Properties"]["ModelName"] = name
-    assert aws.deploy(name, changed) == "UPDATE_ROLLBACK_COMPLETE"
-    assert "Cannot create already existing model" in aws.failures(name)
-
-
 def test_an_answer_waits_for_its_stack_and_an_endpoint_without_a_report_fails_in_bounded_time(
     tmp_path: Path, name: str
 ) -> None:

@@ -95,13 +95,6 @@ def test_the_page_leads_out_of_a_rollback_that_failed(stuck: ScaledEndpoint, way
     assert stuck.deploy("in_service", startup=700) == "UPDATE_COMPLETE"
 
 
-def test_only_what_failed_in_the_rollback_is_skipped_and_what_was_not_mended_fails_again(stuck: ScaledEndpoint) -> None:
-    with pytest.raises(ClientError, match="cannot be skipped"):
-        stuck.stacks.continue_update_rollback(StackName=stuck.name, ResourcesToSkip=["Later"])
-    stuck.stacks.continue_update_rollback(StackName=stuck.name)
-    assert stuck.emulator.settled(stuck.name)["StackStatus"] == "UPDATE_ROLLBACK_FAILED"
-
-
 def test_a_fleet_that_got_no_instances_on_the_way_back_is_started_when_there_are_some(
     fleets: Emulator, name: str
 ) -> None:

@@ -97,16 +97,6 @@ def test_an_update_has_both_and_a_second_one_to_the_same_config_differs() -> Non
     assert first.generation != second_update.generation
 
 
-def test_an_endpoint_that_vanishes_between_two_calls_is_left_out() -> None:
-    one = reader()
-    with Stubber(one._sagemaker) as stub:
-        times = {"CreationTime": WHEN, "LastModifiedTime": WHEN}
-        summary = {"EndpointName": "e", "EndpointArn": ARN, "EndpointStatus": "InService", **times}
-        stub.add_response("list_endpoints", {"Endpoints": [summary]})
-        stub.add_client_error("describe_endpoint", "ValidationException", 'Could not find endpoint "e".')
-        assert one.endpoints() == ()
-
-
 def test_a_local_aws_that_does_not_answer_is_unreachable() -> None:
     with pytest.raises(UnreachableError):
         reader().endpoints()

@@ -212,20 +212,6 @@ async def test_requests_in_flight_end_at_once_when_the_container_dies(tmp_path: 
 
 
 @asynchronous
-async def test_calls_while_the_container_starts_again_wait_for_their_model(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        await at.call("a.tar.gz")
-        at.triton.ping_status = 400
-        await at.triton.containers[0].die()
-        await until(lambda: at.fleet().state is FleetState.RESTARTING)
-        calls = [asyncio.create_task(at.model_of(target)) for target in ("a.tar.gz", "new.tar.gz")]
-        await asyncio.sleep(0.1)
-        at.triton.ping_status = 200
-        assert await asyncio.gather(*calls) == ["a.tar.gz", "new.tar.gz"]
-        assert at.fleet().models.loaded_count == 2
-
-
-@asynchronous
 async def test_a_model_that_kills_the_container_when_it_loads_is_not_loaded_again_by_itself(tmp_path: Path) -> None:
     async with stage(tmp_path, config()) as at:
         await at.call("a.tar.gz")
@@ -238,15 +224,6 @@ async def test_a_model_that_kills_the_container_when_it_loads_is_not_loaded_agai
         assert caught.value.code == "ModelError"
         await until(lambda: "a.tar.gz" in at.triton.loaded.values())
         assert at.triton.count("load", "deadly.tar.gz") == 1
-
-
-@asynchronous
-async def test_a_container_that_keeps_ending_is_tried_again_with_growing_pauses(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        at.triton.exits_at_start += [1, 1]
-        await at.triton.containers[0].die()
-        await until(lambda: len(at.triton.containers) == 4)
-        assert await at.model_of("a.tar.gz") == "a.tar.gz"
 
 
 @asynchronous
@@ -315,13 +292,3 @@ async def test_a_look_that_ends_after_the_stop_began_deploys_nothing(tmp_path: P
         await stopping
         assert at.runtime.reconciler.endpoints == {}
     assert len(at.triton.containers) == 1
-
-
-@asynchronous
-async def test_the_end_kills_at_once_and_a_replaced_fleet_ends_by_itself(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        at.reader.deploy("e", config("config-2"))
-        await at.in_service("config-2")
-        replaced, serving = at.triton.containers
-        await until(replaced.exited.done)
-    assert (replaced.exited.result(), serving.exited.result()) == (0, 137)

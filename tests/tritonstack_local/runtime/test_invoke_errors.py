@@ -155,23 +155,6 @@ async def test_a_payload_over_the_limit_is_refused_and_counted_and_the_client_go
 
 
 @asynchronous
-async def test_a_fault_of_the_runtime_is_an_internal_failure(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        at.fleet().models.models = None  # type: ignore[assignment]  # the fault
-        name, error = await refusal(at)
-        assert name == "InternalFailure"
-        assert error.response["ResponseMetadata"]["HTTPStatusCode"] == 500
-
-
-@asynchronous
-async def test_other_operations_are_refused(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        with pytest.raises(ClientError) as caught:
-            await asyncio.to_thread(lambda: at.client.invoke_endpoint_with_response_stream(EndpointName="e", Body=b"x"))
-        assert caught.value.response["Error"]["Code"] == "UnknownOperationException"
-
-
-@asynchronous
 async def test_a_loaded_model_answers_at_once_one_that_is_not_loaded_the_long_way_and_both_are_counted(
     tmp_path: Path,
 ) -> None:

@@ -17,7 +17,7 @@ from tests.tritonstack_local.runtime.fakes import Recorder, Stage, asynchronous,
 from tritonstack.http_server import InvokeError
 from tritonstack_local.runtime.errors import ContainerAddress, validation_error
 from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics, Histogram
-from tritonstack_local.runtime.publisher import LINE_BYTES, REQUEST_NOTES, LogShipper
+from tritonstack_local.runtime.publisher import REQUEST_NOTES, LogShipper
 
 ENDPOINT = {"EndpointName": "e", "VariantName": "v"}
 FLEET = ENDPOINT | {"EndpointConfigName": "c"}
@@ -146,30 +146,6 @@ def test_a_gauge_of_the_minute_under_way_is_sent_when_it_is_over_as_one_mean_in_
     assert metrics.take(ended=True) == []
 
 
-def test_what_was_taken_is_not_sent_again_and_minutes_are_kept_apart() -> None:
-    clock = Clock()
-    metrics = recorded(clock=clock)
-    call(metrics)
-    clock.now += 60
-    call(metrics)
-    stamps = {datum["Timestamp"] for _, datum in metrics.take() if datum["MetricName"] == "Invocations"}
-    assert len(stamps) == 2
-    assert all(stamp.second == 0 for stamp in stamps)
-    assert metrics.take() == []
-
-
-def test_recent_latencies_are_of_five_minutes_whether_sent_or_not() -> None:
-    clock = Clock()
-    metrics = recorded(clock=clock)
-    call(metrics, ms=10)
-    metrics.take()
-    call(metrics, ms=20)
-    assert metrics.recent()["count"] == 2
-    assert metrics.recent()["p99"] == pytest.approx(20, rel=0.011)
-    clock.now += 600
-    assert metrics.recent() == {"count": 0, "p50": None, "p90": None, "p99": None}
-
-
 def test_no_datum_has_more_values_than_cloudwatch_takes() -> None:
     metrics = recorded()
     order = random.Random(1)
@@ -279,13 +255,6 @@ def test_what_cannot_be_sent_is_sent_later_and_stand_ins_are_noticed(tmp_path: P
     assert one.ship() == 1
     assert logs.messages == ["I1 tritonstack stand-in: onnxruntime on the CPU"]
     assert set(seen) == {"tritonstack stand-in: onnxruntime on the CPU"}
-
-
-def test_long_empty_and_undecodable_lines_are_sent_as_cloudwatch_takes_them(tmp_path: Path) -> None:
-    path, logs = tmp_path / "log", Logs()
-    path.write_bytes(b"x" * 20_000 + b"\n\n\xff\xfe\n")
-    shipper(logs, path).ship()
-    assert [len(message) for message in logs.messages] == [LINE_BYTES, 1, 2]
 
 
 NOTE = 'I1120 19:53:19.326678 1 sagemaker_server.cc:241] "Invoking SageMaker TargetModel: a.tar.gz"'

@@ -8,7 +8,6 @@ import random
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.runtime.fakes import archive, asynchronous, config, stage, until
 from tritonstack.http_server import InvokeError
@@ -113,23 +112,6 @@ async def test_507_to_an_inference_is_reported_and_evicts_the_least_recently_use
 
 
 @asynchronous
-async def test_507_to_an_inference_over_http_evicts_no_model_in_flight(tmp_path: Path) -> None:
-    async with stage(tmp_path, config()) as at:
-        for target in ("busy.tar.gz", "idle.tar.gz", "full.tar.gz"):
-            await at.call(target)
-        at.triton.held["busy.tar.gz"] = asyncio.Event()
-        busy = asyncio.create_task(at.model_of("busy.tar.gz"))
-        await until(lambda: at.triton.in_flight.get("busy.tar.gz") == 1)
-        at.triton.statuses["full.tar.gz"] = 507
-        with pytest.raises(ClientError, match="507"):
-            await at.boto3(EndpointName="e", TargetModel="full.tar.gz", Body=b"x")
-        await until(lambda: set(at.triton.loaded.values()) == {"busy.tar.gz", "full.tar.gz"})
-        at.triton.held["busy.tar.gz"].set()
-        assert await busy == "busy.tar.gz"
-        assert at.triton.unloaded_in_flight == []
-
-
-@asynchronous
 async def test_a_model_with_a_request_in_flight_is_not_unloaded_and_who_waits_for_it_too_long_hears_not_ready(
     tmp_path: Path,
 ) -> None:
@@ -176,17 +158,6 @@ async def test_loading_goes_on_after_its_caller_gave_up(tmp_path: Path) -> None:
         await until(lambda: bool(at.triton.loaded))
         assert await at.model_of("a.tar.gz") == "a.tar.gz"
         assert at.triton.count("load") == 1
-
-
-@asynchronous
-async def test_a_load_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
-    async with stage(tmp_path, config(), load_seconds=0.2) as at:
-        at.triton.held_loads["a.tar.gz"] = asyncio.Event()
-        with pytest.raises(InvokeError) as caught:
-            await at.call("a.tar.gz")
-        assert caught.value.code == "ModelNotReadyException"
-        assert at.fleet().models.models == {}
-        assert at.fleet().models.loaded_count == 0
 
 
 @asynchronous

@@ -112,16 +112,6 @@ async def test_a_container_that_closes_amid_an_answer_or_sends_nonsense_ends_the
 
 
 @asynchronous
-async def test_a_container_that_takes_no_connection_refuses_every_waiting_caller() -> None:
-    async def refuse(_count: int) -> list[socket.socket]:
-        raise ConnectionRefusedError("nobody listens")
-
-    pool = ConnectionPool(open_sockets=refuse, limit=4)
-    found = await asyncio.gather(*(pool.take() for _ in range(5)), return_exceptions=True)
-    assert all(isinstance(one, ContainerGoneError) for one in found)
-
-
-@asynchronous
 async def test_a_caller_that_goes_away_leaves_no_answer_to_the_next() -> None:
     async with front_end(limit=1) as (front, pool):
         await ask(pool)

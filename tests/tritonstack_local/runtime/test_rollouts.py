@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tritonstack_local.runtime.fakes import Callers, Stage, asynchronous, config, stage, until
-from tritonstack_local.runtime.__main__ import read_arguments
 from tritonstack_local.runtime.deployed import DeployedEndpoint, Reported, Traffic, UnreachableError
 from tritonstack_local.runtime.endpoint import Endpoint
 from tritonstack_local.runtime.fleet import Split
@@ -196,20 +195,3 @@ async def test_the_status_reports_endpoints_fleets_models_and_errors(tmp_path: P
         found = await fetched(at.port, "/_tritonstack/status")
         assert found["endpoints"][0]["fleets"][0]["state"] == "unhealthy (/ping answers 400)"
         assert "no GPU" in found["metrics_not_written"]
-
-
-@asynchronous
-async def test_health_answers_before_anything_is_deployed(tmp_path: Path) -> None:
-    async with stage(tmp_path) as at:
-        assert await fetched(at.port, "/_tritonstack/health") == {"status": "ok"}
-        assert (await fetched(at.port, "/_tritonstack/status"))["endpoints"] == []
-
-
-def test_the_command_line_becomes_settings_and_the_payload_limit_is_read_from_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("TRITONSTACK_MAX_PAYLOAD_BYTES", raising=False)
-    assert read_arguments(["--state", "s"]).max_payload_bytes == 6_291_456
-    monkeypatch.setenv("TRITONSTACK_MAX_PAYLOAD_BYTES", "26214400")
-    found = read_arguments(["--port", "1", "--emulator", "http://x/", "--state", str(tmp_path)])
-    assert (found.port, found.emulator_url, found.state, found.max_payload_bytes) == (1, "http://x", tmp_path, 26214400)

@@ -135,36 +135,6 @@ def test_a_composite_alarm_follows_data_and_notifies_its_topic(family: Family, i
     assert " transitioned to ALARM at " in alarm["StateReason"]
 
 
-def test_composite_alarms_stack_and_a_circle_ends(family: Family) -> None:
-    lower, upper = family.watching.name, f"{family.watching.name}-upper"
-    family.put("ALARM({0})")
-    family.put(f"ALARM({lower})", upper)
-    family.put(f"ALARM({{0}}) OR ALARM({upper})")
-    family.set(family.one, "ALARM")
-    assert family.watching.alarm(upper)["StateValue"] == "ALARM"
-    family.put("FALSE")
-    assert family.watching.alarm(upper)["StateValue"] == "OK"
-
-
-def test_what_the_local_aws_would_answer_laxly_is_refused_by_name(family: Family) -> None:
-    cloudwatch = family.watching.cloudwatch
-    with pytest.raises(ClientError, match="DescribeAlarmsForMetric are not in the local AWS"):
-        cloudwatch.describe_alarms_for_metric(Namespace="AWS/SageMaker", MetricName="Invocations")
-
-
-def test_a_child_outlives_no_rule_that_names_it(family: Family) -> None:
-    family.put("ALARM({0})")
-    cloudwatch = family.watching.cloudwatch
-    with pytest.raises(ClientError, match=r"composite alarm\(s\) depending on it"):
-        cloudwatch.delete_alarms(AlarmNames=[family.one])
-    cloudwatch.delete_alarms(AlarmNames=[family.watching.name])
-    cloudwatch.delete_alarms(AlarmNames=[family.one])
-    left = cloudwatch.describe_alarms(
-        AlarmNamePrefix=family.watching.name, AlarmTypes=["MetricAlarm", "CompositeAlarm"]
-    )
-    assert [alarm["AlarmName"] for alarm in left["MetricAlarms"] + left["CompositeAlarms"]] == [family.two]
-
-
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
@@ -179,27 +149,3 @@ def test_invalid_rules_are_refused(family: Family, rule: str, words: str) -> Non
 
 
 # Listing ------------------------------------------------------------------------------------------------------------
-
-
-def test_alarms_are_listed_by_state_kin_action_and_prefix(family: Family) -> None:
-    watching = family.watching
-    family.put("ALARM({0})")
-    family.set(family.one, "ALARM")
-    watching.put(f"{watching.name}-zero", AlarmActions=[POLICY])
-
-    def listed(**wanted: Any) -> list[str]:
-        types = ["MetricAlarm", "CompositeAlarm"]
-        found = watching.cloudwatch.describe_alarms(**{"AlarmTypes": types, "AlarmNamePrefix": watching.name, **wanted})
-        names = [alarm["AlarmName"] for alarm in found["CompositeAlarms"] + found["MetricAlarms"]]
-        return [name.removeprefix(watching.name) for name in names]
-
-    assert listed() == ["", "-one", "-two", "-zero"]
-    assert listed(AlarmTypes=["CompositeAlarm"]) == [""]
-    assert listed(AlarmTypes=[]) == ["-one", "-two", "-zero"]
-    assert listed(StateValue="ALARM") == ["", "-one"]
-    assert listed(StateValue="OK") == ["-two"]
-    assert listed(ActionPrefix="arn:aws:autoscaling") == ["-zero"]
-    assert listed(AlarmNames=[family.two]) == ["-two"]
-    first = watching.cloudwatch.describe_alarms(AlarmNamePrefix=watching.name, MaxRecords=2)
-    second = watching.cloudwatch.describe_alarms(AlarmNamePrefix=watching.name, NextToken=first["NextToken"])
-    assert [len(page["MetricAlarms"]) for page in (first, second)] == [2, 1]

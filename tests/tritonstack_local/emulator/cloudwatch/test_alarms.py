@@ -10,7 +10,6 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.emulator.cloudwatch.watching import Watching
-from tests.tritonstack_local.emulator.running import wait_until
 from tritonstack_local.emulator.cloudwatch.alarm_evaluation import Criteria, evaluate
 
 FLEET = {"EndpointName": "e", "VariantName": "v"}
@@ -62,16 +61,6 @@ def test_the_alarms_statistic_is_compared_and_missing_data_are_treated_by_its_se
     assert watching.state() == state
 
 
-def test_missing_data_that_are_ignored_keep_the_state(watching: Watching) -> None:
-    watching.put(TreatMissingData="ignore")
-    watching.write(9)
-    assert watching.state() == "ALARM"
-    watching.pass_minutes(10)
-    assert watching.state() == "ALARM"
-    watching.write(0)
-    assert watching.state() == "OK"
-
-
 def test_two_breaching_minutes_of_three_are_an_alarm_and_one_is_none(watching: Watching) -> None:
     watching.put(EvaluationPeriods=3, DatapointsToAlarm=2)
     watching.write(9, minutes_ago=3)
@@ -101,20 +90,6 @@ def test_a_caller_whose_time_is_the_systems_is_understood_when_the_clock_was_mov
     datum = {"MetricName": "Errors", "Timestamp": minute_ago, "Value": 9.0}
     watching.cloudwatch.put_metric_data(Namespace=watching.name, MetricData=[datum])
     watching.pass_minutes()
-    assert watching.alarm()["StateValue"] == "ALARM"
-
-
-def test_alarms_are_evaluated_without_anybody_asking(watching: Watching) -> None:
-    watching.write(9)
-    watching.put()
-    wait_until(watching.alarm, lambda alarm: alarm["StateValue"] == "ALARM")
-
-
-def test_high_resolution_alarms_look_at_whole_periods_below_a_minute(watching: Watching) -> None:
-    watching.put(Period=10)
-    datum = {"MetricName": "Errors", "Timestamp": watching.told_start + 1, "Value": 9.0, "StorageResolution": 1}
-    watching.cloudwatch.put_metric_data(Namespace=watching.name, MetricData=[datum])
-    watching.emulator.advance(10)
     assert watching.alarm()["StateValue"] == "ALARM"
 
 
@@ -157,27 +132,6 @@ def test_a_state_set_by_hand_stays_while_there_are_no_data(watching: Watching, t
         assert (watching.state(), watching.alarm()["StateReason"]) == (state, "by hand")
 
 
-def test_a_state_set_by_hand_ends_with_the_next_periods_data(watching: Watching) -> None:
-    watching.put()
-    watching.write(0)
-    assert watching.state() == "OK"
-    set_state(watching, "ALARM")
-    assert watching.state() == "ALARM", "the same data as before"
-    watching.write(0, minutes_ago=0)
-    watching.pass_minutes()
-    assert watching.alarm()["StateValue"] == "OK"
-
-
-def test_an_alarm_that_is_put_again_keeps_its_state_until_it_is_evaluated(watching: Watching) -> None:
-    watching.put()
-    set_state(watching, "ALARM")
-    watching.put(Threshold=100)
-    assert watching.alarm()["StateValue"] == "ALARM"
-    watching.write(50)
-    watching.pass_minutes()
-    assert watching.alarm()["StateValue"] == "OK"
-
-
 # Why ----------------------------------------------------------------------------------------------------------------
 
 
@@ -190,22 +144,6 @@ def test_the_reason_names_the_points_that_decided(watching: Watching) -> None:
     assert alarm["StateReason"].startswith("Threshold Crossed: of the last 2 datapoints [9.5 (")
     assert "1 must be greater than the threshold (5.0) for ALARM; now ALARM." in alarm["StateReason"]
     assert alarm["StateTransitionedTimestamp"] == alarm["StateUpdatedTimestamp"]
-
-
-def test_missing_data_are_named_with_what_they_count_as(watching: Watching) -> None:
-    watching.put(TreatMissingData="breaching")
-    watching.evaluated()
-    assert "[] and 1 missing, treated as breaching" in watching.alarm()["StateReason"]
-
-
-def test_a_lack_of_data_is_reported(watching: Watching) -> None:
-    watching.put()
-    watching.write(9)
-    watching.evaluated()
-    watching.pass_minutes(10)
-    alarm = watching.alarm()
-    assert alarm["StateValue"] == "INSUFFICIENT_DATA"
-    assert alarm["StateReason"] == "Insufficient Data: 1 of the last 1 datapoints unknown."
 
 
 DIMENSION = {"Name": "A", "Value": "b"}
@@ -255,13 +193,6 @@ def test_the_queries_of_an_alarm_are_bounded(watching: Watching) -> None:
             watching.put(**{**of_one, "Metrics": queries})
     with pytest.raises(ClientError, match="Statistic, Period cannot be given with Metrics"):
         watching.put_math("m1", metrics={"m1": "Errors"}, Period=60, Statistic="Sum")
-
-
-def test_tags_are_kept_at_creation_and_listed(watching: Watching) -> None:
-    watching.put(Tags=[{"Key": "team", "Value": "platform"}])
-    watching.put(Tags=[{"Key": "team", "Value": "other"}])
-    tags = watching.cloudwatch.list_tags_for_resource(ResourceARN=watching.alarm()["AlarmArn"])["Tags"]
-    assert tags == [{"Key": "team", "Value": "platform"}]
 
 
 TREATMENTS = ("missing", "ignore", "breaching", "notBreaching")

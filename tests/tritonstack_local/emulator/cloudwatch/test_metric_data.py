@@ -88,18 +88,6 @@ def test_statistics_agree_with_get_metric_statistics(calls: Watching) -> None:
     assert [point["Timestamp"].timestamp() for point in simple] == [calls.told_start - 180, calls.told_start - 120]
 
 
-def test_the_newest_point_comes_first_unless_asked_otherwise(calls: Watching) -> None:
-    query = calls.query("m1", "Calls", of=OLD)
-    assert ask(calls, query)[0]["Values"] == [4, 3]
-    assert ask(calls, query, ScanBy="TimestampAscending")[0]["Values"] == [3, 4]
-    [longer] = ask(calls, calls.query("m1", "Calls", period=180, of=OLD))
-    assert line(calls, longer) == [(-3, 7)], "a longer period gathers from the start on"
-    with pytest.raises(ClientError, match="maxDatapoints 1 is not in the local AWS"):
-        ask(calls, query, MaxDatapoints=1)
-    with pytest.raises(ClientError, match="StartTime must be less than"):
-        ask(calls, query, minutes=0)
-
-
 @pytest.mark.parametrize(
     ("query", "words"),
     [
@@ -116,29 +104,6 @@ def test_invalid_expressions_are_refused(calls: Watching, query: dict[str, Any],
     with pytest.raises(ClientError, match=words) as refusal:
         ask(calls, query, calls.query("m1", "Calls", of=OLD))
     assert refusal.value.response["Error"]["Code"] == "ValidationError"
-
-
-def test_too_many_points_of_statistics_are_refused_with_the_arithmetic(calls: Watching) -> None:
-    with pytest.raises(ClientError, match="up to 1441 datapoints, which exceeds the limit of 1440"):
-        calls.cloudwatch.get_metric_statistics(
-            Namespace=calls.name,
-            MetricName="Calls",
-            StartTime=calls.told_start - 1441 * PERIOD,
-            EndTime=calls.told_start,
-            Period=PERIOD,
-            Statistics=["Sum"],
-        )
-
-
-def test_metrics_are_listed_by_name_and_dimension(calls: Watching) -> None:
-    def listed(**wanted: Any) -> list[str]:
-        found = calls.cloudwatch.list_metrics(Namespace=calls.name, **wanted)["Metrics"]
-        return sorted(f"{m['MetricName']} {m['Dimensions'][1]['Value']}" for m in found)
-
-    assert listed() == ["Calls new", "Calls old", "Errors old"]
-    assert listed(MetricName="Calls") == ["Calls new", "Calls old"]
-    assert listed(Dimensions=[{"Name": "VariantName", "Value": "new"}]) == ["Calls new"]
-    assert listed(Dimensions=[{"Name": "EndpointConfigName"}]) == []
 
 
 @pytest.mark.parametrize(
