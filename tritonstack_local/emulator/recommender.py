@@ -155,40 +155,9 @@ def _kept(request: Request, *names: str) -> dict[str, Any]:
     return {name: request[name] for name in names if name in request}
 
 
-GUIDE = 'SageMaker developer guide, "Run a custom load test"'
-_LIMITS = {"InitialNumberOfUsers": (1, 3), "SpawnRate": (0, 3), "DurationInSeconds": (120, 3600)}
-"""Of a phase: the least and the most."""
-_LONGEST_JOB = 7200
-
-
-def check_job(request: dict[str, Any]) -> None:
-    """Raise ``RefusedError`` for a load test outside the documented limits, or without what one needs."""
-    given = request["InputConfig"]
-    if request["JobType"] == "Default":
-        if "TrafficPattern" in given or "StoppingConditions" in request:
-            raise _refused("TrafficPattern and StoppingConditions are of Advanced jobs alone.")
-        return
-    for name in ("TrafficPattern", "EndpointConfigurations", "ResourceLimit"):
-        if name not in given:
-            raise _refused(f"InputConfig.{name} must be specified for an Advanced job.")
-    duration = given.get("JobDurationInSeconds", _LONGEST_JOB)
-    if duration > _LONGEST_JOB:
-        raise _refused(f"JobDurationInSeconds {duration} is above {_LONGEST_JOB}.")
-    for phase in given["TrafficPattern"].get("Phases", []):
-        for name, (least, most) in _LIMITS.items():
-            if name in phase and not least <= phase[name] <= most:
-                raise _refused(f"{name} {phase[name]} is not between {least} and {most}.")
-    if sum(seconds_of(given["TrafficPattern"])) > duration:
-        raise _refused("The phases take longer than JobDurationInSeconds.")
-
-
 def seconds_of(pattern: dict[str, Any]) -> list[float]:
     """How long each phase takes."""
     return [float(phase.get("DurationInSeconds", 120)) for phase in pattern.get("Phases", [])]
-
-
-def _refused(sentence: str) -> RefusedError:
-    return RefusedError("ValidationException", sentence, source=GUIDE)
 
 
 JOB = Kind(noun="Job", label="inference recommendations job", arn_part="inference-recommendations-job")
@@ -306,7 +275,6 @@ class RecommendationJobs:
 
     def create(self, request: Request) -> dict[str, Any]:
         """CreateInferenceRecommendationsJob: PENDING, and on a thread of its own from then on."""
-        check_job(request)
         check_execution_role(request["RoleArn"])
         package = self._packages.find(request["InputConfig"].get("ModelPackageVersionArn", ""))
         name = request["JobName"]

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 from constructs_lib.endpoint import Endpoint, Fleet
 from tests.constructs_lib.templates import ACCOUNT, REGION, new_app, new_model
 from tests.tritonstack_local.emulator.running import Emulator, wait_until
-from tritonstack.config import Rollout, Scaling, Timeouts
+from tritonstack.config import Scaling, Timeouts
 
 ASSETS = f"cdk-hnb659fds-assets-{ACCOUNT}-{REGION}"
 
@@ -42,7 +42,6 @@ class ScaledEndpoint:
         startup: int = 600,
         scaled: bool = True,
         broken_later: bool = False,
-        rollout: Rollout | None = None,
     ) -> str:
         """The template; its assets are published. ``broken_later``: something after the endpoint cannot be made."""
         app = new_app()
@@ -53,9 +52,8 @@ class ScaledEndpoint:
             "Endpoint",
             endpoint_name=self.name,
             model=new_model(stack),
-            fleet=Fleet(instance_type=instance_type, initial_instance_count=2 if rollout else 1),
+            fleet=Fleet(instance_type=instance_type, initial_instance_count=1),
             timeouts=Timeouts(model_download_seconds=600, container_startup_seconds=startup),
-            rollout=rollout,
             scaling=Scaling.model_validate(settings) if scaled else None,
         )
         if broken_later:

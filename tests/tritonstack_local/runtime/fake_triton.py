@@ -26,7 +26,6 @@ class FakeTriton:
         failing: TargetModel → the status with which its load fails.
         held: TargetModel → an event for which its invocations wait.
         held_loads: TargetModel → an event for which its load waits.
-        held_unloads: the same for unloads.
         ping_status: what /ping answers.
         pings: how often it was asked.
         calls: ("load" | "unload" | "invoke", TargetModel) in the order of arrival.
@@ -40,7 +39,6 @@ class FakeTriton:
         self.failing: dict[str, int] = {}
         self.held: dict[str, asyncio.Event] = {}
         self.held_loads: dict[str, asyncio.Event] = {}
-        self.held_unloads: dict[str, asyncio.Event] = {}
         self.statuses: dict[str, int] = {}
         self.ping_status = 200
         self.pings = 0
@@ -94,8 +92,6 @@ class FakeTriton:
         self.calls.append(("unload", target))
         if self.in_flight.get(target):
             self.unloaded_in_flight.append(target)
-        if target in self.held_unloads:
-            await self.held_unloads[target].wait()
         if container.loaded.pop(name, None) is None:
             return _error(404, "not loaded")
         return Answer(200, {}, b"")

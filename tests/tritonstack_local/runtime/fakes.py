@@ -358,7 +358,7 @@ async def stage(
             await made.in_service(one.name)
         yield made
     finally:
-        for event in (*triton.held.values(), *triton.held_loads.values(), *triton.held_unloads.values()):
+        for event in (*triton.held.values(), *triton.held_loads.values()):
             event.set()
         objects.gate.set()
         await runtime.stop()

@@ -161,17 +161,11 @@ def _put(request: Request, *, defaults: dict[str, Any]) -> Alarm:
 
 
 def delete_alarms(request: Request) -> None:
-    """DeleteAlarms: at most one composite alarm, and none that another composite alarm watches."""
+    """DeleteAlarms, of none that a composite alarm watches."""
     with metrics.lock:
         found = [alarm for alarm in map(alarm_evaluator.find, request["AlarmNames"]) if alarm is not None]
-        composite = [alarm["AlarmName"] for alarm in found if alarm_evaluator.is_composite(alarm)]
-        if len(composite) > 1:
-            raise refused(
-                "DeleteAlarms",
-                f"Cannot delete [{len(composite)}] Composite Alarms as only one composite alarm delete is allowed in "
-                "single request",
-            )
-        watched = {child for parent in alarm_evaluator.composite_alarms() for child in _children(parent)}
+        parents = alarm_evaluator.composite_alarms()
+        watched = {child for parent in parents for child in cloudwatch._composite_children(parent)}
         for alarm in found:
             if alarm["AlarmName"] in watched:
                 raise refused(
@@ -218,17 +212,10 @@ def describe_alarms(request: Request) -> dict[str, Any]:
     }
 
 
-def _children(alarm: Alarm) -> list[str]:
-    names: list[str] = cloudwatch._composite_children(alarm) if alarm_evaluator.is_composite(alarm) else []
-    return names
-
-
 def _matches(alarm: Alarm, request: Request) -> bool:
     names, prefix = request.get("AlarmNames"), request.get("AlarmNamePrefix", "")
-    actions = [*alarm["AlarmActions"], *alarm["OKActions"], *alarm["InsufficientDataActions"]]
     return (
         (not names or alarm["AlarmName"] in names)
         and alarm["AlarmName"].startswith(prefix)
         and request.get("StateValue", alarm["StateValue"]) == alarm["StateValue"]
-        and ("ActionPrefix" not in request or any(action.startswith(request["ActionPrefix"]) for action in actions))
     )
