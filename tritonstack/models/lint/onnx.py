@@ -85,20 +85,16 @@ def _tensors(  # noqa: PLR0917  (what is compared with what)
             continue
         if in_graph.kind != "tensor":
             continue
+        # TensorRT may make INT32 of INT64.
+        narrows = model.backend == "tensorrt" and (tensor.data_type, in_graph.datatype) == ("INT32", "INT64")
         if model.backend == "onnxruntime" and in_graph.datatype in ("", *_NOT_IN_TRITON):
             found = f"{kind} {tensor.name} of {where} is of a type that the backend has no name for"
             yield at_line(model, tensor.line, "onnx-type", found, "a graph that casts it to FP32 or FP16")
-        elif in_graph.datatype and not _is_type(model, tensor.data_type, in_graph.datatype):
+        elif in_graph.datatype not in ("", tensor.data_type) and not narrows:
             found = f"{kind} {tensor.name} as {tensor.data_type or 'of no type'}"
             yield at_line(model, tensor.line, "onnx-type", found, f"{in_graph.datatype}, as in {where}")
         if in_graph.shape is not None and (tensor.dims or tensor.reshape is not None):
             yield from _shape(model, done, kind, tensor, in_graph.shape, where)
-
-
-def _is_type(model: ModelView, configured: str, in_graph: str) -> bool:
-    """Whether the backend gives a graph's type as the configured one: TensorRT may make INT32 of INT64."""
-    is_narrowed = model.backend == "tensorrt" and (configured, in_graph) == ("INT32", "INT64")
-    return configured == in_graph or is_narrowed
 
 
 def _shape(  # noqa: PLR0917  (as above)
@@ -128,14 +124,10 @@ def _shape(  # noqa: PLR0917  (as above)
     elif not is_split and not _fits(dims, axes[1:] if batches else axes, exact=kind == "output" and not is_plan):
         found = f"{what} with {list(dims)} behind the batch dimension" if batches else f"{what} with {list(dims)}"
         found += "" if batches or model.config.max_batch_size else ", without batching"
-        yield at_line(model, tensor.line, "onnx-shape", found, _as_in_graph(axes, where, batches=batches))
-
-
-def _as_in_graph(axes: tuple[int | None, ...], where: str, *, batches: bool) -> str:
-    """Fields that give the graph's shape; a tensor of one number per request needs a reshape."""
-    lengths = [-1 if axis is None else axis for axis in (axes[1:] if batches else axes)]
-    fields = f"dims: {lengths}" if lengths else "dims: [ 1 ] reshape { shape: [ ] }"
-    return f"{fields}, as in {where}"
+        lengths = [-1 if axis is None else axis for axis in (axes[1:] if batches else axes)]
+        # A tensor of one number per request needs a reshape.
+        fields = f"dims: {lengths}" if lengths else "dims: [ 1 ] reshape { shape: [ ] }"
+        yield at_line(model, tensor.line, "onnx-shape", found, f"{fields}, as in {where}")
 
 
 def _fits(dims: Sequence[int], axes: Sequence[int | None], *, exact: bool) -> bool:

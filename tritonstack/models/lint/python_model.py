@@ -168,11 +168,7 @@ _ALWAYS = (
 )  # fmt: skip
 """Functions that fetch whatever they are given, by their full names."""
 
-_METHODS = ("from_pretrained",)
-"""Methods that fetch where their first argument is a hub's name and no folder; ``local_files_only=True`` forbids it."""
-
 _HUB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?")
-_PRETRAINED = ("weights", "pretrained")
 
 
 def fetches(tree: ast.Module) -> Iterator[ast.Call]:
@@ -189,11 +185,12 @@ def _is_fetch(name: str, call: ast.Call) -> bool:
         return True
     if name == "torch.hub.load":
         return not _is_constant(call, "source", "local")
-    if last in _METHODS:
+    if last == "from_pretrained":  # fetches where it is given a hub's name and no folder
         is_hubs = _is_hubs(call, 0, "pretrained_model_name_or_path", left_out=False)
         return is_hubs and not _is_constant(call, "local_files_only", value=True)
     if name.startswith("torchvision.models."):
-        return any(keyword.arg in _PRETRAINED and not _is_none(keyword.value) for keyword in call.keywords)
+        given = [each.value for each in call.keywords if each.arg in ("weights", "pretrained")]
+        return any(not isinstance(node, ast.Constant) or node.value not in (None, False) for node in given)
     # A pipeline without a model takes a default of the hub.
     return last == "pipeline" and name.startswith("transformers.") and _is_hubs(call, 1, "model", left_out=True)
 
@@ -212,10 +209,6 @@ def _is_constant(call: ast.Call, keyword: str, value: object) -> bool:
         each.arg == keyword and isinstance(each.value, ast.Constant) and each.value.value == value
         for each in call.keywords
     )
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value in (None, False)
 
 
 # Source: python_backend src/python_be.cc (ModelState::ModelState), src/stub_launcher.cc (StubLauncher::Initialize);
