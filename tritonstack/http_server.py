@@ -74,10 +74,6 @@ class InvokeError(Exception):
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
 
-    def body(self) -> bytes:
-        """The JSON body, as rest-json services write it."""
-        return json.dumps({**self.members, "Message": self.message}).encode()
-
 
 def malformed(reason: str) -> InvokeError:
     """The request is no valid HTTP."""
@@ -116,7 +112,7 @@ def render(answer: Answer, *, request_id: str, keep_alive: bool, id_header: byte
 def error_answer(error: InvokeError) -> Answer:
     """An error in the form from which an AWS SDK builds its exception."""
     headers = {b"content-type": b"application/json", b"x-amzn-errortype": error.code.encode()}
-    return Answer(error.status, headers, error.body())
+    return Answer(error.status, headers, json.dumps({**error.members, "Message": error.message}).encode())
 
 
 class ServerConnection(asyncio.Protocol):

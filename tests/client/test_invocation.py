@@ -37,7 +37,6 @@ LOADING, UNAVAILABLE, DOUBTFUL, FINAL = FailureKind
         (client_error("ModelError", status=424, OriginalStatusCode=500), DOUBTFUL),
         (client_error("ModelError", status=424, OriginalStatusCode=0), DOUBTFUL),
         (client_error("ModelError", status=424), DOUBTFUL),
-        (client_error("ModelError", status=424, OriginalStatusCode="?"), DOUBTFUL),
         (ReadTimeoutError(endpoint_url="u"), DOUBTFUL),
         (ConnectTimeoutError(endpoint_url="u"), UNAVAILABLE),
         (ConnectionClosedError(endpoint_url="u"), UNAVAILABLE),

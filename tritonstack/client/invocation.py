@@ -22,7 +22,7 @@ from botocore.exceptions import (
     ConnectionError as BotoConnectionError,
 )
 
-from tritonstack.aws_session import THROTTLING_CODES
+from tritonstack.aws_session import THROTTLING_CODES, code_of
 from tritonstack.client.body import Body
 from tritonstack.client.errors import (
     EndpointUnavailableError,
@@ -98,10 +98,7 @@ def _answered_kind(response: Any) -> FailureKind:
 
 def original_status(response: Any) -> int:
     """The container's HTTP status in a ModelError, 0 where it gave none."""
-    try:
-        return int(response.get("OriginalStatusCode") or 0)
-    except (TypeError, ValueError):
-        return 0
+    return int(response.get("OriginalStatusCode") or 0)
 
 
 LOADING_SECONDS = 360.0
@@ -208,13 +205,8 @@ def call_endpoint(
 def final_error(error: Exception, *, kind: FailureKind, target: Target, attempts: int) -> InvokeError:
     """The InvokeError for botocore's last error."""
     place = f"{target} after {attempts} attempts" if attempts > 1 else str(target)
-    if not isinstance(error, ClientError):
-        if kind is FailureKind.FINAL:
-            return RequestRefusedError(str(error), code=type(error).__name__, place=place)
-        return EndpointUnavailableError(str(error), place=place)
-    response: Any = error.response
-    code = response.get("Error", {}).get("Code", "")
-    message = response.get("Error", {}).get("Message", "") or str(error)
+    response: Any = error.response if isinstance(error, ClientError) else {}
+    code, message = code_of(error), response.get("Error", {}).get("Message") or str(error)
     if code == "ModelError":
         return ModelFailedError(
             place=place,
@@ -225,5 +217,5 @@ def final_error(error: Exception, *, kind: FailureKind, target: Target, attempts
     if kind is FailureKind.LOADING:
         return ModelNotReadyError(message, place=place)
     if kind is FailureKind.FINAL:
-        return RequestRefusedError(message, code=code, place=place)
-    return EndpointUnavailableError(f"{code}: {message}", place=place)
+        return RequestRefusedError(message, code=code or type(error).__name__, place=place)
+    return EndpointUnavailableError(f"{code}: {message}" if code else message, place=place)
