@@ -57,7 +57,6 @@ class Place:
         return archive_key(endpoint=self.endpoint, platform=self.platform, archive=name)
 
     def manifest(self, name: ArchiveName) -> str:
-        """The key of its manifest."""
         return manifest_key(endpoint=self.endpoint, platform=self.platform, archive=name)
 
     def client_file(self, name: ArchiveName, file: str) -> str:
@@ -67,8 +66,6 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredArchive:
-    """An archive of the bucket's listing."""
-
     name: ArchiveName
     place: Place
     bytes: int

@@ -68,8 +68,6 @@ class Built:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildSummary:
-    """What a build of several archives came to."""
-
     built: tuple[Built, ...]  # the archives
     left: tuple[str, ...] = ()  # the names of those that the deployment builds, since they need a TensorRT engine
     environment: str = ""  # the environment's name, or empty

@@ -57,8 +57,6 @@ unset _environment _python
 
 @dataclass(frozen=True, kw_only=True)
 class PackedEnvironment:
-    """A packed environment."""
-
     path: Path  # the .tar.gz
     python: str  # the minor version that it is for (``3.10``)
     packages: Mapping[str, str]  # name → version

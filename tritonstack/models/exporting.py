@@ -157,8 +157,6 @@ WriteSample = Callable[[Path], bool]
 
 @dataclass(frozen=True, kw_only=True)
 class Exported:
-    """The finished exports of a folder."""
-
     files: Path  # the folder of their files
     figures: dict[str, float]  # what they measured
     tools: dict[str, str]  # name → version

@@ -36,7 +36,6 @@ def left_to_deployment(names: Sequence[str], environment: str) -> str:
 
 
 def choice_of(environment: Environment) -> BuildChoice:
-    """How an environment's models are made."""
     return BuildChoice(size=environment.builds.size, weights=environment.builds.weights)
 
 
@@ -227,7 +226,6 @@ def _hashes(files: Mapping[str, Path]) -> dict[str, str]:
 
 
 def sha256_of(path: Path) -> str:
-    """A file's SHA-256, in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -232,15 +232,12 @@ class Places:
         return self.exports.with_name("sources")
 
     def folder(self, model: str) -> Path:
-        """A model's folder."""
         return self.repositories / model
 
     def archive(self, name: ArchiveName, target: str | None = None) -> Path:
-        """The file of a built archive."""
         return self.archives_for(target) / str(name)
 
     def manifest(self, name: ArchiveName, target: str | None = None) -> Path:
-        """The file of a built archive's manifest."""
         return self.archives_for(target) / f"{name.model}.{name.digest}.json"
 
     def client_files(self, name: ArchiveName, target: str | None = None) -> Path:
@@ -248,7 +245,6 @@ class Places:
         return self.archives_for(target) / f"{name.model}.{name.digest}.files"
 
     def archives_for(self, target: str | None) -> Path:
-        """The folder of the archives for a target."""
         return self.archives / target if target else self.archives
 
     def built(self, name: ArchiveName, target: str | None = None) -> Manifest | None:

@@ -60,8 +60,6 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True)
 class Typed:
-    """One checked value of a scalar field and its line."""
-
     value: Value
     line: int
 
@@ -87,15 +85,12 @@ class Node:
         return bool(self.scalars[name][-1].value) if self.scalars.get(name) else False
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """The values of a repeated string field."""
         return tuple(str(typed.value) for typed in self.scalars.get(name, ()))
 
     def integers(self, name: str) -> tuple[int, ...]:
-        """The values of a repeated integer field."""
         return tuple(int(typed.value) for typed in self.scalars.get(name, ()))
 
     def nodes(self, name: str) -> tuple[Node, ...]:
-        """The messages of a field."""
         return tuple(self.messages.get(name, ()))
 
     def node(self, name: str) -> Node | None:
@@ -187,12 +182,10 @@ class ModelConfig:
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        """The inputs in the order of the file."""
         return tuple(_tensor(node) for node in self.node.nodes("input"))
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
-        """The outputs in the order of the file."""
         return tuple(_tensor(node) for node in self.node.nodes("output"))
 
     @property
@@ -203,13 +196,11 @@ class ModelConfig:
 
     @property
     def decoupled(self) -> bool:
-        """Whether responses are decoupled from requests."""
         policy = self.node.node("model_transaction_policy")
         return policy is not None and policy.flag("decoupled")
 
     @property
     def steps(self) -> tuple[Node, ...]:
-        """The steps of an ensemble."""
         scheduling = self.node.node("ensemble_scheduling")
         return scheduling.nodes("step") if scheduling else ()
 

@@ -85,7 +85,6 @@ class Message:
     line: int
 
     def all(self, name: str) -> tuple[Field, ...]:
-        """Every occurrence of a field."""
         return tuple(field for field in self.fields if field.name == name)
 
     def last(self, name: str) -> Scalar | Message | None:
@@ -283,7 +282,6 @@ def _scalar(scalar: Scalar) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string as the format writes it."""
     return f'"{"".join(map(_escaped, text))}"'
 
 

@@ -39,7 +39,6 @@ class Spent:
 
 
 def has_environment(name: str) -> bool:
-    """Whether an environment is made."""
     return environment_python(name).exists()
 
 

@@ -83,8 +83,6 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishSummary:
-    """What became of every archive of an environment."""
-
     bucket: str  # the bucket's name
     archives: tuple[Published, ...]  # what became of each
     # the names of those that the deployment builds and publishes, since they need a TensorRT engine
@@ -111,12 +109,10 @@ class BuiltArchive:
 
     @property
     def key(self) -> str:
-        """The key that commits it."""
         return self.place.archive(self.name)
 
     @property
     def manifest_key(self) -> str:
-        """The key of its manifest."""
         return self.place.manifest(self.name)
 
 

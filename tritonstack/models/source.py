@@ -64,8 +64,6 @@ class OwnModel:
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveSource:
-    """One archive's source."""
-
     name: str  # the archive's name: the folder's, ``<folder>-<overlay>`` or ``<folder>-<copy>``
     folder: Path  # the model folder
     overlay: str | None = None  # the overlay's name, or None
@@ -297,8 +295,6 @@ TRTEXEC = "trtexec-stand-in: the ONNX graph, marked, in the plan's place"
 
 @dataclass(frozen=True, kw_only=True)
 class TensorrtModel:
-    """One TensorRT model of a repository."""
-
     name: str  # its directory
     versions: tuple[Path, ...]  # its version folders, the oldest first
     plan: str  # the file name that a plan of it has
@@ -306,7 +302,6 @@ class TensorrtModel:
 
     @property
     def has_plan(self) -> bool:
-        """Whether it has plans, and TensorRT wrote them."""
         return bool(self.plans) and not any(is_marked(path) for path in self.plans)
 
 

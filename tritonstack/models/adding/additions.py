@@ -48,8 +48,6 @@ class AddOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TritonModel:
-    """One Triton model of a folder."""
-
     name: str  # its directory
     config: str  # the text of its config.pbtxt
     files: Mapping[str, Path]  # name below the directory → file, without config.pbtxt
@@ -73,7 +71,6 @@ class Addition:
 
     @property
     def addressed(self) -> TritonModel:
-        """The model that requests reach."""
         return next(model for model in self.models if model.name == self.model)
 
     @property

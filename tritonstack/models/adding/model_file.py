@@ -240,8 +240,6 @@ ENVIRONMENT = "torch"
 
 @dataclass(frozen=True, kw_only=True)
 class Argument:
-    """An argument of ``forward``."""
-
     name: str
     type: str  # as the code states it: ``Tensor``, ``Optional[Tensor]``, ``int``
     optional: bool  # whether it has a default

@@ -30,8 +30,6 @@ SCHEMA = "schemas/recipe.schema.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Added:
-    """A model folder that was written."""
-
     addition: Addition
     folder: Path
     recorded: Recorded | None  # None where no response could be recorded
@@ -141,8 +139,6 @@ _DIGITS = {"FP16": 5, "FP32": 9}
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """A recorded response."""
-
     file: Path
     outputs: tuple[str, ...]  # those in the file
     left_out: tuple[str, ...]  # those that JSON cannot hold: BYTES that are no text

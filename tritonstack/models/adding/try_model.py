@@ -67,7 +67,6 @@ def tried(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def onnx_model(file: str) -> Model:
-    """An ONNX file in ONNX Runtime."""
     onnxruntime = importlib.import_module("onnxruntime")
     onnxruntime.set_default_logger_severity(4)  # it warns of each wrong shape
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
@@ -108,7 +107,6 @@ def answers_by_row(run: Model, request: Arrays, together: Arrays | None, *, rows
 
 
 def same_rows(together: np.ndarray[Any, Any], alone: list[np.ndarray[Any, Any]]) -> bool:
-    """The same for one output."""
     if any(array.ndim == 0 or len(array) != 1 or array.shape != alone[0].shape for array in alone):
         return False
     expected = np.concatenate(alone)
