@@ -59,11 +59,6 @@ def test_a_change_that_no_known_file_causes_is_told_all_the_same(project: Path) 
     assert told.message.startswith("dev: 2 replaced; 1 removed; ")
 
 
-def test_nothing_is_said_where_nothing_changes(project: Path) -> None:
-    same = of(stack(before()))
-    assert annotations_of(changed(project, same, same), project=project) == ()
-
-
 def test_places_of_changes_are_those_of_the_working_tree(project: Path) -> None:
     (project / "a b.txt").write_text("1\n2\n3\n4\n")
     git(project, "add", ".")

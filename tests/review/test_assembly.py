@@ -5,7 +5,6 @@ The normal form of templates is held by the committed snapshots.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 import sys
@@ -95,18 +94,6 @@ def test_stages_inside_other_constructs_have_names_of_their_own(tmp_path: Path) 
     assert environment.stacks["Group-serving"].resources["Function1"].path == "Handler/Function"
 
 
-def test_small_json_files_are_documents_without_the_commits_that_they_name(tmp_path: Path) -> None:
-    stack = serving(write(tmp_path))
-    assert stack.documents == {"Activation/ReleaseSet": {"models": {"a": "1", "b": "2"}}}
-    assert stack.resources["Records1"].properties == {"ReleaseSetKey": "{asset:Activation/ReleaseSet}.release-set"}
-
-
-def test_code_is_kept_by_the_content_of_its_files(tmp_path: Path) -> None:
-    code = serving(write(tmp_path)).assets["Handler/Code"]
-    one, two = (hashlib.sha256(text).hexdigest()[:16] for text in (b"one", b"two"))
-    assert (code.kind, code.files) == (AssetKind.CODE, {"handler.py": one, "inner/work.py": two})
-
-
 def test_nothing_is_kept_of_what_builds_start_from(tmp_path: Path) -> None:
     before = serving(write(tmp_path))
     (tmp_path / "source" / "file").write_text("another")
@@ -116,13 +103,6 @@ def test_nothing_is_kept_of_what_builds_start_from(tmp_path: Path) -> None:
 
 def test_without_a_validation_report_nothing_is_known_of_findings(tmp_path: Path) -> None:
     assert read_assembly(write(tmp_path)).environments["dev"].findings is None
-
-
-def test_what_is_accepted_is_told_without_a_report_where_that_is_asked_for(tmp_path: Path) -> None:
-    findings = read_assembly(write(tmp_path), accepted=True).environments["dev"].findings
-    assert findings is not None
-    assert findings.open == ()
-    assert {each.rule for each in findings.accepted} == {"AwsSolutions-IAM5[Resource::*]", "NIST.800.53.R5-IAM"}
 
 
 def test_findings_are_those_of_the_report_and_those_accepted(tmp_path: Path) -> None:

@@ -17,8 +17,6 @@ from tritonstack.review.compare import compare
 from tritonstack.review.cost import (
     PriceBook,
     Prices,
-    number,
-    percent_text,
     price_book,
     prices_of,
 )
@@ -148,21 +146,6 @@ def test_a_total_with_an_unknown_part_is_a_lower_bound() -> None:
     totals = CostTotals.of([each for each in found if each.endpoint])
     assert totals.idle_after.text == "at least 0.7364 USD/hour, plus 1 unknown"
     assert totals.sentence == "0.00 USD/hour → at least 0.7364 USD/hour, plus 1 unknown"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [("0", "0.00"), ("1.5", "1.50"), ("0.73645", "0.7365"), ("12.3400", "12.34"), ("7E+1", "70.00")]
-)
-def test_amounts_have_cents(value: str, text: str) -> None:
-    assert number(Decimal(value)) == text
-
-
-@pytest.mark.parametrize(
-    ("part", "text"),
-    [("0.1", "+10 %"), ("-0.255", "-25.5 %"), ("20", "+2000 %"), ("-0.0001", "-0.1 % or less")],
-)
-def test_parts_are_signed_percentages(part: str, text: str) -> None:
-    assert percent_text(Decimal(part)) == text
 
 
 def test_a_price_is_the_environments_own_before_the_catalogues() -> None:

@@ -161,13 +161,6 @@ def test_an_endpoint_is_a_row_with_its_fewest_and_its_most_instances() -> None:
     assert [each.usd_per_hour for each in (found.idle_after, found.most_after) if each] == [0.75, 6]
 
 
-def test_two_endpoints_of_one_generated_name_are_two_rows() -> None:
-    unnamed = serving()
-    del unnamed["Endpoint"]["Properties"]["EndpointName"]
-    two = of(*(stack(unnamed, name=name) for name in ("a", "b"))).environments["dev"]
-    assert [each.name for each in table_of(two, book=PriceBook()).rows][:2] == ["endpoint Endpoint"] * 2
-
-
 def test_a_row_that_comes_and_one_that_costs_more_stand_before_and_after() -> None:
     old = {"Key": resource("AWS::KMS::Key"), "Old": resource("AWS::EC2::EIP")}
     kinds = {"Key": "AWS::KMS::Key", "Nat": "AWS::EC2::NatGateway"}

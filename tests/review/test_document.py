@@ -15,7 +15,7 @@ from tests.review.small import of, resource, serving, stack
 from tritonstack.cli.schema import schema_text
 from tritonstack.review.change import ABSENT
 from tritonstack.review.document import SCHEMA_ID, VERSION, ReviewDocument
-from tritonstack.review.intrinsics import assets_in, readable, references, texts_of
+from tritonstack.review.intrinsics import readable, references, texts_of
 from tritonstack.review.report import Known, document_of
 from tritonstack.review.views.pages import WHERE, show
 from tritonstack.review.views.wording import diff_lines
@@ -74,13 +74,6 @@ def test_every_form_of_a_reference_is_found() -> None:
         {"Ref": "not one", "Other": 1},
     ]
     assert set(references(value)) == {"A", "AWS::NoValue", "B", "C", "D", "E", "F", "G", "H"}
-
-
-def test_assets_are_found_in_any_text() -> None:
-    assert list(assets_in({"Key": "{asset:Handler/Code}.zip", "more": ["b/{asset:Source/Files}.zip", 1]})) == [
-        "Handler/Code",
-        "Source/Files",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from tests.chromium import needs_chromium, open_page
 from tests.review.reports import before, document, report
@@ -79,15 +78,3 @@ def test_in_a_browser_everything_has_its_place_and_properties_are_folded(html: s
         "loaded": 0,
         "style": "1px",
     }
-
-
-@needs_chromium
-def test_where_the_system_is_dark_so_is_the_page_with_blue_and_orange_differences(html: str, tmp_path: Path) -> None:
-    target = tmp_path / "page.png"
-    look = "--blink-settings=preferredColorScheme=0"
-    open_page(
-        html.replace("<details", "<details open"), tmp_path, look, "--window-size=1280,3000", f"--screenshot={target}"
-    )
-    with Image.open(target) as picture:
-        seen = {colour for _, colour in picture.convert("RGB").getcolors(maxcolors=1 << 24) or []}
-    assert {(0x12, 0x16, 0x1B), (0x14, 0x30, 0x4A), (0x43, 0x29, 0x0F)} <= seen

@@ -111,33 +111,6 @@ def test_certainty_wins_over_possibility_though_it_is_found_later() -> None:
     assert found == {**replaced, "Afterwards": Effect.CHANGED}
 
 
-def test_an_answer_of_a_custom_resource_that_is_updated_may_be_another_one() -> None:
-    def scaled(maximum: int) -> Template:
-        before = resource("Custom::ScalingBefore", {"Maximum": maximum, "ServiceToken": "arn"})
-        count = {"InitialInstanceCount": {"Fn::GetAtt": ["Before", "InitialInstanceCount"]}}
-        return {**serving(variant=count), "Before": before, "Other": resource(TOPIC, {"TopicName": {"Ref": "Before"}})}
-
-    assert effects(changed(scaled(4), scaled(5))) == {
-        "Before": Effect.CHANGED,
-        "Config": Effect.MAY_BE_REPLACED,
-        "Endpoint": Effect.MAY_CHANGE,
-        "Other": Effect.MAY_BE_REPLACED,
-    }
-
-
-def test_a_parameter_with_another_default_may_move_what_refers_to_it() -> None:
-    old, new = (
-        stack(
-            one(TOPIC, {"TopicName": {"Ref": "Name"}}),
-            sections={"Parameters": {"Name": {"Type": SSM, "Default": default}}},
-        )
-        for default in ("/a", "/b")
-    )
-    change = stack_change(old, new)
-    assert [each.effect for each in change.resources] == [Effect.MAY_BE_REPLACED]
-    assert [each.name for each in change.template] == ["Parameters.Name.Default"]
-
-
 def test_other_code_changes_the_functions_that_run_it_and_not_what_they_answer() -> None:
     resources = {
         "Function": resource(FUNCTION, {"Code": {"S3Key": "{asset:Handler/Code}.zip"}, "Role": "arn"}),

@@ -42,7 +42,6 @@ for each in settings["endpoints"]:
 write_assembly(pathlib.Path(os.environ["CDK_OUTDIR"]), template={{"Resources": made}})
 """
 IN_CONTEXT = 'pathlib.Path(json.loads(os.environ["CDK_CONTEXT_JSON"]).get("environments-folder", "environments"))'
-BESIDE = 'pathlib.Path(__file__).parent / "environments"'
 ELSEWHERE = 'pathlib.Path("{project}/environments")'
 
 
@@ -127,8 +126,7 @@ def test_what_each_setting_does_is_what_a_synthesis_without_it_changes(tmp_path:
 
 
 def test_a_setting_that_is_valid_only_with_another_is_tried_with_it(tmp_path: Path) -> None:
-    """By an app that reads its settings beside ``app.py``."""
-    found = effects(project_of(tmp_path / "project", changed(least=3, most=3), app=BESIDE))
+    found = effects(project_of(tmp_path / "project", changed(least=3, most=3)))
     least, most = found["endpoints.digits.least"], found["endpoints.digits.most"]
     assert (least.together, most.together) == ((), ("endpoints.digits.least",))
     texts = [" ".join(one.text for one in each.effect or ()) for each in (least, most)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,20 +12,14 @@ from tests.review.small import code, of, resource, serving, stack
 from tests.review.values import json_values, stacks
 from tritonstack.errors import InputError
 from tritonstack.review.snapshot import (
-    PIPELINE,
-    TOP_LEVEL,
-    EnvironmentSnapshot,
     Finding,
     Findings,
     Json,
     Snapshots,
     StackSnapshot,
-    added_by_pipeline,
-    joined,
     stack_of,
     stack_text,
     text_of,
-    without,
 )
 from tritonstack.review.stored import read_snapshots, write_snapshots
 
@@ -100,51 +93,3 @@ def test_a_file_that_is_no_snapshot_is_refused_by_name(tmp_path: Path, name: str
     (tmp_path / "dev" / name).write_text(text)
     with pytest.raises(InputError, match="dev"):
         read_snapshots(tmp_path)
-
-
-# Environments and what a pipeline adds to them, as one.
-
-
-def environments(environments: Mapping[str, tuple[str, ...]], *, known: bool = True) -> Snapshots:
-    """Environments of these stacks, with a finding that is accepted and one that stands open in each."""
-    return Snapshots(
-        environments={
-            name: EnvironmentSnapshot(
-                name=name,
-                stacks={each: stack({"A": resource("AWS::SNS::Topic")}, name=each) for each in stacks},
-                findings=findings(*stacks) if known else None,
-            )
-            for name, stacks in environments.items()
-        }
-    )
-
-
-def findings(*stacks: str) -> Findings:
-    return Findings(
-        open=tuple(Finding(stack=each, path="A", rule="B") for each in sorted(stacks)),
-        accepted=tuple(Finding(stack=each, path="A", rule="C", accepted="So.") for each in sorted(stacks)),
-    )
-
-
-WHOLE = environments({TOP_LEVEL: ("pipeline",), "dev": ("pipeline-access", "serving"), "local": ("serving",)})
-
-
-def test_a_part_has_its_stacks_and_their_findings_and_the_rest_has_the_others() -> None:
-    part = added_by_pipeline(WHOLE)
-    assert part == environments({TOP_LEVEL: ("pipeline",), "dev": ("pipeline-access",)})
-    assert without(WHOLE, part) == environments({"dev": ("serving",), "local": ("serving",)})
-
-
-def test_joined_they_are_one_again_and_the_pipeline_has_a_name() -> None:
-    part = added_by_pipeline(WHOLE)
-    both = joined(without(WHOLE, part), part)
-    assert list(both.environments) == ["dev", "local", PIPELINE]
-    assert both.environments["dev"] == WHOLE.environments["dev"]
-    assert (both.environments[PIPELINE].name, list(both.environments[PIPELINE].stacks)) == (PIPELINE, ["pipeline"])
-    assert both.environments[PIPELINE].findings == findings("pipeline")
-
-
-def test_findings_of_one_part_alone_are_those_of_the_environments() -> None:
-    own, unknown = environments({"dev": ("serving",)}), environments({"dev": ("pipeline-access",)}, known=False)
-    assert joined(own, unknown).environments["dev"].findings == findings("serving")
-    assert joined(unknown, own).environments["dev"].findings is None

@@ -128,13 +128,6 @@ def test_routing_that_is_told_at_deployment_is_read_from_what_scaling_was_given(
     assert traffic(scaled(), scaled(variant=G5)).update == Update.ALL_AT_ONCE
 
 
-def test_an_alarm_of_the_stack_is_named() -> None:
-    deployment = rollout("ALL_AT_ONCE")
-    deployment["DeploymentConfig"]["AutoRollbackConfiguration"]["Alarms"] = [{"AlarmName": {"Ref": "Alarm"}}]
-    change = traffic(serving(**deployment), serving(image="b", **deployment))
-    assert "These alarms roll it back: ${Alarm}." in change.sentences
-
-
 def test_what_a_refused_deployment_would_move_is_said_not_to_come() -> None:
     before, after = serving(), serving(image="triton:24.10")
     for template in (before, after):

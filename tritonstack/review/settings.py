@@ -124,8 +124,8 @@ def effects_of(
 ) -> tuple[SettingEntry, ...]:
     """What each of an environment's changed settings does, by a synthesis without it.
 
-    Unknown where there are many of them, and where the app reads its settings neither from ``environments`` in its
-    working directory or beside ``app.py``, nor from the folder that ``-c environments-folder`` names.
+    Unknown where there are many of them, and where the app does not read its settings from the folder that
+    ``-c environments-folder`` names.
 
     ``settings``: of one environment, all that change. ``now``: the environment, without what a pipeline adds.
     """
@@ -186,22 +186,14 @@ class _Trials:
     def _synthesised(self, files: Mapping[str, str]) -> EnvironmentSnapshot | None:
         """The environment of these files; None where the app rejects them or makes no such environment."""
         with tempfile.TemporaryDirectory(prefix="review-") as name:
-            folder = _project_with(files, self._project, Path(name, "project"))
-            context = {"environments-folder": str(folder / ENVIRONMENTS), "environments": self._now.name}
+            folder, out = Path(name, ENVIRONMENTS), Path(name, "cdk.out")
+            folder.mkdir()
+            for file, text in files.items():
+                (folder / file).write_text(text, encoding="utf-8")
+            context = {"environments-folder": str(folder), "environments": self._now.name}
             try:
-                synthesise(folder, Path(name, "cdk.out"), validation=False, context=context)
-                made = read_assembly(Path(name, "cdk.out"))
+                synthesise(self._project, out, validation=False, context=context)
+                made = read_assembly(out)
             except TritonstackError:
                 return None
         return made.environments.get(self._now.name)
-
-
-def _project_with(files: Mapping[str, str], project: Path, folder: Path) -> Path:
-    """A folder of links to all that a project has, with other environments' files: an app may read either."""
-    (folder / ENVIRONMENTS).mkdir(parents=True)
-    for each in project.iterdir():
-        if each.name not in {ENVIRONMENTS, ".git"}:
-            (folder / each.name).symlink_to(each.resolve())
-    for name, text in files.items():
-        (folder / ENVIRONMENTS / name).write_text(text, encoding="utf-8")
-    return folder
