@@ -233,13 +233,6 @@ def test_a_state_folder_that_is_a_file_ends_without_a_traceback(
     assert str(tmp_path / "file") in capsys.readouterr().err
 
 
-def test_a_command_s_own_exit_code_is_the_process_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli.root, "main", lambda **_: 7)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 7
-
-
 def test_ctrl_c_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     log = tmp_path / "logs" / "emulator.log"
     log.parent.mkdir()

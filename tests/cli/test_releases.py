@@ -223,12 +223,6 @@ def test_a_missing_object_is_named(world: World, kind: str) -> None:
     assert f"missing: s3://archives/{key}" in result.stdout
 
 
-def test_a_manifest_of_another_version_is_no_traceback(world: World) -> None:
-    world.objects[f"manifests/digits/24.09-t4/bert.{A}.json"] = b"{}"
-    result = run("bert")
-    assert (result.return_value, "is no manifest of this version" in result.stdout) == (1, True)
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -253,12 +247,6 @@ def test_an_endpoint_of_the_file_that_is_not_deployed_ends_with_1(world: World, 
     assert "other: it is not deployed" in result.stdout
 
 
-def test_more_instances_are_said_to_be_cold(world: World) -> None:
-    assert world.endpoint is not None
-    world.endpoint["ProductionVariants"] = [{"CurrentInstanceCount": 3}]
-    assert "digits has 3 instances, and each call went to one of them" in run().stdout
-
-
 def test_the_slowest_load_is_told_with_the_setting_that_is_made_for_it(world: World) -> None:
     world.loads = {"ModelDownloadingTime": [2e6, 5.25e6], "ModelLoadingTime": [30e6, 1e6]}
     said = " ".join(run().stdout.split())
@@ -273,12 +261,6 @@ def test_a_setting_that_is_shorter_than_what_was_measured_is_called_too_short(wo
     assert "rollout.slowest_load_seconds: 21, which is 20: too short." in run().stdout
     world.loads = {"ModelLoadingTime": [19.5e6]}
     assert "rollout.slowest_load_seconds: 20, which is 20." in run().stdout
-
-
-def test_before_cloudwatch_has_any_figure_the_slowest_answer_is_told(world: World) -> None:
-    said = run().stdout
-    assert "a call waited 0.0 s at most (no load was measured in 14 days; or an answer just now)" in said
-    assert "rollout.slowest_load_seconds: 1." in said
 
 
 def test_load_times_that_may_not_be_read_are_no_failure(world: World) -> None:

@@ -26,13 +26,6 @@ def test_a_created_network_has_its_zones_in_the_order_of_their_names(tmp_path: P
     assert (network.makes_group, network.makes_endpoints, network.is_closed) == (True, True, False)
 
 
-def test_the_same_network_has_the_same_identity_and_another_another(tmp_path: Path) -> None:
-    made = [loaded(tmp_path, text).network for text in (CREATED, CREATED, IMPORTED, CREATED.replace("10.20", "10.21"))]
-    told = [each.identity for each in made if each is not None]
-    assert told[0] == told[1]
-    assert len(set(told)) == 3
-
-
 def created(inner: str, *, more: str = PREFIX_LIST) -> str:
     return f"{{created: {{{inner}}}, {more}}}"
 

@@ -22,17 +22,9 @@ def loaded(folder: Path, rollout: str, *, instances: int = 2, mode: str = "multi
     return found
 
 
-def test_all_at_once_needs_neither_size_nor_wait(tmp_path: Path) -> None:
-    assert loaded(tmp_path, "kind: all-at-once", instances=1, mode="single-model").kind == "all-at-once"
-
-
 def test_there_are_alarms_where_something_is_waited_for(tmp_path: Path) -> None:
     assert loaded(tmp_path, CANARY).own_alarms is not None
     assert loaded(tmp_path, "kind: all-at-once, accept_multi_model: true").own_alarms is None, "nothing is watched"
-
-
-def test_a_wait_as_long_as_the_slowest_load_is_enough(tmp_path: Path) -> None:
-    assert loaded(tmp_path, CANARY + ", slowest_load_seconds: 600").slowest_load_seconds == 600
 
 
 def scaled_endpoint(rollout: dict[str, object], *, smallest: int, largest: int, initial: int) -> Endpoint:

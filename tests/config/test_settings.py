@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -17,7 +16,6 @@ from tritonstack.cli.schema import schema_text
 from tritonstack.config import (
     Endpoint,
     Environment,
-    Thresholds,
     engines_built_on_deploy,
     load_environment,
     load_environments,
@@ -93,18 +91,6 @@ def test_committed_environments_run_the_newest_release_whose_cuda_a_host_covers(
                 assert not any(each.covers(newer) for each in CATALOGUE.host_amis)
 
 
-def test_the_schema_refuses_what_it_can_without_the_catalogue() -> None:
-    validator = jsonschema.Draft202012Validator(json.loads(schema_text("environment")))
-    good: dict[str, Any] = parse_yaml(COMMITTED[0].read_text(encoding="utf-8")).value
-    assert validator.is_valid(good)
-    top: list[dict[str, Any]] = [{"region": "us-east-9"}, {"account": 1}, {"colour": "red"}, {"endpoints": {}}]
-    inner: list[dict[str, Any]] = [{"release": "24.13"}, {"mode": "both"}, {"models": ["a.b"]}, {"host_ami": "mine"}]
-    for change in top:
-        assert not validator.is_valid(good | change), change
-    for change in inner:
-        assert not validator.is_valid(good | {"endpoints": [good["endpoints"][0] | change]}), change
-
-
 def test_a_release_newer_than_the_catalogue_runs_with_an_own_image_and_a_warning(tmp_path: Path) -> None:
     image = "123456789012.dkr.ecr.us-east-1.amazonaws.com/triton:30.01-py3"
     endpoint = endpoint_of(tmp_path, endpoint=f'release: "30.01"\nimage: {image}')
@@ -143,12 +129,6 @@ def test_single_model_mode_keeps_the_images_ping_unless_set(tmp_path: Path) -> N
     assert not [name for name in single if "PING_MODE" in name]
     chosen = endpoint_of(tmp_path, endpoint="mode: single-model\ncontainer: {ping_mode: ready}").container_environment()
     assert chosen["SAGEMAKER_TRITON_PING_MODE"] == chosen["SAGEMAKER_TRITON_OVERRIDE_PING_MODE"] == "ready"
-
-
-def test_nothing_is_rendered_by_itself_that_an_old_image_does_not_read(tmp_path: Path) -> None:
-    rendered = endpoint_of(tmp_path, endpoint='release: "23.05"').container_environment()
-    assert "SAGEMAKER_TRITON_LOG_VERBOSE" in rendered
-    assert not [name for name in rendered if "PING_MODE" in name]
 
 
 def test_each_setting_is_rendered_as_serve_reads_it(tmp_path: Path) -> None:
@@ -196,20 +176,6 @@ def test_the_release_proposes_the_host_and_a_setting_decides(line: str, rendered
     assert endpoint_of(tmp_path, endpoint=line).inference_ami_version == rendered
 
 
-@pytest.mark.parametrize(
-    ("lines", "setting"),
-    [
-        ("mode: multi-model", "Enabled"),
-        ("model_cache: disabled", "Disabled"),
-        ("mode: single-model", None),
-    ],
-)
-def test_the_model_cache_is_on_unless_set_and_absent_in_single_model_mode(
-    lines: str, setting: str | None, tmp_path: Path
-) -> None:
-    assert endpoint_of(tmp_path, endpoint=lines).model_cache_setting == setting
-
-
 def test_an_unlisted_type_can_be_accepted(tmp_path: Path) -> None:
     lines = "instance_type: ml.g6.xlarge\naccept_unlisted_instance_type: true"
     assert endpoint_of(tmp_path, endpoint=lines).instance.gpu == "L4"
@@ -232,19 +198,6 @@ def test_problems_of_all_files_are_told_together(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_environments(tmp_path)
     assert [problem.field for problem in caught.value.problems] == ["production", "region"]
-
-
-def with_alarms(folder: Path, header: str, endpoint: str = "") -> Environment:
-    return load_environment(write_environment(folder, header=header, endpoint=endpoint))
-
-
-def test_empty_alarms_are_the_defaults(tmp_path: Path) -> None:
-    alarms = with_alarms(tmp_path, "alarms: {}").alarms
-    assert alarms is not None
-    assert alarms.thresholds == Thresholds()
-    assert (alarms.email, alarms.runbooks) == ((), "docs/operations.md")
-    assert alarms.thresholds.no_traffic_minutes is None
-    assert alarms.thresholds.budget_usd_per_hour is None
 
 
 def with_builds(folder: Path, builds: str) -> Environment:

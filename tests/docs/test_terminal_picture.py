@@ -7,11 +7,9 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
-import pytest
 from rich.console import Console
 
 from scripts.documentation.terminal_picture import COLUMNS, COMMANDS, OWN_MODEL, PICTURE, RECORDING, own_model_commands
-from tests.docs.sequence import not_printed, recorded
 from tests.docs.shell_commands import commands, problem
 from tests.e2e.project import REPOSITORY
 from tritonstack.client.body import Body
@@ -74,19 +72,3 @@ def test_the_picture_shows_every_recorded_line_and_loads_nothing() -> None:
     shown = "".join(each.text or "" for each in ET.fromstring(svg).iter(f"{SVG}text"))  # noqa: S314 - our own
     assert "".join(shown.split()) == "".join(TEXT.split()), "a line is cut"
     assert not re.search(r"url\((?!#)|href|@import|<script", svg)
-
-
-@pytest.mark.parametrize(
-    ("printed", "missing"),
-    [
-        ("✓ start  9.9 s\n┌─\nx  1,024\n──────\nlabel 7", []),
-        ("✓ begin  9.9 s\nx  1,024\n──\nlabel 7", ["✓ start  1.2 s"]),
-    ],
-)
-def test_what_a_run_no_longer_prints_is_found(printed: str, missing: list[str]) -> None:
-    assert not_printed(["✓ start  1.2 s", "x 12", "───", "label 3"], printed) == missing
-
-
-def test_a_recording_has_the_lines_of_a_command_apart() -> None:
-    assert recorded(RECORDING, COMMANDS[0])[0].startswith("✓ ")
-    assert not any(line.startswith(("✓", "$")) for line in recorded(RECORDING, COMMANDS[1]))
