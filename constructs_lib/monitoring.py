@@ -129,43 +129,33 @@ def capture_data(
     allow(role.policy, "EncryptCaptured", ["kms:GenerateDataKey"], [artifacts.key_arn])
 
 
-class AlarmTopic(Construct):
-    """An SNS topic under the artifacts' key that only the environment's alarms may publish to.
+def alarm_topic(scope: Construct, *, environment: str, key_arn: str, email: Sequence[str]) -> sns.CfnTopic:
+    """An SNS topic that only the environment's alarms may publish to; each address confirms a message first.
 
-    Attributes:
-        topic: the topic; others subscribe to it.
+    ``key_arn``: of the artifacts' key, which encrypts messages; its policy lets these alarms use it.
     """
-
-    def __init__(
-        self, scope: Construct, construct_id: str, *, environment: str, key_arn: str, email: Sequence[str]
-    ) -> None:
-        """Make the topic, with a subscription for each address, which confirms a message first.
-
-        ``key_arn``: of the key that encrypts messages; its policy lets these alarms use it.
-        """
-        super().__init__(scope, construct_id)
-        self.topic = sns.CfnTopic(
-            self,
-            "Topic",
-            # A fixed name: the key's policy, in another stack, lets alarms of this topic in and no others.
-            topic_name=f"{environment}-alarms",
-            display_name=f"Alarms of {environment}",
-            kms_master_key_id=key_arn,
-        )
-        stack = cdk.Stack.of(self)
-        alarms = arn(stack, "cloudwatch", "alarm", f"{environment}-*")
-        source = {"StringEquals": {"aws:SourceAccount": stack.account}, "ArnLike": {"aws:SourceArn": alarms}}
-        policy = delivery_policy(
-            sid="PublishAlarms",
-            service="cloudwatch",
-            action="sns:Publish",
-            resource=self.topic.ref,
-            condition=source,
-            refused="sns:Publish",
-        )
-        sns.CfnTopicPolicy(self, "Policy", topics=[self.topic.ref], policy_document=policy)
-        for number, address in enumerate(email):
-            sns.CfnSubscription(self, f"Email{number}", topic_arn=self.topic.ref, protocol="email", endpoint=address)
+    topic = sns.CfnTopic(
+        scope,
+        "Topic",
+        # A fixed name: the key's policy, in another stack, lets alarms of this topic in and no others.
+        topic_name=f"{environment}-alarms",
+        display_name=f"Alarms of {environment}",
+        kms_master_key_id=key_arn,
+    )
+    alarms = arn(scope, "cloudwatch", "alarm", f"{environment}-*")
+    account = cdk.Stack.of(scope).account
+    policy = delivery_policy(
+        sid="PublishAlarms",
+        service="cloudwatch",
+        action="sns:Publish",
+        resource=topic.ref,
+        condition={"StringEquals": {"aws:SourceAccount": account}, "ArnLike": {"aws:SourceArn": alarms}},
+        refused="sns:Publish",
+    )
+    sns.CfnTopicPolicy(scope, "Policy", topics=[topic.ref], policy_document=policy)
+    for number, address in enumerate(email):
+        sns.CfnSubscription(scope, f"Email{number}", topic_arn=topic.ref, protocol="email", endpoint=address)
+    return topic
 
 
 MAXIMUM_CHILDREN = 100

@@ -33,11 +33,8 @@ def publish_outputs(
 ) -> None:
     """Add the SSM parameter with the outputs document of a stack.
 
-    Args:
-        kind: kind of the stack (``serving``), a key of ``tritonstack.outputs.contract.KINDS``.
-        outputs: the fields of that kind. Values may be tokens; none of them may need escaping in JSON, which names,
-            ARNs and ids never do.
-        name: last part of the parameter's name. Default: None, the kind.
+    ``kind`` is a key of ``tritonstack.outputs.contract.KINDS``, and the last part of the parameter's name unless
+    ``name`` is. Values of ``outputs`` may be tokens, if they need no escaping in JSON, as names, ARNs and ids.
     """
     document = {
         "contract": CONTRACT,

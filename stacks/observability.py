@@ -8,7 +8,7 @@ import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
-from constructs_lib.monitoring import Alarms, AlarmTopic, AtMaximumEvents
+from constructs_lib.monitoring import Alarms, AtMaximumEvents, alarm_topic
 from constructs_lib.outputs import outputs_fit, publish_outputs, read_parameter
 from tritonstack import naming
 from tritonstack.config import AlarmSettings, Environment
@@ -38,10 +38,8 @@ class ObservabilityStack(cdk.Stack):
     ) -> None:
         """Make the stack.
 
-        Args:
-            builds: whether the environment has a builds stack.
-            engines: whether that has a project for engines.
-            load_tests: whether the environment has a load-test stack that tests single models.
+        ``builds``, ``engines``: whether there is a builds stack, and in it a project for engines. ``load_tests``:
+        whether a load-test stack tests single models.
         """
         super().__init__(
             scope,
@@ -80,7 +78,7 @@ class ObservabilityStack(cdk.Stack):
     def _alarms(self, settings: AlarmSettings, outputs: ObservabilityFields) -> None:
         name = self._environment.environment
         key_arn = self._read("ArtifactsKeyArn", naming.artifact_parameter(environment=name, value="key-arn"))
-        topic = AlarmTopic(self, "Topic", environment=name, key_arn=key_arn, email=settings.email).topic
+        topic = alarm_topic(Construct(self, "Topic"), environment=name, key_arn=key_arn, email=settings.email)
         cdk.CfnOutput(self, "AlarmTopicArn", value=topic.ref, description="SNS topic that alarms notify")
         of_endpoints, of_builds = self._endpoint_alarms(settings), self._build_alarms()
         alarms = Alarms(
