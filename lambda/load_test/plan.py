@@ -1,31 +1,18 @@
-"""A load test's objects in the bucket: its plan, its results, and the marks that its clean-up has begun and ended."""
+"""A load test's objects in the bucket: its plan, its results, and the mark that its clean-up has ended."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..shared.clients import MISSING_OBJECT, Aws, ignoring
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 PREFIX = "load-tests/"
-CLOSED = "closed.json"
 _ID = re.compile(r"[a-z0-9-]{1,40}")
 Plan = dict[str, Any]
-
-
-class ClosedError(RuntimeError):
-    """Nothing more may be made for a test: its clean-up has begun."""
-
-
-class MadeTooLateError(ClosedError):
-    """The clean-up began while a step made something, which it may have missed."""
 
 
 @dataclass(frozen=True)
@@ -87,30 +74,3 @@ def exists(aws: Aws, place: Place, test: str, name: str) -> bool:
         aws.s3.head_object(Bucket=place.bucket, Key=key(test, name))
         return True
     return False
-
-
-def close(aws: Aws, place: Place, test: str, *, why: str) -> None:
-    """Mark that a test's clean-up has begun, and why.
-
-    A cancelled execution runs no further state, but the step that it had called runs on, and may make packages or a
-    job while the clean-up looks for them, or after it. So the clean-up writes this mark before it looks, and a step
-    that makes something looks for the mark before and after: one of the two finds what the other did.
-    """
-    write(aws, place, test, CLOSED, json.dumps({"id": test, "why": why}, indent=1))
-
-
-@contextmanager
-def making(aws: Aws, place: Place, test: str) -> Iterator[None]:
-    """Make something for a test in the block.
-
-    Raises:
-        ClosedError: the test was closed before; nothing was made.
-        MadeTooLateError: it was closed meanwhile; the caller removes what was made.
-    """
-    if exists(aws, place, test, CLOSED):
-        raise ClosedError(f"load test {test} is cleaned up: nothing more is made for it")
-    try:
-        yield
-    finally:  # a failure may have made a part of it
-        if exists(aws, place, test, CLOSED):
-            raise MadeTooLateError(f"load test {test} was cleaned up while a step of it made something")

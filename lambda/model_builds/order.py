@@ -17,7 +17,6 @@ from .wait import WAIT_VARIABLE, Place, signal
 if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
-SCHEMA = 1
 DIGEST = re.compile(r"[0-9a-f]{16}")
 ORDER_VARIABLE = "TRITONSTACK_ORDER"
 
@@ -27,12 +26,13 @@ def requested(event: Mapping[str, Any], *, aws: Aws, place: Place) -> dict[str, 
 
     Delete, and an Update that undoes one, start nothing: no wait condition follows.
 
-    Raises NotDoneError: the object is no build set, or the build could not be started.
+    Raises NotDoneError: the build could not be started.
     """
     if event["RequestType"] == "Delete" or rolls_back(event, aws.cloudformation):
         return {"Missing": "", "Build": ""}
     properties = event["ResourceProperties"]
-    build_set = read_build_set(aws.s3, bucket=properties["BuildSetBucket"], key=properties["BuildSetKey"])
+    stored = aws.s3.get_object(Bucket=properties["BuildSetBucket"], Key=properties["BuildSetKey"])
+    build_set = json.loads(stored["Body"].read())
     missing = missing_archives(build_set, aws=aws, place=place)
     print(json.dumps({"missing": [archive_name(each) for each in missing]}))
     if not missing:
@@ -43,21 +43,6 @@ def requested(event: Mapping[str, Any], *, aws: Aws, place: Place) -> dict[str, 
         order, {**build_set, "archives": missing}, handle=properties["WaitHandle"], aws=aws, place=place
     )
     return {"Missing": name_list([archive_name(each) for each in missing]), "Build": build}
-
-
-def read_build_set(s3: S3Client, *, bucket: str, key: str) -> dict[str, Any]:
-    """The build set of an endpoint. Raises NotDoneError where the object is no build set."""
-    body = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
-    try:
-        document = json.loads(body)
-        names = [(archive["model"], archive["digest"]) for archive in document["archives"]]
-        where = document["endpoint"], document["platform"]["release"], document["platform"]["gpu"]
-        sound = document["schema"] == SCHEMA and all(map(str, [*where, *sum(names, ())]))
-    except (ValueError, KeyError, TypeError) as error:
-        raise NotDoneError(f"s3://{bucket}/{key} is no build set: {error!r}") from error
-    if not sound:
-        raise NotDoneError(f"s3://{bucket}/{key} is no build set of schema {SCHEMA}: {str(document)[:200]}")
-    return dict(document)
 
 
 def missing_archives(build_set: Mapping[str, Any], *, aws: Aws, place: Place) -> list[dict[str, Any]]:

@@ -175,14 +175,6 @@ def test_another_release_of_the_image_is_refused_and_what_an_earlier_run_left_do
     assert left(step) == ["result.json"]
 
 
-@pytest.mark.parametrize("content", ["", "[1]", "{", '{"inputs": 3, "output": "o"}'])
-def test_a_job_that_cannot_be_read_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / "job.json").write_text(content)
-    with pytest.raises(StepError) as refused:
-        engine_step.read_job(tmp_path / "job.json")
-    assert refused.value.status == engine_step.JOB
-
-
 def test_a_job_without_some_members_or_files_is_refused_with_their_names(tmp_path: Path) -> None:
     step = Step.make(tmp_path)
     job = json.loads((tmp_path / "job.json").read_text())
@@ -228,15 +220,6 @@ def test_a_failure_has_phase_reason_and_log(
     assert said in step.result["reason"]
     assert step.result["log_tail"] or trtexec
     assert left(step) == ["result.json", "trtexec.log"]
-
-
-def test_an_output_folder_that_cannot_be_made_is_said_without_a_traceback(tmp_path: Path) -> None:
-    step = Step.make(tmp_path)
-    step.output.write_text("a file")
-    status, log = step.run()
-    assert status == 3
-    assert "FAILED in phase machine" in log
-    assert "Traceback" not in log
 
 
 def test_a_signal_ends_trtexec_and_leaves_nothing(tmp_path: Path) -> None:

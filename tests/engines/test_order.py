@@ -147,11 +147,6 @@ def test_a_wrong_document_is_refused_with_its_fields(changes: dict[str, Any], sa
         assert words in str(refused.value)
 
 
-def test_what_is_no_json_is_refused() -> None:
-    with pytest.raises(InputError, match="Invalid JSON"):
-        read_order("{", file="order.json")
-
-
 def test_an_order_of_a_version_without_tags_or_of_a_recorded_digest_is_read() -> None:
     order = read_order(document(archives=[{"model": "bert", "digest": "0" * 16}]), file="order.json")
     assert (order.tags, order.archives[0].dependency) == ({}, None)
@@ -181,10 +176,6 @@ def sources(*folders: str) -> list[ArchiveSource]:
 )
 def test_the_environments_are_those_that_exports_and_proofs_run_in(folder: str, further: tuple[str, ...]) -> None:
     assert build_environments(sources(folder)) == (*ALWAYS, *further)
-
-
-def test_the_environments_of_used_folders_are_needed_too() -> None:
-    assert set(build_environments(sources("digits-ensemble"))) >= set(build_environments(sources("digits-onnx")))
 
 
 def test_the_backends_whose_stand_ins_need_an_environment_are_those_of_the_proof() -> None:

@@ -77,10 +77,6 @@ def test_v100_is_refused_from_tensorrt_10_5_on_also_where_the_exact_version_is_u
     assert error.allowed.endswith("24.05, 24.09")
 
 
-def test_v100_is_built_up_to_tensorrt_10_4() -> None:
-    assert built("24.09", "V100").machine.name == "BUILD_GENERAL1_LARGE"
-
-
 def test_a_t4_engine_is_never_built_on_an_ampere_builder() -> None:
     error = refusal("24.09", "T4", kind="codebuild")
     assert "A10G (compute capability 8.6)" in error.found
@@ -161,12 +157,6 @@ def test_a_mixed_environment_gets_one_build_a_platform_each_on_its_own_gpu(tmp_p
         ("24.09-l4", "ml.g6.xlarge", ("e2",)),
         ("24.09-t4", "ml.g4dn.xlarge", ("e0", "e3")),
     ]
-
-
-def test_two_releases_on_one_gpu_are_two_platforms(tmp_path: Path) -> None:
-    made = plan(tmp_path, 'release: "24.09"', 'release: "24.05"')
-    assert [str(build.builder.platform) for build in made.builds] == ["24.05-t4", "24.09-t4"]
-    assert len({build.builder.image for build in made.builds}) == 2
 
 
 def test_every_copy_is_named_once_however_many_endpoints_serve_it(tmp_path: Path) -> None:

@@ -87,14 +87,6 @@ def test_an_engine_that_trtexec_does_not_build_fails_in_phase_engine_with_trtexe
     assert (built.keys("endpoints/"), built.keys("manifests/"), built.keys("staging/")) == ([], [], [])
 
 
-@pytest.mark.long
-def test_s3_that_stumbles_costs_nothing_but_time(built: Way, faults: Faults) -> None:
-    for path in ("/staging/jobs/", "/endpoints/", "/manifests/"):
-        faults.lose("PUT", path, times=1)
-    faults.lose("GET", "/staging/jobs/", times=1)
-    assert str(built.run(built.order("tiny-engine"))).startswith("1 built")
-
-
 @pytest.mark.parametrize(
     ("path", "phase"), [pytest.param("/staging/jobs/", "engine", marks=pytest.mark.long), ("/endpoints/", "commit")]
 )

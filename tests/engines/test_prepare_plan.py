@@ -16,9 +16,7 @@ from tritonstack.engines.gpu_step import EngineFailedError
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.prepare_plan import (
     Failure,
-    Outcome,
     PreparationPlan,
-    Prepared,
     PrepareFailedError,
     PrepareSummary,
     plan_preparation,
@@ -167,28 +165,9 @@ def test_engines_of_two_platforms_are_two_builds_each_on_its_own_machine(aws: Fa
     ]
 
 
-def test_nothing_is_written_by_planning(aws: FakeAws, source: ArchiveSource) -> None:
-    put(aws, other(T4), dependency="none", target=None)
-    planned(aws, source, order("none"), order("engine", platform=A10G))
-    assert (aws.writes, aws.deletes) == ([], [])
-
-
-def test_objects_that_are_no_archives_are_passed_over(aws: FakeAws, source: ArchiveSource) -> None:
-    aws.objects |= {"endpoints/here/24.09-t4/notes.txt": b"", f"endpoints/here/{NAME}": b"", f"endpoints/{NAME}": b""}
-    assert kind(planned(aws, source, order("none"))) == "build"
-
-
 BERT, RESNET = (ArchiveName(model=model, digest="0" * 16) for model in ("bert", "resnet"))
-PLACE = Place(endpoint="one", platform=Platform(release="24.09", gpu="t4"))
 EMPTY = PrepareSummary(bucket="b", archives=())
 WRONG = InputError([Problem(file="recipe.yaml", field="engine", found="nothing", allowed="shapes")])
-
-
-def test_the_summary_counts_outcomes() -> None:
-    outcomes: tuple[Outcome, ...] = ("there already", "there already", "copied", "built", "built")
-    archives = tuple(Prepared(name=RESNET, place=PLACE, outcome=outcome) for outcome in outcomes)
-    assert str(PrepareSummary(bucket="b", archives=archives)) == "2 there already, 1 copied, 2 built"
-    assert str(EMPTY) == "nothing to prepare"
 
 
 def test_the_last_lines_are_one_for_each_failure_in_the_form_that_a_deployment_finds() -> None:

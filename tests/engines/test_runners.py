@@ -194,12 +194,6 @@ def test_a_job_that_somebody_stops_by_hand_is_a_failure_that_says_so(remote: Rem
     assert not isinstance(failed.value, EngineStoppedError)
 
 
-def test_a_job_that_takes_too_long_is_ended_by_the_service(remote: Remote) -> None:
-    with pytest.raises(EngineFailedError, match=r"TIMED_OUT|its limit of 1800 s"):
-        remote.run(HANGING, said=WhenHanging(remote, lambda: remote.way.emulator.advance(600 + 1200 + 1)))
-    assert remote.way.keys("staging/") == []
-
-
 def test_a_job_is_not_uploaded_to_its_end_once_it_is_given_up(remote: Remote) -> None:
     remote.stop.set()
     with pytest.raises(EngineStoppedError):
@@ -244,9 +238,3 @@ def test_processing_joins_the_network_of_its_order(way: Way, monkeypatch: pytest
         "VpcConfig": {"Subnets": ["subnet-0a"], "SecurityGroupIds": ["sg-0b"]},
     }
     assert not remote.described().get("Environment"), "no build of CodeBuild started it"
-
-
-def test_names_of_runs_are_sagemakers_and_never_the_same() -> None:
-    names = {run_name(environment="production-eu-west", model="a-model-with-a-very-long-name-" * 3) for _ in range(50)}
-    assert len(names) == 50
-    assert all(len(name) <= 63 and name.startswith("production-eu-west-engine-") for name in names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -167,13 +166,6 @@ def test_a_damaged_archive_fails_with_its_key_and_leaves_nothing(project: Projec
     with pytest.raises(WorkFailedError, match=f"inputs/{digest}.tar.gz: the archive is damaged"):
         project.read(digest)
     assert list((project.root / "work").iterdir()) == []
-
-
-def test_the_sample_of_kept_inputs_is_the_one_that_was_kept(project: Project) -> None:
-    digest = project.publish()
-    write(project.folder, {"sample/request.json": json.dumps({"inputs": []})})
-    kept = project.read(digest).folder / "sample/request.json"
-    assert json.loads(kept.read_text())["inputs"][0]["data"] == [2.5]
 
 
 SOURCE, TARGET = Place(endpoint="one", platform=T4), Place(endpoint="two", platform=A10G)

@@ -52,11 +52,6 @@ def test_what_s3_never_has_time_for_fails_with_its_refusal(aws: Any, monkeypatch
         handler.empty(aws.client("s3"), "archives")
 
 
-def test_a_bucket_that_is_gone_is_empty(aws: Any) -> None:
-    aws.refused["ListObjectVersions"] = "NoSuchBucket"
-    assert handler.empty(aws.client("s3"), "archives") == 0
-
-
 def test_another_refusal_is_not_taken_for_an_empty_bucket(aws: Any) -> None:
     aws.refused["ListObjectVersions"] = "AccessDenied"
     with pytest.raises(ClientError, match="AccessDenied"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import signal
 import sys
 import threading
 import time
@@ -63,11 +62,6 @@ def test_what_was_done_is_answered_once_with_its_attributes(answers: list[dict[s
     }
 
 
-def test_what_another_run_answers_is_not_answered(answers: list[dict[str, Any]]) -> None:
-    respond(lambda: None)
-    assert answers == []
-
-
 def test_a_reason_that_can_be_mended_is_told_as_it_is_and_another_error_by_its_name(
     answers: list[dict[str, Any]],
 ) -> None:
@@ -94,12 +88,6 @@ def test_an_answer_has_at_most_4096_bytes_whatever_letters_it_is_made_of(
     respond(lambda: {f"Name{number}": letter * 9000 for number in range(names)}, **ids)
     assert all(2000 < length < MOST for length in lengths), lengths
     assert len(lengths) == 2
-
-
-def test_a_reason_that_is_cut_still_names_the_log(answers: list[dict[str, Any]]) -> None:
-    respond(fail(custom_resource.NotDoneError("why" * 3000)))
-    assert answers[0]["Reason"].startswith("whywhy")
-    assert answers[0]["Reason"].endswith("… (log stream stream)")
 
 
 def test_a_delete_keeps_the_id_that_it_came_with(answers: list[dict[str, Any]]) -> None:
@@ -133,20 +121,6 @@ def test_a_run_that_would_be_cut_off_fails_before_even_if_a_client_catches_every
     [answer] = answers
     assert answer["Status"] == "FAILED"
     assert "not done within the 0 seconds that this run had" in answer["Reason"]
-
-
-def test_an_alarm_of_somebody_else_is_set_again(answers: list[dict[str, Any]]) -> None:
-    rung: list[int] = []
-    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
-    left = signal.setitimer(signal.ITIMER_REAL, 100)
-    try:
-        respond(dict)
-        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 100
-        signal.raise_signal(signal.SIGALRM)
-        assert rung == [1]
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, *left)
-        signal.signal(signal.SIGALRM, before)
 
 
 def test_an_answer_that_does_not_get_through_is_given_again_as_it_was(

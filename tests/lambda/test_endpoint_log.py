@@ -88,14 +88,6 @@ def test_properties_of_a_version_without_tags_are_taken() -> None:
     assert logs.groups[NAME]["days"] == 90
 
 
-def test_a_repeated_event_changes_nothing() -> None:
-    logs = Logs()
-    handler.apply(logs, "Create", PROPERTIES)
-    before = {name: dict(each) for name, each in logs.groups.items()}
-    handler.apply(logs, "Create", PROPERTIES)
-    assert logs.groups == before
-
-
 @pytest.mark.parametrize(("retain", "left"), [("true", {NAME}), ("false", set())])
 def test_a_retained_group_outlives_the_stack_and_another_does_not(retain: str, left: set[str]) -> None:
     logs = Logs(NAME)

@@ -96,14 +96,6 @@ def test_a_build_that_cannot_be_started_fails_the_resource_and_says_what_is_miss
     assert world.signals == []
 
 
-@pytest.mark.parametrize("document", [b"no JSON", b"{}", b"[]", b'{"schema": 2, "archives": []}'])
-def test_what_is_no_build_set_is_refused(world: Any, document: bytes) -> None:
-    event = world.event("Create", {})
-    world.aws.objects["staging", "set.build-set"] = document
-    with pytest.raises(custom_resource.NotDoneError, match="is no build set"):
-        order.requested(event, aws=world.clients, place=world.place)
-
-
 @pytest.fixture
 def entry(world: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     variables = {"ARTIFACT_BUCKET": "artifacts", "PROJECT": "project", "RECORDS": "/tritonstack/local/"}
@@ -140,20 +132,6 @@ def test_an_event_that_fails_is_lambda_s_to_repeat(entry: Any) -> None:
     entry.aws.refused["BatchGetBuilds"] = "InternalServiceError"
     with pytest.raises(ClientError):
         invoke({"source": "aws.codebuild", "detail": {"build-id": "arn:aws:codebuild:r:a:build/project:0"}})
-
-
-def test_a_write_of_what_is_there_leaves_it() -> None:
-    aws = worlds.FakeBuilds()
-    for body in ("first", "second"):
-        order.put_once(aws.client("s3"), bucket="bucket", key="key", body=body)
-    assert aws.objects["bucket", "key"] == b"first"
-
-
-def test_a_build_that_succeeded_ends_the_wait(world: Any) -> None:
-    world.request("Create", {"bert": A})
-    world.ended("SUCCEEDED")
-    [signal] = world.signals
-    assert (signal["Status"], signal["UniqueId"], signal["type"]) == ("SUCCESS", "0", "")
 
 
 ENGINE, EXPORT, PROOF = (f"FAILED in phase {phase} of bert.{A}: " for phase in ("engine", "export", "proof"))
@@ -342,16 +320,6 @@ def test_one_that_cannot_be_stopped_keeps_no_other_running_and_is_tried_again(na
     world.aws.unstoppable.clear()
     world.send()
     assert world.aws.stopped[-1] == name
-
-
-def test_builds_from_before_are_not_looked_through() -> None:
-    world = EngineWorld()
-    world.aws.begin_engine_build("engines:new", of=OURS, minutes=1)
-    for number in range(40):
-        world.aws.begin_engine_build(f"engines:{number}", of="builds:old", minutes=-number - 1, status="SUCCEEDED")
-    world.send()
-    assert world.aws.stopped == ["engines:new"]
-    assert world.aws.operations.count("ListBuildsForProject") == 2
 
 
 @pytest.mark.parametrize(

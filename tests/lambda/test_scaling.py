@@ -40,13 +40,6 @@ def stack(request: pytest.FixtureRequest) -> Any:
     return made
 
 
-def test_another_model_keeps_the_scaled_count(stack: Any) -> None:
-    assert stack.deploy(world.replace(A, model=2))
-    check(stack, A)
-    assert stack.aws.count == 3
-    assert stack.books.config == ("a", 1)
-
-
 WANTED: dict[str, Any] = {
     "TargetValue": 60,
     "Metric": {"Dimensions": [{"Name": "a", "Value": "1"}, {"Name": "b", "Value": "2"}]},
@@ -78,14 +71,6 @@ WANTED: dict[str, Any] = {
 )
 def test_what_is_described_holds_what_was_set_whatever_else_it_says(found: Any, holds: bool) -> None:
     assert target.holds(WANTED, found) is holds
-
-
-@pytest.mark.parametrize(("initial", "maximum", "count"), [(5, 9, 5), (2, 9, 3), (1, 2, 2)])
-def test_another_type_starts_with_the_larger_of_initial_and_live_count_within_the_maximum(
-    initial: int, maximum: int, count: int, stack: Any
-) -> None:
-    assert stack.deploy(world.replace(B, initial=initial, maximum=maximum))
-    assert stack.aws.count == count
 
 
 def test_what_is_deployed_next_leaves_the_config_as_it_is(stack: Any) -> None:

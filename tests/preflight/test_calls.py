@@ -111,13 +111,6 @@ def test_a_service_that_never_answers_is_not_known() -> None:
         assert error.value.permission is None
 
 
-def test_expired_credentials_are_named() -> None:
-    with answering((400, {"__type": "ExpiredTokenException", "message": "expired"})) as (url, _):
-        with pytest.raises(NotKnownError, match="credentials") as error:
-            ask(url)
-        assert error.value.permission is None
-
-
 def test_a_denial_tells_the_permission() -> None:
     with answering((400, {"__type": "AccessDeniedException", "message": "no"})) as (url, _):
         with pytest.raises(NotKnownError) as error:

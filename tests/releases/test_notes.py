@@ -101,11 +101,6 @@ def test_a_note_with_wrong_types_is_read_as_far_as_it_goes() -> None:
     assert (version.writer, version.platform, version.commit) == ("unknown", None, "unknown")
 
 
-def test_a_record_that_is_gone_has_no_versions() -> None:
-    record = _record(worlds.World())
-    assert (record.digest, record.digests, record.last(A)) == (None, (), None)
-
-
 @pytest.mark.parametrize(
     ("models", "status", "said"),
     [

@@ -89,17 +89,6 @@ def test_releases_tells_digest_platform_writer_commit_and_archive_newest_first(d
     assert (model["deployed"], model["differs"]) == (B, None)
 
 
-def test_releases_reads_a_history_of_many_pages_and_its_table_shows_the_newest(deployment: Deployment) -> None:
-    deployment.deploy({"bert": A})
-    for number in range(60):
-        deployment.parameter(f"/tritonstack/{deployment.name}/digits/bert", f"{number:016x}")
-    model = _model(_releases(deployment, "digits/bert"), "bert")
-    assert [one["digest"] for one in model["releases"]] == [f"{n:016x}" for n in range(59, -1, -1)] + [A]
-    shown = CliRunner().invoke(releases.releases_command, ["-e", deployment.name], catch_exceptions=False).stdout
-    assert f"{59:016x}" in shown
-    assert "56 earlier" in shown
-
-
 def test_releases_says_where_a_record_differs_from_what_is_deployed_and_how_to_mend_it(deployment: Deployment) -> None:
     deployment.deploy({"bert": A, "lost": A})
     deployment.deploy({"bert": B, "lost": A})

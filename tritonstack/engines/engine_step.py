@@ -65,7 +65,6 @@ JOB, MACHINE, BUILD, PROOF, TIME = 2, 3, 4, 5, 6
 PHASE_OF = {JOB: "job", MACHINE: "machine", BUILD: "build", PROOF: "proof", TIME: "time"}
 MADE = ("model.plan", "outputs.json", "timing.cache", "trtexec.log")
 OUTPUT: dict[str, Any] = {"stdin": DEVNULL, "stdout": PIPE, "stderr": STDOUT, "errors": "replace"}
-QUIET_SECONDS = 30.0
 TAIL_LINES = 40
 
 
@@ -228,10 +227,16 @@ class Runner:
     def run(self, argv: list[str], *, status: int, on_line: Callable[[str], Any]) -> float:
         """Run it; returns its seconds. Raises StepError with ``status`` where it fails, with TIME past the deadline."""
         say("runs " + " ".join(argv))
-        started, late, done = time.monotonic(), threading.Event(), threading.Event()
+        started, late = time.monotonic(), threading.Event()
         child: subprocess.Popen[str] = subprocess.Popen(argv, bufsize=1, start_new_session=True, **OUTPUT)
-        watcher = threading.Thread(target=self._watch, args=(child, started, late, done), daemon=True)
-        watcher.start()
+
+        def expire() -> None:
+            late.set()
+            end(child)
+
+        timer = threading.Timer(max(0.0, self._end - started), expire)
+        timer.daemon = True
+        timer.start()
         try:
             with self.log.open("a", encoding="utf-8") as log:
                 for line in child.stdout or ():
@@ -241,23 +246,15 @@ class Runner:
                     on_line(line)
             code = child.wait()
         finally:
-            done.set()
+            timer.cancel()
             end(child)
-            watcher.join()
+            timer.join()
         if late.is_set():
             raise StepError(TIME, f"trtexec was not done after {self.seconds:g} s and was ended")
         if code != 0:
             reason = next((line for line in reversed(self.tail) if "[E]" in line), "its last lines are in the log")
             raise StepError(status, f"trtexec ends with status {code}: {reason}")
         return round(time.monotonic() - started, 3)
-
-    def _watch(self, child: Any, started: float, late: threading.Event, done: threading.Event) -> None:
-        while not done.wait(max(0.0, min(QUIET_SECONDS, self._end - time.monotonic()))):
-            if time.monotonic() >= self._end:
-                late.set()
-                end(child)
-                return
-            say(f"trtexec has run for {time.monotonic() - started:.0f} s")
 
 
 def end(child: subprocess.Popen[str]) -> None:
