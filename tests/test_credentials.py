@@ -146,7 +146,7 @@ def test_verification_ends_with_the_first_model_as_the_others_would_say_the_same
     def called(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(Verifier, "_called", called)
+    monkeypatch.setattr(Verifier, "_manifest", called)
     verifier, release = object.__new__(Verifier), Any
     with pytest.raises(WorkFailedError, match="ExpiredToken"):
         verifier.model(release, Any)  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ class Repository:
 
     def told(self, root: Path | None = None) -> dict[str, str]:
         """The commits of both models."""
-        commits._history.cache_clear()
+        commits._commit.cache_clear()
         repositories = (root or self.root) / "model_repos"
         sources = {name: archives_of(repositories / name)[0] for name in ("double", "other")}
         return commits_of(sources, repositories)

@@ -37,7 +37,6 @@ def deployed_with(models: dict[str, str], *, status: str = "UPDATE_COMPLETE") ->
         platform=Platform(release="24.09", gpu="t4"),
         multi_model=True,
         models=models,
-        commits={},
     )
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -75,28 +75,22 @@ class ArchiveLines:
             self._console.print(line, soft_wrap=True)
 
 
-def planned_lines(plan: PreparationPlan) -> list[str]:
-    """The plan as text, a line for each archive and place."""
-    lines = [f"{item.place.archive(item.name)}  {item.outcome}" for item in plan.there]
-    lines += [f"{copy.place.archive(copy.name)}  copy from {copy.source.archive(copy.name)}" for copy in plan.copies]
-    for build in plan.builds:
-        how = f"build, engine on {build.builder.machine.name}" if build.builder else "build"
-        lines += [f"{place.archive(build.name)}  {how}" for place in build.places]
-    return [*sorted(lines), *map(str, plan.refused)]
-
-
-def planned_document(plan: PreparationPlan) -> dict[str, Any]:
-    """The plan as JSON."""
-    rows = [_row(item.name, item.place, item.outcome) for item in plan.there]
-    rows += [_row(each.name, each.place, "copy") | {"from": each.source.archive(each.name)} for each in plan.copies]
+def _planned(plan: PreparationPlan) -> Iterator[tuple[ArchiveName, Place, str, dict[str, str | None]]]:
+    """Each archive and place of a plan, what is done, and from where or on which machine."""
+    for item in plan.there:
+        yield item.name, item.place, item.outcome, {}
+    for copy in plan.copies:
+        yield copy.name, copy.place, "copy", {"from": copy.source.archive(copy.name)}
     for build in plan.builds:
         machine = build.builder.machine.name if build.builder else None
-        rows += [_row(build.name, place, "build") | {"machine": machine} for place in build.places]
-    return {"archives": rows, "failed": _failed(plan.refused)}
+        for place in build.places:
+            yield build.name, place, "build", {"machine": machine}
 
 
-def prepared_document(summary: PrepareSummary, failures: Sequence[Failure] = ()) -> dict[str, Any]:
-    """The result as JSON."""
+_SAID = {"from": " from ", "machine": ", engine on "}
+
+
+def _prepared_document(summary: PrepareSummary, failures: Sequence[Failure] = ()) -> dict[str, Any]:
     rows = [
         _row(item.name, item.place, item.outcome)
         | {"seconds": round(item.seconds, 1), "from": item.source.archive(item.name) if item.source else None}
@@ -229,29 +223,31 @@ def _prepare(orders: Sequence[Order], session: Session, *, dry_run: bool, as_jso
             summary = preparation.run()
         except PrepareFailedError as error:
             if as_json:
-                print_json(prepared_document(error.summary, error.failures))
+                print_json(_prepared_document(error.summary, error.failures))
             raise
-    _show(summary, as_json=as_json)
-
-
-def _show_plan(preparation: Preparation, *, as_json: bool) -> None:
-    plan = preparation.plan()
     if as_json:
-        print_json(planned_document(plan))
-    else:
-        click.echo("\n".join(planned_lines(plan)) or "nothing to prepare")
-    if plan.refused:
-        summary = PrepareSummary(bucket=preparation.bucket.name, archives=tuple(plan.there))
-        raise PrepareFailedError(plan.refused, left=(), summary=summary)
-
-
-def _show(summary: PrepareSummary, *, as_json: bool) -> None:
-    if as_json:
-        print_json(prepared_document(summary))
+        print_json(_prepared_document(summary))
         return
     for item in summary.archives:
         click.echo(f"s3://{summary.bucket}/{item.place.archive(item.name)}  {item.outcome}")
     click.echo(str(summary))
+
+
+def _show_plan(preparation: Preparation, *, as_json: bool) -> None:
+    plan = preparation.plan()
+    rows = list(_planned(plan))
+    if as_json:
+        archives = [_row(name, place, outcome) | more for name, place, outcome, more in rows]
+        print_json({"archives": archives, "failed": _failed(plan.refused)})
+    else:
+        lines = []
+        for name, place, outcome, more in rows:
+            how = "".join(f"{_SAID[key]}{value}" for key, value in more.items() if value)
+            lines.append(f"{place.archive(name)}  {outcome}{how}")
+        click.echo("\n".join([*sorted(lines), *map(str, plan.refused)]) or "nothing to prepare")
+    if plan.refused:
+        summary = PrepareSummary(bucket=preparation.bucket.name, archives=tuple(plan.there))
+        raise PrepareFailedError(plan.refused, left=(), summary=summary)
 
 
 KINDS = {"codebuild": "CodeBuild", "processing": "SageMaker Processing"}
@@ -270,7 +266,9 @@ def builders_command(*, environment: str, as_json: bool) -> None:
     archives = resolved_models(settings, project_folder() / "model_repos", file=file)
     plan = plan_engines(settings, archives, file=file)
     if as_json:
-        print_json(_builders_document(environment, plan))
+        builds = [_planned_build(build) for build in plan.builds]
+        refused = [dataclasses.asdict(problem) for problem in plan.problems]
+        print_json({"environment": environment, "builds": builds, "refused": refused})
     elif plan.builds:
         result_console().print(_builders_table(plan))
         for build in plan.builds:
@@ -303,14 +301,6 @@ def _driver(builder: Builder) -> str:
     of = f"the driver of {KINDS[builder.kind]}'s machines"
     there = f"{of} is {builder.machine.driver}" if builder.machine.driver else f"{of} is UNVERIFIED: AWS names none"
     return f"{cuda} needs {needs}, or NVIDIA's forward compatibility; {there}, and a build compares before it begins"
-
-
-def _builders_document(environment: str, plan: EnginePlan) -> dict[str, Any]:
-    return {
-        "environment": environment,
-        "builds": [_planned_build(build) for build in plan.builds],
-        "refused": list(map(dataclasses.asdict, plan.problems)),
-    }
 
 
 def _planned_build(build: PlannedBuild) -> dict[str, Any]:

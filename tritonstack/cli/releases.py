@@ -178,13 +178,15 @@ def rollback_command(*, environment: str, model: str, to: str | None, yes: bool,
     name = ArchiveName(model=record.model, digest=digest)
     place = Place(endpoint=record.endpoint, platform=deployed.platform)
     there = place in places.get(digest, ())
-    document: dict[str, object] = {
+    document = {
         "endpoint": record.endpoint,
         "model": record.model,
         "from": record.digest,
         "to": digest,
+        "platform": str(deployed.platform),
+        "archive": there,
+        "moved": yes,
     }
-    document |= {"platform": str(deployed.platform), "archive": there, "moved": yes}
     if not as_json:
         change = f"{record.digest or 'no record'} → {digest} on {deployed.platform}"
         click.echo(f"{record.endpoint}/{record.model}: {change}")
@@ -220,17 +222,13 @@ def _record(session: Session, environment: str, model: str) -> Record:
     if reference.digest is not None:
         advice = f"--to {reference.digest}"
         raise InputError([Problem(field="model's name", found=model, allowed="[endpoint/]model", advice=advice)])
-    if reference.endpoint is not None and _is_deployed(session, environment, reference.endpoint, reference.model):
-        endpoint = reference.endpoint  # its record may be gone: to write it again is what is asked for
-    else:
+    endpoint = reference.endpoint
+    deployed = deployed_set(session, environment=environment, endpoint=endpoint) if endpoint is not None else None
+    # Where it is deployed, its record may be gone: to write it again is what is asked for.
+    if endpoint is None or deployed is None or reference.model not in deployed.models:
         records = ReleaseRecords(environment=environment, ssm=lambda: session.client("ssm"))
         endpoint = records.resolve(reference).endpoint
     return read_record(session, environment=environment, endpoint=endpoint, model=reference.model)
-
-
-def _is_deployed(session: Session, environment: str, endpoint: str, model: str) -> bool:
-    deployed = deployed_set(session, environment=environment, endpoint=endpoint)
-    return deployed is not None and model in deployed.models
 
 
 def _order(environment: str, deployed: DeployedSet) -> Order:
@@ -292,26 +290,16 @@ def verify_command(*, environment: str, models: Sequence[str], as_json: bool, lo
         of_endpoint = tuple(release for release in releases if release.endpoint == name)
         with steps.step(f"verify {name}") as step:
             verified.append(verifier.endpoint(name, of_endpoint, say=step.say))
-            sound = sum(not model.problem for model in verified[-1].models)
-            summary = f"{sound} of {len(verified[-1].models)} models answer as expected"
+            good = sum(not model.problem for model in verified[-1].models)
+            summary = f"{good} of {len(verified[-1].models)} models answer as expected"
             step.end_with(verified[-1].problem or summary)
+    sound = all(endpoint.sound for endpoint in verified)
     if as_json:
-        print_json(as_document(environment, verified))
+        rows = [{**asdict(one), "sound": one.sound, "slowest_load_seconds": one.slowest_load} for one in verified]
+        print_json({"environment": environment, "sound": sound, "endpoints": rows})
     else:
         show_verified(verified, settings)
-    return 0 if all(endpoint.sound for endpoint in verified) else 1
-
-
-def as_document(environment: str, verified: Sequence[VerifiedEndpoint]) -> dict[str, object]:
-    """What ``--json`` prints."""
-    return {
-        "environment": environment,
-        "sound": all(endpoint.sound for endpoint in verified),
-        "endpoints": [
-            {**asdict(endpoint), "sound": endpoint.sound, "slowest_load_seconds": endpoint.slowest_load}
-            for endpoint in verified
-        ],
-    }
+    return 0 if sound else 1
 
 
 def show_verified(verified: Sequence[VerifiedEndpoint], settings: Environment) -> None:

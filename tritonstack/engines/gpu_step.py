@@ -7,11 +7,9 @@ import json
 import re
 import secrets
 import shutil
-import threading
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -272,49 +270,6 @@ def _is_about_the_cache(error: EngineFailedError) -> bool:
     """Whether TensorRT reports an error of the timing cache (``TimingCache``, ``timing cache``)."""
     lines = [error.reason, *(line for line in error.log_tail if "[E]" in line)]
     return any("timingcache" in line.lower().replace(" ", "") for line in lines)
-
-
-class EnginePool:
-    """Builds engines on several machines at once, a thread each.
-
-    At the end of the block running ones are stopped, by ``stop``, and awaited.
-    """
-
-    def __init__(self, outputs: Path, *, limit: int, stop: threading.Event) -> None:
-        """``outputs``: the folder for the engines' output folders. ``limit``: how many are built at once."""
-        self._outputs, self._stop = outputs, stop
-        self._executor = ThreadPoolExecutor(limit, thread_name_prefix="engine")
-        self._engines: dict[str, Future[Path]] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if error is not None:
-            self._stop.set()
-        self._executor.shutdown(wait=True, cancel_futures=True)
-
-    def submit(self, key: str, run: Callable[[Path], Path]) -> Future[Path]:
-        """Build an engine into an output folder, which ``run`` returns, as soon as a machine is free.
-
-        An engine of the same ``key`` is built once: its copies get the same future.
-        """
-        if key not in self._engines:
-            self._engines[key] = self._executor.submit(run, self._outputs / key)
-        return self._engines[key]
-
-    def stop(self) -> None:
-        """Start no further engine, and give up running ones."""
-        self._stop.set()
-        for future in self._engines.values():
-            future.cancel()
-
-
-def await_one(futures: Iterable[Future[Path]]) -> None:
-    """Wait until one of some futures is done; a signal may end the wait."""
-    waiting = {future for future in futures if not future.done()}
-    if waiting:
-        wait(waiting, return_when=FIRST_COMPLETED)
 
 
 def job_key(job: Path, *, builder: str) -> str:

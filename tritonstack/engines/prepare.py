@@ -10,7 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,10 +21,8 @@ from tritonstack.disk import partial_folder
 from tritonstack.engines.export_step import EngineWork, PlannedEngine, prepare_engines
 from tritonstack.engines.gpu_step import (
     EngineFailedError,
-    EnginePool,
     EngineRunner,
     EngineStoppedError,
-    await_one,
     build_engine,
     job_key,
 )
@@ -60,6 +58,7 @@ _COPIES = 8
 """How many archives are copied at once: S3 does the work."""
 
 RunnerFor = Callable[[Builder, Order], EngineRunner]
+Submit = Callable[[Build, PlannedEngine], Future[Path]]
 
 
 @dataclass(kw_only=True)
@@ -97,6 +96,7 @@ class Preparation:
         self._left: list[ArchiveName] = []
         self._linted: set[Path] = set()
         self._runners: dict[Builder, EngineRunner] = {}
+        self._engines: dict[str, Future[Path]] = {}
 
     def plan(self) -> PreparationPlan:
         """The plan of a run. Raises :class:`WorkFailedError` where S3 refuses."""
@@ -180,26 +180,43 @@ class Preparation:
     def _build_all(self, waiting: deque[Build], begun: int) -> None:
         """Export and commit one archive after the other, while the engines of others are built."""
         limit = max((order.parallel_engines for order in self.orders), default=1)
-        with partial_folder(self.places.archives, name=".engines") as outputs:
-            running: list[_Running] = []
-            with ExitStack() as folders, EnginePool(outputs, limit=limit, stop=self.stop) as pool:
-                while waiting or running:
-                    for over in [one for one in running if one.is_over]:
-                        running.remove(over)
-                        self._finish(over)
-                    if len(self._failures) > begun:
-                        pool.stop()
-                        await_one(future for one in running for future in one.engines.values())
-                        if not running:
-                            return
-                    elif waiting:
-                        begins = self._begin(waiting.popleft(), pool, folders)
-                        running += [begins] if begins else []
-                    else:
-                        await_one(future for one in running for future in one.engines.values())
+        with (
+            partial_folder(self.places.archives, name=".engines") as outputs,
+            ExitStack() as folders,
+            ThreadPoolExecutor(limit, thread_name_prefix="engine") as pool,
+        ):
+            try:
+                self._build_each(waiting, begun, partial(self._submit, pool, outputs), folders)
+            except BaseException:
+                self._give_up_engines()
+                raise
 
-    def _begin(self, build: Build, pool: EnginePool, folders: ExitStack) -> _Running | None:
-        """Build an archive, or submit its engines to the pool; None where none are running."""
+    def _build_each(self, waiting: deque[Build], begun: int, submit: Submit, folders: ExitStack) -> None:
+        running: list[_Running] = []
+        while waiting or running:
+            for over in [one for one in running if one.is_over]:
+                running.remove(over)
+                self._finish(over)
+            failed = len(self._failures) > begun
+            if failed:
+                self._give_up_engines()
+                if not running:
+                    return
+            if waiting and not failed:
+                begins = self._begin(waiting.popleft(), submit, folders)
+                running += [begins] if begins else []
+            else:
+                unfinished = [engine for one in running for engine in one.engines.values() if not engine.done()]
+                wait(unfinished, return_when=FIRST_COMPLETED)
+
+    def _give_up_engines(self) -> None:
+        """Start no further engine, and give up running ones."""
+        self.stop.set()
+        for engine in self._engines.values():
+            engine.cancel()
+
+    def _begin(self, build: Build, submit: Submit, folders: ExitStack) -> _Running | None:
+        """Build an archive, or submit its engines; None where none are running."""
         started = time.monotonic()
         phase: Phase = "order"
         folder = folders.enter_context(ExitStack())
@@ -213,7 +230,7 @@ class Preparation:
             self._fail(phase, build.name, error)
             return None
         if isinstance(made, EngineWork):
-            engines = {job.model: self._submit(build, job, pool) for job in made.jobs}
+            engines = {job.model: submit(build, job) for job in made.jobs}
             return _Running(build=build, work=made, folder=folder, started=started, engines=engines)
         folder.close()
         self._commit(build, made, started)
@@ -243,21 +260,25 @@ class Preparation:
         seconds = 60.0 * build.order.engine_timeout_minutes
         return prepare_engines(task, work, self.places, report, timeout_seconds=seconds, proofs=self._proofs)
 
-    def _submit(self, build: Build, job: PlannedEngine, pool: EnginePool) -> Future[Path]:
+    def _submit(self, pool: ThreadPoolExecutor, outputs: Path, build: Build, job: PlannedEngine) -> Future[Path]:
+        """Build an engine as soon as a machine is free; equal jobs, those of copies, get the same future."""
         builder = build.builder
         if builder is None:
             raise AssertionError("an archive without engines has no jobs")
-        run = partial(
-            build_engine,
-            job.folder,
-            model=job.model,
-            environment=build.order.environment,
-            builder=builder,
-            runner=self._runner(builder, build.order),
-            bucket=self.bucket,
-            report=self._report(build.name.model),
-        )
-        return pool.submit(job_key(job.folder, builder=f"{builder.machine.name} {builder.image}"), run)
+        key = job_key(job.folder, builder=f"{builder.machine.name} {builder.image}")
+        if key not in self._engines:
+            self._engines[key] = pool.submit(
+                build_engine,
+                job.folder,
+                outputs / key,
+                model=job.model,
+                environment=build.order.environment,
+                builder=builder,
+                runner=self._runner(builder, build.order),
+                bucket=self.bucket,
+                report=self._report(build.name.model),
+            )
+        return self._engines[key]
 
     def _finish(self, over: _Running) -> None:
         """Prove, pack and commit an archive whose engines are done; record a failure of one."""

@@ -168,7 +168,7 @@ def plan_preparation(
             else:
                 absent.append((order, row))
     with ThreadPoolExecutor(_LOOKS) as pool:
-        looked = list(pool.map(lambda one: _copy_of(one[1], _place(one[0]), stored, bucket, local=local), absent))
+        looked = list(pool.map(lambda one: copy_of(one[1], _place(one[0]), stored, bucket, local=local), absent))
     builds: dict[tuple[ArchiveName, str | None], Build] = {}
     for (order, row), copy in zip(absent, looked, strict=True):
         if copy is not None:
@@ -199,7 +199,7 @@ def _place(order: Order) -> Place:
     return Place(endpoint=order.endpoint, platform=platform)
 
 
-def _copy_of(
+def copy_of(
     row: OrderedArchive,
     place: Place,
     stored: Mapping[ArchiveName, tuple[Place, ...]],

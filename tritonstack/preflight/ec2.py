@@ -9,7 +9,7 @@ from typing import Any
 
 from tritonstack.config import NetworkSettings
 from tritonstack.preflight.quotas import instance_need
-from tritonstack.preflight.subject import About, PreflightResult, Subject
+from tritonstack.preflight.subject import GONE, About, PreflightResult, Subject, endpoint_and_variants
 from tritonstack.read_only_aws import NotKnownError
 
 _KINDS = {
@@ -109,8 +109,6 @@ def _subnet(about: About, subject: Subject, subnet: NamedSubnet) -> PreflightRes
     return about.passes(found)
 
 
-_GONE = ("ValidationException",)
-"""SageMaker's error code for an endpoint, a config or a model that is gone."""
 PAGE = "docs/network.md#another-network"
 
 
@@ -198,11 +196,8 @@ def _endpoints(subject: Subject) -> list[str]:
 
 def _joined(subject: Subject, endpoint: str) -> Iterator[str]:
     """The subnets and security groups of the models that an endpoint runs."""
-    ask = subject.calls.ask
-    described = ask("sagemaker", "describe_endpoint", absent=_GONE, EndpointName=endpoint)
-    name = (described or {}).get("EndpointConfigName")
-    config = ask("sagemaker", "describe_endpoint_config", absent=_GONE, EndpointConfigName=name) if name else None
-    for variant in (config or {}).get("ProductionVariants", ()):
-        model = ask("sagemaker", "describe_model", absent=_GONE, ModelName=variant["ModelName"]) or {}
+    _, variants = endpoint_and_variants(subject.calls, endpoint)
+    for variant in variants:
+        model = subject.calls.ask("sagemaker", "describe_model", absent=GONE, ModelName=variant["ModelName"]) or {}
         joined = model.get("VpcConfig", {})
         yield from (*joined.get("Subnets", ()), *joined.get("SecurityGroupIds", ()))

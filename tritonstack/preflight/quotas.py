@@ -83,7 +83,8 @@ def codebuild_quota_name(compute_type: str, *, gpu: bool) -> str:
 
 def check_endpoint_quota(subject: Subject) -> Iterator[PreflightResult]:
     """Quotas of endpoint instances: of each type of the environment, and of all types together."""
-    for instance_type in (*subject.instance_types, None):
+    types = sorted({endpoint.instance_type for endpoint in subject.environment.endpoints})
+    for instance_type in (*types, None):
         about = About(
             check="endpoint-quota",
             subject=instance_type or ALL_TYPES,

@@ -147,8 +147,18 @@ class Fleet:
 _QUOTAS_OF_A_PAGE = 100
 """The most that one answer has (API reference, ListServiceQuotas); SageMaker has thousands of quotas."""
 _DESCRIBED_AT_ONCE = 8
-_GONE = ("ValidationException",)
-"""Error code of SageMaker for an endpoint or a config that was deleted since it was listed."""
+GONE = ("ValidationException",)
+"""Error code of SageMaker for an endpoint, a config or a model that was deleted since it was listed."""
+
+
+def endpoint_and_variants(calls: ReadOnlyCalls, name: str) -> tuple[dict[str, Any], list[Any]]:
+    """DescribeEndpoint's answer and the variants of its config, both empty where the endpoint is gone."""
+    endpoint = calls.ask("sagemaker", "describe_endpoint", absent=GONE, EndpointName=name)
+    if endpoint is None:
+        return {}, []
+    config_name = endpoint["EndpointConfigName"]
+    config = calls.ask("sagemaker", "describe_endpoint_config", absent=GONE, EndpointConfigName=config_name)
+    return endpoint, (config or {}).get("ProductionVariants", [])
 
 
 class AccountFacts:
@@ -235,13 +245,8 @@ class AccountFacts:
         return fleets
 
     def _endpoint_fleets(self, name: str) -> tuple[Fleet, ...]:
-        endpoint = self._calls.ask("sagemaker", "describe_endpoint", absent=_GONE, EndpointName=name)
-        if endpoint is None:
-            return ()
-        config = self._calls.ask(
-            "sagemaker", "describe_endpoint_config", absent=_GONE, EndpointConfigName=endpoint["EndpointConfigName"]
-        )
-        types = {row["VariantName"]: row.get("InstanceType") for row in (config or {}).get("ProductionVariants", ())}
+        endpoint, variants = endpoint_and_variants(self._calls, name)
+        types = {row["VariantName"]: row.get("InstanceType") for row in variants}
         return tuple(
             Fleet(
                 owner=name,
@@ -275,8 +280,3 @@ class Subject:
     def builds_on_deploy(self) -> bool:
         """Whether a deployment builds archives that are missing."""
         return engines_built_on_deploy(self.environment, bool(self.served.engines.builds))
-
-    @property
-    def instance_types(self) -> list[str]:
-        """The instance types of its endpoints, each once, sorted."""
-        return sorted({endpoint.instance_type for endpoint in self.environment.endpoints})

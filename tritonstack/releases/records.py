@@ -59,10 +59,6 @@ class Record:
         """Every value that it had, the one that was written last first, each once."""
         return tuple(dict.fromkeys(version.digest for version in self.versions))
 
-    def last(self, digest: str) -> Version | None:
-        """The newest version with this value."""
-        return next((version for version in self.versions if version.digest == digest), None)
-
 
 def read_record(session: Session, *, environment: str, endpoint: str, model: str) -> Record:
     """One model's record with its history. Raises :class:`WorkFailedError` where SSM refuses."""
@@ -84,13 +80,13 @@ def write_record(
     session: Session, record: Record, digest: str, *, environment: str, platform: str, writer: Writer = "rollback"
 ) -> None:
     """Move a record to a digest outside of a deployment. Raises :class:`WorkFailedError` where SSM refuses."""
-    earlier = record.last(digest)
+    commits = [version.commit for version in record.versions if version.digest == digest]
     note = {
         "writer": writer,
         "digest": digest,
         "before": record.digest,
         "platform": platform,
-        "commit": earlier.commit if earlier else "unknown",
+        "commit": commits[0] if commits else "unknown",
     }
     name = release_parameter(environment=environment, endpoint=record.endpoint, model=record.model)
     text = json.dumps(note, separators=(",", ":"))
@@ -150,7 +146,6 @@ class DeployedSet:
     platform: Platform  # what the endpoint's archives are for, as keys spell it (``24.09-t4``)
     multi_model: bool  # whether the endpoint serves many archives
     models: Mapping[str, str]  # model → digest
-    commits: Mapping[str, str]  # model → commit, for as many as synthesis found
 
     @property
     def in_progress(self) -> bool:
@@ -195,7 +190,6 @@ def deployed_set(session: Session, *, environment: str, endpoint: str) -> Deploy
         platform=Platform(release=release, gpu=gpu),
         multi_model=container.get("Mode") == "MultiModel",
         models=document["models"],
-        commits=document.get("commits", {}),
     )
 
 

@@ -95,13 +95,8 @@ def endpoint_report(
 ) -> EndpointReleases:
     """What one endpoint's models are and were.
 
-    Args:
-        environment: its name.
-        endpoint: its name in the environment.
-        records: of every model that is recorded or deployed.
-        deployed: what is deployed, or None.
-        archives: what lies under the deployed platform.
-        skipped: model → why the proof of its current release was skipped.
+    ``records``: of every model that is recorded or deployed. ``archives``: what lies under the deployed platform.
+    ``skipped``: model → why the proof of its current release was skipped.
     """
     wanted: Mapping[str, str] = deployed.models if deployed else {}
     models = []

@@ -11,10 +11,10 @@ from tritonstack.aws_session import Session, read_parameter
 from tritonstack.engines.gpu_step import EngineFailedError
 from tritonstack.engines.order import Order, OrderedArchive
 from tritonstack.engines.prepare import preparation_of_project
-from tritonstack.engines.prepare_plan import target_for
+from tritonstack.engines.prepare_plan import copy_of
 from tritonstack.engines.remote_job import await_job
 from tritonstack.engines.runners import CodeBuildJob
-from tritonstack.engines.stored_archives import copy_archive, stored_archives, stored_manifest
+from tritonstack.engines.stored_archives import copy_archive, stored_archives
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local, poll_seconds
 from tritonstack.models.bucket import ArtifactBucket, Place
@@ -66,14 +66,13 @@ def chosen_digest(record: Record, *, to: str | None, stored: Sequence[str]) -> s
         if earlier:
             return earlier[0]
         found = f"no earlier digest in the history of {name}"
-        raise InputError([Problem(field="--to", found=found, allowed=listed)])
-    if to == record.digest:
+    elif to == record.digest:
         found = f"{to}, which is the current digest of {name}"
-        raise InputError([Problem(field="--to", found=found, allowed=listed)])
-    if not _DIGEST.fullmatch(to) or to not in known:
+    elif not _DIGEST.fullmatch(to) or to not in known:
         found = f"{to!r}, which {name} never had"
-        raise InputError([Problem(field="--to", found=found, allowed=listed)])
-    return to
+    else:
+        return to
+    raise InputError([Problem(field="--to", found=found, allowed=listed)])
 
 
 ORDER_VARIABLE = "TRITONSTACK_ORDER"
@@ -92,19 +91,8 @@ def ensure_archive(
 ) -> str:
     """Make sure that an archive is at a place: copy it from elsewhere in the bucket, or build it.
 
-    The environment's build project builds it; where the environment has none, this machine.
-
-    Args:
-        name: the archive.
-        place: endpoint and platform.
-        order: makes what its build has to know, where there is something to build.
-        environment: its name.
-        bucket: the environment's.
-        session: makes the clients.
-        report: called with each step.
-
-    Returns:
-        What was done: ``there already``, ``copied`` or ``built``.
+    The environment's build project builds it; where the environment has none, this machine. ``order`` makes what the
+    build has to know. Returns what was done: ``there already``, ``copied`` or ``built``.
 
     Raises:
         InputError: it cannot be built from this checkout; the message names the right one.
@@ -112,9 +100,14 @@ def ensure_archive(
     """
     if bucket.look(place.archive(name)) is not None:
         return "there already"
-    if _copied(name, place, bucket, report=report):
+    report("looking for it under other platforms")
+    row = OrderedArchive(model=name.model, digest=name.digest)
+    copy = copy_of(row, place, stored_archives(bucket), bucket, local=is_local(bucket.s3))
+    if copy is not None:
+        report(f"copying it from {copy.source.archive(name)}")
+        copy_archive(bucket, name, copy.manifest, source=copy.source, target=place)
         return "copied"
-    wanted = order().with_archives([OrderedArchive(model=name.model, digest=name.digest)])
+    wanted = order().with_archives([row])
     project = read_parameter(session, builds_parameter(environment=environment, value="project-name"))
     if project is None:
         # On this machine, as ``tritonstack prepare`` does; raises as ``Preparation.run``.
@@ -125,20 +118,6 @@ def ensure_archive(
     if bucket.look(place.archive(name)) is None:
         raise WorkFailedError(f"the build ended well, and s3://{bucket.name}/{place.archive(name)} is not there")
     return "built"
-
-
-def _copied(name: ArchiveName, place: Place, bucket: ArtifactBucket, *, report: Report) -> bool:
-    """Copy an archive that lies elsewhere and serves here too; whether there was one."""
-    report("looking for it under other platforms")
-    for other in stored_archives(bucket).get(name, ()):
-        manifest = stored_manifest(bucket, name, other)
-        if manifest is None:
-            continue
-        if manifest.target == target_for(manifest.dependency, place.platform, local=is_local(bucket.s3)):
-            report(f"copying it from {other.archive(name)}")
-            copy_archive(bucket, name, manifest, source=other, target=place)
-            return True
-    return False
 
 
 def _build_there(order: Order, project: str, bucket: ArtifactBucket, session: Session, *, report: Report) -> None:

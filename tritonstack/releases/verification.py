@@ -45,24 +45,19 @@ class LoadTimes:
         return sum(found) if found else None
 
 
-def load_times(session: Session, *, endpoint_name: str, variants: list[str]) -> LoadTimes:
+def load_times(session: Session, *, endpoint_name: str, variants: list[dict[str, Any]]) -> LoadTimes:
     """The slowest download and load of an endpoint's variants. A refusal of CloudWatch becomes ``problem``."""
     series = [
-        Series.of(f"{key}{number}", name, _metric(name, endpoint_name=endpoint_name, variant=variant))
+        Series.of(f"{key}{number}", name, _metric(name, endpoint_name=endpoint_name, variant=variant["VariantName"]))
         for number, variant in enumerate(variants)
         for key, name in PARTS.items()
     ]
     if not series:
         return LoadTimes()
-    end = time.time()
+    wanted, end = queries(series, period=HOUR), time.time()
     try:
-        pages = (
-            session.client("cloudwatch")
-            .get_paginator("get_metric_data")
-            .paginate(
-                MetricDataQueries=queries(series, period=HOUR), StartTime=end - DAYS * 24 * HOUR, EndTime=end + HOUR
-            )
-        )
+        paginator = session.client("cloudwatch").get_paginator("get_metric_data")
+        pages = paginator.paginate(MetricDataQueries=wanted, StartTime=end - DAYS * 24 * HOUR, EndTime=end + HOUR)
         results = [result for page in pages for result in page["MetricDataResults"]]
     except (ClientError, BotoCoreError) as error:
         return LoadTimes(problem=" ".join(str(error).split()))
@@ -150,34 +145,29 @@ class Verifier:
             say(f"{number} of {len(releases)}: {release.model}")
             models.append(self.model(release, deployed))
         variants = found.get("ProductionVariants", [])
+        name = endpoint_name(environment=self.environment, endpoint=endpoint)
         return VerifiedEndpoint(
             endpoint=endpoint,
             config=found.get("EndpointConfigName", ""),
             instances=sum(variant.get("CurrentInstanceCount", 0) for variant in variants),
             problem=self._problem(found, endpoint),
             models=tuple(models),
-            loads=self._loads(endpoint, variants) if deployed.multi_model else None,
-        )
-
-    def _loads(self, endpoint: str, variants: list[dict[str, Any]]) -> LoadTimes:
-        """Load times of the variants that serve."""
-        return load_times(
-            self._session,
-            endpoint_name=endpoint_name(environment=self.environment, endpoint=endpoint),
-            variants=[variant["VariantName"] for variant in variants if "VariantName" in variant],
+            loads=load_times(self._session, endpoint_name=name, variants=variants) if deployed.multi_model else None,
         )
 
     def model(self, release: Release, deployed: DeployedSet) -> VerifiedModel:
         """Look for a record's archive and call it with its sample request."""
         try:
-            difference, milliseconds = self._called(release, deployed)
+            manifest, key = self._manifest(release, deployed)
+            answer = self._invoke(release, deployed, manifest, key)
+            difference = compare_answer(manifest.sample, to_tensors(answer.outputs), model=release.model)
         except TritonstackError as error:
             if credentials_ended(error):
                 raise  # every other model would fail alike
             problem = " ".join(str(error).split())
             return VerifiedModel(model=release.model, digest=release.digest, problem=problem)
         return VerifiedModel(
-            model=release.model, digest=release.digest, difference=difference, milliseconds=milliseconds
+            model=release.model, digest=release.digest, difference=difference, milliseconds=answer.total_milliseconds
         )
 
     def ask(self, release: Release, deployed: DeployedSet, *, sample_of: Release | None = None) -> Answer:
@@ -187,12 +177,6 @@ class Verifier:
             WorkFailedError: archive or manifest is missing; and as :meth:`ModelClient.invoke`.
         """
         return self._invoke(release, deployed, *self._manifest(sample_of or release, deployed))
-
-    def _called(self, release: Release, deployed: DeployedSet) -> tuple[float, float]:
-        manifest, key = self._manifest(release, deployed)
-        answer = self._invoke(release, deployed, manifest, key)
-        difference = compare_answer(manifest.sample, to_tensors(answer.outputs), model=release.model)
-        return difference, answer.total_milliseconds
 
     def _manifest(self, release: Release, deployed: DeployedSet) -> tuple[Manifest, str]:
         """The manifest of a release whose archive is there, and its key."""
