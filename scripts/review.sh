@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# What a continuous integration system does with a pull request: lint, test, review, and a comment that is kept current.
+# What a continuous integration system does with a pull request: lint, test, review.
 # Needs no AWS credentials. Ends with 1 where a step failed or --fail-on matches, after all steps ran; 2: wrong input.
 #
-#   scripts/review.sh [--base REF] [--fail-on WORDS] [--out FOLDER] [--whole TEXT] [--no-post] [STEP …]
+#   scripts/review.sh [--base REF] [--fail-on WORDS] [--out FOLDER] [--whole TEXT] [STEP …]
 #
 # STEP: lint, test, review; without any all three. The report lies in FOLDER (.local/review): review.md, review.html,
-# review.json. Posting: docs/review.md tells the variables; --no-post posts nothing.
+# review.json.
 # On GitHub Actions lint and review annotate the lines of the pull request, and the report goes to the job's summary.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 python=${PYTHON:-$here/.envs/main/bin/python}
 out=${TRITONSTACK_PROJECT:-$PWD}/.local/review
-options=() post=true steps=() annotate=${GITHUB_ACTIONS:-false} worst=0
+options=() steps=() annotate=${GITHUB_ACTIONS:-false} worst=0
 export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
 
 wrong() { printf 'scripts/review.sh: %s\n' "$1" >&2; sed -n '5p' "$here/scripts/review.sh" >&2; exit 2; }
@@ -22,9 +22,8 @@ while (($#)); do
       [[ -z $2 ]] || options+=("$1" "$2")
       shift ;;
     --out) (($# > 1)) || wrong "$1 without a value"; out=$2; shift ;;
-    --no-post) post=false ;;
     lint | test | review) steps+=("$1") ;;
-    *) wrong "found $1; allowed: --base, --fail-on, --out, --whole, --no-post, lint, test, review" ;;
+    *) wrong "found $1; allowed: --base, --fail-on, --out, --whole, lint, test, review" ;;
   esac
   shift
 done
@@ -62,12 +61,6 @@ for step in "${steps[@]}"; do
   esac
 done
 if [[ " ${steps[*]} " == *" review "* && -f $out/review.md ]]; then
-  if [[ $post == false ]]; then
-    echo "the report lies in $out"
-  elif [[ -n ${GITHUB_TOKEN:-} ]]; then
-    run comment "$python" -m tritonstack.review.post "$out/review.md"
-  else
-    echo "no comment: GITHUB_TOKEN is not set; the report lies in $out"
-  fi
+  echo "the report lies in $out"
 fi
 exit "$worst"

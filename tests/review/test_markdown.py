@@ -8,8 +8,7 @@ import pytest
 
 from tests.review.reports import before, document, report
 from tests.review.small import resource
-from tritonstack.review.post import MARKER
-from tritonstack.review.views.markdown import LIMIT, code, markdown, text
+from tritonstack.review.views.markdown import LIMIT, MARKER, code, markdown, text
 from tritonstack.review.views.wording import sections
 
 

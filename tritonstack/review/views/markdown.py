@@ -9,10 +9,11 @@ from html import escape
 
 from tritonstack.review.change import Effect, Level
 from tritonstack.review.document import EnvironmentEntry, PropertyEntry, ResourceEntry, ReviewDocument, StackEntry
-from tritonstack.review.post import MARKER
 from tritonstack.review.views import wording
 from tritonstack.review.views.wording import MatchGroup
 
+MARKER = "<!-- tritonstack review -->"
+"""The first line of a report, by which the workflow finds its comment."""
 LIMIT = 65_536
 """Characters of a comment: a longer body is rejected ("body is too long (maximum is 65536 characters)")."""
 WHOLE = "in the HTML page and the JSON of the same run"
