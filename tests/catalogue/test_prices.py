@@ -46,7 +46,7 @@ def test_a_price_beside_instances_has_a_unit_a_source_and_a_region_that_there_is
     price = service_price(name=name, region=region)
     assert price is not None
     assert 0 < price.usd <= 3
-    assert price.unit in {"hour", "month", "minute", "GB", "GB-month", "10,000 requests"}
+    assert price.unit in {"hour", "month"}
     assert len(price.source) > 10
     assert price.date is None or re.fullmatch(r"20\d\d-\d\d-\d\d", price.date)
     assert {each.unit for each in service_prices()[name].values()} == {price.unit}
@@ -55,7 +55,6 @@ def test_a_price_beside_instances_has_a_unit_a_source_and_a_region_that_there_is
 def test_a_price_beside_instances_is_of_its_region_or_of_all() -> None:
     assert service_price(name="nat-gateway", region="af-south-1") is None
     assert service_price(name="kms-key", region="af-south-1") == service_price(name="kms-key", region="us-east-1")
-    assert service_price(name="codebuild-gpu1.large", region="us-east-1") is None  # three sources disagree
 
 
 def own_prices(project: Path, usd: float, *, name: str = "ml.g4dn.xlarge", region: str = "us-east-1") -> Path:

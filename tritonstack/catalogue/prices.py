@@ -56,10 +56,10 @@ def hosting_price(
 
 @dataclass(frozen=True, kw_only=True)
 class ServicePrice:
-    """An on-demand list price other than an instance's: a NAT gateway, a key, a build minute."""
+    """An on-demand list price other than an instance's: a NAT gateway, a key, an alarm."""
 
     usd: float  # for one unit
-    unit: str  # ``hour``, ``month``, ``minute``, ``GB``, …
+    unit: str  # ``hour`` or ``month``
     source: str  # where the figure stands
     date: str | None  # of the source; None where it has none
     note: str = ""  # what a reader must know of the source; empty where nothing is

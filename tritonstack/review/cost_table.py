@@ -27,40 +27,28 @@ _HIGH_RESOLUTION_SECONDS = 60
 _OTHERS = "other resources"
 _ALARM, _COMPOSITE_ALARM = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 _SCALING_POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
-_NOT_BY_TIME_PREFIXES = ("AWS::IAM::", "AWS::CloudFormation::", "AWS::CDK::", "Custom::")
+_NOT_BY_TIME_PREFIXES = (
+    *("AWS::IAM::", "AWS::CloudFormation::", "AWS::CDK::", "Custom::"),
+    *("AWS::CodePipeline::", "AWS::Events::", "AWS::Logs::", "AWS::S3::"),
+    *("AWS::SNS::", "AWS::SQS::", "AWS::SSM::", "AWS::StepFunctions::"),
+    *("AWS::EC2::SecurityGroup", "AWS::EC2::Subnet"),
+)
 _NOT_BY_TIME = {
     CONFIG,
     "AWS::ApplicationAutoScaling::ScalableTarget",
     "AWS::CodeBuild::Project",
-    "AWS::CodePipeline::Pipeline",
     "AWS::EC2::FlowLog",
     "AWS::EC2::InternetGateway",
     "AWS::EC2::Route",
     "AWS::EC2::RouteTable",
-    "AWS::EC2::SecurityGroup",
-    "AWS::EC2::SecurityGroupEgress",
-    "AWS::EC2::SecurityGroupIngress",
-    "AWS::EC2::Subnet",
-    "AWS::EC2::SubnetRouteTableAssociation",
     "AWS::EC2::VPC",
     "AWS::EC2::VPCGatewayAttachment",
-    "AWS::Events::Rule",
     "AWS::KMS::Alias",
     "AWS::Lambda::EventInvokeConfig",
     "AWS::Lambda::Function",
     "AWS::Lambda::Permission",
-    "AWS::Logs::LogGroup",
-    "AWS::S3::Bucket",
-    "AWS::S3::BucketPolicy",
     "AWS::SageMaker::Endpoint",
     "AWS::SageMaker::Model",
-    "AWS::SNS::Subscription",
-    "AWS::SNS::Topic",
-    "AWS::SNS::TopicPolicy",
-    "AWS::SQS::Queue",
-    "AWS::SQS::QueuePolicy",
-    "AWS::SSM::Parameter",
-    "AWS::StepFunctions::StateMachine",
 }
 """Types that are free or billed by use alone."""
 

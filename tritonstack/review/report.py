@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -103,7 +103,8 @@ def _environment(
     traffic = {(each.stack, each.logical_id): each for stack in change.stacks for each in stack.traffic}
     costs = cost_rows(before, deployed, prices=prices, traffic=traffic)
     permissions = permission_changes(before, deployed)
-    standing = _standing(change.stacks)
+    # A deployment touches nothing of a stack that the app lost: its resources stay.
+    standing = [each for each in change.stacks if each.effect is not Effect.REMOVED]
     entry = EnvironmentEntry(
         name=name,
         effect=change.effect,
@@ -128,11 +129,6 @@ def _environment(
         findings=change.findings,
     )
     return entry, costs
-
-
-def _standing(stacks: Iterable[StackChange]) -> tuple[StackChange, ...]:
-    """The stacks that the app still has. A deployment touches nothing of one that it lost: its resources stay."""
-    return tuple(each for each in stacks if each.effect is not Effect.REMOVED)
 
 
 def _permission(change: PermissionChange, names: Names) -> PermissionEntry:

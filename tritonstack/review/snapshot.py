@@ -17,11 +17,6 @@ TOP_LEVEL = "_app"
 """The environment of stacks outside stages."""
 PIPELINE = "pipeline"
 """The environment's name in a report that has the pipeline's own stack."""
-PIPELINE_STACKS = ("pipeline", "pipeline-access")
-PIPELINE_FOLDER = "snapshots-pipeline"
-"""Snapshots of what a pipeline adds; the environments' other stacks are the same without it."""
-PIPELINE_CONTEXT = {"pipeline": "true"}
-"""The context that makes the app add it."""
 
 
 class AssetKind(StrEnum):
