@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from constructs_lib.multi_model_endpoint import MultiModelEndpoint
     from constructs_lib.permission import JoinedNetwork
     from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
-    from tritonstack.config import ContainerSettings, EndpointMetrics, Rollout, Scaling, Timeouts
+    from tritonstack.config import ContainerSettings, Rollout, Scaling, Timeouts
 
 __all__ = [
-    "CallableEndpoint", "ContainerSettings", "Endpoint", "EndpointMetrics", "ExecutionRole", "Fleet", "JoinedNetwork",
+    "CallableEndpoint", "ContainerSettings", "Endpoint", "ExecutionRole", "Fleet", "JoinedNetwork",
     "MultiModelData", "MultiModelEndpoint", "OwnBucket", "Rollout", "Scaling", "SingleModelData", "Timeouts",
     "TritonImage", "TritonModel",
 ]  # fmt: skip

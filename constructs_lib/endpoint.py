@@ -17,7 +17,7 @@ from constructs_lib.rollout import FleetAlarms, deployment_config, traffic_routi
 from constructs_lib.triton_model import TritonModel
 from tritonstack import aws_names, naming
 from tritonstack.catalogue import load_catalogue
-from tritonstack.config import EndpointMetrics, Rollout, Scaling, Timeouts
+from tritonstack.config import Rollout, Scaling, Timeouts
 from tritonstack.errors import nearest
 from tritonstack.naming import NAME_PATTERN, outputs_parameter
 
@@ -230,7 +230,6 @@ class Endpoint(CallableEndpoint):
         timeouts: Timeouts | None = None,
         rollout: Rollout | None = None,
         scaling: Scaling | None = None,
-        metrics: EndpointMetrics | None = None,
         endpoint_tags: Mapping[str, str] | None = None,
         models: Collection[str] | None = None,
         release_records: str | None = None,
@@ -244,7 +243,6 @@ class Endpoint(CallableEndpoint):
             timeouts: how long a start may take. Default: None, ``Timeouts()``: 600 seconds each.
             rollout: how an update moves the requests to the new fleet; None: all at once, and nothing is watched.
             scaling: how the number of instances follows the load; None: it is the fleet's initial one.
-            metrics: what SageMaker publishes of the endpoint. Default: None, SageMaker's default.
             endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.
             models: the models that grants may name. Default: None, any.
             release_records: the SSM path of its release records, which grants let callers read. Default: None, it has
@@ -261,20 +259,13 @@ class Endpoint(CallableEndpoint):
         )
         self.model = model
         timeouts = timeouts or Timeouts()
-        config = f"{fleet} {timeouts!r}" + ("" if metrics is None else f" {metrics!r}")
+        config = f"{fleet} {timeouts!r}"
         self.scaling = None if scaling is None else self._scaling(scaling, fleet, config, rollout)
         count = fleet.initial_instance_count if self.scaling is None else self.scaling.instance_count
         self.config = sagemaker.CfnEndpointConfig(
             self,
             "Config",
             kms_key_id=fleet.volume_key_arn,
-            metrics_config=None
-            if metrics is None
-            else sagemaker.CfnEndpointConfig.MetricsConfigProperty(
-                enable_detailed_observability=metrics.detailed,
-                enable_enhanced_metrics=metrics.enhanced,
-                metric_publish_frequency_in_seconds=metrics.publish_seconds,
-            ),
             production_variants=[_variant(self.variant_name, count, model=model, fleet=fleet, timeouts=timeouts)],
         )
         self.alarms: FleetAlarms | None = None

@@ -18,7 +18,7 @@ from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet
 from constructs_lib.permission import JoinedNetwork
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, TritonImage, TritonModel
 from tritonstack import naming
-from tritonstack.config import ContainerSettings, EndpointMetrics, Rollout, Scaling, Timeouts
+from tritonstack.config import ContainerSettings, Rollout, Scaling, Timeouts
 from tritonstack.config import Endpoint as EndpointSettings
 from tritonstack.config.endpoint import check_endpoint
 from tritonstack.config.fields import MAXIMUM_NAME, Site
@@ -82,7 +82,6 @@ class MultiModelEndpoint(CallableEndpoint):
         timeouts: Timeouts | None = None,
         rollout: Rollout | None = None,
         scaling: Scaling | None = None,
-        metrics: EndpointMetrics | None = None,
         accept_unlisted_instance_type: bool = False,
     ) -> None:
         """Make the endpoint.
@@ -113,7 +112,6 @@ class MultiModelEndpoint(CallableEndpoint):
             timeouts: how long a new instance may take. Default: None, 600 seconds each.
             rollout: how an update moves the requests to the new fleet. Default: None, all at once.
             scaling: how the number of instances follows the load. Default: None, it does not.
-            metrics: metrics that SageMaker publishes (MetricsConfig). Default: None, SageMaker's default.
             accept_unlisted_instance_type: take a single-GPU type that AWS does not list for multi-model endpoints.
                 Default: False.
 
@@ -138,7 +136,6 @@ class MultiModelEndpoint(CallableEndpoint):
             timeouts=timeouts or Timeouts(),
             rollout=rollout,
             scaling=scaling,
-            metrics=metrics,
             accept_unlisted_instance_type=accept_unlisted_instance_type,
         )
         CallableEndpoint.__init__(
@@ -195,7 +192,6 @@ class MultiModelEndpoint(CallableEndpoint):
             timeouts=settings.timeouts,
             rollout=settings.rollout,
             scaling=settings.scaling,
-            metrics=settings.metrics,
         )
         for number, warning in enumerate(release_warnings(endpoint=settings, region=stack.region)):
             cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release-{number}", f"{self.endpoint_name}: {warning}")

@@ -94,7 +94,6 @@ class ServingStack(cdk.Stack):
             timeouts=endpoint.timeouts,
             rollout=endpoint.rollout,
             scaling=endpoint.scaling,
-            metrics=endpoint.metrics,
             endpoint_tags=endpoint_tags(endpoint),
             models=release_set,
             release_records=naming.release_parameter(

@@ -119,13 +119,8 @@ def test_a_gate_that_measures_needs_limits_in_its_environment(folder: Path) -> N
             "either commands or load_test",
         ),
         ({"stages": [{"environment": "beijing"}]}, "stages[0].environment", "beijing is in cn-north-1"),
-        (
-            {"source": {"connection": CONNECTION.replace("arn:aws:", "arn:aws-cn:"), "repository": "a/b"}},
-            "source.connection",
-            "aws-cn",
-        ),
     ],
-    ids=["gate of commands and a load test", "another region", "another partition"],
+    ids=["gate of commands and a load test", "another region"],
 )
 def test_what_cannot_be_is_refused(folder: Path, changes: dict[str, Any], field: str, words: str) -> None:
     assert words in refused(document(**changes), folder)[field]
@@ -159,14 +154,6 @@ def test_the_errors_of_an_environment_are_told_with_those_of_the_pipeline(folder
     (tmp_path / "environments" / "first.yaml").write_text("environment: first\n")
     found = refused(document(stages=[{"environment": "first"}]), tmp_path / "environments")
     assert {"account", "region", "endpoints"} <= set(found)
-
-
-def test_a_role_name_that_iam_would_refuse_is_refused(folder: Path) -> None:
-    long = "e" * 50
-    (folder / f"{long}.yaml").write_text(environment_yaml(name=long, endpoints=[ENDPOINT]))
-    found = refused(document(stages=[{"environment": long}]), folder)
-    (folder / f"{long}.yaml").unlink()
-    assert f"tritonstack-{long}-prepare-build" in found["stages[0].environment"]
 
 
 def test_a_missing_file_says_where_to_read_how_to_write_one(folder: Path) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from constructs_lib.endpoint import Fleet
 from tests.constructs_lib.templates import endpoint_template, only, properties
-from tritonstack.config import EndpointMetrics
 
 
 def variant(**given: Any) -> dict[str, Any]:
@@ -26,18 +25,6 @@ def test_the_endpoints_name_is_fixed_and_its_configs_generated() -> None:
 def test_what_is_not_set_is_left_to_sagemaker() -> None:
     assert not variant().keys() & {"VolumeSizeInGB", "InferenceAmiVersion", "RoutingConfig"}
     assert "KmsKeyId" not in properties(endpoint_template(), "AWS::SageMaker::EndpointConfig")
-    assert "MetricsConfig" not in properties(endpoint_template(), "AWS::SageMaker::EndpointConfig")
-
-
-def test_what_sagemaker_publishes_is_rendered_where_set() -> None:
-    rendered = [
-        properties(endpoint_template(metrics=given), "AWS::SageMaker::EndpointConfig")
-        for given in (EndpointMetrics(), EndpointMetrics(detailed=False, enhanced=True, publish_seconds=10))
-    ]
-    assert [each["MetricsConfig"] for each in rendered] == [
-        {"EnableEnhancedMetrics": False, "MetricPublishFrequencyInSeconds": 60},
-        {"EnableDetailedObservability": False, "EnableEnhancedMetrics": True, "MetricPublishFrequencyInSeconds": 10},
-    ]
 
 
 def test_host_ami_routing_and_volume_are_rendered_where_set() -> None:

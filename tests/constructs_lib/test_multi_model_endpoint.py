@@ -75,11 +75,6 @@ def test_a_prefix_that_is_no_folder_is_refused(given: str, own: Own) -> None:
     assert [each.field for each in refused.value.problems] == ["archive_prefix"]
 
 
-def test_a_server_argument_that_nobody_read_is_warned_of(own: Own) -> None:
-    told = own.endpoint(release="26.05", container=ContainerSettings(additional_args=("--brand-new=1",)))
-    assert "whether tritonserver of release 26.05 has --brand-new=1 is not known" in own.notes(told, "warning")
-
-
 def test_it_reads_the_bucket_with_the_key_and_joins_the_vpc(own: Own) -> None:
     vpc = ec2.Vpc.from_vpc_attributes(
         own.stack, "Vpc", vpc_id="vpc-1", availability_zones=["us-east-1a"], private_subnet_ids=["subnet-1"]

@@ -44,10 +44,10 @@ class ServerOptions:
     effective_since: Mapping[str, str]  # option → the release from which it acts on SageMaker's front end
     refused: Mapping[str, str]  # option → why no endpoint may have it
 
-    def lacks(self, name: str, *, release: str) -> bool | None:
-        """Whether ``release`` lacks the option; None where the option is unknown and the release newer than read."""
+    def lacks(self, name: str, *, release: str) -> bool:
+        """Whether ``release`` lacks the option; no unknown one of a release that is newer than those that were read."""
         if name not in self.names:
-            return None if release_order(release) > release_order(self.newest_read) else True
+            return release_order(release) <= release_order(self.newest_read)
         absent = self.absent_in.get(name)
         return absent is not None and release_order(release) <= release_order(absent)
 

@@ -105,7 +105,7 @@ class ContainerSettings(SettingsModel):
     allow_metrics: bool | None = Field(
         default=None,
         description="Whether Triton serves Prometheus metrics on metrics_port, in the container (serve: false, in "
-        "either mode). SageMaker passes no request to that port. Its detailed observability (metrics.detailed) scrapes "
+        "either mode). SageMaker passes no request to that port. Its detailed observability scrapes "
         "containers: of AWS's own it finds the place, of an image of yours it takes /metrics on port 8080, where "
         "Triton's front end answers 400.",
     )
@@ -156,18 +156,6 @@ def check_arguments(*, endpoint: Endpoint, location: Location) -> Iterator[Probl
             allowed, advice = wrong
             place = (*location, "additional_args", index)
             yield Problem(location=place, found=shown(argument), allowed=allowed, advice=advice)
-
-
-def unread_arguments(endpoint: Endpoint) -> tuple[str, ...]:
-    """The arguments of which it is not known whether the endpoint's release has them: it is newer than what was read.
-
-    tritonserver ends at once at an option that it does not have, so each is worth a warning.
-    """
-    options = load_catalogue().server_options
-    found = [(argument, _FLAG.fullmatch(argument)) for argument in endpoint.container.additional_args]
-    return tuple(
-        argument for argument, flag in found if flag and options.lacks(flag["name"], release=endpoint.release) is None
-    )
 
 
 def _wrong(argument: str, *, release: str) -> tuple[str, str] | None:

@@ -68,28 +68,6 @@ class Timeouts(SettingsModel):
     )
 
 
-class EndpointMetrics(SettingsModel):
-    """``MetricsConfig`` of the endpoint's configuration (API reference; developer guide, "Detailed observability")."""
-
-    detailed: bool | None = Field(
-        default=None,
-        description="Detailed observability: OpenTelemetry metrics of GPUs, hosts and the container's Prometheus "
-        "endpoint, for PromQL in CloudWatch. null: SageMaker's default, which is on, in either mode, for "
-        "configurations made after 17 June 2026. Of containers AWS names vLLM and SGLang; that it finds Triton's "
-        "metrics (container.allow_metrics) is UNVERIFIED.",
-    )
-    enhanced: bool = Field(
-        default=False,
-        description="CloudWatch's metrics with the dimensions InstanceId and AcceleratorId too, each charged as a "
-        "metric. AWS's page names single-model endpoints; on a multi-model endpoint it is UNVERIFIED.",
-    )
-    publish_seconds: Literal[10, 30, 60] = Field(
-        default=60,
-        description="Seconds between two figures of what instances use (with enhanced also of invocations). SageMaker "
-        "takes up to 300; the alarms, the dashboard and scaling need one a minute.",
-    )
-
-
 class LocalSettings(SettingsModel):
     """What only the local runtime reads."""
 
@@ -173,9 +151,6 @@ class Endpoint(SettingsModel):
         description="How SageMaker spreads requests over the instances; null: SageMaker's default. Its other two "
         "are made for prompts and not offered: PREFIX_AWARE needs a PrefixLength and a ConcurrencyThreshold, KV_AWARE "
         "works with containers such as the vLLM one alone (API reference, ProductionVariantRoutingConfig).",
-    )
-    metrics: EndpointMetrics | None = Field(
-        default=None, description="What SageMaker publishes of the endpoint (MetricsConfig); null: SageMaker's default."
     )
     data_capture: DataCapture | None = Field(
         default=None, description="Single-model mode: which requests and answers are kept; null: none."

@@ -157,17 +157,6 @@ def check_load_test(
         yield from unknown(name, sorted(names), location=place, kind="endpoints of this file")
     tested = [each for each in endpoints if settings.endpoints is None or each.name in settings.endpoints]
     single = [each for each in tested if not each.multi_model]
-    phases, duration = (
-        sum(phase.seconds for phase in settings.recommender.phases),
-        settings.recommender.duration_seconds,
-    )
-    if phases > duration:
-        yield Problem(
-            location=("load_test", "recommender", "phases"),
-            found=f"{phases} seconds together",
-            allowed=f"{duration} or less (load_test.recommender.duration_seconds): a phase does not outlast its job "
-            "(SageMaker API reference: Phase)",
-        )
     yield from _check_jobs(settings.recommender, configurations=len(single))
     yield from _check_instance_types(settings.recommender, single=single)
     if settings.gate is not None:

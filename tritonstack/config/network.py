@@ -203,14 +203,6 @@ def _check_imported(imported: ImportedNetwork, region: str | None) -> Iterator[P
     yield from repeated(imported.subnets.values(), location=place)
     for zone in imported.subnets:
         yield from _check_zone(zone, region, location=(*place, zone))
-    if imported.endpoints and imported.owner_account is not None:
-        yield Problem(
-            location=("network", "imported", "endpoints"),
-            found=f"true, in a VPC of account {imported.owner_account}",
-            # AWS re:Post, "Troubleshoot errors when you create interface VPC endpoints": CreateVpcEndpoint "does not
-            # support shared VPCs" from a participant's account.
-            allowed="false: only the owner of a shared VPC makes its endpoints",
-        )
     if imported.endpoints and not imported.route_table_ids:
         yield Problem(
             location=("network", "imported", "route_table_ids"),

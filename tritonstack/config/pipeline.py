@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from tritonstack.catalogue import load_catalogue, partition
+from tritonstack.catalogue import load_catalogue
 from tritonstack.config.builds import SHORTEST_MINUTES, LogDays
 from tritonstack.config.environment import Environment
 from tritonstack.config.fields import (
@@ -134,10 +134,6 @@ class Pipeline(SettingsModel):
     tags: dict[str, str] = Field(default={}, max_length=40, description="Tags for every resource of the pipeline.")
 
 
-LONGEST_ROLE_NAME = 64
-"""IAM's limit (API reference: CreateRole)."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class LoadedStage:
     """One stage with the settings of its environment."""
@@ -206,14 +202,6 @@ def _checks(pipeline: Pipeline, environments: Path) -> Iterator[Problem]:
     for index, stage in enumerate(pipeline.stages):
         place = ("stages", index, "environment")
         yield from unknown(stage.environment, known, location=place, kind=f"an environment of {environments}")
-        role = f"{pipeline.name}-{stage.environment}-prepare-build"
-        if len(role) > LONGEST_ROLE_NAME:
-            yield Problem(
-                location=place,
-                found=f"the role name {role}, {len(role)} characters",
-                allowed=f"{LONGEST_ROLE_NAME} characters",
-                advice="Give the pipeline a shorter name.",
-            )
         # A gate's name is that of an action, and CodePipeline refuses two of one name in a stage.
         yield from repeated((gate.name for gate in stage.gates), location=("stages", index, "gates"))
 
@@ -239,10 +227,3 @@ def _across(pipeline: Pipeline, stages: Sequence[LoadedStage]) -> Iterator[Probl
                     allowed="an environment whose file states what is measured, and what the figures must not exceed",
                     advice="There: load_test: {gate: {p95_ms: …, usd_per_million: …}} (docs/load-tests.md).",
                 )
-    connection = pipeline.source.connection.split(":")
-    if connection[1] != partition(pipeline.region):
-        yield Problem(
-            location=("source", "connection"),
-            found=f"a connection of the partition {connection[1]}",
-            allowed=f"one of {partition(pipeline.region)}, where {pipeline.region} is",
-        )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tritonstack.catalogue import TritonRelease, dns_suffix, load_catalogue
 from tritonstack.catalogue.releases import nearest_releases
-from tritonstack.config.container import unread_arguments
 from tritonstack.config.fields import Site
 from tritonstack.config.yaml_loader import shown
 from tritonstack.errors import Location, Problem, nearest
@@ -59,11 +58,6 @@ def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
             f"AWS documents an image of release {endpoint.release} and lists no regions ({source}): that it lies in "
             f"{region} is taken from the releases before and after; tritonstack preflight looks"
         )
-    warnings += [
-        f"whether tritonserver of release {endpoint.release} has {argument} is not known: an option that it has not "
-        "ends the container at its start"
-        for argument in unread_arguments(endpoint)
-    ]
     return tuple(warnings)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import zoneinfo
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -112,11 +110,6 @@ class Scaling(SettingsModel):
         return {name: value for name, value in found.items() if value is not None}
 
 
-@functools.cache
-def _time_zones() -> frozenset[str]:
-    return frozenset(zoneinfo.available_timezones())
-
-
 def check_scaling(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
     """What is wrong with an endpoint's ``scaling``; ``location`` is the endpoint's."""
     scaling = endpoint.scaling
@@ -194,12 +187,6 @@ def _check_schedules(*, scaling: Scaling, location: Location, production: bool) 
     yield from repeated((schedule.name for schedule in scaling.schedules), location=location)
     for index, schedule in enumerate(scaling.schedules):
         place = (*location, index)
-        if schedule.time_zone not in _time_zones():
-            yield Problem(
-                location=(*place, "time_zone"),
-                found=schedule.time_zone,
-                allowed="an IANA name: UTC, Europe/Berlin, America/New_York",
-            )
         yield from _check_limits(schedule=schedule, scaling=scaling, location=place, production=production)
 
 
