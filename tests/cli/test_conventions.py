@@ -34,12 +34,13 @@ def table() -> None:
 
 
 @pytest.mark.parametrize("variables", [{}, {"COLUMNS": "80"}, {"FORCE_COLOR": "1"}])
-def test_without_a_terminal_a_row_is_a_line(variables: dict[str, str]) -> None:
+def test_without_a_terminal_a_row_is_a_line_and_ends_with_its_last_letter(variables: dict[str, str]) -> None:
     lines = CliRunner().invoke(table, env=variables).stdout.splitlines()
     assert len(lines) == 7
     assert lines[3].count(ARN) == 1
     assert "[short]" in lines[4]
     assert lines[-1] == f"sentence with {ARN} in it"
+    assert not [line for line in lines if line != line.rstrip()]
 
 
 def test_a_terminal_folds_what_is_longer_and_loses_nothing() -> None:

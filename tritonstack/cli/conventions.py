@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -70,12 +72,15 @@ def print_json(document: Any) -> None:
 def result_console(*, stderr: bool = False) -> Console:
     """The console of a command's tables and sentences.
 
-    As wide as the terminal; where the output is none, every row and every sentence is one line, whatever its length.
+    As wide as the terminal; where the output is none, every row and every sentence is one line, whatever its length,
+    and ends with its last character.
     """
     from rich.console import Console  # noqa: PLC0415  (for --help nothing is drawn)
 
-    width = None if (sys.stderr if stderr else sys.stdout).isatty() else FILE_WIDTH
-    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+    file = sys.stderr if stderr else sys.stdout
+    if file.isatty():
+        return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    return Console(file=cast("TextIO", _Unpadded(file)), width=FILE_WIDTH, highlight=False, markup=False, emoji=False)
 
 
 def plain_table(
@@ -93,3 +98,23 @@ def plain_table(
     for cells in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
     return table
+
+
+class _Unpadded(io.TextIOBase):
+    """Writes lines without the blanks that fill the last column of a table."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # a property there, too
+        """Of the output; rich draws a table's lines in ASCII where it has no others."""
+        return self._file.encoding or "utf-8"
+
+    def write(self, text: str) -> int:
+        """Write whole lines, as rich gives them."""
+        return self._file.write(re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
+
+    def flush(self) -> None:
+        """Flush the output."""
+        self._file.flush()
