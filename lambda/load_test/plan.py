@@ -1,18 +1,31 @@
-"""A load test's objects in the bucket: its plan, its results, and the mark that its clean-up has ended."""
+"""A load test's objects in the bucket: its plan, its results, and the marks that its clean-up has begun and ended."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..shared.clients import MISSING_OBJECT, Aws, ignoring
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 PREFIX = "load-tests/"
+CLOSED = "closed.json"
 _ID = re.compile(r"[a-z0-9-]{1,40}")
 Plan = dict[str, Any]
+
+
+class ClosedError(RuntimeError):
+    """Nothing more may be made for a test: its clean-up has begun."""
+
+
+class MadeTooLateError(ClosedError):
+    """The clean-up began while a step made something, which it may have missed."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +71,6 @@ def jobs_of(plan: Plan) -> list[str]:
     return [str(job["name"]) for job in plan["jobs"]]
 
 
-def job_of(plan: Plan, name: str) -> dict[str, Any]:
-    return next(job for job in plan["jobs"] if job["name"] == name)
-
-
 def write(aws: Aws, place: Place, test: str, name: str, text: str) -> None:
     """Put an object of a test."""
     kind = "text/csv" if name.endswith(".csv") else "application/json"
@@ -74,3 +83,25 @@ def exists(aws: Aws, place: Place, test: str, name: str) -> bool:
         aws.s3.head_object(Bucket=place.bucket, Key=key(test, name))
         return True
     return False
+
+
+def close(aws: Aws, place: Place, test: str, *, why: str) -> None:
+    """Mark that a test's clean-up has begun, and why.
+
+    A cancelled execution runs no further state, but the step that it had called runs on, and may make packages or a
+    job while the clean-up looks for them, or after it. So the clean-up writes this mark before it looks, and a step
+    that makes something looks for the mark before and after: one of the two finds what the other did.
+    """
+    write(aws, place, test, CLOSED, json.dumps({"id": test, "why": why}, indent=1))
+
+
+@contextmanager
+def making(aws: Aws, place: Place, test: str) -> Iterator[None]:
+    """Make something for a test in the block; ClosedError before it, or MadeTooLateError after it: then remove it."""
+    if exists(aws, place, test, CLOSED):
+        raise ClosedError(f"load test {test} is cleaned up: nothing more is made for it")
+    try:
+        yield
+    finally:  # a failure may have made a part of it
+        if exists(aws, place, test, CLOSED):
+            raise MadeTooLateError(f"load test {test} was cleaned up while a step of it made something")

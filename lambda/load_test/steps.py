@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from . import jobs
-from .plan import exists, find_plan, job_of, jobs_of, read_plan, write
+from .plan import MadeTooLateError, close, exists, find_plan, jobs_of, making, read_plan, write
 from .results import gathered, table
 
 if TYPE_CHECKING:
@@ -25,16 +25,18 @@ LOOK_SECONDS = 5.0
 def register(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]:
     """Make a model package of each configuration, in a group of the test's own. Returns the jobs."""
     plan = read_plan(aws, place, event["id"])
-    jobs.register(plan, aws)
+    with making(aws, place, event["id"]):
+        jobs.register(plan, aws)
     return {"id": event["id"], "poll_seconds": plan["poll_seconds"], "jobs": jobs_of(plan)}
 
 
 def start(event: Mapping[str, Any], aws: Aws, place: Place) -> dict[str, Any]:
     """Start one job."""
     plan = read_plan(aws, place, event["id"])
-    job = job_of(plan, event["job"])
-    package = jobs.registered(plan, aws)[job["configuration"]]
-    jobs.start(job, package=package, role=place.job_role, aws=aws)
+    job = next(job for job in plan["jobs"] if job["name"] == event["job"])
+    with making(aws, place, event["id"]):
+        package = jobs.registered(plan, aws)[job["configuration"]]
+        jobs.start(job, package=package, role=place.job_role, aws=aws)
     return _status(event, "running")
 
 
@@ -61,10 +63,19 @@ STEPS: dict[str, Callable[[Mapping[str, Any], Aws, Place], dict[str, Any]]] = {
 
 
 def run(event: Mapping[str, Any], aws: Aws, place: Place, *, seconds: float) -> dict[str, Any]:
-    """Run the step that an event of the state machine names. ``seconds``: as of ``clean_up``."""
+    """Run the step that an event of the state machine names. What a step made too late is cleaned up again.
+
+    ``seconds``: as of ``clean_up``.
+    """
+    until = time.monotonic() + seconds
     if event["do"] == "clean_up":
         return clean_up(event, aws, place, seconds=seconds)
-    return STEPS[event["do"]](event, aws, place)
+    try:
+        return STEPS[event["do"]](event, aws, place)
+    except MadeTooLateError as late:
+        left = until - time.monotonic()  # throttled requests have used some of it
+        clean_up({"id": event["id"], "why": str(late)}, aws, place, seconds=left)
+        raise
 
 
 def clean_up(event: Mapping[str, Any], aws: Aws, place: Place, *, seconds: float) -> dict[str, Any]:
@@ -85,16 +96,20 @@ def clean_up(event: Mapping[str, Any], aws: Aws, place: Place, *, seconds: float
     plan = find_plan(aws, place, test)
     if plan is None:
         return {"id": test, "stopped": [], "removed": []}
-    stopped = [name for name in jobs_of(plan) if jobs.stop(name, aws)]
-    _await_end(jobs_of(plan), aws, until=until)
+    why = str(event.get("why", ""))
     try:
-        if not exists(aws, place, test, RESULTS):
-            _gather(test, plan, aws, place, complete=False)
+        close(aws, place, test, why=why)
     finally:
-        removed = [*jobs.remove_leftovers(plan, aws), *jobs.remove_packages(plan, aws)]
-        done = {"id": test, "stopped": stopped, "removed": removed}
-        if stopped or removed or not exists(aws, place, test, CLEANED):
-            write(aws, place, test, CLEANED, json.dumps({**done, "why": str(event.get("why", ""))}, indent=1))
+        stopped = [name for name in jobs_of(plan) if jobs.stop(name, aws)]
+        _await_end(jobs_of(plan), aws, until=until)
+        try:
+            if not exists(aws, place, test, RESULTS):
+                _gather(test, plan, aws, place, complete=False)
+        finally:
+            removed = [*jobs.remove_leftovers(plan, aws), *jobs.remove_packages(plan, aws)]
+            done = {"id": test, "stopped": stopped, "removed": removed}
+            if stopped or removed or not exists(aws, place, test, CLEANED):
+                write(aws, place, test, CLEANED, json.dumps({**done, "why": why}, indent=1))
     return done
 
 

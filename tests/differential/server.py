@@ -130,7 +130,7 @@ class Server:
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         response = connection.getresponse()
         try:
-            return response.status, response.read().decode()
+            return response.status, response.read().decode(errors="replace")  # Triton cuts a long text anywhere
         finally:
             connection.close()
 

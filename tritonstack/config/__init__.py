@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tritonstack.config.alarms import AlarmSettings, Thresholds
-    from tritonstack.config.builds import BuildNetwork, BuildSettings
+    from tritonstack.config.builds import BuildSettings
     from tritonstack.config.container import ContainerSettings
     from tritonstack.config.endpoint import Endpoint, Timeouts
     from tritonstack.config.environment import Environment, engines_built_on_deploy
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlarmSettings",
-    "BuildNetwork",
     "BuildSettings",
     "ContainerSettings",
     "CreatedNetwork",
