@@ -66,69 +66,20 @@ def _config(*, name: str = "", head: Sequence[str] = (), **tensors: Sequence[str
     return "".join(f"{line}\n" for line in lines if line)
 
 
-def _program(*completing: str) -> str:
-    """A Python model; with lines of ``auto_complete_config`` one that completes its configuration."""
-    head = "import triton_python_backend_utils as pb_utils\n\n\nclass TritonPythonModel:\n"
-    body = "".join(f"        {line}\n" for line in completing)
-    function = f"    @staticmethod\n    def auto_complete_config(model_config):\n{body}\n" if completing else ""
-    return f"{head}{function}    def execute(self, requests):\n        return []\n"
+PROGRAM = (
+    "import triton_python_backend_utils as pb_utils\n\n\nclass TritonPythonModel:\n"
+    "    def execute(self, requests):\n        return []\n"
+)
 
 
-def _described(name: str, kind: str, dims: Sequence[int]) -> dict[str, Any]:
-    return {"name": name, "data_type": f"TYPE_{kind}", "dims": list(dims)}
-
-
-def _damaged(draw: random.Random, tensor: dict[str, Any]) -> dict[str, Any]:
-    """A tensor of ``auto_complete_config`` that is not the configuration's, or not whole."""
-    change = draw.choice(["dims", "type", "without", "more", "zero"])
-    if change == "without":
-        return {key: value for key, value in tensor.items() if key != draw.choice(["name", "data_type", "dims"])}
-    other = {"dims": [*tensor["dims"], 7], "zero": [0]}.get(change, tensor["dims"])
-    kind = "TYPE_UINT8" if change == "type" else tensor["data_type"]
-    return tensor | {"dims": other, "data_type": kind} | ({"label_filename": "a"} if change == "more" else {})
-
-
-def _completing(draw: random.Random, inputs: list[dict[str, Any]], outputs: list[dict[str, Any]]) -> list[str]:
-    """The lines of an ``auto_complete_config``, written in one of the ways that people write it."""
-    ways = draw.choice(["calls", "loops", "unless"])
-    lines = []
-    for kind, tensors in (("input", inputs), ("output", outputs)):
-        if ways == "calls":
-            lines += [f"model_config.add_{kind}({each!r})" for each in tensors]
-            continue
-        lines.append(f"{kind}s = {tensors!r}")
-        if ways == "unless":
-            lines += [f"known_{kind} = []", f"for one in model_config.as_dict()['{kind}']:"]
-            lines += [f"    known_{kind}.append(one['name'])", f"for one in {kind}s:"]
-            lines += [f"    if one['name'] not in known_{kind}:", f"        model_config.add_{kind}(one)"]
-        else:
-            lines += [f"for one in {kind}s:", f"    model_config.add_{kind}(one)"]
-    return lines
-
-
-def python_completed(draw: random.Random) -> dict[str, str | bytes]:
-    """A Python model whose configuration is missing, minimal or partial, with a program that may complete it."""
+def python_partial(draw: random.Random) -> dict[str, str | bytes]:
+    """A Python model whose configuration is missing, minimal or partial."""
     name, limit = _name(draw), draw.choice([0, 0, 4, 8])
     tensors = {
         kind: [(f"{kind}{index}", draw.choice(TYPES), _dims(draw)) for index in range(draw.randint(1, 2))]
         for kind in ("input", "output")
     }
-    described = {kind: [_described(*each) for each in given] for kind, given in tensors.items()}
-    lines: list[str] = []
-    if draw.random() < OFTEN:
-        if draw.random() < RARELY * 2:
-            kind = draw.choice(["input", "output"])
-            described[kind][0] = _damaged(draw, described[kind][0])
-        lines = _completing(draw, described["input"], described["output"])
-        if draw.random() < 2 * RARELY:
-            lines.append(f"model_config.set_max_batch_size({draw.choice([0, 2, 4, 16])})")
-        if draw.random() < RARELY:
-            lines.append("model_config.set_dynamic_batching()")
-        if draw.random() < RARELY:
-            policy = draw.choice(["dict(decoupled=False)", "{'decoupled': False}", "{'order': 1}"])
-            lines.append(f"model_config.set_model_transaction_policy({policy})")
-        lines += [] if draw.random() < RARELY / 2 else ["return model_config"]
-    files: dict[str, str | bytes] = {f"{name}/1/model.py": _program(*lines)}
+    files: dict[str, str | bytes] = {f"{name}/1/model.py": PROGRAM}
     shown = {
         kind: [_tensor(*_left_out(draw, each)) for each in given if draw.random() < OFTEN]
         if draw.random() < OFTEN
@@ -215,7 +166,7 @@ def reshaped(draw: random.Random) -> dict[str, str | bytes]:
         tensors = [_tensor("x", "FP32", [4]), _tensor("y", "FP32", shapes[0], more)]
     head = ['backend: "python"', f"max_batch_size: {limit}"]
     text = _config(name=name, head=head, input=tensors[:1], output=tensors[1:])
-    return {f"{name}/config.pbtxt": text, f"{name}/1/model.py": _program()}
+    return {f"{name}/config.pbtxt": text, f"{name}/1/model.py": PROGRAM}
 
 
 def instances(draw: random.Random) -> dict[str, str | bytes]:
@@ -235,7 +186,7 @@ def instances(draw: random.Random) -> dict[str, str | bytes]:
     name = _name(draw)
     head = ['backend: "python"', "max_batch_size: 4", f"instance_group [ {', '.join(groups)} ]"]
     text = _config(name=name, head=head, input=[_tensor("x", "FP32", [4])], output=[_tensor("y", "FP32", [4])])
-    return {f"{name}/config.pbtxt": text, f"{name}/1/model.py": _program()}
+    return {f"{name}/config.pbtxt": text, f"{name}/1/model.py": PROGRAM}
 
 
 def files_laid_out(draw: random.Random) -> dict[str, str | bytes]:
@@ -249,7 +200,7 @@ def files_laid_out(draw: random.Random) -> dict[str, str | bytes]:
     file = draw.choice(["model.py"] * 6 + ["main.py", "model.txt"])
     head += [f'default_model_filename: "{file}"'] if draw.random() < 2 * RARELY else []
     label = draw.choice([[]] * 5 + [['label_filename: "labels.txt"']])
-    files: dict[str, str | bytes] = {f"{name}/{version}/{file}": _program() for version in versions}
+    files: dict[str, str | bytes] = {f"{name}/{version}/{file}": PROGRAM for version in versions}
     files |= {f"{name}/labels.txt": "a\nb\n"} if draw.random() < OFTEN else {}
     place = draw.choice([""] * 5 + ["/env", "/../env"])
     if place:
@@ -281,11 +232,11 @@ def batched(draw: random.Random) -> dict[str, str | bytes]:
         [[]] * 4 + [["response_cache { enable: true }"], ["model_transaction_policy { decoupled: false }"]]
     )
     text = _config(name=name, head=head, input=[_tensor("x", "FP32", [4])], output=[_tensor("y", "FP32", [4])])
-    return {f"{name}/config.pbtxt": text, f"{name}/1/model.py": _program()}
+    return {f"{name}/config.pbtxt": text, f"{name}/1/model.py": PROGRAM}
 
 
 def ensembles(draw: random.Random) -> dict[str, str | bytes]:
-    """An ensemble of one or two steps, whose models say their tensors or leave them to be completed."""
+    """An ensemble of one or two steps, whose models say their tensors."""
     prefix = _name(draw)
     limit, between = draw.choice([0, 8]), draw.choice([[4], [2, 3], [-1]])
     steps = [(f"{prefix}-first", [4], between), (f"{prefix}-second", between, [2])]
@@ -293,14 +244,11 @@ def ensembles(draw: random.Random) -> dict[str, str | bytes]:
     for index, (model, taken, given) in enumerate(steps):
         wrong = draw.random() < RARELY / 2
         tensors = ("x", "FP32", taken), ("y", "INT64" if wrong else "FP32", given)
-        completing = _completing(draw, [_described(*tensors[0])], [_described(*tensors[1])])
-        is_completed = draw.random() < 1 / 3
-        said = {} if is_completed else {"input": [_tensor(*tensors[0])], "output": [_tensor(*tensors[1])]}
+        said = {"input": [_tensor(*tensors[0])], "output": [_tensor(*tensors[1])]}
         size = limit if draw.random() < 1 - RARELY / 2 else 2
         text = _config(name=model, head=['backend: "python"', f"max_batch_size: {size}" if size else ""], **said)
-        program = _program(*completing, "return model_config") if is_completed else _program()
         if index == 0 or draw.random() < 1 - RARELY / 2:
-            files |= {f"{model}/config.pbtxt": text, f"{model}/1/model.py": program}
+            files |= {f"{model}/config.pbtxt": text, f"{model}/1/model.py": PROGRAM}
     names = draw.choice([("x", "between", "y")] * 8 + [("x", "x", "y"), ("x", "between", "z")])
     maps = [
         f'{{ model_name: "{model}" model_version: {draw.choice([-1] * 9 + [1, 3])} '
@@ -317,7 +265,7 @@ def ensembles(draw: random.Random) -> dict[str, str | bytes]:
 
 
 KINDS: Mapping[str, Callable[[random.Random], dict[str, str | bytes]]] = {
-    "python-completed": python_completed,
+    "python-partial": python_partial,
     "onnx-completed": onnx_completed,
     "reshaped": reshaped,
     "instances": instances,

@@ -1,7 +1,7 @@
 """A Triton model folder or repository → model folders: one for each ensemble with its steps, one for each other model.
 
-A ``config.pbtxt`` is kept as it is. What it leaves to Triton's auto-completion is written at its end, for a build needs
-every tensor in it.
+A ``config.pbtxt`` is kept as it is. What it leaves to be completed from an ONNX graph is written at its end, for a
+build needs every tensor in it.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tritonstack.catalogue import TritonRelease, load_catalogue, model_formats, release_order
 from tritonstack.errors import listing
-from tritonstack.models.lint.completion import complete, promised_graph
+from tritonstack.models.lint.completion import promised_graph
 from tritonstack.models.lint.onnx_graph import OnnxError, OnnxGraph, read_graph
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
@@ -41,7 +41,7 @@ def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         advice = _advice(view, model.backend)
         yield at_line(model, line, "backend-not-in-release", f"backend {model.backend}", allowed, advice)
     yield from _runtime(model)
-    yield from _transactions(view, model)
+    yield from _transactions(model)
     if node.has("model_repository_agents"):
         found, allowed = "model_repository_agents", "none: no SageMaker image has a repository agent"
         yield at_field(model, "model_repository_agents", "repository-agent", found, allowed)
@@ -97,14 +97,12 @@ def _runtime(model: ModelView) -> Iterator[Finding]:
         yield at_field(model, "runtime", "runtime", f"runtime {runtime}", allowed)
 
 
-def _transactions(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    policy = model.config.node.node("model_transaction_policy")
-    is_decoupled = complete(view, model).decoupled
+def _transactions(model: ModelView) -> Iterator[Finding]:
+    is_decoupled = model.config.decoupled
     if is_decoupled:
-        found = "decoupled: true" if model.config.decoupled else "auto_complete_config makes it decoupled"
         # From release 25.03 on /invocations can be told to generate (sagemaker_server.cc); settings refuse that.
         allowed = "false: SageMaker's front end refuses inference requests to such a model"
-        yield at_line(model, policy.line if policy else 0, "decoupled", found, allowed)
+        yield at_field(model, "model_transaction_policy", "decoupled", "decoupled: true", allowed)
     cache = model.config.node.node("response_cache")
     if cache is None or not cache.flag("enable"):
         return

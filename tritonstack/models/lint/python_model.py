@@ -10,14 +10,14 @@ import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from tritonstack.models.lint.completion import PYTHON_CLASS, completed_by_program, python_program
+from tritonstack.models.lint.completion import PYTHON_CLASS, python_program
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
 from tritonstack.models.model_config import Node
 from tritonstack.models.sample import ENVIRONMENT
 from tritonstack.python_calls import INFERS, LOADS, calls_of, full_name, imported_names, programs_of
 
-# Source: python_backend src/pb_stub.cc (Stub::StubSetup, AutoCompleteModelConfig), src/stub_launcher.cc (Launch).
+# Source: python_backend src/pb_stub.cc (Stub::StubSetup), src/stub_launcher.cc (Launch).
 
 
 _PLAIN_NAME = re.compile(r"[\w.+@%=:,~#^!?{}\[\]-]+", re.ASCII)
@@ -45,14 +45,14 @@ def check_program(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     for version in model.served_versions:
         path = python_program(model, version)
         if path is not None:
-            yield from _program(model, path)
+            yield from _program(path)
         for name in sorted(model.files):
             beside = model.on_disk(name)
             if name.startswith(f"{version}/") and name.endswith(".py") and beside is not None:
                 yield from _fetched(beside)
 
 
-def _program(model: ModelView, path: Path) -> Iterator[Finding]:
+def _program(path: Path) -> Iterator[Finding]:
     try:
         with warnings.catch_warnings(action="ignore"):
             tree = ast.parse(path.read_bytes())
@@ -70,10 +70,6 @@ def _program(model: ModelView, path: Path) -> Iterator[Finding]:
         if isinstance(node, ast.ClassDef) and node.name == PYTHON_CLASS and not _can_execute(node):
             found, allowed = f"{PYTHON_CLASS} without execute", "def execute(self, requests)"
             yield Finding(file=path, line=node.lineno, rule="python-execute", found=found, allowed=allowed)
-    done = completed_by_program(tree, model.config)
-    if done.refusal:
-        allowed = "what pb_utils.ModelConfig takes, in agreement with config.pbtxt"
-        yield Finding(file=path, line=done.line, rule="python-auto-complete", found=done.refusal, allowed=allowed)
 
 
 def check_calls(view: RepositoryView) -> Iterator[Finding]:
