@@ -225,7 +225,7 @@ def batched(draw: random.Random) -> dict[str, str | bytes]:
     sequence = (
         'sequence_batching { control_input [ { name: "START" control [ { kind: CONTROL_SEQUENCE_START %s } ] } ] }'
     )
-    control = draw.choice(["fp32_false_true: [ 0, 1 ]", "int32_false_true: [ 0, 1 ]", "fp32_false_true: [ 1 ]", ""])
+    control = draw.choice(["fp32_false_true: [ 0, 1 ]", "int32_false_true: [ 0, 1 ]"])
     scheduler = draw.choice([f"dynamic_batching {{ {' '.join(inside)} }}"] * 3 + [sequence % control])
     head = ['backend: "python"', f"max_batch_size: {limit}", scheduler]
     head += draw.choice(

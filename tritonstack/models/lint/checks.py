@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.lint.backend import check_backend, check_formats
-from tritonstack.models.lint.batching import check_batching, check_sequences, check_warmup
+from tritonstack.models.lint.batching import check_batching, check_warmup
 from tritonstack.models.lint.config import check_name, check_newer_fields, check_parameters, check_syntax
 from tritonstack.models.lint.engine import check_engine
 from tritonstack.models.lint.ensemble import check_ensembles
@@ -18,7 +18,7 @@ from tritonstack.models.lint.onnx import check_graph
 from tritonstack.models.lint.onnxruntime import check_onnxruntime
 from tritonstack.models.lint.python_model import check_calls, check_execution, check_program
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.tensors import check_batch_tensors, check_tensors
+from tritonstack.models.lint.tensors import check_tensors
 from tritonstack.models.lint.view import (
     ModelView,
     RepositoryView,
@@ -52,9 +52,7 @@ MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ..
     check_versions,
     check_backend,
     check_tensors,
-    check_batch_tensors,
     check_batching,
-    check_sequences,
     check_instances,
     check_warmup,
     check_execution,

@@ -1,4 +1,4 @@
-"""Rules about inputs and outputs, and about the tensors of a batch."""
+"""Rules about inputs and outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from tritonstack.models.lint.completion import Completion, complete
 from tritonstack.models.lint.registry import Finding
 from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
-from tritonstack.models.model_config import Node, Tensor
+from tritonstack.models.model_config import Tensor
 
 BYTES_OF: Mapping[str, int] = {
     "BOOL": 1, "UINT8": 1, "UINT16": 2, "UINT32": 4, "UINT64": 8, "INT8": 1, "INT16": 2, "INT32": 4, "INT64": 8,
@@ -18,14 +18,12 @@ BYTES_OF: Mapping[str, int] = {
 }  # fmt: skip
 """Type → bytes; BYTES is not among them, for its elements have no fixed size."""
 
-_FORMAT_AXES = 3
-
 
 def check_tensors(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What is wrong with inputs and outputs."""
     if not model.is_readable:
         return
-    node, done = model.config.node, complete(view, model)
+    done = complete(view, model)
     for kind, tensors, completed in (
         ("input", model.config.inputs, done.inputs),
         ("output", model.config.outputs, done.outputs),
@@ -33,12 +31,11 @@ def check_tensors(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         if not tensors:
             yield from _no_tensors(view, model, kind)
         counts = Counter(tensor.name for tensor in tensors)
-        for tensor, message in zip(tensors, node.nodes(kind), strict=True):
+        for tensor in tensors:
             after = next((each for each in completed if each.name == tensor.name), tensor)
             what = f"{kind} {tensor.name or '?'}"
             yield from _missing_fields(model, what, tensor, after, may_complete=not (view.is_built or done.is_known))
             yield from _tensor(model, what, tensor, done)
-            yield from _only_for_tensorrt(model, kind, message)
             if tensor.name and counts[tensor.name] > 1:
                 yield at_line(model, tensor.line, "tensor-twice", f"{kind} {tensor.name} twice", "each name once")
     yield from _labels(model)
@@ -130,22 +127,6 @@ def fed_by_triton(model: ModelView) -> set[str]:
     return names
 
 
-def _only_for_tensorrt(model: ModelView, kind: str, message: Node) -> Iterator[Finding]:
-    """Fields of a tensor that TensorRT alone takes, and formats of images."""
-    name = message.text("name")
-    is_plan = model.backend == "tensorrt"
-    if message.text("format") not in ("", "FORMAT_NONE") and len(message.integers("dims")) != _FORMAT_AXES:
-        found = f"input {name} with {message.text('format')} and {len(message.integers('dims'))} dims"
-        yield at_field(model, "format", "tensor-format", found, "three dims, or no format", message)
-    if message.flag("is_shape_tensor") and not is_plan:
-        found = f"{kind} {name} as a shape tensor"
-        yield at_field(model, "is_shape_tensor", "shape-tensor", found, "with backend tensorrt only", message)
-    if message.flag("is_non_linear_format_io") and not (is_plan and len(message.integers("dims")) == _FORMAT_AXES):
-        found = f"{kind} {name} with is_non_linear_format_io"
-        allowed = "with backend tensorrt and three dims only"
-        yield at_field(model, "is_non_linear_format_io", "non-linear-format", found, allowed, message)
-
-
 def _labels(model: ModelView) -> Iterator[Finding]:
     for output in model.config.node.nodes("output"):
         file = output.text("label_filename")
@@ -157,41 +138,3 @@ def _labels(model: ModelView) -> Iterator[Finding]:
             yield at_field(model, "label_filename", rule, f"label_filename {file}", allowed, output)
         elif file not in model.files:
             yield at_field(model, "label_filename", "label-file", f"no file {file}", "a file that exists", output)
-
-
-# Source: core src/model_config_utils.cc (ValidateBatchIO).
-
-
-_TYPES = ("TYPE_INT32", "TYPE_FP32")
-
-
-def check_batch_tensors(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """What is wrong with the tensors of a batch."""
-    outputs = {tensor.name for tensor in model.config.outputs}
-    for batch_input in model.config.node.nodes("batch_input"):
-        yield from _sources(model, "batch_input", batch_input)
-        if batch_input.text("data_type") not in _TYPES:
-            found = f"batch_input with data_type {batch_input.text('data_type') or 'left out'}"
-            yield at_line(model, batch_input.line, "batch-tensor", found, " or ".join(_TYPES))
-    for batch_output in model.config.node.nodes("batch_output"):
-        yield from _sources(model, "batch_output", batch_output)
-        targets = batch_output.texts("target_name")
-        for name in sorted(set(targets)):
-            found = f"batch_output with target_name {name}"
-            if name not in outputs:
-                allowed = ", ".join(sorted(outputs)) or "no output"
-                yield at_line(model, batch_output.line, "batch-tensor", found, allowed)
-            if targets.count(name) > 1:
-                yield at_line(model, batch_output.line, "batch-tensor", f"{found} twice", "each name once")
-
-
-def _sources(model: ModelView, field: str, message: Node) -> Iterator[Finding]:
-    inputs = {tensor.name for tensor in model.config.inputs}
-    sources = message.texts("source_input")
-    if len(sources) != 1:
-        found = f"{field} with {len(sources)} values of source_input"
-        yield at_line(model, message.line, "batch-tensor", found, "exactly one input")
-    for name in sources:
-        if name not in inputs:
-            allowed = ", ".join(sorted(inputs)) or "no input"
-            yield at_line(model, message.line, "batch-tensor", f"{field} with source_input {name}", allowed)
