@@ -7,8 +7,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import aws_cdk as cdk
@@ -30,6 +29,8 @@ from constructs_lib.permission import (
 )
 from constructs_lib.triton_model import TritonImage
 from tritonstack import naming
+from tritonstack.config.builds import QUEUE_MINUTES, BuildSettings, HubSettings
+from tritonstack.config.load_test import BenchBuildSettings
 from tritonstack.paths import CARRIED, LIBRARY, repository_path
 
 
@@ -171,47 +172,38 @@ def vpc_config(network: BuildNetwork | None) -> codebuild.CfnProject.VpcConfigPr
 PYTHON = "3.11"
 
 
-@dataclass(frozen=True, kw_only=True)
-class BuildMachine:
-    """What a build runs on."""
-
-    image: str  # for a CPU; one of CodeBuild's or one in ECR
-    compute_type: str
-    timeout_minutes: int
-    queue_minutes: int
-    network: BuildNetwork | None = None  # None: CodeBuild's own
-    variables: Mapping[str, str] = field(default_factory=dict)
-    parameters: Mapping[str, str] = field(default_factory=dict)  # variable → the SSM parameter that holds its value
-
-
 def cpu_project(
     scope: Construct,
-    construct_id: str,
     *,
     description: str,
     build_spec: str,
     role: iam.Role,
     policy: iam.Policy,
     source: BuildSource,
-    machine: BuildMachine,
+    machine: BuildSettings | BenchBuildSettings,
+    network: BuildNetwork | None,
+    hub: HubSettings | None = None,
     artifacts: ArtifactBucketReference,
     log: BuildLog,
 ) -> codebuild.CfnProject:
-    """Make the project; its role, by its one ``policy``, may write the log, pull the image and join the network."""
+    """Make the project; its role, by its one ``policy``, may write the log, pull the image and join the network.
+
+    ``network``: None for CodeBuild's own. ``hub``: its variables are the project's.
+    """
     allow(policy, "WriteLog", ["logs:CreateLogStream", "logs:PutLogEvents"], [log.arn])
     own_image = TritonImage.of_machine(machine.image)
     if own_image is not None:
         allow_pull(policy, images=[own_image])
-    if machine.network is not None:
-        allow_network(policy, network=machine.network, service="codebuild")
-    if own_image is not None or machine.network is not None:
+    if network is not None:
+        allow_network(policy, network=network, service="codebuild")
+    if own_image is not None or network is not None:
         acknowledge_nameless(policy)
-    if machine.parameters:
-        secrets = sorted({parameter_arn(scope, name) for name in machine.parameters.values()})
+    if hub is not None and hub.parameters:
+        secrets = sorted({parameter_arn(scope, name) for name in hub.parameters.values()})
         allow(policy, "ReadVariables", ["ssm:GetParameters"], secrets)
     project = codebuild.CfnProject(
         scope,
-        construct_id,
+        "Project",
         description=description,
         artifacts=codebuild.CfnProject.ArtifactsProperty(type="NO_ARTIFACTS"),
         environment=codebuild.CfnProject.EnvironmentProperty(
@@ -219,15 +211,15 @@ def cpu_project(
             image=machine.image,
             image_pull_credentials_type="CODEBUILD" if own_image is None else "SERVICE_ROLE",
             compute_type=machine.compute_type,
-            environment_variables=_variables(machine),
+            environment_variables=None if hub is None else _variables(hub),
         ),
         source=codebuild.CfnProject.SourceProperty(type="S3", location=source.location, build_spec=build_spec),
         service_role=role.role_arn,
         encryption_key=artifacts.key_arn,
         timeout_in_minutes=machine.timeout_minutes,
-        queued_timeout_in_minutes=machine.queue_minutes,
+        queued_timeout_in_minutes=QUEUE_MINUTES,
         logs_config=log_config(log),
-        vpc_config=vpc_config(machine.network),
+        vpc_config=vpc_config(network),
     )
     if own_image is not None:
         acknowledge(
@@ -241,7 +233,7 @@ def cpu_project(
     return project
 
 
-def _variables(machine: BuildMachine) -> list[codebuild.CfnProject.EnvironmentVariableProperty] | None:
+def _variables(hub: HubSettings) -> list[codebuild.CfnProject.EnvironmentVariableProperty] | None:
     """The environment variables of a project; None where there are none.
 
     SSM decrypts under the key aws/ssm for every principal of the account that may read the parameter (Systems Manager
@@ -249,7 +241,7 @@ def _variables(machine: BuildMachine) -> list[codebuild.CfnProject.EnvironmentVa
     """
     made = [
         codebuild.CfnProject.EnvironmentVariableProperty(name=name, type=kind, value=value)
-        for kind, named in (("PLAINTEXT", machine.variables), ("PARAMETER_STORE", machine.parameters))
+        for kind, named in (("PLAINTEXT", hub.variables), ("PARAMETER_STORE", hub.parameters))
         for name, value in sorted(named.items())
     ]
     return made or None

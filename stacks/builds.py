@@ -15,7 +15,6 @@ from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.artifact_bucket import ArtifactBucketReference, BuildLogOf
 from constructs_lib.codebuild_project import (
     BuildLog,
-    BuildMachine,
     BuildSource,
     acknowledge_role_paths,
     buildspec,
@@ -138,21 +137,14 @@ class BuildsStack(cdk.Stack):
         allow_preparing(policy, environment=environment, artifacts=self._artifacts, weights=builds.weights)
         project = cpu_project(
             scope,
-            "Project",
             description=f"Builds the archives of {environment} that are missing in its bucket",
             build_spec=buildspec(PREPARE, environments=builds.environments),
             role=role,
             policy=policy,
             source=source,
-            machine=BuildMachine(
-                image=settings.image,
-                compute_type=settings.compute_type,
-                timeout_minutes=settings.timeout_minutes,
-                queue_minutes=QUEUE_MINUTES,
-                network=self._network,
-                variables=settings.hub.variables,
-                parameters=settings.hub.parameters,
-            ),
+            machine=settings,
+            network=self._network,
+            hub=settings.hub,
             artifacts=self._artifacts,
             log=log,
         )

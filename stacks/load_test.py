@@ -19,7 +19,6 @@ from constructs import Construct
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.codebuild_project import (
     BuildLog,
-    BuildMachine,
     BuildSource,
     acknowledge_role_paths,
     buildspec,
@@ -42,7 +41,6 @@ from constructs_lib.permission import (
 from constructs_lib.triton_model import TritonImage
 from tritonstack import aws_names, naming
 from tritonstack.config import Endpoint, Environment, LoadTestSettings
-from tritonstack.config.builds import QUEUE_MINUTES
 
 if TYPE_CHECKING:
     from constructs_lib.network import NetworkReference
@@ -111,7 +109,7 @@ class LoadTestStack(cdk.Stack):
         """The project that tests multi-model endpoints; its role may invoke them and write results."""
         if not endpoints:
             return None
-        environment, bench = self._environment.environment, self._settings.bench
+        environment = self._environment.environment
         scope, names = Construct(self, "Bench"), [each.name for each in endpoints]
         role, policy = service_role(scope, "codebuild", description=f"Runs load tests on endpoints of {environment}")
         actions = ["sagemaker:DescribeEndpoint", "sagemaker:InvokeEndpoint"]
@@ -141,19 +139,13 @@ class LoadTestStack(cdk.Stack):
         network = self._network("BuildNetwork").of_builds() if self._environment.benched_in_network else None
         project = cpu_project(
             scope,
-            "Project",
             description=f"tritonstack capacity bench on the multi-model endpoints of {environment}",
             build_spec=buildspec(COMMAND, environments=["main"]),
             role=role,
             policy=policy,
             source=source,
-            machine=BuildMachine(
-                image=bench.image,
-                compute_type=bench.compute_type,
-                timeout_minutes=bench.timeout_minutes,
-                queue_minutes=QUEUE_MINUTES,
-                network=network,
-            ),
+            machine=self._settings.bench,
+            network=network,
             artifacts=self._artifacts,
             log=self._log,
         )
