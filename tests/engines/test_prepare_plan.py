@@ -20,13 +20,12 @@ from tritonstack.engines.prepare_plan import (
     PrepareFailedError,
     PrepareSummary,
     plan_preparation,
-    target_for,
 )
 from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import ArchiveEntry, Manifest
 from tritonstack.models.recipe import Dependency
-from tritonstack.models.source import ArchiveSource
+from tritonstack.models.source import ArchiveSource, target_for
 from tritonstack.naming import ArchiveName, Platform
 
 NAME = ArchiveName(model="bert", digest="0123456789abcdef")
@@ -111,7 +110,7 @@ def test_what_lies_at_its_own_place_is_there_whatever_its_manifest_says(aws: Fak
 def test_an_archive_is_copied_from_where_its_bytes_serve_here_too(
     aws: FakeAws, source: ArchiveSource, dependency: Dependency, platform: Platform, outcome: str
 ) -> None:
-    put(aws, other(platform), dependency=dependency, target=target_for(dependency, platform, local=False))
+    put(aws, other(platform), dependency=dependency, target=target_for(dependency, platform))
     for said in (dependency, None):
         plan = planned(aws, source, order(said))
         assert kind(plan) == outcome

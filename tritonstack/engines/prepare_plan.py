@@ -14,8 +14,7 @@ from tritonstack.engines.stored_archives import stored_archives, stored_manifest
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.models.bucket import ArtifactBucket, Place
 from tritonstack.models.manifest import Manifest
-from tritonstack.models.recipe import Dependency
-from tritonstack.models.source import LOCAL, ArchiveSource, BuildChoice, lacks_plan, python_of, target_of
+from tritonstack.models.source import ArchiveSource, BuildChoice, lacks_plan, target_for, target_of
 from tritonstack.naming import ArchiveName, Platform
 
 Outcome = Literal["there already", "copied", "built", "another was first"]
@@ -184,15 +183,6 @@ def plan_preparation(
     return plan
 
 
-def target_for(dependency: Dependency, platform: Platform, *, local: bool) -> str | None:
-    """The manifest's ``target`` for a dependency on a platform; an engine's is never local."""
-    if dependency == "none":
-        return None
-    if dependency == "engine":
-        return str(platform)
-    return LOCAL if local else f"python-{python_of(platform)}"
-
-
 def _place(order: Order) -> Place:
     """Where an order's archives are stored; keys have the GPU in lower case."""
     platform = Platform(release=order.platform.release, gpu=order.platform.gpu.lower())
@@ -212,7 +202,10 @@ def copy_of(
         if row.dependency == "engine" and other.platform != place.platform:
             continue
         manifest = stored_manifest(bucket, row.name, other)
-        if manifest is not None and manifest.target == target_for(manifest.dependency, place.platform, local=local):
+        if manifest is None:
+            continue
+        is_local = local and manifest.dependency != "engine"  # an engine is the platform's, in the local AWS too
+        if manifest.target == target_for(manifest.dependency, None if is_local else place.platform):
             return Copy(name=row.name, manifest=manifest, source=other, place=place)
     return None
 

@@ -15,7 +15,7 @@ from tritonstack.errors import InputError, Problem, refuse
 from tritonstack.local_aws import require_package
 from tritonstack.models.marked_plan import is_marked
 from tritonstack.models.model_config import ConfigFile, ModelConfig, merge_configs, read_config, with_name
-from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Recipe, Size, Weights, read_recipe
+from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Dependency, Recipe, Size, Weights, read_recipe
 from tritonstack.naming import Platform
 from tritonstack.python_calls import INFERS, calls_of, programs_of
 
@@ -336,7 +336,11 @@ def target_of(source: ArchiveSource, platform: Platform | None) -> str | None:
 
     ``platform``: of the endpoint that shall serve it; None for the local Triton.
     """
-    dependency = source.recipe.dependency
+    return target_for(source.recipe.dependency, platform)
+
+
+def target_for(dependency: Dependency, platform: Platform | None) -> str | None:
+    """The same by what an archive depends on."""
     if dependency == "none":
         return None
     if platform is None:
