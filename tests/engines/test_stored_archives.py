@@ -21,7 +21,7 @@ from tritonstack.models.inputs import model_digest, pack_inputs
 from tritonstack.models.manifest import ClientFileEntry, Manifest
 from tritonstack.models.packing import pack
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of
-from tritonstack.models.staging import Task, make_archive
+from tritonstack.models.staging import Task, finish, stage_archive
 from tritonstack.naming import ArchiveName
 from tritonstack.unpacking import unpack
 
@@ -116,7 +116,8 @@ def test_its_export_runs_with_the_library_that_was_kept(project: Project) -> Non
     source, places = project.read(digest), places_in(project.root)
     (project.root / "build").mkdir()
     task = Task(source=source, name=ArchiveName(model="double", digest=digest), platform=None)
-    make_archive(task, project.root / "build", places, lambda _text: None, {})
+    staged = stage_archive(task, project.root / "build", places, lambda _text: None, {})
+    finish(staged, places=places, report=lambda _text: None)
     assert (project.root / "build/repository/double/1/factor.txt").read_text() == "2"
 
 

@@ -51,7 +51,7 @@ from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report
 from tritonstack.models.publish import BuiltArchive, publish_archive
 from tritonstack.models.source import refuse_unservable
-from tritonstack.models.staging import Proofs, Task, make_archive
+from tritonstack.models.staging import Proofs, Task, finish, stage_archive
 from tritonstack.naming import ArchiveName
 
 _COPIES = 8
@@ -256,7 +256,8 @@ class Preparation:
             self._linted.add(build.source.folder)
         if build.builder is None:
             refuse_unservable([build.source], platform=build.platform)
-            return make_archive(task, work, self.places, report, self._proofs)
+            staged = stage_archive(task, work, self.places, report, self._proofs)
+            return finish(staged, places=self.places, report=report)
         seconds = 60.0 * build.order.engine_timeout_minutes
         return prepare_engines(task, work, self.places, report, timeout_seconds=seconds, proofs=self._proofs)
 

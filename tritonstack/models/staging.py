@@ -175,17 +175,12 @@ class Staged:
         _refuse_errors(self.task, self.repository, self.environment)
 
 
-def make_archive(task: Task, work: Path, places: Places, report: Report, proofs: Proofs) -> Manifest:
-    """Build an archive in ``work``, then move it to its place: client files, manifest, and the archive last.
+def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs: Proofs) -> Staged:
+    """Export, put together, lint and prove an archive in ``work``; :func:`finish` packs it.
 
     Raises :class:`InputError` for what is wrong with the folder, :class:`WorkFailedError` where an export or the proof
     fails; then nothing is at its place.
     """
-    return finish(stage_archive(task, work, places, report, proofs), places=places, report=report)
-
-
-def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs: Proofs) -> Staged:
-    """Export, put together, lint and prove an archive in ``work``. Raises as :func:`make_archive`."""
     staged = _staged(task, work, places, report, with_answer=True)
     spent = [step for made in staged.exports.values() for step in made.spent]
     if not task.prove:
@@ -242,7 +237,7 @@ def _staged(task: Task, work: Path, places: Places, report: Report, *, with_answ
 def answer_sample(source: ArchiveSource, *, work: Path, places: Places, report: Report) -> Answered:
     """What an archive, staged in ``work`` as for the local Triton, answers to its sample request.
 
-    Raises as :func:`make_archive`; the sample needs no answer yet.
+    Raises as :func:`stage_archive`; the sample needs no answer yet.
     """
     task = Task(source=source, name=ArchiveName(model=source.name, digest="0" * DIGEST_LENGTH), platform=None)
     staged = _staged(task, work, places, report, with_answer=False)
