@@ -135,7 +135,7 @@ def document(**changes: Any) -> str:
         ({"region": "gone"}, ["region"]),
         ({"more": 1}, ["more"]),
         ({"schema": 2}, ["schema", "found:   2"]),
-        ({"archives": [{"model": "Bert", "digest": "x"}]}, ["archives.0.model", "archives.0.digest"]),
+        ({"archives": [{"model": "Bert", "digest": "x"}]}, ["archives[0].model", "archives[0].digest"]),
         ({"archives": [{"model": "a", "digest": "0" * 16}] * 2}, ["archives", "each archive once, not a twice"]),
         ({"parallel_engines": 0, "size": "huge"}, ["parallel_engines", "size", "'full' or 'tiny'"]),
     ],

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from tritonstack.catalogue.instances import BuilderKind
 from tritonstack.config import Environment, engines_built_on_deploy
-from tritonstack.config.yaml_loader import with_lines
+from tritonstack.config.yaml_loader import YamlDocument, validate, with_lines
 from tritonstack.engines.archive_checks import check_archives, with_archives, with_default_models
 from tritonstack.engines.plan import Builder, EnginePlan, plan_engines
 from tritonstack.errors import InputError, Problem, collecting, refuse
@@ -218,22 +218,13 @@ def read_order(content: str | bytes, *, file: str) -> Order:
     Raises :class:`InputError`: it is no such document; every wrong field at once.
     """
     try:
-        return Order.model_validate_json(content)
-    except ValidationError as error:
-        problems = [
-            Problem(
-                file=file,
-                field=".".join(map(str, found["loc"])),
-                found="nothing" if found["type"] == "missing" else str(found["input"])[:_SHOWN],
-                allowed=found["msg"],
-            )
-            for found in error.errors(include_url=False)
-        ]
-        raise InputError(problems) from error
-
-
-_SHOWN = 100
-"""Characters of a wrong value that a message quotes."""
+        document = YamlDocument(value=json.loads(content))
+    except ValueError as error:
+        raise InputError([Problem(file=file, found=str(error), allowed="the JSON document of an order")]) from error
+    found = validate(document, Order)
+    if found.value is None:
+        raise InputError([replace(problem, file=file) for problem in found.problems])
+    return found.value
 
 
 # What a deployment builds.
