@@ -108,7 +108,7 @@ class Examples:
     also: frozenset[str]
 
 
-FIELDS = {"level", "category", "title", "source", "base", "endpoint", "good_endpoint", "also"}
+FIELDS = {"level", "category", "title", "allowed", "advice", "source", "base", "endpoint", "good_endpoint", "also"}
 
 
 def examples_of(rule_id: str) -> Examples:

@@ -43,8 +43,7 @@ def check_backend(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     yield from _runtime(model)
     yield from _transactions(model)
     if node.has("model_repository_agents"):
-        found, allowed = "model_repository_agents", "none: no SageMaker image has a repository agent"
-        yield at_field(model, "model_repository_agents", "repository-agent", found, allowed)
+        yield at_field(model, "model_repository_agents", "repository-agent", "model_repository_agents")
 
 
 def _advice(view: RepositoryView, backend: str) -> str:
@@ -64,8 +63,7 @@ def _missing(model: ModelView) -> Iterator[Finding]:
         found = f"neither backend nor platform; Triton derives {model.backend} from the files"
         yield at_line(model, line, "backend-guessed", found, f'backend: "{model.backend}"')
     else:
-        found, allowed = "neither backend nor platform", 'backend: "…" or platform: "…"'
-        yield at_line(model, line, "backend-missing", found, allowed)
+        yield at_line(model, line, "backend-missing", "neither backend nor platform")
 
 
 def _pair(model: ModelView, platform: str, backend: str) -> Iterator[Finding]:
@@ -101,8 +99,7 @@ def _transactions(model: ModelView) -> Iterator[Finding]:
     is_decoupled = model.config.decoupled
     if is_decoupled:
         # From release 25.03 on /invocations can be told to generate (sagemaker_server.cc); settings refuse that.
-        allowed = "false: SageMaker's front end refuses inference requests to such a model"
-        yield at_field(model, "model_transaction_policy", "decoupled", "decoupled: true", allowed)
+        yield at_field(model, "model_transaction_policy", "decoupled", "decoupled: true")
     cache = model.config.node.node("response_cache")
     if cache is None or not cache.flag("enable"):
         return

@@ -25,8 +25,7 @@ def check_batching(_view: RepositoryView, model: ModelView) -> Iterator[Finding]
 
 def _dynamic(model: ModelView, dynamic: Node) -> Iterator[Finding]:
     if model.config.max_batch_size == 0:
-        found, allowed = "dynamic_batching with max_batch_size 0", "max_batch_size: 1 or more"
-        yield at_line(model, dynamic.line, "dynamic-batching", found, allowed)
+        yield at_line(model, dynamic.line, "dynamic-batching", "dynamic_batching with max_batch_size 0")
     yield from _preferred(model, dynamic)
     levels, default = dynamic.integer("priority_levels"), dynamic.integer("default_priority_level")
     if levels and not 1 <= default <= levels:

@@ -22,22 +22,19 @@ def check_ensembles(view: RepositoryView) -> Iterator[Finding]:
     for model in view.models.values():
         if model.config.node.has("ensemble_scheduling") and not model.is_ensemble:
             found = f'platform: "{model.config.node.text("platform")}" with ensemble_scheduling'
-            allowed = 'platform: "ensemble", written so'
-            yield at_field(model, "ensemble_scheduling", "ensemble-platform", found, allowed)
+            yield at_field(model, "ensemble_scheduling", "ensemble-platform", found)
     for ensemble in view.ensembles:
         yield from _ensemble(view, ensemble)
     if view.ensembles:
         used = {step.text("model_name") for ensemble in view.ensembles for step in ensemble.config.steps}
         for model in view.models.values():
             if model.name not in {*used, *view.called} and not model.is_ensemble:
-                allowed = "models that the ensemble uses"
-                yield at_line(model, 0, "unused-model", f"no step uses {model.name}", allowed)
+                yield at_line(model, 0, "unused-model", f"no step uses {model.name}")
 
 
 def _ensemble(view: RepositoryView, ensemble: ModelView) -> Iterator[Finding]:
     if not ensemble.config.steps:
-        allowed = "ensemble_scheduling { step [ … ] }"
-        yield at_field(ensemble, "platform", "ensemble-without-steps", "an ensemble without steps", allowed)
+        yield at_field(ensemble, "platform", "ensemble-without-steps", "an ensemble without steps")
         return
     for field in _FORBIDDEN:
         if ensemble.config.node.has(field):
@@ -152,15 +149,14 @@ def _unused(ensemble: ModelView, steps: Sequence[Step], givers: Mapping[str, Ste
     """Tensors that nothing takes: Triton refuses them."""
     outputs = {tensor.name for tensor in ensemble.config.outputs}
     taken = {name for step in steps for name in step.inputs.values()}
-    allowed = "tensors that a step or an output takes; an output of a model need not be mapped"
     for tensor in ensemble.config.inputs:
         if tensor.name not in taken and not (tensor.name in outputs and tensor.name in givers):
             found = f"input {tensor.name}, which no step takes"
-            yield at_line(ensemble, tensor.line, "ensemble-tensor-unused", found, allowed)
+            yield at_line(ensemble, tensor.line, "ensemble-tensor-unused", found)
     for name, step in givers.items():
         if name not in taken | outputs | {tensor.name for tensor in ensemble.config.inputs}:
             found = f"tensor {name} of {step}, which nothing takes"
-            yield at_field(ensemble, "output_map", "ensemble-tensor-unused", found, allowed, step.node)
+            yield at_field(ensemble, "output_map", "ensemble-tensor-unused", found, node=step.node)
 
 
 def _unwritten(ensemble: ModelView, steps: Sequence[Step], givers: Mapping[str, Step]) -> Iterator[Finding]:
@@ -231,8 +227,7 @@ def _mapped(
         )
         if not settled.setdefault(name, end).agrees(end):
             found = f"tensor {name}: {settled[name]}, and {end}"
-            allowed = "one type and shape at both ends"
-            yield at_field(ensemble, field, "ensemble-tensor-differs", found, allowed, step.node)
+            yield at_field(ensemble, field, "ensemble-tensor-differs", found, node=step.node)
     missing = [name for name, tensor in tensors.items() if name not in mapping and not tensor.optional]
     if kind == "input" and missing and mapping:
         found = f"{step}: input {missing[0]} is not mapped"
@@ -247,9 +242,6 @@ def _same(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
 # Source: core src/ensemble_scheduler/ensemble_utils.cc (ValidateEnsembleConfig).
 
 
-_ALLOWED = "tensors of one decoupled model, or of none"
-
-
 def check_decoupled(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Finding]:
     """Where tensors meet that number their responses differently."""
     # Tensor → the decoupled step that its responses are counted by; 0 for the request itself.
@@ -258,11 +250,10 @@ def check_decoupled(ensemble: ModelView, steps: Sequence[Step]) -> Iterator[Find
         labels = {label[name] for name in step.inputs.values()}
         if len(labels) > 1:
             found = f"{step} takes tensors of different decoupled models"
-            yield at_field(ensemble, "input_map", "ensemble-decoupled", found, _ALLOWED, step.node)
+            yield at_field(ensemble, "input_map", "ensemble-decoupled", found, node=step.node)
         is_decoupled = step.model is not None and step.model.config.decoupled
         own = step.index + 1 if is_decoupled else min(labels, default=0)
         label |= dict.fromkeys(step.outputs.values(), own)
     outputs = {label[tensor.name] for tensor in ensemble.config.outputs if tensor.name in label}
     if len(outputs) > 1:
-        found = "outputs of different decoupled models"
-        yield at_field(ensemble, "output", "ensemble-decoupled", found, _ALLOWED)
+        yield at_field(ensemble, "output", "ensemble-decoupled", "outputs of different decoupled models")

@@ -37,8 +37,7 @@ def check_instances(view: RepositoryView, model: ModelView) -> Iterator[Finding]
             found, allowed = f"kind: {kind}", "one of " + ", ".join(_KINDS)
             yield at_line(model, group.line_of("kind"), "instance-kind", found, allowed)
         if group.integer("count") < 0:
-            found, allowed = f"count: {group.integer('count')}", "1 or more, or none: Triton takes 1 for it"
-            yield at_line(model, group.line_of("count"), "instance-count", found, allowed)
+            yield at_line(model, group.line_of("count"), "instance-count", f"count: {group.integer('count')}")
         negative = [gpu for gpu in group.integers("gpus") if gpu < 0]
         if kind in ("KIND_CPU", "KIND_MODEL") and group.integers("gpus"):
             allowed = "gpus with KIND_GPU or KIND_AUTO only"
@@ -49,8 +48,7 @@ def check_instances(view: RepositoryView, model: ModelView) -> Iterator[Finding]
         elif view.target.instance is not None:
             yield from _against_instance(model, group, view.target.instance)
         elif beyond := [gpu for gpu in group.integers("gpus") if gpu != 0]:
-            allowed = "0: multi-model endpoints run on types with one GPU"
-            yield at_line(model, group.line_of("gpus"), "instance-second-gpu", f"gpus: [ {beyond[0]} ]", allowed)
+            yield at_line(model, group.line_of("gpus"), "instance-second-gpu", f"gpus: [ {beyond[0]} ]")
         yield from _profiles(model, group)
 
 
@@ -92,17 +90,16 @@ def check_size(view: RepositoryView) -> Iterator[Finding]:
     on_gpu = sum(_bytes_of(model) * _gpu_instances(model) for model in view.models.values())
     if size > instance.memory_gib * 2**30:
         found = f"{_shown(size)} of files, and {instance.name} has {instance.memory_gib:g} GiB of memory"
-        yield Finding(file=view.root, rule="archive-memory", found=found, allowed="a larger instance type")
+        yield Finding(file=view.root, rule="archive-memory", found=found)
     if on_gpu > instance.gpu_memory_mib * 2**20 * instance.gpu_count:
         total = instance.gpu_memory_mib * instance.gpu_count
         found = f"{_shown(on_gpu)} of files for the instances on the GPU, and {instance.name} has {total} MiB there"
-        allowed = "fewer instances, or an instance type with more GPU memory"
-        yield Finding(file=view.root, rule="archive-gpu-memory", found=found, allowed=allowed)
+        yield Finding(file=view.root, rule="archive-gpu-memory", found=found)
     disk = instance.local_nvme_gb
     # While it is unpacked an archive is there twice; weights hardly shrink.
     if disk and 2 * size > disk * 10**9:
         found = f"{_shown(size)} of files, packed and unpacked, on a disk of {disk} GB"
-        yield Finding(file=view.root, rule="archive-disk", found=found, allowed="an instance type with a larger disk")
+        yield Finding(file=view.root, rule="archive-disk", found=found)
     shared = sum(_instances(model) for model in view.models.values() if model.backend == "python")
     shared *= view.target.shm_bytes or DEFAULT_SHM_BYTES
     if shared > instance.memory_gib * 2**30 / 2:
@@ -137,8 +134,7 @@ def _shared_memory(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     given = view.target.shm_bytes or DEFAULT_SHM_BYTES
     if needed > given:
         found = f"{_shown(needed)} for one batch of {batch}, in and out, and instances begin with {_shown(given)}"
-        allowed = "container.shm_default_bytes above that, or a smaller max_batch_size"
-        yield at_line(model, model.config.node.line_of("max_batch_size"), "shm-size", found, allowed)
+        yield at_field(model, "max_batch_size", "shm-size", found)
 
 
 def _bytes_of(model: ModelView) -> int:

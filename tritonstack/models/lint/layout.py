@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tritonstack.errors import InputError
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.view import ModelView, RepositoryView, at_field, at_line
+from tritonstack.models.lint.view import ModelView, RepositoryView, at_field
 from tritonstack.models.model_config import Node
 from tritonstack.models.recipe import KIND_BACKENDS, RECIPE, Dependency, Recipe, read_recipe
 from tritonstack.models.sample import ENVIRONMENT, read_sample
@@ -26,8 +26,7 @@ def check_layout(view: RepositoryView) -> Iterator[Finding]:
     """What is wrong with the directories of an archive."""
     yield from _root(view)
     if not view.models:
-        allowed = "<model>/config.pbtxt"
-        yield Finding(file=view.root, rule="no-model", found="no directory with a config.pbtxt", allowed=allowed)
+        yield Finding(file=view.root, rule="no-model", found="no directory with a config.pbtxt")
         return
     yield from _ensembles_as_seen(view)
     yield from _served(view)
@@ -36,13 +35,7 @@ def check_layout(view: RepositoryView) -> Iterator[Finding]:
 
 def _root(view: RepositoryView) -> Iterator[Finding]:
     if (view.root / CONFIG).is_file():
-        yield Finding(
-            file=view.root / CONFIG,
-            rule="config-at-root",
-            found="config.pbtxt at the root of the archive",
-            allowed="<model>/config.pbtxt",
-            advice="a single-model endpoint refuses it, and it hides every model directory",
-        )
+        yield Finding(file=view.root / CONFIG, rule="config-at-root", found=f"{CONFIG} at the root of the archive")
     for path in sorted(view.root.iterdir()):
         expected = {*view.models, *(OUTSIDE_MODELS if view.recipe else ())}
         if path.is_dir() and path.name not in expected and not is_junk(path.name):
@@ -50,7 +43,6 @@ def _root(view: RepositoryView) -> Iterator[Finding]:
                 file=path,
                 rule="directory-without-config",
                 found=f"a directory without {CONFIG}",
-                allowed="model directories: SageMaker's front end takes every directory for a model",
                 advice="" if view.recipe else f"a recipe.yaml would leave {', '.join(OUTSIDE_MODELS)} out",
             )
 
@@ -59,14 +51,10 @@ def _ensembles_as_seen(view: RepositoryView) -> Iterator[Finding]:
     """Where the front end, which searches the text, and Triton, which reads the field, differ."""
     for model in view.models.values():
         if model.is_ensemble and not model.sagemaker_sees_ensemble:
-            advice = "without it an archive with several models serves an arbitrary one of them"
-            line = model.config.node.line_of("platform")
             found = "an ensemble that SageMaker's front end does not see"
-            yield at_line(model, line, "ensemble-literal", found, 'platform: "ensemble", written so', advice)
+            yield at_field(model, "platform", "ensemble-literal", found)
         elif model.sagemaker_sees_ensemble and not model.is_ensemble:
-            found = 'the text platform: "ensemble" in a model that is none'
-            allowed = "that text in ensembles only, comments included"
-            yield at_field(model, "name", "ensemble-mistaken", found, allowed)
+            yield at_field(model, "name", "ensemble-mistaken", 'the text platform: "ensemble" in a model that is none')
 
 
 def _served(view: RepositoryView) -> Iterator[Finding]:
@@ -76,25 +64,17 @@ def _served(view: RepositoryView) -> Iterator[Finding]:
     reached = ensembles or sorted(view.models)
     if len(ensembles) > 1:
         found = f"{len(ensembles)} ensembles: {', '.join(ensembles)}"
-        allowed = 'one model with platform: "ensemble"; which of several is served is arbitrary'
-        yield Finding(file=view.root, rule="several-ensembles", found=found, allowed=allowed)
+        yield Finding(file=view.root, rule="several-ensembles", found=found)
     elif len(view.models) > 1 and not ensembles and view.called:
         if view.target.multi_model is None:
             yield Finding(
                 file=view.root,
                 rule="bls-default-model",
                 found=f"several models and no ensemble, and {view.addressed or 'one of them'} calls others: {names}",
-                allowed="a single-model endpoint: container.default_model_name is the recipe's model by itself",
-                advice="for a multi-model endpoint, make an ensemble of all steps",
             )
     elif len(view.models) > 1 and not ensembles:
-        yield Finding(
-            file=view.root,
-            rule="several-models-no-ensemble",
-            found=f"several models and no ensemble: {names}",
-            allowed='one model, or one with platform: "ensemble" that uses the others',
-            advice="without it, which model is served is arbitrary",
-        )
+        found = f"several models and no ensemble: {names}"
+        yield Finding(file=view.root, rule="several-models-no-ensemble", found=found)
     elif view.addressed is not None and view.addressed != reached[0] and view.addressed in view.models:
         found = f"requests shall reach {view.addressed}, SageMaker serves {reached[0]}"
         allowed = "the only model, or the only ensemble, as the one that the recipe names"
@@ -138,11 +118,9 @@ def check_files(view: RepositoryView) -> Iterator[Finding]:
                 if _is_stray(name):
                     rule = "notebook-checkpoints" if name == ".ipynb_checkpoints" else "stray-file"
                     found = "what a notebook, an editor or version control left behind"
-                    allowed = "none: other tools pack it, and Triton may read it as a model or a version"
-                    yield Finding(file=path, rule=rule, found=found, allowed=allowed, advice="delete it")
+                    yield Finding(file=path, rule=rule, found=found)
                 elif path.is_symlink() and not _leads_inside(path, root):
-                    found, allowed = f"a link to {path.readlink()}", "links to files inside the archive"
-                    yield Finding(file=path, rule="link-outside", found=found, allowed=allowed)
+                    yield Finding(file=path, rule="link-outside", found=f"a link to {path.readlink()}")
             directories[:] = [name for name in directories if not _is_stray(name)]
 
 
@@ -165,14 +143,10 @@ def check_versions(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     """What a model's version folders, and the files in them, do wrong."""
     for name in sorted(model.folders - set(model.versions)):
         if name[:1].isdecimal() or name[:2] in _NEGATIVE:
-            allowed = "a whole number from 1, without leading zeros, in 63 bits"
-            yield Finding(
-                file=model.directory / name, rule="version-ignored", found=f"version folder {name}", allowed=allowed
-            )
+            yield Finding(file=model.directory / name, rule="version-ignored", found=f"version folder {name}")
     made_by_build = model.is_ensemble and view.recipe is not None
     if not model.versions and not made_by_build:
-        allowed = "a folder 1/ (an empty one for an ensemble)"
-        yield Finding(file=model.directory, rule="no-version", found="no version folder", allowed=allowed)
+        yield Finding(file=model.directory, rule="no-version", found="no version folder")
     elif not model.served_versions and not made_by_build:
         allowed = f"a policy that takes one of {', '.join(model.versions)}"
         yield at_field(model, "version_policy", "version-policy", "a version_policy that takes no version", allowed)

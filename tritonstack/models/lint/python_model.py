@@ -31,17 +31,10 @@ def check_program(_view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     if model.backend != "python":
         return
     if not _PLAIN_NAME.fullmatch(model.name):
-        allowed = "letters without accents, digits, and signs that a shell does not interpret, such as '_', '.' and '-'"
-        yield Finding(
-            file=model.directory, rule="directory-name", found=f"a model called {model.name}", allowed=allowed
-        )
+        yield Finding(file=model.directory, rule="directory-name", found=f"a model called {model.name}")
     file = model.model_file
     if ".." in file.split("/") or not _MODULE_NAME.fullmatch(file.rsplit("/", 1)[-1]):
-        found, allowed = (
-            f"default_model_filename {file}",
-            "a name with one dot, that of .py: it is imported as a module",
-        )
-        yield at_field(model, "default_model_filename", "python-file-name", found, allowed)
+        yield at_field(model, "default_model_filename", "python-file-name", f"default_model_filename {file}")
     for version in model.served_versions:
         path = python_program(model, version)
         if path is not None:
@@ -68,8 +61,7 @@ def _program(path: Path) -> Iterator[Finding]:
         yield Finding(file=path, rule="python-class", found=f"no class {PYTHON_CLASS}", allowed=allowed)
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == PYTHON_CLASS and not _can_execute(node):
-            found, allowed = f"{PYTHON_CLASS} without execute", "def execute(self, requests)"
-            yield Finding(file=path, line=node.lineno, rule="python-execute", found=found, allowed=allowed)
+            yield Finding(file=path, line=node.lineno, rule="python-execute", found=f"{PYTHON_CLASS} without execute")
 
 
 def check_calls(view: RepositoryView) -> Iterator[Finding]:
@@ -86,16 +78,12 @@ def check_calls(view: RepositoryView) -> Iterator[Finding]:
                 file=model.directory,
                 rule="bls-multi-model",
                 found=f"{model.name} calls {named} by name, and an instance may hold two releases of the archive",
-                allowed="a single-model endpoint, or an ensemble of all steps",
-                advice="with two models of a name Triton answers requests for neither",
             )
         elif view.target.multi_model is False and LOADS in calls_of(paths, inside="initialize"):
             yield Finding(
                 file=model.directory,
                 rule="bls-loads-at-start",
                 found=f"{model.name} calls pb_utils.load_model in initialize",
-                allowed="none: a single-model endpoint loads the model while its server starts, which refuses that; "
-                "the models that it calls are loaded by themselves",
             )
 
 
@@ -150,8 +138,6 @@ def _fetched(path: Path) -> Iterator[Finding]:
             column=fetch.col_offset + 1,
             rule="weights-fetched",
             found=ast.unparse(fetch)[:80],
-            allowed="files of the archive: os.path.join(args['model_repository'], args['model_version'], …)",
-            advice="put the weights into the archive: an export may fetch them",
         )
 
 

@@ -36,6 +36,8 @@ class Rule:
     level: Level  # ``error`` or ``warning``
     category: Category  # see :data:`CATEGORIES`
     title: str  # what the rule asks for or forbids, in one line
+    allowed: str  # what may stand there, and what to do, where both are the same for every finding; else empty
+    advice: str
     sources: tuple[str, ...]  # where that was read: upstream source or documentation
     page: str  # explanation, bad example and good one, as Markdown
     base: str  # the repository that both examples change; empty where they are whole
@@ -68,6 +70,8 @@ def rule(rule_id: str) -> Rule:
         level=front["level"],
         category=front["category"],
         title=front["title"],
+        allowed=front.get("allowed", ""),
+        advice=front.get("advice", ""),
         sources=(sources,) if isinstance(sources, str) else tuple(sources),
         page=page,
         base=front.get("base", ""),
@@ -99,8 +103,12 @@ class Finding:
     column: int = 0  # the column in the line, from 1; 0 where it is not known
     rule: str  # the rule's id, words joined by hyphens: ``rules/<id>.md`` explains it
     found: str  # what stands there
-    allowed: str  # what may stand there
-    advice: str = ""  # what to do, where that does not follow from ``allowed``
+    allowed: str = ""  # what may stand there; empty for what the rule's page has
+    advice: str = ""  # what to do, where that does not follow from ``allowed``; likewise
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "allowed", self.allowed or rule(self.rule).allowed)
+        object.__setattr__(self, "advice", self.advice or rule(self.rule).advice)
 
     @property
     def level(self) -> Level:

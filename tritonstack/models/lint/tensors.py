@@ -73,8 +73,7 @@ def _missing_fields(
 def _tensor(model: ModelView, what: str, tensor: Tensor, done: Completion) -> Iterator[Finding]:
     known = (*BYTES_OF, "BYTES", "", "INVALID")
     if tensor.data_type not in known:
-        found, allowed = f"{what} with data_type {tensor.data_type}", "data_type: TYPE_…"
-        yield at_line(model, tensor.line, "tensor-type-unknown", found, allowed)
+        yield at_line(model, tensor.line, "tensor-type-unknown", f"{what} with data_type {tensor.data_type}")
     bad = [length for length in tensor.dims if length == 0 or length < -1]
     if bad:
         allowed = "1 or more, or -1 for any length"

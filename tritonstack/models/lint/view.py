@@ -317,12 +317,14 @@ def _is_version(name: str) -> bool:
     return name.isascii() and name.isdecimal() and int(name) <= _LARGEST_VERSION
 
 
-def at_line(model: ModelView, line: int, rule: str, found: str, allowed: str, advice: str = "") -> Finding:  # noqa: PLR0917  (in the order of its text)
+def at_line(model: ModelView, line: int, rule: str, found: str, allowed: str = "", advice: str = "") -> Finding:  # noqa: PLR0917  (in the order of its text)
     """A finding at a line of a model's ``config.pbtxt``; 0 for the whole file."""
     return Finding(file=model.file, line=line, rule=rule, found=found, allowed=allowed, advice=advice)
 
 
-def at_field(model: ModelView, field: str, rule: str, found: str, allowed: str, node: Node | None = None) -> Finding:  # noqa: PLR0917  (as above)
+def at_field(  # noqa: PLR0917  (as above)
+    model: ModelView, field: str, rule: str, found: str, allowed: str = "", node: Node | None = None
+) -> Finding:
     """A finding at the line where a field of the configuration, or of a message in it, stands first."""
     where = node if node is not None else model.config.node
     return at_line(model, where.line_of(field), rule, found, allowed)
