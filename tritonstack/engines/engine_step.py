@@ -18,7 +18,7 @@ In the output folder it leaves ``model.plan``, ``outputs.json`` (``[{"name", "sh
 ``timing.cache``, ``trtexec.log`` and at last ``result.json``: without that file nothing there counts. A failure leaves
 the log and ``result.json`` with its phase, reason and last log lines.
 
-Exit status: 0 built; 2 the job file is wrong; 3 this machine is not what was planned; 4 trtexec builds no plan;
+Exit status: 0 built; 2 the job file cannot be read; 3 this machine is not what was planned; 4 trtexec builds no plan;
 5 the plan fails the proof; 6 too slow; 128 + n ended by signal n.
 
 Whatever starts it, it starts itself again through NVIDIA's entrypoint, where the image has one. CodeBuild runs no
@@ -86,11 +86,8 @@ def say(line: str, *, by: str = "engine step: ") -> None:
     sys.stdout.flush()
 
 
-FIELDS = ("release", "tensorrt", "gpu", "cuda", "options", "outputs", "timing_cache", "timeout_seconds")
-
-
 def read_job(path: Path) -> dict[str, Any]:
-    """The job, with absolute paths and its folder. Raises StepError where it cannot be read, or files are missing."""
+    """The job, with absolute paths and its folder. Raises StepError where it cannot be read."""
     try:
         job: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8")))
         folder = path.resolve().parent
@@ -98,10 +95,6 @@ def read_job(path: Path) -> dict[str, Any]:
         job["inputs"] = {name: (folder / one["file"], one["shape"]) for name, one in job["inputs"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise StepError(JOB, f"{path}: {error!r}") from error
-    absent = [name for name in FIELDS if name not in job]
-    absent += [str(one) for one in [folder / GRAPH, *(file for file, _ in job["inputs"].values())] if not one.is_file()]
-    if absent:
-        raise StepError(JOB, f"{path}: not there: {', '.join(absent)}")
     return job
 
 
