@@ -16,7 +16,7 @@ from tritonstack.config.yaml_loader import read_yaml
 from tritonstack.errors import InputError, Problem, alike, listing
 from tritonstack.models.inputs import choice_of, sources_of
 from tritonstack.models.lint import Finding, Target, lint_folder, lint_release
-from tritonstack.models.lint.instances import unpacked_bytes
+from tritonstack.models.lint.instances import target_of_archive
 from tritonstack.models.lint.registry import (
     CATEGORIES,
     Rule,
@@ -104,10 +104,7 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
     served = [
         Served(
             source.folder,
-            dataclasses.replace(
-                Target.of_endpoint(endpoint, environment),
-                unpacked_bytes=unpacked_bytes(source, endpoint.platform, places),
-            ),
+            target_of_archive(source, endpoint, environment, places),
             frozenset({source.name}),
             (path, document.line(("endpoints", number, "release")) or 0),
         )

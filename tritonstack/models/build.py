@@ -22,7 +22,7 @@ from tritonstack.models.inputs import (
     sources_of,
 )
 from tritonstack.models.lint import Finding, Target, lint_folder, refuse_errors
-from tritonstack.models.lint.instances import unpacked_bytes
+from tritonstack.models.lint.instances import target_of_archive
 from tritonstack.models.manifest import Manifest, Places
 from tritonstack.models.programs import Report, Spent, require_environment
 from tritonstack.models.source import ArchiveSource, BuildChoice, lacks_plan, refuse_unservable, target_of
@@ -41,13 +41,11 @@ def refuse_errors_of_environment(
     places, choice = places or Places.of_project(), choice_of(environment)
     found: dict[Finding, None] = {}
     for endpoint in environment.endpoints:
-        target = Target.of_endpoint(endpoint, environment.environment)
         for source in chain.from_iterable(sources_of(entry, places.repositories, choice) for entry in endpoint.models):
             if models and not {source.name, source.folder.name} & set(models):
                 continue
-            size = unpacked_bytes(source, endpoint.platform, places)
-            served = dataclasses.replace(target, unpacked_bytes=size)
-            found |= dict.fromkeys(lint_folder(source.folder, target=served, archives={source.name}))
+            target = target_of_archive(source, endpoint, environment.environment, places)
+            found |= dict.fromkeys(lint_folder(source.folder, target=target, archives={source.name}))
     refuse_errors(found)
 
 

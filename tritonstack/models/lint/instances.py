@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tritonstack.catalogue import InstanceType, TritonRelease, load_catalogue, release_order
 from tritonstack.errors import InputError
@@ -16,7 +18,10 @@ from tritonstack.models.lint.view import ModelView, RepositoryView, Target, at_f
 from tritonstack.models.manifest import Places
 from tritonstack.models.model_config import Node
 from tritonstack.models.source import ArchiveSource, target_of
-from tritonstack.naming import ArchiveName, Platform
+from tritonstack.naming import ArchiveName
+
+if TYPE_CHECKING:
+    from tritonstack.config import Endpoint
 
 # Source: core src/model_config_utils.cc (NormalizeInstanceGroup, ValidateInstanceGroup, SetDefaultInstanceCount).
 
@@ -202,12 +207,13 @@ def _named(target: Target, release: TritonRelease) -> str:
     return named if target.name.startswith(named) else f"{named} of {target.name}"
 
 
-def unpacked_bytes(source: ArchiveSource, platform: Platform, places: Places) -> int | None:
-    """The bytes of an archive's content as it was last built, for the platform or for here; None where it is not."""
+def target_of_archive(source: ArchiveSource, endpoint: Endpoint, environment: str, places: Places) -> Target:
+    """An endpoint, with the size of an archive that it serves as that was last built, for the endpoint or for here."""
     try:
         name = ArchiveName(model=source.name, digest=model_digest(source))
-        targets = (target_of(source, platform), target_of(source, None))
-    except InputError:
-        return None  # a finding of other rules
-    manifests = (places.built(name, target) for target in dict.fromkeys(targets))
-    return next((manifest.archive.tar_bytes for manifest in manifests if manifest is not None), None)
+        targets = {target_of(source, platform): None for platform in (endpoint.platform, None)}
+    except InputError:  # a finding of other rules
+        return Target.of_endpoint(endpoint, environment)
+    manifests = (places.built(name, target) for target in targets)
+    size = next((manifest.archive.tar_bytes for manifest in manifests if manifest is not None), None)
+    return replace(Target.of_endpoint(endpoint, environment), unpacked_bytes=size)
