@@ -74,6 +74,18 @@ def read_parameter(session: Session, name: str) -> str | None:
         raise WorkFailedError(f"could not read the parameter {name}: {error}") from error
 
 
+def stack_value(session: Session, name: str, *, stack: str) -> str:
+    """The value of an SSM parameter of a ``stack`` (``dev/artifacts``).
+
+    Raises :class:`InputError` where it is not deployed, :class:`WorkFailedError` where SSM refuses.
+    """
+    found = read_parameter(session, name)
+    if found is None:
+        allowed, advice = f"the deployed stack {stack}", f"cdk deploy '{stack}'"
+        raise InputError([Problem(field=name, found="no such parameter", allowed=allowed, advice=advice)])
+    return found
+
+
 def parameters_below(session: Session, path: str) -> dict[str, str]:
     """SSM parameters right under a path: last part of the name → value. Raises WorkFailedError where SSM refuses."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
-from tritonstack.aws_session import Session, read_parameter
+from tritonstack.aws_session import Session, stack_value
 from tritonstack.catalogue import load_catalogue
 from tritonstack.engines.gpu_step import (
     EngineFailedError,
@@ -27,7 +27,7 @@ from tritonstack.engines.order import JobNetwork, Order
 from tritonstack.engines.plan import Builder
 from tritonstack.engines.remote_job import OUTPUT, JobState, StagedJob, await_job, log_tail, staged_job, started_by
 from tritonstack.engines.trtexec import JOB, change_job
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.errors import WorkFailedError
 from tritonstack.local_aws import poll_seconds
 from tritonstack.models.bucket import ArtifactBucket
 from tritonstack.models.programs import Report
@@ -294,20 +294,6 @@ class ProcessingJob:
         return f"Processing job {self.name} ended as {state.at}" + "".join(f": {text}" for text in reasons if text)
 
 
-# The runner of a builder.
-
-
-def _read(session: Session, name: str, stack: str) -> str:
-    """A parameter of a stack. Raises :class:`InputError` where the stack is not deployed."""
-    found = read_parameter(session, name)
-    if found is None:
-        allowed = f"the deployed stack {stack}"
-        raise InputError(
-            [Problem(field=name, found="no such parameter", allowed=allowed, advice=f"cdk deploy '{stack}'")]
-        )
-    return found
-
-
 def runner_for(
     builder: Builder, order: Order, *, session: Session, bucket: ArtifactBucket, stop: threading.Event
 ) -> EngineRunner:
@@ -319,15 +305,16 @@ def runner_for(
     builds = f"{environment}/builds"
     if builder.kind == "codebuild":
         name = builds_parameter(environment=environment, value="engine-project-name")
-        project = _read(session, name, builds)
+        project = stack_value(session, name, stack=builds)
         return CodeBuildRunner(builder=builder, session=session, bucket=bucket, project=project, stop=stop)
+    role = builds_parameter(environment=environment, value="processing-role-arn")
     key = artifact_parameter(environment=environment, value="key-arn")
     return ProcessingRunner(
         builder=builder,
         session=session,
         bucket=bucket,
-        role_arn=_read(session, builds_parameter(environment=environment, value="processing-role-arn"), builds),
-        key_arn=_read(session, key, f"{environment}/artifacts"),
+        role_arn=stack_value(session, role, stack=builds),
+        key_arn=stack_value(session, key, stack=f"{environment}/artifacts"),
         network=order.network,
         tags=order.tags,
         stop=stop,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from tritonstack.aws_session import Session, code_of, read_parameter
-from tritonstack.errors import InputError, Problem, WorkFailedError
+from tritonstack.aws_session import Session, code_of, stack_value
+from tritonstack.errors import WorkFailedError
 from tritonstack.naming import ArchiveName, Platform, archive_key, artifact_parameter, manifest_key
 
 if TYPE_CHECKING:
@@ -85,11 +85,7 @@ class ArtifactBucket:
         """Reads the bucket's name; raises :class:`InputError` where the environment's artifacts are not deployed."""
         self.s3 = session.client("s3")
         parameter = artifact_parameter(environment=environment, value="bucket-name")
-        name = read_parameter(session, parameter)
-        if name is None:
-            advice, allowed = f"cdk deploy '{environment}/artifacts'", "a deployed artifacts stack"
-            raise InputError([Problem(field=parameter, found="no such parameter", allowed=allowed, advice=advice)])
-        self.name = name
+        self.name = stack_value(session, parameter, stack=f"{environment}/artifacts")
 
     def look(self, key: str) -> StoredObject | None:
         """What lies under ``key``, without its content; None where nothing does."""
