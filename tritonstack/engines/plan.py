@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonstack.catalogue import TritonRelease, load_catalogue
@@ -240,7 +239,7 @@ def _builder(need: _Need, environment: Environment) -> Builder | Problem:
         return builder_for(endpoint.platform, region, image=endpoint.image_uri(region), kind=kind)
     except NoBuilderError as error:
         found = f"{need} cannot be built: {error.problem.found}"
-        return dataclasses.replace(error.problem, location=need.location, found=found)
+        return replace(error.problem, location=need.location, found=found)
 
 
 def _without_recipe(need: _Need) -> Iterator[Problem]:
@@ -249,8 +248,7 @@ def _without_recipe(need: _Need) -> Iterator[Problem]:
     if without:
         yield Problem(
             location=need.location,
-            found=f"{dataclasses.replace(need, sources=without)} cannot be built: there is no plan, and no engine in "
-            "its recipe",
+            found=f"{replace(need, sources=without)} cannot be built: there is no plan, and no engine in its recipe",
             allowed="a recipe with engine: and its shapes, or a model.plan in the folder",
         )
 
@@ -270,6 +268,6 @@ def _refused_options(need: _Need, *, file: Path) -> list[Problem]:
         for problem in engine_problems(engine, release=release, gpu=gpu, file=str(source.folder / RECIPE))
     ]
     return [
-        dataclasses.replace(problem, found=f"{problem.found} (endpoint {need.endpoint.name} of {file})")
+        replace(problem, found=f"{problem.found} (endpoint {need.endpoint.name} of {file})")
         for problem in dict.fromkeys(problems)
     ]

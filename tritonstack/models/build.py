@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -114,7 +113,7 @@ def build_environment(
     left = {source.name for source, _ in chosen if leaves_engines(environment.builds) and lacks_plan(source)}
     tasks = [_task(source, platform) for source, platform in chosen if source.name not in left]
     summary = _build_all(tasks, places=places, report=report)
-    return dataclasses.replace(summary, left=tuple(sorted(left)), environment=environment.environment)
+    return replace(summary, left=tuple(sorted(left)), environment=environment.environment)
 
 
 def build_models(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -225,7 +224,7 @@ def _require_built(archives: tuple[BuiltArchive, ...], places: Places, environme
             )
             for target, names in sorted(missing.items(), key=lambda item: item[0] or "")
         ]
-        problems[-1] = dataclasses.replace(problems[-1], advice=f"tritonstack build -e {environment}")
+        problems[-1] = replace(problems[-1], advice=f"tritonstack build -e {environment}")
         raise InputError(problems)
     return manifests
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
@@ -142,7 +141,7 @@ class Task:
     @property
     def proof(self) -> ProofKey:
         """What its proof covers. Copies differ in a name that the linter checks: one is proven for all of them."""
-        return model_digest(dataclasses.replace(self.source, copy=None)), self.target
+        return model_digest(replace(self.source, copy=None)), self.target
 
 
 ProofKey = tuple[str, str | None]
@@ -200,7 +199,7 @@ def stage_archive(task: Task, work: Path, places: Places, report: Report, proofs
     if (content := ready_request(staged.sample, staged.request)) is not None:
         files[READY_REQUEST] = work / READY_REQUEST
         files[READY_REQUEST].write_bytes(content)
-    return dataclasses.replace(staged, files=files, proven=proofs[task.proof], spent=tuple(spent))
+    return replace(staged, files=files, proven=proofs[task.proof], spent=tuple(spent))
 
 
 def _staged(task: Task, work: Path, places: Places, report: Report, *, with_answer: bool) -> Staged:

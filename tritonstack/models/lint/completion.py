@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, read_graph
@@ -100,11 +99,11 @@ def completed_from_graph(model: ModelView, graph: OnnxGraph) -> Completion:
     batches = all(each.shape and each.shape[0] is None for each in (*graph.inputs, *graph.outputs))
     limit = written.max_batch_size
     if limit and not batches:
-        return dataclasses.replace(
+        return replace(
             written, refusal="the graph cannot batch: an axis of it is no free first one, and max_batch_size is not 0"
         )
     limit = limit or (DEFAULT_MAX_BATCH_SIZE if batches else 0)
-    return dataclasses.replace(
+    return replace(
         written,
         max_batch_size=limit,
         inputs=written.inputs if given else tuple(completed_tensor(each, limit) for each in graph.inputs),
