@@ -19,6 +19,7 @@ def test_the_bad_example_breaks_this_rule_and_no_other_and_the_good_one_none(tmp
     examples = examples_of(rule_id)
     found = _found(examples.bad, examples.endpoint, tmp_path / "bad", rule_id)
     assert {finding.rule for finding in found} == {rule_id} | examples.also, [str(finding) for finding in found]
+    assert [str(finding) for finding in found if not finding.allowed] == []
     found = _found(examples.good, examples.good_endpoint, tmp_path / "good", rule_id)
     assert [str(finding) for finding in found] == []
     text = page(rule(rule_id))
