@@ -82,6 +82,14 @@ def allow_engine_builds(policy: iam.Policy, *, project_arn: str, log_arn: str) -
     allow(policy, "ReadEngineLog", ["logs:GetLogEvents", "logs:FilterLogEvents"], [log_arn])
 
 
+PROCESSING_ACTIONS = (
+    "sagemaker:AddTags",
+    "sagemaker:CreateProcessingJob",
+    "sagemaker:DescribeProcessingJob",
+    "sagemaker:StopProcessingJob",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineJobs:
     """SageMaker Processing jobs that build the engines of an environment."""
@@ -110,12 +118,7 @@ def allow_engine_jobs(policy: iam.Policy, *, environment: str, role_arn: str) ->
     allow(
         policy,
         "ProcessEngines",
-        [
-            "sagemaker:AddTags",
-            "sagemaker:CreateProcessingJob",
-            "sagemaker:DescribeProcessingJob",
-            "sagemaker:StopProcessingJob",
-        ],
+        PROCESSING_ACTIONS,
         [jobs.jobs],
         wildcard="A job's name is used once and never again, so each ends in new digits; the pattern covers the "
         f"engine jobs of {environment} alone.",

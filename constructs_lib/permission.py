@@ -234,15 +234,14 @@ def allow_passing(policy: iam.Policy, sid: str, *, role_arn: str) -> None:
     allow(policy, sid, ["iam:PassRole"], [role_arn], conditions=to_sagemaker)
 
 
+PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
+
+
 def allow_pull(policy: iam.Policy, *, images: Iterable[TritonImage]) -> None:
     """Allow pulling from the repositories of these images, and no other."""
     partition = cdk.Stack.of(policy).partition
-    allow(
-        policy,
-        "PullImage",
-        ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-        sorted({image.repository_arn(partition=partition) for image in images}),
-    )
+    repositories = sorted({image.repository_arn(partition=partition) for image in images})
+    allow(policy, "PullImage", PULL_ACTIONS, repositories)
     allow(policy, "LogInToRegistry", ["ecr:GetAuthorizationToken"], ["*"])
 
 

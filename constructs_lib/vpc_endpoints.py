@@ -10,14 +10,14 @@ from aws_cdk import aws_ec2 as ec2
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.permission import arn, parameter_arn, staging_bucket_name
+from constructs_lib.model_build import PROCESSING_ACTIONS, EngineJobs
+from constructs_lib.permission import PULL_ACTIONS, arn, parameter_arn, staging_bucket_name
 from constructs_lib.triton_model import TritonImage
 from tritonstack import aws_names, naming
 from tritonstack.config import Environment
 from tritonstack.engines.order import DeployedBuilds
 
 Statement = dict[str, Any]
-PULL = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
 
 
 class VpcEndpoints(Construct):
@@ -172,7 +172,7 @@ class VpcEndpoints(Construct):
         if not images:
             return {}
         repositories = sorted({each.repository_arn(partition=self._stack.partition) for each in images})
-        pull = self._own("PullImages", PULL, repositories)
+        pull = self._own("PullImages", PULL_ACTIONS, repositories)
         login = self._own("LogIn", ["ecr:GetAuthorizationToken"], ["*"])
         return {"ecr.api": [pull, login], "ecr.dkr": [pull, login]}
 
@@ -211,14 +211,8 @@ class VpcEndpoints(Construct):
             actions = ["codebuild:BatchGetBuilds", "codebuild:StartBuild", "codebuild:StopBuild"]
             found["codebuild"] = [self._own("BuildEngines", actions, [projects])]
         if "processing" in kinds:
-            jobs = arn(self, "sagemaker", "processing-job", f"{environment}-engine-*")
-            actions = [
-                "sagemaker:AddTags",
-                "sagemaker:CreateProcessingJob",
-                "sagemaker:DescribeProcessingJob",
-                "sagemaker:StopProcessingJob",
-            ]
-            found["sagemaker.api"] = [self._own("ProcessEngines", actions, [jobs])]
+            jobs = EngineJobs.of(self, environment=environment).jobs
+            found["sagemaker.api"] = [self._own("ProcessEngines", PROCESSING_ACTIONS, [jobs])]
         # A build's machine writes its log; an endpoint that lets through our own code's calls alone would cut it off.
         written = ["builds", "engines"] if "codebuild" in kinds else ["builds"]
         own = [self._log_group(naming.log_group(environment=environment, of=of)) for of in written]
