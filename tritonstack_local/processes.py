@@ -37,7 +37,7 @@ class ProcessRecord:
     def running(self) -> bool:
         """Whether exactly this process is alive."""
         process = self._process()
-        return process is not None and _alive(process)
+        return process is not None and is_alive(process)
 
     def _process(self) -> psutil.Process | None:
         try:
@@ -58,13 +58,13 @@ class ProcessRecord:
         family = _descendants(process)
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()
-        _await_end([process], seconds)
+        await_end([process], seconds)
         # Asked again: it may have started others meanwhile.
-        left = [member for member in {process, *family, *_descendants(process)} if _alive(member)]
+        left = [member for member in {process, *family, *_descendants(process)} if is_alive(member)]
         for survivor in left:
             with contextlib.suppress(psutil.NoSuchProcess):
                 survivor.kill()
-        _await_end(left, seconds)
+        await_end(left, seconds)
 
 
 def start_process(command: Sequence[str], *, environment: Mapping[str, str], folder: Path, log: Path) -> ProcessRecord:
@@ -102,13 +102,16 @@ def log_tail(log: Path, lines: int = 20) -> str:
         return "\n".join(whole[-lines:]) or "(empty)"
 
 
-def _await_end(processes: Sequence[psutil.Process], seconds: float) -> None:
-    """Wait until all have ended. A zombie has, even where nothing ever reaps it, as in a container without an init."""
+def await_end(processes: Sequence[psutil.Process], seconds: float) -> None:
+    """Wait until all have ended, or for ``seconds``.
+
+    A zombie has ended, even where nothing ever reaps it, as in a container without an init.
+    """
     deadline = time.monotonic() + seconds
     for process in processes:
         try:
             ended = os.pidfd_open(process.pid)
-        except ProcessLookupError:
+        except (ProcessLookupError, FileNotFoundError):  # the latter of one that is just ending (Linux 6.18)
             continue
         try:
             waiting = select.poll()
@@ -120,7 +123,8 @@ def _await_end(processes: Sequence[psutil.Process], seconds: float) -> None:
             os.waitpid(process.pid, os.WNOHANG)
 
 
-def _alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
+    """Whether a process is there and has not ended; a zombie has."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

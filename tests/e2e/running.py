@@ -13,7 +13,7 @@ import psutil
 from tests.e2e.guard import guarded
 from tests.e2e.project import Project
 from tritonstack_local.aws import LocalAws
-from tritonstack_local.processes import ProcessRecord
+from tritonstack_local.processes import ProcessRecord, await_end, is_alive
 
 REMOVAL_SECONDS = 120.0
 END_SECONDS = 20.0
@@ -33,8 +33,8 @@ def running(project: Project) -> Iterator[LocalAws]:
             family += [child for root in roots for child in root.children(recursive=True)]
         finally:
             project.run("local", "down")
-    _, left = psutil.wait_procs(family, timeout=END_SECONDS)
-    assert not [process for process in left if process.status() != psutil.STATUS_ZOMBIE]
+    await_end(family, END_SECONDS)
+    assert not [process for process in family if is_alive(process)]
 
 
 def remove_stacks(aws: LocalAws, *, but: str = "CDKToolkit") -> None:

@@ -30,6 +30,7 @@ from tritonstack.models.source import ArchiveSource, BuildChoice, contents_of
 from tritonstack.paths import REPOSITORY
 from tritonstack.unpacking import unpack
 from tritonstack_local.container import ContainerSettings, TritonContainer, prepare_model_data
+from tritonstack_local.processes import await_end, is_alive
 
 pytestmark = [pytest.mark.long, needs("dali", "torch")]
 NAME = "inception-ensemble"
@@ -180,7 +181,8 @@ def test_each_unload_ends_the_processes_that_hold_dalis_memory(archive: Archive,
             assert len(stubs) == 2  # DALI's and ONNX Runtime's
             assert max(stub.memory_info().rss for stub in stubs) > 64 * 2**20
             assert sagemaker.unload(NAME).status == 200
-            assert psutil.wait_procs(stubs, timeout=20)[1] == []
+            await_end(stubs, 20)
+            assert not [stub for stub in stubs if is_alive(stub)]
             sizes.append(server.memory_info().rss)
         assert server.children(recursive=True) == []
     assert sizes[-1] - sizes[0] < GROWTH_MIB * 2**20
