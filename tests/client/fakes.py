@@ -41,9 +41,10 @@ def client_error(code: str, message: str = "said so", *, status: int = 400, **me
     return ClientError(response, "Operation")
 
 
-def serving_outputs(mode: str = "multi-model", *, contract: int = 1) -> str:
+def serving_outputs(mode: str = "multi-model", *, contract: int = 1, variants: dict[str, str] | None = None) -> str:
     """Of a serving stack's outputs parameter: the fields that a client reads, and one that it passes over."""
-    return json.dumps({"contract": contract, "minor": 7, "kind": "serving", "mode": mode, "added": "later"})
+    fields = {"contract": contract, "minor": 7, "kind": "serving", "mode": mode, "added": "later"}
+    return json.dumps({**fields, "variant": "g4dn-xlarge", **({"variants": variants} if variants else {})})
 
 
 class FakeSsm:
@@ -118,6 +119,7 @@ class Request:
     target_model: str | None
     content_type: str
     content: bytes
+    variant: str | None = None
 
 
 Reply = tuple[int, dict[str, str], bytes]
@@ -132,7 +134,8 @@ def echo(request: Request) -> Reply:
     """A model that gives its inputs back as outputs."""
     described, arrays = read_request(request.content, request.content_type)
     content, content_type = write_answer(described, arrays, model=request.target_model or "single")
-    return 200, {"Content-Type": content_type, "x-Amzn-Invoked-Production-Variant": "g4dn-xlarge"}, content
+    variant = request.variant or "g4dn-xlarge"
+    return 200, {"Content-Type": content_type, "x-Amzn-Invoked-Production-Variant": variant}, content
 
 
 class FakeEndpoint:
@@ -184,7 +187,8 @@ class FakeEndpoint:
                 content = self.rfile.read(int(self.headers["Content-Length"]))
                 name = self.path.removeprefix("/endpoints/").removesuffix("/invocations")
                 target = self.headers["X-Amzn-SageMaker-Target-Model"]
-                request = Request(name, target, self.headers["Content-Type"], content)
+                variant = self.headers["X-Amzn-SageMaker-Target-Variant"]
+                request = Request(name, target, self.headers["Content-Type"], content, variant)
                 with endpoint._lock:
                     endpoint.requests.append(request)
                 status, headers, body = endpoint.reply(request)

@@ -99,6 +99,19 @@ def test_json_holds_the_whole_answer_and_who_gave_it(world: World) -> None:
     assert answer["target_model"] == f"digits.{DIGEST}.tar.gz"
 
 
+def test_the_variant_that_was_asked_for_answers_and_is_shown(world: World) -> None:
+    variants = {"a": "a-g4dn-xlarge", "b": "b-g4dn-xlarge"}
+    world.ssm.parameters["/tritonstack/dev/_outputs/serving-digits"] = serving_outputs(
+        "single-model", variants=variants
+    )
+    asked = ("digits", "--input", world.pixels(), "--variant", "b")
+    assert json.loads(world.invoke(*asked, "--json").stdout)["variant"] == "b-g4dn-xlarge"
+    assert "at dev-digits (b-g4dn-xlarge)" in world.invoke(*asked).output
+    error = world.invoke(*asked[:-1], "c").exception
+    assert isinstance(error, InputError)
+    assert error.problems[0].allowed == "a, b"
+
+
 def test_what_the_tensor_table_does_not_allow_is_said_before_anything_is_sent(world: World) -> None:
     error = world.invoke("digits", "--input", world.file("a.npy", np.zeros((2, 5))), "--output", "label").exception
     assert isinstance(error, InputError)

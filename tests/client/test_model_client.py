@@ -126,6 +126,47 @@ def test_a_container_s_error_is_retried_by_its_own_status(bench: Bench, status: 
     assert f"bert.{ONE}.tar.gz" in str(caught.value)
 
 
+AB = {"current": "current-g4dn-xlarge", "b": "b-g4dn-xlarge"}
+
+
+@pytest.mark.parametrize(("written", "sent"), [("b", AB["b"]), (AB["b"], AB["b"]), ("current", AB["current"])])
+def test_a_variant_is_named_as_in_the_settings_or_as_at_sagemaker(
+    endpoint: FakeEndpoint, written: str, sent: str
+) -> None:
+    bench = Bench(endpoint, mode="single-model")
+    bench.ssm.parameters[OUTPUTS] = serving_outputs("single-model", variants=AB)
+    assert bench.client.invoke("bert", X, variant=written).variant == sent
+    assert bench.client.invoke("bert", X).variant == "g4dn-xlarge"
+    assert [(request.variant, request.target_model) for request in endpoint.requests] == [(sent, None), (None, None)]
+    assert bench.ssm.reads.count(OUTPUTS) == 1, "mode and variants are read together"
+
+
+@pytest.mark.parametrize(("variants", "wanted", "allowed"), [(AB, "currant", "current, b"), (None, "a", "g4dn-xlarge")])
+def test_a_variant_that_the_endpoint_lacks_is_refused_before_anything_is_sent(
+    endpoint: FakeEndpoint, variants: dict[str, str] | None, wanted: str, allowed: str
+) -> None:
+    bench = Bench(endpoint, mode="single-model")
+    bench.ssm.parameters[OUTPUTS] = serving_outputs("single-model", variants=variants)
+    with pytest.raises(
+        InputError, match=f"{wanted}', which endpoint text of environment 'dev' does not have"
+    ) as caught:
+        bench.client.invoke("bert", X, variant=wanted)
+    [problem] = caught.value.problems
+    assert (problem.field, problem.allowed) == ("variant", allowed)
+    assert ("Did you mean current" in (problem.advice or "")) == (variants is not None)
+    assert endpoint.requests == []
+
+
+def test_a_variant_of_another_type_since_the_last_look_is_read_again(endpoint: FakeEndpoint) -> None:
+    bench = Bench(endpoint, mode="single-model")
+    bench.ssm.parameters[OUTPUTS] = serving_outputs("single-model", variants=AB)
+    bench.client.invoke("bert", X, variant="b")
+    bench.time.seconds += 1
+    bench.ssm.parameters[OUTPUTS] = serving_outputs("single-model", variants={**AB, "b": "b-g5-xlarge"})
+    endpoint.reply = lambda asked: error_reply("ValidationError", 400) if asked.variant == AB["b"] else echo(asked)
+    assert bench.client.invoke("bert", X, variant="b").variant == "b-g5-xlarge"
+
+
 def gone(archive: str) -> Any:
     """An endpoint that has every archive but one."""
 

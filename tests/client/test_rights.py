@@ -20,7 +20,7 @@ from tests.constructs_lib.templates import of_type, template_of
 from tests.stacks.environments import DIGITS, environment, new_stage
 from tritonstack.client import ModelClient
 from tritonstack.client.errors import ReleaseLookupError
-from tritonstack.client.releases import CONTRACT, MODE_SECONDS
+from tritonstack.client.releases import CONTRACT, SERVING_SECONDS
 from tritonstack.outputs import contract
 
 DIGEST = "0123456789abcdef"
@@ -116,7 +116,7 @@ def test_the_mode_is_read_seldom_and_again_where_sagemaker_refuses(endpoint: Fak
     world = aws(endpoint, "multi-model")
     client = world.models()
     client.invoke("digits/bert", X)
-    world.time.seconds += MODE_SECONDS - 1
+    world.time.seconds += SERVING_SECONDS - 1
     client.invoke("digits/bert", X)
     assert world.caller.allowed.count("GetParameter") == 3, "the record twice, the mode once"
     endpoint.reply = sagemaker("single-model")

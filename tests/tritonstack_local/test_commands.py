@@ -111,9 +111,9 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalPaths:
     return found
 
 
-def add_fleet(paths: LocalPaths, endpoint: str, fleet: str) -> None:
+def add_fleet(paths: LocalPaths, endpoint: str, fleet: str, *, variant: str = "g4dn-xlarge") -> None:
     """A fleet's folder with its log."""
-    folder = paths.runtime / "fleets" / endpoint / fleet
+    folder = paths.runtime / "fleets" / endpoint / variant / fleet
     folder.mkdir(parents=True)
     (folder / "triton.log").write_text(f"{fleet} of {endpoint}\n")
 
@@ -133,6 +133,20 @@ def test_an_endpoint_s_log_is_that_of_its_latest_fleet(paths: LocalPaths) -> Non
     for fleet in ("config.9", "config.10", "no-number"):
         add_fleet(paths, "local-digits", fleet)
     assert printed("local-digits") == "config.10 of local-digits\n"
+
+
+def test_each_of_several_variants_has_a_log(paths: LocalPaths) -> None:
+    add_fleet(paths, "local-ab", "config.7", variant="a-g4dn-xlarge")
+    add_fleet(paths, "local-ab", "config.8", variant="b-g5-xlarge")
+    listed = [line.split()[0] for line in printed().splitlines()]
+    assert [name for name in listed if name.startswith("local-")] == [
+        "local-ab",
+        "local-digits",
+        "local-ab/a-g4dn-xlarge",
+        "local-ab/b-g5-xlarge",
+    ]
+    assert printed("ab/a-g4dn-xlarge") == "config.7 of local-ab\n"
+    assert printed("ab") == "config.8 of local-ab\n"
 
 
 def test_an_endpoint_s_log_is_found_by_the_name_in_the_environment_s_file(paths: LocalPaths) -> None:

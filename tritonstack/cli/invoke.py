@@ -38,6 +38,11 @@ if TYPE_CHECKING:  # imported where it is used, so that --help and wrong options
     multiple=True,
     help="Requested output. [default: the one that the recipe interprets, else all]",
 )
+@click.option(
+    "--variant",
+    help="Production variant that answers, by its name in the settings. [default: by weight]",
+    metavar="NAME",
+)
 @click.option("--raw", is_flag=True, help="Print the output tensors, not their meaning by the model's recipe.")
 @json_option()
 @local_option
@@ -48,6 +53,7 @@ def command(
     text: str | None,
     environment: str,
     outputs: Sequence[str],
+    variant: str | None,
     raw: bool,
     as_json: bool,
     local: bool,
@@ -71,7 +77,7 @@ def command(
     if table is not None and (problems := table.problems(inputs, outputs, file=files[0] if len(files) == 1 else None)):
         raise InputError(problems)
     wanted = (list(outputs) or None) if raw else requested_outputs(table, outputs)
-    answer = client.invoke(name, inputs, wanted)
+    answer = client.invoke(name, inputs, wanted, variant=variant)
     if not raw:
         answer = client.with_meaning(answer, table)
     if as_json:

@@ -12,13 +12,15 @@ from tritonstack.errors import InputError, WorkFailedError
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """An endpoint's SageMaker name and, in multi-model mode, an archive."""
+    """An endpoint's SageMaker name, in multi-model mode an archive, and a production variant where one is asked for."""
 
     endpoint_name: str
     target_model: str | None
+    variant: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.endpoint_name} ({self.target_model})" if self.target_model else self.endpoint_name
+        named = ", ".join(name for name in (self.target_model, self.variant) if name)
+        return f"{self.endpoint_name} ({named})" if named else self.endpoint_name
 
 
 class InvokeError(WorkFailedError):

@@ -177,6 +177,8 @@ def call_endpoint(
     request = {"EndpointName": target.endpoint_name, "Body": body.content, "ContentType": body.content_type}
     if target.target_model:
         request["TargetModel"] = target.target_model
+    if target.variant:
+        request["TargetVariant"] = target.variant
     started = clock.now()
     failures: list[FailureKind] = []
     while True:

@@ -121,6 +121,7 @@ class ModelClient:
         outputs: Sequence[str] | None = None,
         *,
         payload_format: PayloadFormat = "auto",
+        variant: str | None = None,
     ) -> Answer:
         """Call a model with arrays.
 
@@ -131,16 +132,18 @@ class ModelClient:
             outputs: requested outputs; None for all.
             payload_format: ``auto`` sends JSON only where it is small and loses nothing; ``json`` and ``binary`` apply
                 to request and response.
+            variant: the production variant that shall answer, by its name in the settings or at SageMaker. Default:
+                SageMaker picks one by weight.
 
         Raises:
-            InputError: no such model, an ambiguous name, or inputs that cannot be sent.
+            InputError: no such model or variant, an ambiguous name, or inputs that cannot be sent.
             InvokeError: no response; a subclass for each reason, with botocore's error as the cause.
             MalformedAnswerError: the response is no inference response.
             ReleaseLookupError: the release records cannot be read.
         """
         started = self._clock.now()
         body = encode(inputs, outputs=outputs, payload_format=payload_format)
-        target, raw = self._call(name, body, self._on_wait)
+        target, raw = self._call(name, body, self._on_wait, variant=variant)
         decoded = decode(raw.content, raw.content_type)
         return Answer(
             outputs=decoded.outputs,
@@ -164,6 +167,7 @@ class ModelClient:
         image: Image | None = None,
         text: Text | None = None,
         outputs: Sequence[str] | None = None,
+        variant: str | None = None,
     ) -> Answer:
         """Call a model with an image or a text, by its recipe's adapters; ``meaning`` interprets the response.
 
@@ -174,6 +178,7 @@ class ModelClient:
             image: an image file, or its content.
             text: the text itself, or a Path to a file of it.
             outputs: requested outputs. Default: the one that the recipe interprets, else all.
+            variant: as for :meth:`invoke`.
 
         Raises:
             InputError: also for an invalid image or text, or a model without an adapter for it.
@@ -182,7 +187,7 @@ class ModelClient:
         """
         table = self.tensor_table(name)
         inputs = adapted_inputs(table, image=image, text=text, fetch=self.client_files)
-        answer = self.invoke(name, inputs, requested_outputs(table, outputs))
+        answer = self.invoke(name, inputs, requested_outputs(table, outputs), variant=variant)
         return self.with_meaning(answer, table)
 
     def with_meaning(self, answer: Answer, table: TensorTable | None) -> Answer:
@@ -230,10 +235,12 @@ class ModelClient:
         """
         return self._manifests.table(self.resolve(name))
 
-    def _call(self, name: str, body: Body, on_wait: OnWait | None) -> tuple[Target, RawAnswer]:
-        """Call; after a ValidationError, retry once if the release record or the endpoint's mode has changed."""
+    def _call(
+        self, name: str, body: Body, on_wait: OnWait | None, *, variant: str | None = None
+    ) -> tuple[Target, RawAnswer]:
+        """Call; after a ValidationError, retry once if the release record or the endpoint's outputs have changed."""
         reference = ModelReference.parse(name)
-        target = self._target(reference)
+        target = self._target(reference, variant=variant)
         resolved = self._clock.now()
         call = partial(
             call_endpoint,
@@ -248,19 +255,23 @@ class ModelClient:
         except RequestRefusedError as error:
             if error.code != "ValidationError" or reference.digest is not None:
                 raise
-            other = self._target(reference, loaded_since=resolved)
+            other = self._target(reference, variant=variant, loaded_since=resolved)
             if other == target:
                 raise
         return other, call(other)
 
-    def _target(self, reference: ModelReference, *, loaded_since: float = float("-inf")) -> Target:
+    def _target(
+        self, reference: ModelReference, *, variant: str | None = None, loaded_since: float = float("-inf")
+    ) -> Target:
         """How InvokeEndpoint names a model. Multi-model endpoints alone serve an archive by its name."""
         release = self._records.resolve(reference, loaded_since=loaded_since)
         multi_model = reference.digest is not None or self._records.is_multi_model(
             release.endpoint, loaded_since=loaded_since
         )
         name = endpoint_name(environment=self.environment, endpoint=release.endpoint)
-        return Target(endpoint_name=name, target_model=str(release.archive) if multi_model else None)
+        if variant is not None:
+            variant = self._records.variant(release.endpoint, variant, loaded_since=loaded_since)
+        return Target(endpoint_name=name, target_model=str(release.archive) if multi_model else None, variant=variant)
 
     def _client(self, service: str) -> Any:
         """The one client of a service, made on first use: clients are thread safe, sessions are not."""

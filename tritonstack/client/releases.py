@@ -72,8 +72,8 @@ class TimedCache(Generic[Key, Value]):
 
 
 RECORD_SECONDS = 60.0
-MODE_SECONDS = 900.0
-"""A mode changes with a deployment only, and a refused request reads it again at once: seldom is often enough."""
+SERVING_SECONDS = 900.0
+"""It changes with a deployment only, and a refused request reads it again at once: seldom is often enough."""
 CONTRACT = 1
 """The contract of outputs that a client reads: ``tritonstack.outputs.contract``, which a test compares with it."""
 _ALLOWED = "[endpoint/]model or endpoint/model.<16 hexadecimal digits>.tar.gz; names are of a-z, 0-9 and -"
@@ -113,8 +113,16 @@ class Release:
         return ArchiveName(model=self.model, digest=self.digest)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """How requests name an endpoint's models and variants, by its stack's outputs."""
+
+    multi_model: bool  # whether they carry a TargetModel
+    variants: Mapping[str, str]  # name in the settings → production variant; of an only one the production variant
+
+
 class ReleaseRecords:
-    """The current archives of one environment's models, and its endpoints' modes. Thread safe.
+    """The current archives of one environment's models, and its endpoints' modes and variants. Thread safe.
 
     A record ``/tritonstack/<environment>/<endpoint>/<model>`` holds the digest of the model's current archive. Where
     SSM cannot be reached, what was read before is used a little longer.
@@ -126,7 +134,7 @@ class ReleaseRecords:
         self._ssm = ssm
         self._one: TimedCache[tuple[str, str], str] = TimedCache(seconds=RECORD_SECONDS, now=now)
         self._all: TimedCache[str, Mapping[tuple[str, str], str]] = TimedCache(seconds=RECORD_SECONDS, now=now)
-        self._modes: TimedCache[str, bool] = TimedCache(seconds=MODE_SECONDS, now=now)
+        self._serving: TimedCache[str, Serving] = TimedCache(seconds=SERVING_SECONDS, now=now)
 
     def resolve(self, reference: ModelReference, *, loaded_since: float = float("-inf")) -> Release:
         """The archive that ``reference`` names, from records read at ``loaded_since`` (monotonic seconds) or later.
@@ -215,9 +223,23 @@ class ReleaseRecords:
         ``endpoint``: its own name, without its environment. Raises ReleaseLookupError where SSM gives no answer, or the
         parameter is missing, damaged or of another contract.
         """
-        return self._modes.get(endpoint, lambda: self._read_mode(endpoint), loaded_since=loaded_since)
+        return self._serving.get(endpoint, lambda: self._read(endpoint), loaded_since=loaded_since).multi_model
 
-    def _read_mode(self, endpoint: str) -> bool:
+    def variant(self, endpoint: str, name: str, *, loaded_since: float = float("-inf")) -> str:
+        """The production variant that ``name`` means, which is its name in the settings or at SageMaker.
+
+        Raises InputError where the endpoint has no such variant, and as :meth:`is_multi_model`.
+        """
+        variants = self._serving.get(endpoint, lambda: self._read(endpoint), loaded_since=loaded_since).variants
+        if name in variants.values():
+            return name
+        if name not in variants:
+            found = f"{name!r}, which endpoint {endpoint} of environment {self._environment!r} does not have"
+            advice = nearest(name, [*variants, *variants.values()])
+            raise InputError([Problem(field="variant", found=found, allowed=listing(variants), advice=advice)])
+        return variants[name]
+
+    def _read(self, endpoint: str) -> Serving:
         name = outputs_parameter(environment=self._environment, stack=f"serving-{endpoint}")
         deploy = f"cdk deploy '{self._environment}/serving-{endpoint}'"
         try:
@@ -230,11 +252,12 @@ class ReleaseRecords:
             raise ReleaseLookupError(f"the endpoint's mode cannot be read from {name}: {error}{todo}") from error
         try:
             outputs = json.loads(value)
-            contract, mode = outputs["contract"], outputs.get("mode")
+            contract, mode, only = outputs["contract"], outputs.get("mode"), str(outputs.get("variant", ""))
+            variants = {str(key): str(variant) for key, variant in (outputs.get("variants") or {only: only}).items()}
         except (ValueError, KeyError, TypeError, AttributeError):
-            contract = mode = None
+            contract, mode, variants = None, None, {}
         if contract == CONTRACT and mode in ("multi-model", "single-model"):
-            return bool(mode == "multi-model")
+            return Serving(multi_model=mode == "multi-model", variants=variants)
         if isinstance(contract, int) and contract > CONTRACT:
             found = f"is of contract {contract}, and this version of tritonstack reads contract {CONTRACT}"
             raise ReleaseLookupError(f"{name} {found}\n  do: use the tritonstack that deployed the endpoint")

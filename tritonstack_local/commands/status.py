@@ -6,7 +6,7 @@ import re
 import sys
 import textwrap
 import time
-from collections import deque
+from collections import Counter, deque
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -227,12 +227,16 @@ def logs_command(*, name: str | None, lines: int, follow: bool, as_json: bool) -
 def find_logs() -> dict[str, Path]:
     """Every log there is: our own by their names, each endpoint's latest Triton's by the endpoint's name.
 
-    Read off the folders, so that logs are found too when the runtime no longer answers.
+    Where it has several production variants, the latest of each has the name ``endpoint/variant``, too. Read off the
+    folders, so that logs are found when the runtime no longer answers.
     """
     paths = LocalPaths.from_environment()
     logs = {path.stem: path for path in sorted(paths.logs.glob("*.log"))}
-    fleets = paths.runtime.glob("fleets/*/*/triton.log")
-    return logs | {path.parts[-3]: path for path in sorted(fleets, key=lambda path: (path.parts[-3], _number(path)))}
+    fleets = sorted(paths.runtime.glob("fleets/*/*/*/triton.log"), key=lambda path: (path.parts[-4], _number(path)))
+    endpoints = {path.parts[-4]: path for path in fleets}
+    variants = {"/".join(path.parts[-4:-2]): path for path in fleets}
+    count = Counter(path.parts[-4] for path in variants.values())
+    return logs | endpoints | {name: path for name, path in variants.items() if count[path.parts[-4]] > 1}
 
 
 def _known_as(name: str, logs: dict[str, Path]) -> str | None:

@@ -71,9 +71,9 @@ class DeployedModel:
 
 @dataclass(frozen=True, kw_only=True)
 class DeployedConfig:
-    """An endpoint config with its only production variant."""
+    """A production variant of an endpoint config."""
 
-    name: str
+    name: str  # the config's
     variant: str
     instance_type: str
     instance_count: int
@@ -115,6 +115,8 @@ class DeployedEndpoint:
     generation: str  # differs between two endpoints of one name and between two deployments of one
     traffic: Traffic | None = None  # what the pending config's fleet takes of the calls; None while it takes none
     instance_counts: Mapping[str, int] = field(default_factory=dict)  # variant → current instance count
+    # (config, variant) → weight, of the config in service and of the pending one
+    weights: Mapping[tuple[str, str], float] = field(default_factory=dict)
     max_loaded_models: int | None = None  # how many models the local container may hold (tag), or None
 
 
@@ -196,19 +198,26 @@ class EmulatorReader:
                 variant["VariantName"]: variant.get("CurrentInstanceCount") or variant.get("DesiredInstanceCount") or 1
                 for variant in answer.get("ProductionVariants") or []
             },
+            weights={
+                (fleet["EndpointConfigName"], variant["VariantName"]): variant.get("CurrentWeight", 1.0)
+                for fleet in (summary, answer)
+                for variant in fleet.get("ProductionVariants") or []
+            },
             max_loaded_models=int(limit) if limit.isdecimal() and int(limit) > 0 else None,
         )
 
-    def config(self, name: str) -> DeployedConfig:
-        """An endpoint config and its model. Raises DeploymentError, UnreachableError."""
+    def config(self, name: str) -> tuple[DeployedConfig, ...]:
+        """The variants of an endpoint config, each with its model. Raises DeploymentError, UnreachableError."""
         try:
-            config = self._sagemaker.describe_endpoint_config(EndpointConfigName=name)
-            [variant] = config["ProductionVariants"]  # the emulator refuses several
-            model = self._sagemaker.describe_model(ModelName=variant["ModelName"])
+            variants = self._sagemaker.describe_endpoint_config(EndpointConfigName=name)["ProductionVariants"]
+            models = [self._sagemaker.describe_model(ModelName=variant["ModelName"]) for variant in variants]
         except ClientError as error:
             raise DeploymentError(str(error)) from error
         except BotoCoreError as error:
             raise UnreachableError(str(error)) from error
+        return tuple(self._variant(name, *each) for each in zip(variants, models, strict=True))
+
+    def _variant(self, name: str, variant: Mapping[str, Any], model: Mapping[str, Any]) -> DeployedConfig:
         return DeployedConfig(
             name=name,
             variant=variant["VariantName"],
@@ -241,7 +250,7 @@ class EmulatorReader:
 
 
 def _traffic(summary: Mapping[str, Any]) -> Traffic | None:
-    """Of a PendingDeploymentSummary: its variant's instances that take calls, while it is being shifted to."""
+    """Of a PendingDeploymentSummary: its first variant's instances that take calls, while it is being shifted to."""
     for variant in summary.get("ProductionVariants", [])[:1]:
         if SHIFTING & {status["Status"] for status in variant.get("VariantStatus", [])}:
             return Traffic(instances=variant["CurrentInstanceCount"], of=variant["DesiredInstanceCount"])

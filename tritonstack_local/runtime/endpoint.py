@@ -19,9 +19,10 @@ from tritonstack_local.runtime.deployed import (
     UnreachableError,
 )
 from tritonstack_local.runtime.errors import endpoint_not_found, service_unavailable
-from tritonstack_local.runtime.fleet import Fleet, Split
-from tritonstack_local.runtime.invocation import Done, invoke, invoke_at_once, refused
+from tritonstack_local.runtime.fleet import Fleet
+from tritonstack_local.runtime.invocation import TARGET_VARIANT, Done, invoke, invoke_at_once, refused
 from tritonstack_local.runtime.settings import RuntimeSettings
+from tritonstack_local.runtime.variants import Split, Variants
 
 RETRY_SECONDS = 5.0
 LONGEST_RETRY_SECONDS = 60.0
@@ -42,8 +43,8 @@ class Endpoint:
     def __init__(self, *, described: DeployedEndpoint, reader: EmulatorReader, new_fleet: NewFleet) -> None:
         """Starts nothing yet."""
         self.described = described
-        self.serving: Fleet | None = None
-        self.starting: Fleet | None = None
+        self.serving: Variants | None = None
+        self.starting: Variants | None = None
         self.draining: set[Fleet] = set()
         self.last_failure: str | None = None
         self._split = Split()
@@ -71,26 +72,27 @@ class Endpoint:
 
     @property
     def fleets(self) -> tuple[Fleet, ...]:
-        """Every fleet that is alive, the serving one first."""
-        found = [fleet for fleet in (self.serving, self.starting) if fleet is not None]
+        """Every fleet that is alive, the serving ones first."""
+        found = [fleet for one in (self.serving, self.starting) if one is not None for fleet in one.fleets]
         return (*found, *self.draining)
 
     def share(self, fleet: Fleet) -> float:
         """The part of the calls that a fleet takes, 0 to 1."""
-        if fleet is self.starting:
-            return self._split.share
-        return 1 - self._split.share if fleet is self.serving else 0.0
+        for one, part in ((self.serving, 1 - self._split.share), (self.starting, self._split.share)):
+            if one is not None and fleet in one.fleets:
+                return part * one.share(fleet)
+        return 0.0
 
-    def _next_fleet(self) -> Fleet | None:
-        """Who takes the next call."""
+    def _next(self) -> Variants | None:
+        """Whose variants take the next call."""
         return self.starting if self._split.next_is_new() and self.starting is not None else self.serving
 
     async def invoke(self, request: Request) -> Answer:
         """Answer a request with the fleet in service, or with the new one where that is to take a part of them."""
-        fleet = self._next_fleet()
-        if fleet is not None:
+        variants = self._next()
+        if variants is not None:
             self._split.count()
-            return await invoke(fleet, request)
+            return await invoke(variants.take(request.headers.get(TARGET_VARIANT)), request)
         if self.described.status in ("Creating", "Failed"):
             raise endpoint_not_found(endpoint=self.name)
         raise service_unavailable(
@@ -98,9 +100,9 @@ class Endpoint:
         )
 
     def invoke_at_once(self, request: Request, done: Done) -> bool:
-        """See ``invocation.invoke_at_once``; False also where no fleet is in service."""
-        fleet = self._next_fleet()
-        if fleet is None or not invoke_at_once(fleet, request, done):
+        """See ``invocation.invoke_at_once``; False also where no fleet is in service, or several variants are."""
+        variants = self._next()
+        if variants is None or variants.only is None or not invoke_at_once(variants.only, request, done):
             return False
         self._split.count()
         return True
@@ -108,7 +110,7 @@ class Endpoint:
     def refused(self, error: InvokeError) -> None:
         """A request to it was refused before it was read."""
         if self.serving is not None:
-            refused(self.serving, error)
+            refused(self.serving.take(None), error)
 
     def apply(self, described: DeployedEndpoint, *, as_of: float) -> None:
         """Take over what is deployed, and start what is missing for it.
@@ -126,6 +128,9 @@ class Endpoint:
             fleet.metrics.instance_count = described.instance_counts.get(
                 fleet.config.variant, fleet.config.instance_count
             )
+        for variants in (self.serving, self.starting):
+            if variants is not None:
+                variants.weigh(described.weights)
         wanted = self._wanted()
         if self._deployment is not None:
             if wanted != self._deploying and not self._deployment.cancelling():
@@ -141,7 +146,7 @@ class Endpoint:
         """The config to start a fleet for, with its deployment's mark; None where everything serves that should."""
         described = self.described
         pending = None if described.pending is None else (described.pending, described.generation)
-        if described.config is None or (self.serving is not None and self.serving.config.name == described.config):
+        if described.config is None or (self.serving is not None and self.serving.config_name == described.config):
             return pending
         if pending is not None and self.last_failure is not None:
             return pending  # what should serve cannot be started; its successor may
@@ -157,7 +162,7 @@ class Endpoint:
         """Start a fleet for a config, report it, and move the traffic to it, at once or in steps."""
         pending = self.described.pending == config_name
         try:
-            if not (self.serving is not None and self.serving.config.name == config_name):
+            if not (self.serving is not None and self.serving.config_name == config_name):
                 await self._start(config_name)
             if pending and not await self._take_over(config_name):
                 logger.info("%s: %s is no longer the pending deployment", self.name, config_name)
@@ -174,9 +179,12 @@ class Endpoint:
         self.last_failure = None
 
     async def _start(self, config_name: str) -> None:
-        config = await asyncio.to_thread(self._reader.config, config_name)
-        logger.info("%s: starting a fleet for %s (%s)", self.name, config_name, config.model.image)
-        self.starting = self._new_fleet(self.name, config, self.described.max_loaded_models)
+        found = await asyncio.to_thread(self._reader.config, config_name)
+        images = ", ".join(config.model.image for config in found)
+        logger.info("%s: starting a fleet for %s (%s)", self.name, config_name, images)
+        limit = self.described.max_loaded_models
+        self.starting = Variants([self._new_fleet(self.name, config, limit) for config in found])
+        self.starting.weigh(self.described.weights)
         await self.starting.start()
 
     async def _take_over(self, config_name: str) -> bool:
@@ -232,26 +240,26 @@ class Endpoint:
         self._split.end()
         self.last_failure = None
         if self.serving is not None:
-            logger.info("%s: %s is in service", self.name, self.serving.config.name)
+            logger.info("%s: %s is in service", self.name, self.serving.config_name)
         if old is not None:
             self._retire(old)
 
     async def _settle(self, config_name: str) -> None:
         """What was started either serves by now, serves from now on (nothing was asked to report), or is stopped."""
-        fleet = self.starting
-        if fleet is None:
+        started = self.starting
+        if started is None:
             return
-        if fleet.ready.is_set() and self.described.config == config_name:
+        if started.up and self.described.config == config_name:
             self._shift()
             return
         self.starting = None
         self._split.end()
         if self._ending:
-            await asyncio.shield(fleet.stop(grace_seconds=0))
-        elif fleet.ready.is_set():
-            self._retire(fleet)  # it may have taken a part of the calls; those in flight end in it
+            await asyncio.shield(started.stop(grace_seconds=0))
+        elif started.up:
+            self._retire(started)  # it may have taken a part of the calls; those in flight end in it
         else:
-            await asyncio.shield(fleet.stop())
+            await asyncio.shield(started.stop())
 
     async def _failed(self, config_name: str, mark: str, reason: str, *, pending: bool) -> None:
         logger.error("%s: %s failed: %s", self.name, config_name, reason)
@@ -271,12 +279,13 @@ class Endpoint:
         self._not_before = time.monotonic() + self._pause
         self._pause = min(self._pause * 2, LONGEST_RETRY_SECONDS)
 
-    def _retire(self, fleet: Fleet) -> None:
-        self.draining.add(fleet)
-        task = asyncio.create_task(self._drain(fleet), name=f"drain {fleet.config.name}")
-        self._drains.add(task)
-        task.add_done_callback(self._drains.discard)
-        task.add_done_callback(say_if_it_failed)
+    def _retire(self, variants: Variants) -> None:
+        for fleet in variants.fleets:
+            self.draining.add(fleet)
+            task = asyncio.create_task(self._drain(fleet), name=f"drain {fleet.config.name}")
+            self._drains.add(task)
+            task.add_done_callback(self._drains.discard)
+            task.add_done_callback(say_if_it_failed)
 
     async def _drain(self, fleet: Fleet) -> None:
         try:

@@ -1,4 +1,4 @@
-"""A fleet: the instances of one endpoint config, their share of the requests, their start and end."""
+"""A fleet: the instances of one production variant of an endpoint config, their start and end."""
 
 from __future__ import annotations
 
@@ -33,33 +33,6 @@ from tritonstack_local.runtime.model_store import ModelStore, S3Objects
 from tritonstack_local.runtime.pool import ContainerGoneError
 from tritonstack_local.runtime.settings import RuntimeSettings
 from tritonstack_local.trtexec.launchers import release_of
-
-_ROUNDING = 1e-9
-
-
-@dataclass
-class Split:
-    """Gives the new fleet its share of the calls, evenly: at a quarter, every fourth call.
-
-    SageMaker spreads calls over instances; with one container a fleet, the share decides. Without chance a test can
-    count, and a small canary gets its first call as early as it can.
-    """
-
-    share: float = 0.0  # of the new fleet, 0 to 1
-    _owed: float = 0.0
-
-    def next_is_new(self) -> bool:
-        """Whether the next call goes to the new fleet; ``count`` it once it does."""
-        return self._owed + self.share >= 1 - _ROUNDING
-
-    def count(self) -> None:
-        """Count a request that followed ``next_is_new``."""
-        new = self.next_is_new()
-        self._owed += self.share - (1 if new else 0)
-
-    def end(self) -> None:
-        """There is one fleet again."""
-        self.share = self._owed = 0.0
 
 
 class InstanceUsage:
@@ -131,7 +104,7 @@ class FleetParts:
 
 
 class Fleet:
-    """One endpoint config's container, models and figures."""
+    """The container, models and figures of one production variant."""
 
     def __init__(self, *, endpoint: str, config: DeployedConfig, parts: FleetParts, max_models: int | None) -> None:
         """Starts nothing yet. ``max_models`` limits the loaded models (None: until the container returns 507)."""
@@ -151,7 +124,7 @@ class Fleet:
         self._settings = parts.settings
         own = f"{config.name}.{next(_numbers)}"  # a config that is deployed again gets a folder and a log of its own
         self.instance_id = "i-" + hashlib.sha256(f"{endpoint}/{own}/{self.started_at}".encode()).hexdigest()[:17]
-        self.folder = parts.settings.state / "fleets" / endpoint / own
+        self.folder = parts.settings.state / "fleets" / endpoint / config.variant / own
         self.address = ContainerAddress(
             endpoint=endpoint,
             log_stream=f"{config.variant}/{self.instance_id}",

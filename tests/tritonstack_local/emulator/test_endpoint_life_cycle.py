@@ -157,9 +157,6 @@ def test_model_needs_an_image_and_a_role_and_a_config_its_model(aws: Emulator, n
     ):
         with pytest.raises(ClientError, match=words):
             sagemaker.create_model(ModelName=name, ExecutionRoleArn=role, PrimaryContainer=container)
-    several = [{**VARIANT, "VariantName": each, "ModelName": "m"} for each in ("a", "b")]
-    with pytest.raises(ClientError, match="More than one production variant is not in the local AWS"):
-        sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=several)
     with pytest.raises(ClientError, match='Could not find model "arn:aws:sagemaker:us-east-1:123456789012:model/gone"'):
         sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[{**VARIANT, "ModelName": "gone"}])
     with pytest.raises(ClientError, match="sagemaker:ListTrainingJobs is not in the local AWS"):

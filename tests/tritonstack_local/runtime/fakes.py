@@ -102,7 +102,7 @@ class FakeReader(EmulatorReader):
     def __init__(self) -> None:
         """Nothing is deployed."""
         self.described: dict[str, DeployedEndpoint] = {}
-        self.configs: dict[str, DeployedConfig] = {}
+        self.configs: dict[str, tuple[DeployedConfig, ...]] = {}
         self.reports: list[tuple[str, str, str, str]] = []
         self.shifts: list[tuple[str, int]] = []
         self.in_steps: set[str] = set()
@@ -121,8 +121,8 @@ class FakeReader(EmulatorReader):
             raise UnreachableError("connection refused")
         return tuple(self.described.values())
 
-    def config(self, name: str) -> DeployedConfig:
-        """An endpoint config."""
+    def config(self, name: str) -> tuple[DeployedConfig, ...]:
+        """The variants of an endpoint config."""
         if name not in self.configs:
             raise DeploymentError(f"Could not find endpoint configuration {name}")
         return self.configs[name]
@@ -154,9 +154,17 @@ class FakeReader(EmulatorReader):
         found = self.described[endpoint]
         self.described[endpoint] = replace(found, status="InService", config=config, pending=None, traffic=None)
 
-    def deploy(self, endpoint: str, config: DeployedConfig, *, max_models: int | None = None) -> None:
-        """CreateEndpoint, or UpdateEndpoint where there is one."""
-        self.configs[config.name] = config
+    def deploy(
+        self,
+        endpoint: str,
+        config: DeployedConfig,
+        *others: DeployedConfig,
+        max_models: int | None = None,
+        weights: tuple[float, ...] = (),
+    ) -> None:
+        """CreateEndpoint, or UpdateEndpoint where there is one, with the variants of a config."""
+        variants = (config, *others)
+        self.configs[config.name] = variants
         self._deployments += 1
         before = self.described.get(endpoint)
         self.described[endpoint] = DeployedEndpoint(
@@ -166,24 +174,28 @@ class FakeReader(EmulatorReader):
             pending=config.name,
             created=before.created if before else str(self._deployments),
             generation=str(self._deployments),
-            instance_counts={config.variant: config.instance_count},
+            instance_counts={one.variant: one.instance_count for one in variants},
+            weights={
+                **(before.weights if before else {}),
+                **{(one.name, one.variant): weight for one, weight in zip(variants, weights, strict=False)},
+            },
             max_loaded_models=max_models,
         )
 
 
 def config(name: str = "config-1", *, multi_model: bool = True, **changes: Any) -> DeployedConfig:
-    """An endpoint config over a model."""
+    """A variant of an endpoint config, over a model."""
     model = DeployedModel(
         name=f"{name}-model",
         image="763104351884.dkr.ecr.us-east-1.amazonaws.com/sagemaker-tritonserver:24.09-py3",
         environment={"SAGEMAKER_TRITON_LOG_VERBOSE": "false"},
         multi_model=multi_model,
-        data=S3Location(bucket="models", key="prefix/" if multi_model else "prefix/one.tar.gz"),
+        data=S3Location(bucket="models", key=changes.pop("key", "prefix/" if multi_model else "prefix/one.tar.gz")),
         cache_enabled=changes.pop("cache_enabled", True),
     )
     return DeployedConfig(
         name=name,
-        variant="g4dn-xlarge",
+        variant=changes.pop("variant", "g4dn-xlarge"),
         instance_type="ml.g4dn.xlarge",
         instance_count=changes.pop("instance_count", 1),
         download_seconds=changes.pop("download_seconds", 60.0),
@@ -223,11 +235,15 @@ class Stage:
     at_once: int = 0
     _client: Any = field(default=None)
 
-    async def call(self, target: str | None = "a.tar.gz", *, endpoint: str = "e", body: bytes = b"x") -> Answer:
+    async def call(
+        self, target: str | None = "a.tar.gz", *, endpoint: str = "e", body: bytes = b"x", variant: str | None = None
+    ) -> Answer:
         """InvokeEndpoint as the HTTP server hands it over: at once where that goes. Raises InvokeError."""
         headers = {b"content-type": b"application/json"}
         if target is not None:
             headers[b"x-amzn-sagemaker-target-model"] = target.encode()
+        if variant is not None:
+            headers[b"x-amzn-sagemaker-target-variant"] = variant.encode()
         request = Request(
             method=b"POST",
             path=f"/endpoints/{endpoint}/invocations".encode(),
@@ -256,10 +272,11 @@ class Stage:
         return str(json.loads((await self.call(target)).body)["model"])
 
     def fleet(self, endpoint: str = "e") -> Fleet:
-        """The fleet in service."""
-        fleet = self.runtime.reconciler.endpoints[endpoint].serving
-        assert fleet is not None
-        return fleet
+        """The only fleet in service."""
+        serving = self.runtime.reconciler.endpoints[endpoint].serving
+        assert serving is not None
+        assert serving.only is not None
+        return serving.only
 
     async def boto3(self, **arguments: Any) -> Any:
         """InvokeEndpoint through boto3, in a thread; the answer's Body is read already."""
@@ -291,7 +308,7 @@ class Stage:
     def serves(self, name: str, endpoint: str = "e") -> bool:
         """Whether this config's fleet takes the traffic."""
         found = self.runtime.reconciler.endpoints.get(endpoint)
-        return found is not None and found.serving is not None and found.serving.config.name == name
+        return found is not None and found.serving is not None and found.serving.config_name == name
 
 
 class Callers:
@@ -340,9 +357,10 @@ async def stage(
     max_models: int | None = None,
     objects: FakeObjects | None = None,
     real: bool = False,
+    weights: tuple[float, ...] = (),
     **changes: Any,
 ) -> AsyncIterator[Stage]:
-    """A runtime in which endpoint ``e`` serves the first of ``deployed``; ``real`` starts the real Triton."""
+    """A runtime in which endpoint ``e`` serves the variants ``deployed``; ``real`` starts the real Triton."""
     triton, reader, objects = FakeTriton(), FakeReader(), objects or FakeObjects()
     chosen = settings(folder, **changes)
     cloudwatch, logs = Recorder(), Recorder()
@@ -353,9 +371,9 @@ async def stage(
     made = Stage(runtime=runtime, triton=triton, reader=reader, objects=objects, cloudwatch=cloudwatch, logs=logs)
     made.port = await runtime.start()
     try:
-        for one in deployed[:1]:
-            reader.deploy("e", one, max_models=max_models)
-            await made.in_service(one.name)
+        if deployed:
+            reader.deploy("e", *deployed, max_models=max_models, weights=weights)
+            await made.in_service(deployed[0].name)
         yield made
     finally:
         for event in (*triton.held.values(), *triton.held_loads.values()):

@@ -104,7 +104,20 @@ def test_a_local_aws_that_does_not_answer_is_unreachable() -> None:
         reader().report(endpoint="e", config="c", outcome="in_service")
 
 
-def test_a_config_is_read_with_its_model_and_timeouts() -> None:
+def test_weights_are_read_of_the_config_in_service_and_of_the_pending_one() -> None:
+    one = reader()
+    pending, now = (
+        [{"VariantName": name, "CurrentWeight": weight} for name, weight in weights.items()]
+        for weights in ({"a": 0.5, "b": 0.5}, {"a": 1.0, "b": 0.0})
+    )
+    with Stubber(one._sagemaker) as stub:
+        summary = {"EndpointConfigName": "c2", "StartTime": WHEN, "ProductionVariants": pending}
+        described(stub, EndpointStatus="Updating", PendingDeploymentSummary=summary, ProductionVariants=now)
+        found = only(one.endpoints())
+    assert found.weights == {("c1", "a"): 1.0, ("c1", "b"): 0.0, ("c2", "a"): 0.5, ("c2", "b"): 0.5}
+
+
+def test_a_config_is_read_with_its_variants_models_and_timeouts() -> None:
     one = reader()
     variant = {
         "VariantName": "v",
@@ -116,9 +129,13 @@ def test_a_config_is_read_with_its_model_and_timeouts() -> None:
     }
     with Stubber(one._sagemaker) as stub:
         named = {"EndpointConfigName": "c1", "EndpointConfigArn": ARN, "CreationTime": WHEN}
-        stub.add_response("describe_endpoint_config", {**named, "ProductionVariants": [variant]})
-        stub.add_response("describe_model", MODEL | {"CreationTime": WHEN, "ModelArn": ARN})
-        found = one.config("c1")
+        other = {**variant, "VariantName": "other", "ModelName": "m2"}
+        stub.add_response("describe_endpoint_config", {**named, "ProductionVariants": [variant, other]})
+        for name in ("m", "m2"):
+            answer = MODEL | {"ModelName": name, "CreationTime": WHEN, "ModelArn": ARN}
+            stub.add_response("describe_model", answer, {"ModelName": name})
+        found, second = one.config("c1")
+    assert (second.name, second.variant, second.model.name) == ("c1", "other", "m2")
     assert (found.variant, found.instance_count, found.download_seconds, found.startup_seconds) == ("v", 2, 600, 120)
     assert (found.model.multi_model, found.model.cache_enabled) == (True, True)
     assert found.model.data == S3Location(bucket="bucket", key="endpoints/digits/24.09-t4/")

@@ -164,13 +164,29 @@ async def test_a_runtime_that_starts_again_serves_what_is_in_service_and_finishe
     tmp_path: Path, status: str, pending: str | None, reports: list[object]
 ) -> None:
     async with stage(tmp_path) as at:
-        at.reader.configs |= {"config-1": config(), "config-2": config("config-2")}
+        at.reader.configs |= {"config-1": (config(),), "config-2": (config("config-2"),)}
         at.reader.described["e"] = DeployedEndpoint(
             name="e", status=status, config="config-1", pending=pending, created="1", generation="2"
         )
         await at.in_service(pending or "config-1")
         assert await at.model_of("a.tar.gz") == "a.tar.gz"
         assert at.reader.reports == reports
+
+
+@asynchronous
+async def test_a_runtime_that_cannot_start_what_is_in_service_tries_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tritonstack_local.runtime.endpoint.RETRY_SECONDS", 0.05)
+    async with stage(tmp_path) as at:
+        at.reader.configs |= {"config-1": (config(),)}
+        at.triton.exits_at_start.append(1)
+        at.reader.described["e"] = DeployedEndpoint(
+            name="e", status="InService", config="config-1", pending=None, created="1", generation="1"
+        )
+        await until(lambda: len(at.triton.containers) == 2)
+        await at.in_service()
+        assert await at.model_of("a.tar.gz") == "a.tar.gz"
 
 
 @asynchronous

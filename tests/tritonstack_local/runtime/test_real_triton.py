@@ -56,10 +56,20 @@ def models(**contents: bytes) -> FakeObjects:
     return objects
 
 
-async def answer(at: Stage, target: str | None) -> list[float]:
+async def answer(at: Stage, target: str | None, *, variant: str | None = None) -> list[float]:
     """What a model makes of [1, 2]."""
-    [output] = json.loads((await at.call(target, body=REQUEST)).body)["outputs"]
+    [output] = json.loads((await at.call(target, body=REQUEST, variant=variant)).body)["outputs"]
     return list(output["data"])
+
+
+@asynchronous
+async def test_each_variant_answers_from_its_own_archive(tmp_path: Path) -> None:
+    bucket = models(one=adding(1), two=adding(2))
+    variants = [config(multi_model=False, variant=name, key=f"{name}.tar.gz") for name in ("one", "two")]
+    async with stage(tmp_path, *variants, objects=bucket, real=True, weights=(3.0, 1.0)) as at:
+        found = [await answer(at, None) for _ in range(8)]
+        assert sorted(found) == [[2, 3]] * 6 + [[3, 4]] * 2
+        assert await answer(at, None, variant="two") == [3, 4]
 
 
 @asynchronous

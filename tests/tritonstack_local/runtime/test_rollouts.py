@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.tritonstack_local.runtime.fakes import Callers, Stage, asynchronous, config, stage, until
 from tritonstack_local.runtime.deployed import DeployedEndpoint, Reported, Traffic, UnreachableError
 from tritonstack_local.runtime.endpoint import Endpoint
-from tritonstack_local.runtime.fleet import Split
+from tritonstack_local.runtime.variants import Split
 
 
 @given(st.integers(0, 20), st.integers(0, 20))
@@ -143,7 +143,7 @@ async def test_the_old_fleet_takes_every_call_while_the_local_aws_does_not_hear_
 @asynchronous
 async def test_a_runtime_that_starts_again_amid_the_steps_starts_both_fleets_and_shifts(tmp_path: Path) -> None:
     async with stage(tmp_path) as at:
-        at.reader.configs |= {"config-1": config(), "config-2": config("config-2")}
+        at.reader.configs |= {"config-1": (config(),), "config-2": (config("config-2"),)}
         at.reader.in_steps.add("config-2")
         at.reader.described["e"] = DeployedEndpoint(
             name="e",

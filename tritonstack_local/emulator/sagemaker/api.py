@@ -8,7 +8,9 @@ from typing import Any
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB
 from tritonstack_local.emulator.recommender import ModelPackages, RecommendationJobs
+from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
+from tritonstack_local.emulator.sagemaker.fleets import check_weights
 from tritonstack_local.emulator.sagemaker.records import (
     ENDPOINT,
     ENDPOINT_CONFIG,
@@ -81,25 +83,35 @@ class EndpointConfigs:
         self._state = state
 
     def create(self, request: Request) -> dict[str, Any]:
-        """CreateEndpointConfig: one variant, with instances and a model that exists."""
-        if len(request["ProductionVariants"]) > 1:
-            raise refused("More than one production variant is not in the local AWS.", "CreateEndpointConfig")
-        [variant] = request["ProductionVariants"]
+        """CreateEndpointConfig: variants with instances, each of a model that exists."""
         name = request["EndpointConfigName"]
         record = Record(name=name, arn=ENDPOINT_CONFIG.arn(name), request=request)
         with self._state.changed:
-            self._check_variant(variant)
+            self._check_variants(request["ProductionVariants"])
             _check_metrics(request.get("MetricsConfig", {}))
             self._state.endpoint_configs.add(record)
             store(self._state, record.arn, request.get("Tags", []))
         return {"EndpointConfigArn": record.arn}
 
-    def _check_variant(self, variant: dict[str, Any]) -> None:
-        missing = {"ModelName", "InstanceType", "InitialInstanceCount"} - variant.keys()
-        if missing:
-            sentence = f"Variant {variant['VariantName']} must have {', '.join(sorted(missing))}."
-            raise refused(sentence, "CreateEndpointConfig")
-        self._state.models.get(variant["ModelName"])
+    def _check_variants(self, variants: list[dict[str, Any]]) -> None:
+        names = [variant["VariantName"] for variant in variants]
+        for name, variant in zip(names, variants, strict=True):
+            missing = {"ModelName", "InstanceType", "InitialInstanceCount"} - variant.keys()
+            if missing:
+                sentence = f"Variant {name} must have {', '.join(sorted(missing))}."
+                raise refused(sentence, "CreateEndpointConfig")
+            container = self._state.models.get(variant["ModelName"]).request["PrimaryContainer"]
+            if len(variants) > 1 and container.get("Mode") == "MultiModel":
+                raise RefusedError(
+                    "ValidationException",
+                    f"Model {variant['ModelName']} of variant {name} is a multi-model container, which an endpoint with"
+                    f" several production variants cannot have: {', '.join(names)}.",
+                    source="SageMaker developer guide, Model deployment feature matrix",
+                )
+        if len(set(names)) < len(names):
+            sentence = f"The names of production variants must differ: {', '.join(names)}."
+            raise RefusedError("ValidationException", sentence, source="github.com/mlflow/mlflow/pull/6486")
+        check_weights([variant.get("InitialVariantWeight", 1.0) for variant in variants], "CreateEndpointConfig")
 
     def describe(self, request: Request) -> dict[str, Any]:
         """DescribeEndpointConfig."""

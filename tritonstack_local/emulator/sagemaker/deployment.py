@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tritonstack_local.emulator.clock import Deadline, clock
+from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.records import Record, refused
 
 # Sources: API reference (DeploymentConfig, TrafficRoutingConfig, RollingUpdatePolicy, CapacitySize) and developer
@@ -13,6 +15,7 @@ from tritonstack_local.emulator.sagemaker.records import Record, refused
 # UNVERIFIED: here it is rounded down, to one at least.
 _LEAST = {"CanarySize": 0, "LinearStepSize": 10, "MaximumBatchSize": 5}
 _MOST = 50
+EXCLUSIONS = "SageMaker developer guide, Exclusions (deployment guardrails)"
 _SIZES = {"CANARY": "CanarySize", "LINEAR": "LinearStepSize"}
 
 
@@ -28,14 +31,16 @@ class Step:
 class Guardrails:
     """How one deployment goes."""
 
-    count: int  # the instances of the new fleet
+    count: int  # the instances of the new fleet's first variant, on which the steps are counted
     steps: tuple[Step, ...]  # in order; the last one turns every instance on
     alarms: tuple[str, ...]  # names of CloudWatch alarms; one in ALARM takes the deployment back
     rolling: bool = False  # whether old instances end after each step
 
 
-def guardrails(config: dict[str, Any] | None, *, count: int) -> Guardrails | None:
-    """The guardrails of a DeploymentConfig for a fleet of ``count`` instances; None where there are none.
+def guardrails(config: dict[str, Any] | None, *, counts: Sequence[int]) -> Guardrails | None:
+    """The guardrails of a DeploymentConfig for a fleet; None where there are none.
+
+    ``counts``: the instances of each variant; a step must be of an allowed size for all of them.
 
     Raises RefusedError: SageMaker would refuse it, or the local AWS cannot show it.
     """
@@ -46,9 +51,13 @@ def guardrails(config: dict[str, Any] | None, *, count: int) -> Guardrails | Non
         raise refused(sentence, "DeploymentConfig")
     alarms = tuple(alarm["AlarmName"] for alarm in config.get("AutoRollbackConfiguration", {}).get("Alarms", []))
     if "RollingUpdatePolicy" in config:
-        return _rolling(config["RollingUpdatePolicy"], count=count, alarms=alarms)
+        if len(counts) > 1:
+            sentence = "A rolling deployment cannot be used for an endpoint with several production variants."
+            raise RefusedError("ValidationException", sentence, source=EXCLUSIONS)
+        return _rolling(config["RollingUpdatePolicy"], count=counts[0], alarms=alarms)
     policy = config.get("BlueGreenUpdatePolicy", {})
-    return Guardrails(count=count, steps=tuple(_steps(policy, count)), alarms=alarms)
+    steps = [tuple(_steps(policy, count)) for count in counts]
+    return Guardrails(count=counts[0], steps=steps[0], alarms=alarms)
 
 
 def _rolling(policy: dict[str, Any], *, count: int, alarms: tuple[str, ...]) -> Guardrails:

@@ -14,7 +14,13 @@ from tritonstack_local import REGION
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.deployment import Deployment, EndpointRecord, guardrails
-from tritonstack_local.emulator.sagemaker.fleets import Instances, check_same_variants, check_scaled, scale
+from tritonstack_local.emulator.sagemaker.fleets import (
+    Instances,
+    check_same_variants,
+    check_scaled,
+    check_weights,
+    scale,
+)
 from tritonstack_local.emulator.sagemaker.records import ENDPOINT, refused
 from tritonstack_local.emulator.sagemaker.state import SageMakerState, store
 from tritonstack_local.emulator.services import call
@@ -123,9 +129,10 @@ class Endpoints:
             config = self._state.endpoint_configs.get(request["EndpointConfigName"])
             self.instances.check_limit(config.name, "CreateEndpoint")
             record = EndpointRecord(name=name, arn=ENDPOINT.arn(name), request=request, config_name=config.name)
+            deployment = self._planned(record, request, status="Creating")
             self._state.endpoints.add(record)
             store(self._state, record.arn, request.get("Tags", []))
-            self._deploy(record, request, status="Creating")
+            self._deploy(record, deployment, status="Creating")
         return {"EndpointArn": record.arn}
 
     def update(self, request: Request) -> dict[str, Any]:
@@ -145,26 +152,30 @@ class Endpoints:
             self._state.endpoint_configs.get(record.config_name)
             check_scaled(self._state, record, request["EndpointConfigName"])
             self.instances.check_limit(request["EndpointConfigName"], "UpdateEndpoint")
-            self._deploy(record, request, status="Updating")
+            self._deploy(record, self._planned(record, request, status="Updating"), status="Updating")
         return {"EndpointArn": record.arn}
 
-    def _deploy(self, record: EndpointRecord, request: Request, *, status: str) -> None:
+    def _planned(self, record: EndpointRecord, request: Request, *, status: str) -> Deployment:
+        """The deployment of a request. Raises RefusedError: SageMaker would refuse it; nothing is changed yet."""
         config = self._state.endpoint_configs.get(request["EndpointConfigName"])
         variants = [self._variant(variant, record, request) for variant in config.request["ProductionVariants"]]
+        check_weights([variant["DesiredWeight"] for variant in variants], "UpdateEndpoint")
         wanted = request.get("DeploymentConfig")
-        read = guardrails(wanted, count=variants[0]["DesiredInstanceCount"])
+        read = guardrails(wanted, counts=[variant["DesiredInstanceCount"] for variant in variants])
         # A first fleet takes every call, and where the config stays there is no second one: nothing is shifted.
         shifts = status == "Updating" and config.name != record.config_name
         if shifts and read is not None:
             check_same_variants(read, before=record.variants, after=variants)
-        deployment = Deployment(
+        return Deployment(
             config_name=config.name,
             variants=tuple(variants),
             deployment_config=wanted,
             guardrails=read if shifts else None,
         )
+
+    def _deploy(self, record: EndpointRecord, deployment: Deployment, *, status: str) -> None:
         record.begin(deployment, status=status)
-        alone, lacking = self._without_container(record), self.instances.lacking(config.name)
+        alone, lacking = self._without_container(record), self.instances.lacking(deployment.config_name)
         if lacking is not None:
             logger.warning("%s: no capacity, as it was asked for", record.name)
             record.fail(lacking)
@@ -221,21 +232,19 @@ class Endpoints:
                 raise refused(f'Cannot update in-progress endpoint "{record.arn}".', operation)
             wanted = request["DesiredWeightsAndCapacities"]
             added = self._added(record, wanted)
-            lacking = None
-            if added > 0:
-                self.instances.check_limit(record.config_name, operation, added=added)
-                lacking = self.instances.lacking(record.config_name)
+            self.instances.check_limit(record.config_name, operation, added=added)
+            lacking = self.instances.lacking(record.config_name, added=added)
             if lacking is None:
                 scale(record, wanted)
             record.failure_reason = lacking
             self._state.changed.notify_all()
         return {"EndpointArn": record.arn}
 
-    def _added(self, record: EndpointRecord, wanted: list[Request]) -> int:
-        """How many instances a fleet is to have more than it has."""
+    def _added(self, record: EndpointRecord, wanted: list[Request]) -> dict[str, int]:
+        """Variant → how many instances it is to have more than it has."""
         now = {variant["VariantName"]: variant["DesiredInstanceCount"] for variant in record.variants}
         counts = [(each["VariantName"], each.get("DesiredInstanceCount", 0)) for each in wanted]
-        return sum(max(0, count - now.get(name, count)) for name, count in counts)
+        return {name: max(0, count - now.get(name, count)) for name, count in counts}
 
     def delete(self, request: Request) -> None:
         """DeleteEndpoint: at once; refused while a deployment is in progress, as SageMaker refuses it."""

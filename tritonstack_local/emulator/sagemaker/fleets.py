@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.request_validation import RefusedError
-from tritonstack_local.emulator.sagemaker.deployment import EndpointRecord, Guardrails
+from tritonstack_local.emulator.sagemaker.deployment import EXCLUSIONS, EndpointRecord, Guardrails
 from tritonstack_local.emulator.sagemaker.records import refused
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 
@@ -32,14 +32,13 @@ class Instances:
         self.short_of: Callable[[str, str], bool] = lambda _instance_type, _what: False
         """Whether new instances of a type are to be refused for want of ``limit`` or ``capacity`` (``faults``)."""
 
-    def check_limit(self, config_name: str, operation: str, *, added: int | None = None) -> None:
+    def check_limit(self, config_name: str, operation: str, *, added: Mapping[str, int] | None = None) -> None:
         """Refuse a request for instances beyond the account's quota.
 
-        The sentence is SageMaker's (developer guide, "Check the status of a scaling activity by describing scaling
-        activities").
+        ``added``: variant → further instances; None: a whole fleet of the config. The sentence is SageMaker's
+        (developer guide, "Check the status of a scaling activity by describing scaling activities").
         """
-        for variant in _variants(self._state, config_name):
-            kind, count = variant.get("InstanceType", ""), added or variant.get("InitialInstanceCount", 1)
+        for kind, count in self._requested(config_name, added):
             if self.short_of(kind, "limit"):
                 used = self._used(kind)
                 raise refused(
@@ -51,11 +50,17 @@ class Instances:
                     code=LIMIT,
                 )
 
-    def lacking(self, config_name: str) -> str | None:
-        """Why a fleet of this config cannot be had; None where it can."""
-        kinds = [variant.get("InstanceType", "") for variant in _variants(self._state, config_name)]
-        lacks = any(self.short_of(kind, "capacity") for kind in kinds)
+    def lacking(self, config_name: str, *, added: Mapping[str, int] | None = None) -> str | None:
+        """Why these instances cannot be had; None where they can. ``added``: as above."""
+        lacks = any(self.short_of(kind, "capacity") for kind, _ in self._requested(config_name, added))
         return NO_CAPACITY if lacks else None
+
+    def _requested(self, config_name: str, added: Mapping[str, int] | None) -> Iterator[tuple[str, int]]:
+        """Instance type and number of the instances that are to start, of each variant that starts any."""
+        for variant in _variants(self._state, config_name):
+            initial = variant.get("InitialInstanceCount", 1)
+            if count := initial if added is None else added.get(variant["VariantName"], 0):
+                yield variant.get("InstanceType", ""), count
 
     def _used(self, kind: str) -> int:
         """Instances of a type that the account's endpoints have."""
@@ -73,9 +78,6 @@ def _variants(state: SageMakerState, config_name: str) -> Sequence[Variant]:
     return [variant for config in found for variant in config.request["ProductionVariants"]]
 
 
-_GUIDE = "SageMaker developer guide"
-
-
 def check_scaled(state: SageMakerState, record: EndpointRecord, config_name: str) -> None:
     """Refuse an update that takes away a variant which is a scalable target, or gives it another instance type.
 
@@ -91,7 +93,7 @@ def check_scaled(state: SageMakerState, record: EndpointRecord, config_name: str
             "ValidationException",
             f'The variant(s) "[{", ".join(changed)}]" must be deregistered as scalable targets with AWS Auto Scaling'
             " before they can be removed or have their instance type updated.",
-            source=f"{_GUIDE}, Update endpoints that use auto scaling",
+            source="SageMaker developer guide, Update endpoints that use auto scaling",
         )
 
 
@@ -106,24 +108,38 @@ def check_same_variants(guardrails: Guardrails, *, before: Sequence[Variant], af
             "ValidationException",
             "When doing a blue/green or rolling deployment, your new endpoint configuration must have the same variant"
             f" name as the old endpoint configuration: {sorted(names[1])} instead of {sorted(names[0])}.",
-            source=f"{_GUIDE}, Exclusions (deployment guardrails)",
+            source=EXCLUSIONS,
         )
 
 
+def check_weights(weights: Sequence[float], operation: str) -> None:
+    """Refuse weights without a sum: "the ratio of the VariantWeight to the sum of all" (ProductionVariant) is none."""
+    if sum(weights) <= 0:
+        sentence = "The sum of the weights of an endpoint's production variants must be greater than 0."
+        raise refused(sentence, f"{operation} (derived)")
+
+
 def scale(record: EndpointRecord, wanted: Sequence[dict[str, Any]]) -> None:
-    """Give variants other numbers of instances and weights, at once: no instance takes time to start here."""
+    """Give variants other weights, or one another number of instances, at once: none takes time to start here.
+
+    "Variant weight of one or more variants […], or capacity of one variant" (API reference).
+    """
+    operation = "UpdateEndpointWeightsAndCapacities"
     variants = {variant["VariantName"]: dict(variant) for variant in record.variants}
+    if sum("DesiredInstanceCount" in each for each in wanted) > 1:
+        raise refused("The capacity of one variant can be updated in a request.", operation)
     for each in wanted:
         variant = variants.get(each["VariantName"])
         if variant is None:
             raise refused(
                 f"Endpoint {record.name} has no variant {each['VariantName']}; it has {', '.join(variants)}.",
-                "UpdateEndpointWeightsAndCapacities",
+                operation,
             )
         if "DesiredInstanceCount" in each:
             variant["CurrentInstanceCount"] = variant["DesiredInstanceCount"] = each["DesiredInstanceCount"]
         if "DesiredWeight" in each:
             variant["CurrentWeight"] = variant["DesiredWeight"] = each["DesiredWeight"]
+    check_weights([variant["DesiredWeight"] for variant in variants.values()], operation)
     record.variants = tuple(variants.values())
     record.modified = clock.now()
 
