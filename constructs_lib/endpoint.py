@@ -308,10 +308,13 @@ class Endpoint(CallableEndpoint):
         from constructs_lib.scaling import ScaledVariant, ScalingSteps  # noqa: PLC0415 - types that most need not
 
         instance = load_catalogue().instance(fleet.instance_type)
+        if instance is None and scaling.cpu_utilization is not None:
+            raise ValueError(f"cpu_utilization: the catalogue does not have the vCPUs of {fleet.instance_type}")
         variant = ScaledVariant(
             endpoint_name=self.endpoint_name,
             variant_name=self.variant_name,
             gpu_count=1 if instance is None else instance.gpu_count,
+            vcpu=1 if instance is None else instance.vcpu,
             initial_instance_count=fleet.initial_instance_count,
             routing={} if rollout is None else traffic_routing(rollout),
             config={"Model": self.model.name, "Fleet": config},

@@ -24,11 +24,16 @@ PREDEFINED = {
     "invocations_per_instance": aws_names.PREDEFINED_INVOCATIONS_PER_INSTANCE,
     "concurrency": aws_names.PREDEFINED_CONCURRENT_REQUESTS,
 }
-PER_GPU = {"gpu_utilization": aws_names.GPU_UTILIZATION, "gpu_memory": aws_names.GPU_MEMORY_UTILIZATION}
-"""CloudWatch shows 0 to 100 for each GPU and adds them up: two busy ones are 200."""
+UTILIZATION = {
+    "gpu_utilization": aws_names.GPU_UTILIZATION,
+    "cpu_utilization": aws_names.CPU_UTILIZATION,
+    "gpu_memory": aws_names.GPU_MEMORY_UTILIZATION,
+}
+"""CloudWatch shows 0 to 100 for each GPU or vCPU and adds them up: two busy ones are 200."""
 IDS = {
     "invocations_per_instance": "Invocations",
     "gpu_utilization": "GpuUtilization",
+    "cpu_utilization": "CpuUtilization",
     "gpu_memory": "GpuMemory",
     "concurrency": "Concurrency",
 }
@@ -45,6 +50,7 @@ class ScaledVariant:
     endpoint_name: str
     variant_name: str
     gpu_count: int  # of one instance
+    vcpu: int  # of one instance
     initial_instance_count: int
     routing: Mapping[str, Any]  # the traffic routing configuration of an update; empty where there is none
     config: Mapping[str, str]  # whatever else is in the endpoint's config; a change of it is one of the endpoint
@@ -74,14 +80,15 @@ def _configuration(setting: str, target: float, *, variant: ScaledVariant, scali
         return {"TargetValue": target, **metric, **cooldowns}
     customized = {
         "Namespace": aws_names.INSTANCES,
-        "MetricName": PER_GPU[setting],
+        "MetricName": UTILIZATION[setting],
         "Dimensions": aws_names.dimension_list(
             aws_names.variant_dimensions(variant.endpoint_name, variant.variant_name)
         ),
         "Statistic": "Average",
         "Unit": "Percent",
     }
-    return {"TargetValue": target * variant.gpu_count, "CustomizedMetricSpecification": customized, **cooldowns}
+    parts = variant.vcpu if setting == "cpu_utilization" else variant.gpu_count
+    return {"TargetValue": target * parts, "CustomizedMetricSpecification": customized, **cooldowns}
 
 
 def schedules(scaling: Scaling) -> list[dict[str, Any]]:

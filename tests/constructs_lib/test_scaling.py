@@ -52,11 +52,15 @@ def test_without_scaling_an_endpoint_is_as_it_was() -> None:
     assert variant["InitialInstanceCount"] == 1
 
 
-def test_targets_of_gpus_are_multiplied_by_their_number() -> None:
-    found = tracking(scaled(SINGLE, gpu_utilization=60, gpu_memory=80))
+def test_targets_of_gpus_and_vcpus_are_multiplied_by_their_number() -> None:
+    found = tracking(scaled(SINGLE, gpu_utilization=60, gpu_memory=80, cpu_utilization=70))
     assert found["GpuUtilization"]["TargetValue"] == 60 * 4  # ml.g5.12xlarge has four
     assert found["GpuMemory"]["TargetValue"] == 80 * 4
     assert found["GpuMemory"]["CustomizedMetricSpecification"]["MetricName"] == "GPUMemoryUtilization"
+    assert found["CpuUtilization"]["TargetValue"] == 70 * 48, "its vCPUs"
+    metric = found["CpuUtilization"]["CustomizedMetricSpecification"]
+    assert (metric["Namespace"], metric["MetricName"]) == ("/aws/sagemaker/Endpoints", "CPUUtilization")
+    assert (metric["Statistic"], metric["Unit"]) == ("Average", "Percent")
 
 
 def test_concurrency_is_the_metric_of_every_ten_seconds() -> None:
@@ -171,7 +175,12 @@ def test_the_largest_scaling_fits_into_a_functions_variables() -> None:
     )
     endpoint = {**SINGLE, "name": "e" * 59}
     made = scaled(
-        endpoint, invocations_per_instance=1.5, gpu_utilization=99.5, gpu_memory=9.5, concurrency=1, schedules=schedules
+        endpoint,
+        invocations_per_instance=1.5,
+        gpu_utilization=99.5,
+        cpu_utilization=99.5,
+        gpu_memory=9.5,
+        schedules=schedules,
     )
     assert len(custom(made, "Before")[1]["Properties"]["Scaling"]) < 4000
 

@@ -54,7 +54,9 @@ class Written:
     def datum(self, moment: float) -> dict[str, Any]:
         """For PutMetricData."""
         dimensions = [{"Name": key, "Value": value} for key, value in self.of.items()]
-        return {"MetricName": self.name, "Timestamp": moment, "Dimensions": dimensions, "Values": list(self.values)}
+        unit = "Percent" if self.name.endswith("Utilization") else "None"  # as SageMaker: a policy reads it alone
+        named = {"MetricName": self.name, "Timestamp": moment, "Unit": unit, "Dimensions": dimensions}
+        return {**named, "Values": list(self.values)}
 
 
 class Watched:
@@ -211,11 +213,12 @@ def scaled(watched: Watched) -> Iterator[Watched]:
         endpoint_name="dev-digits",
         variant_name="g4dn-xlarge",
         gpu_count=1,
+        vcpu=4,
         initial_instance_count=1,
         routing={},
         config={},
     )
-    [(name, configuration)] = policies(variant, Scaling.model_validate(SCALED["scaling"])).values()
+    wanted = Scaling.model_validate({**SCALED["scaling"], "cpu_utilization": 60})
     aws = watched.aws
     make_config(aws, "dev-digits", VariantName="g4dn-xlarge")
     aws.client("sagemaker").create_endpoint(EndpointName="dev-digits", EndpointConfigName="dev-digits")
@@ -226,14 +229,19 @@ def scaled(watched: Watched) -> Iterator[Watched]:
     }
     scaling = aws.client("application-autoscaling")
     scaling.register_scalable_target(**target, MinCapacity=1, MaxCapacity=4)
-    scaling.put_scaling_policy(
-        **target,
-        PolicyName=name,
-        PolicyType="TargetTrackingScaling",
-        TargetTrackingScalingPolicyConfiguration=configuration,
-    )
+    for name, configuration in policies(variant, wanted).values():
+        scaling.put_scaling_policy(
+            **target,
+            PolicyName=name,
+            PolicyType="TargetTrackingScaling",
+            TargetTrackingScalingPolicyConfiguration=configuration,
+        )
     yield watched
-    aws.client("sagemaker").delete_endpoint(EndpointName="dev-digits")
+    scaling.deregister_scalable_target(**target)
+    sagemaker = aws.client("sagemaker")
+    sagemaker.delete_endpoint(EndpointName="dev-digits")
+    sagemaker.delete_endpoint_config(EndpointConfigName="dev-digits")
+    sagemaker.delete_model(ModelName="dev-digits")
 
 
 def instances(aws: Emulator) -> int:
@@ -267,6 +275,13 @@ def test_the_event_of_scaling_to_the_maximum_makes_its_alarm_and_lies_in_the_que
     detail = json.loads(kept["Body"])["detail"]
     assert (detail["oldDesiredCapacity"], detail["newDesiredCapacity"], detail["scaledToMax"]) == (2, 4, True)
     assert on(live_under(scaled, 2900, minutes=QUIET_MINUTES)) == set(), "told once, though it stays at the maximum"
+
+
+def test_instances_are_added_while_their_vcpus_are_busier_than_the_target(scaled: Watched) -> None:
+    """Of 4 vCPUs each: a target of 60 % is 240 % in CloudWatch."""
+    for busy, minutes, count in ((235.0, 5, 1), (350.0, 5, 2)):
+        scaled.live_on(Written(namespace=INSTANCES, name="CPUUtilization", of=MULTI, values=(busy,)), minutes=minutes)
+        assert instances(scaled.aws) == count
 
 
 def test_the_topic_is_told_once_of_a_severity_with_the_alarm_that_fired_and_when_it_is_over(watched: Watched) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SECONDS_IN_A_MINUTE = 60
 DEFAULT_SAFETY_FACTOR = 0.5
 """What AWS advises to start with (SageMaker developer guide, "Load testing your auto scaling configuration")."""
+MOST_TARGETS = 4
+"""With the longest schedules: what the scaling function is to put stands in its variables, which have 4,096 bytes."""
 PRODUCTION_INSTANCES = 2
 """AWS advises two instances or more behind a multi-model endpoint (SageMaker developer guide)."""
 
@@ -64,6 +66,13 @@ class Scaling(SettingsModel):
     gpu_utilization: float | None = Field(
         default=None, gt=0, le=100, description="Target: how busy each GPU is, percent."
     )
+    cpu_utilization: float | None = Field(
+        default=None,
+        gt=0,
+        le=100,
+        description="Target: how busy each vCPU is, percent; for models that compute on the CPU (preprocessing, "
+        "KIND_CPU), whose GPU is idle when the instance is at its limit.",
+    )
     gpu_memory: float | None = Field(
         default=None,
         gt=0,
@@ -104,6 +113,7 @@ class Scaling(SettingsModel):
         found = {
             "invocations_per_instance": self.invocations_target,
             "gpu_utilization": self.gpu_utilization,
+            "cpu_utilization": self.cpu_utilization,
             "gpu_memory": self.gpu_memory,
             "concurrency": self.concurrency,
         }
@@ -173,13 +183,16 @@ def _check_targets(*, scaling: Scaling, location: Location) -> Iterator[Problem]
             allowed="null: it is multiplied with what was measured",
             advice="Or set requests_per_second.",
         )
+    if len(scaling.targets) > MOST_TARGETS:
+        allowed = f"at most {MOST_TARGETS}; with several the one that asks for the most instances wins"
+        yield Problem(location=location, found=f"{len(scaling.targets)} targets", allowed=allowed)
     if scaling.targets or scaling.schedules:
         return
     yield Problem(
         location=location,
         found="limits, but nothing that changes the number of instances",
-        allowed="at least one of invocations_per_instance, requests_per_second, gpu_utilization, gpu_memory, "
-        "concurrency, schedules",
+        allowed="at least one of invocations_per_instance, requests_per_second, gpu_utilization, "
+        "cpu_utilization, gpu_memory, concurrency, schedules",
     )
 
 

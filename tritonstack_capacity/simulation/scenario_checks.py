@@ -164,6 +164,11 @@ def _check_arrivals(arrivals: Arrivals) -> Iterator[Problem]:
 def _check_scaling(scaling: Scaling, *, instance: Instance) -> Iterator[Problem]:
     """As in an environment file, and the count to start with."""
     yield from limits_and_targets(scaling, location=("scaling",), production=False)
+    if scaling.cpu_utilization is not None:
+        allowed = "null: a scenario says how long models take the GPU, not the vCPUs"
+        advice = "Write scaling without it in the scenario: that replaces the scaling of its environment."
+        location, found = ("scaling", "cpu_utilization"), f"{scaling.cpu_utilization:g}"
+        yield Problem(location=location, found=found, allowed=allowed, advice=advice)
     if scaling.minimum <= scaling.maximum and not scaling.minimum <= instance.count <= scaling.maximum:
         allowed = f"{scaling.minimum} to {scaling.maximum}, as scaling says"
         yield Problem(location=("instance", "count"), found=str(instance.count), allowed=allowed)

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import itertools
 import logging
+import os
 import shutil
 import socket
 import threading
@@ -38,15 +39,20 @@ from tritonstack_local.trtexec.launchers import release_of
 class InstanceUsage:
     """Samples the processes of one container, whichever process it currently is. Call it in a thread."""
 
-    def __init__(self, folder: Path) -> None:
-        """``folder`` lies on the file system whose use counts as DiskUtilization."""
+    def __init__(self, folder: Path, *, vcpus: int | None = None) -> None:
+        """``folder`` lies on the file system whose use counts as DiskUtilization.
+
+        ``vcpus``: those of the instance type that this machine stands for; None: as many as it has cores itself.
+        """
         self._folder = folder
+        cores = len(os.sched_getaffinity(0))
+        self._vcpus_a_core = (vcpus or cores) / cores
         self._pid = 0
         self._cpu: dict[int, float] = {}
         self._at = 0.0
 
     def sample(self, pid: int) -> Mapping[str, float]:
-        """CPUUtilization (0..100 x cores, since the last sample), MemoryUtilization and DiskUtilization (0..100).
+        """CPUUtilization (0..100 x vCPUs, since the last sample), MemoryUtilization and DiskUtilization (0..100).
 
         CPUUtilization is missing from a process's first sample; the result is empty where it has ended.
         """
@@ -70,7 +76,7 @@ class InstanceUsage:
         }
         if pid == self._pid and now > self._at:
             spent = sum(max(used - self._cpu.get(number, 0.0), 0.0) for number, used in cpu.items())
-            found[aws_names.CPU_UTILIZATION] = 100.0 * spent / (now - self._at)
+            found[aws_names.CPU_UTILIZATION] = 100.0 * spent / (now - self._at) * self._vcpus_a_core
         self._pid, self._cpu, self._at = pid, cpu, now
         return found
 

@@ -63,6 +63,7 @@ def _middle(bucket: int) -> float:
 # fleet's own figures carry EndpointConfigName too). GPUUtilization and GPUMemoryUtilization are not written: there is
 # no GPU.
 NOT_WRITTEN = "GPUUtilization, GPUMemoryUtilization: no GPU on this machine"
+SHARED = (aws_names.LOADED_MODEL_COUNT, aws_names.CPU_UTILIZATION)
 MICROSECONDS = "Microseconds"
 VALUES_A_DATUM = 150
 """PutMetricData's limit of unique values in one datum (CloudWatch API reference)."""
@@ -238,15 +239,13 @@ class FleetMetrics:
         return counted + gauges
 
     def _gauge_data(self, number: int, gauges: Mapping[str, list[float]]) -> Iterator[tuple[str, dict[str, Any]]]:
-        """One datum a gauge. Each of N instances writes LoadedModelCount; the one Triton here does for all of them."""
+        """One datum a gauge. Each of N instances writes its share of what the one Triton here has or does for all."""
         stamp = datetime.fromtimestamp(number * 60, tz=UTC)
         for name, samples in gauges.items():
-            if name == aws_names.LOADED_MODEL_COUNT:
-                count, share = self.instance_count, samples[-1] / self.instance_count
-                unit, spread = "None", Spread(count, samples[-1], share, share)
-            else:
-                mean = sum(samples) / len(samples)
-                unit, spread = "Percent", Spread(1, mean, mean, mean)
+            is_count = name == aws_names.LOADED_MODEL_COUNT
+            total = samples[-1] if is_count else sum(samples) / len(samples)
+            count = self.instance_count if name in SHARED else 1
+            unit, spread = "None" if is_count else "Percent", Spread(count, total, total / count, total / count)
             datum = {"MetricName": name, "Unit": unit, "StatisticValues": spread.statistics()}
             yield aws_names.INSTANCES, {**datum, "Timestamp": stamp, "Dimensions": self.dimensions.of_endpoint()}
 

@@ -13,6 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
+from tritonstack.catalogue import load_catalogue
 from tritonstack_local.runtime.fleet import Fleet, FleetState, InstanceUsage
 from tritonstack_local.runtime.metrics import by_namespace
 from tritonstack_local.runtime.settings import RuntimeSettings
@@ -172,7 +173,8 @@ class Publisher:
     def add(self, fleet: Fleet) -> None:
         """Send this fleet's metrics and log from now on."""
         address = fleet.address
-        self._usage[fleet] = InstanceUsage(self._settings.state)
+        instance = load_catalogue().instance(fleet.config.instance_type)
+        self._usage[fleet] = InstanceUsage(self._settings.state, vcpus=None if instance is None else instance.vcpu)
         self._shippers[fleet] = LogShipper(
             client=self._logs,
             path=fleet.folder / "triton.log",

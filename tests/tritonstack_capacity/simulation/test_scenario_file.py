@@ -84,7 +84,7 @@ models:
   - {name: idle, gpu_memory_mib: 1, disk_mib: 1, service: {}}
   - {name: idle, gpu_memory_mib: 1, service: {fixed_ms: 5}, max_queue_delay_ms: 3}
 arrivals: {duration_minutes: 5, curve: [{minute: 1, per_minute: 1}, {minute: 1, per_minute: 1}], trace: t.csv}
-scaling: {minimum: 3, maximum: 2, concurrency: 1}
+scaling: {minimum: 3, maximum: 2, concurrency: 1, cpu_utilization: 70}
 warm_up_minutes: 5
 """
 
@@ -122,6 +122,7 @@ warm_up_minutes: 5
                 "arrivals.curve[0].minute": "what holds at the beginning",
                 "arrivals.curve[1].minute": "more than 1, the point before",
                 "scaling.maximum": "2, less than the minimum of 3",
+                "scaling.cpu_utilization": "not the vCPUs",
                 "warm_up_minutes": "less than 5 minutes",
             },
         ),

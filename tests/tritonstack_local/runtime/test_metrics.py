@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from tests.tritonstack_local.runtime.fakes import Recorder, Stage, asynchronous, config, stage, until
 from tritonstack.http_server import InvokeError
 from tritonstack_local.runtime.errors import ContainerAddress, validation_error
+from tritonstack_local.runtime.fleet import InstanceUsage
 from tritonstack_local.runtime.metrics import Dimensions, FleetMetrics, Histogram
 from tritonstack_local.runtime.publisher import REQUEST_NOTES, LogShipper
 
@@ -133,17 +136,41 @@ def test_the_sum_of_loaded_models_over_a_minute_is_what_the_fleet_holds(instance
     assert found[3][1]["Maximum"] == found[3][1]["Minimum"] == 4 / instances
 
 
-def test_a_gauge_of_the_minute_under_way_is_sent_when_it_is_over_as_one_mean_in_the_instances_namespace() -> None:
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("MemoryUtilization", {"SampleCount": 1, "Sum": 100, "Minimum": 100, "Maximum": 100}),
+        # Work is shared: with four instances each does a quarter, or a target would never be met by adding some.
+        ("CPUUtilization", {"SampleCount": 4, "Sum": 100, "Minimum": 25, "Maximum": 25}),
+    ],
+)
+def test_a_gauge_of_the_minute_under_way_is_sent_when_it_is_over_as_one_mean_in_the_instances_namespace(
+    name: str, written: dict[str, float]
+) -> None:
     clock = Clock()
     metrics = recorded(instances=4, clock=clock)
     for value in (50, 100, 150):
-        metrics.gauge("CPUUtilization", value)
+        metrics.gauge(name, value)
         assert metrics.take() == []
     clock.now += 60
-    found = by_name(metrics, ENDPOINT)["CPUUtilization"]
+    found = by_name(metrics, ENDPOINT)[name]
     assert (found["Namespace"], found["Unit"]) == ("/aws/sagemaker/Endpoints", "Percent")
-    assert found["StatisticValues"] == {"SampleCount": 1, "Sum": 100, "Minimum": 100, "Maximum": 100}
+    assert found["StatisticValues"] == written
     assert metrics.take(ended=True) == []
+
+
+def test_the_cpu_of_this_machine_is_reported_in_the_vcpus_of_the_instance_type(tmp_path: Path) -> None:
+    """A process that keeps one core of this machine busy has that share of an instance with four times its cores."""
+    cores = len(os.sched_getaffinity(0))
+    usages = [InstanceUsage(tmp_path), InstanceUsage(tmp_path, vcpus=4 * cores)]
+    for usage in usages:
+        usage.sample(os.getpid())
+    until = time.process_time() + 0.3
+    while time.process_time() < until:
+        pass
+    here, there = (usage.sample(os.getpid())["CPUUtilization"] for usage in usages)
+    assert here > 0
+    assert there == pytest.approx(4 * here, rel=0.2)
 
 
 def test_no_datum_has_more_values_than_cloudwatch_takes() -> None:
