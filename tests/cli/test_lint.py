@@ -91,6 +91,23 @@ def test_an_environments_endpoints_are_what_its_folders_are_checked_for(project:
     assert _run("--instance-type", "ml.g4dn.12xlarge").exit_code == 0
 
 
+def test_a_response_cache_and_the_model_that_uses_it_need_each_other(project: Path) -> None:
+    def found(*folders: str) -> dict[str, str]:
+        findings = _json("--environment", "test", *folders)["findings"]
+        return {each["rule"]: each["file"] for each in findings if each["rule"].startswith("response-cache")}
+
+    in_model, on_endpoint = f"{CONFIG}response_cache {{ enable: true }}\n", "container: {response_cache_bytes: 1048576}"
+    assert found() == {}
+    _config(project, in_model)
+    assert found() == {"response-cache-off": "model_repos/double/double/config.pbtxt"}
+    file = project / "environments/test.yaml"
+    file.write_text(ENVIRONMENT.replace("models: [double]", f"{on_endpoint}, models: [double]"))
+    assert found() == {}
+    _config(project, CONFIG)
+    assert found() == {"response-cache-unused": "environments/test.yaml"}
+    assert found("model_repos/double") == {}, "another folder of the endpoint may use it"
+
+
 def test_a_release_has_its_backends(project: Path) -> None:
     _config(project, CONFIG.replace('backend: "python"', 'platform: "tensorflow_graphdef"'))
     (project / "model_repos/double/double/1/model.graphdef").write_text("")

@@ -137,7 +137,7 @@ def test_each_setting_is_rendered_as_serve_reads_it(tmp_path: Path) -> None:
         "shm_growth_bytes: 1, thread_count: 4, buffer_manager_thread_count: 0, model_load_gpu_limit: 0.75, "
         "model_namespacing: false, ping_mode: live, default_model_name: ensemble_1, inference_type: infer, "
         "allow_metrics: true, metrics_port: 9002, allow_grpc: false, "
-        "additional_args: ['--cache-config=local,size=1048576', --exit-timeout-secs=1], environment: {MODE: fast}}"
+        "response_cache_bytes: 1048576, additional_args: [--exit-timeout-secs=1], environment: {MODE: fast}}"
     )
     endpoint = endpoint_of(tmp_path, endpoint=f'mode: single-model\nrelease: "25.04"\ncontainer: {container}')
     prefix = "SAGEMAKER_TRITON_"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,8 @@ from tritonstack.cli.conventions import environment_option, json_option, print_j
 from tritonstack.config.yaml_loader import read_yaml
 from tritonstack.errors import InputError, Problem, alike, listing
 from tritonstack.models.inputs import choice_of, sources_of
-from tritonstack.models.lint import Finding, Target, lint_folder, lint_release
+from tritonstack.models.lint import Finding, Target, lint_endpoint, lint_folder, lint_release
+from tritonstack.models.lint.checks import view_of
 from tritonstack.models.lint.instances import target_of_archive
 from tritonstack.models.lint.registry import (
     CATEGORIES,
@@ -68,14 +70,15 @@ def lint_command(
     if environment and (release or instance_type):
         allowed = "an environment, or a release and an instance type: its endpoints have theirs"
         raise InputError([Problem(field="--environment", found="beside --release or --instance-type", allowed=allowed)])
+    together: list[Finding] = []
     if environment:
-        served = _served_by(environment, folders)
+        served, together = _served_by(environment, folders)
     else:
         target = Target.of_names(release=release, instance_type=instance_type)
         every = sorted(path.parent for path in (project_folder() / "model_repos").glob(f"*/{RECIPE}"))
         served = [Served(folder, target) for folder in folders or every]
     chosen = list(dict.fromkeys(each.folder for each in served))
-    findings = list(dict.fromkeys(_findings(served)))
+    findings = list(dict.fromkeys([*_findings(served), *together]))
     if as_json:
         click.echo(report_of(chosen, findings).model_dump_json(indent=2))
     for finding in () if as_json else findings:
@@ -94,26 +97,34 @@ def _findings(served: Sequence[Served]) -> Iterator[Finding]:
         yield from lint_folder(each.folder, target=each.target, archives=each.archives)
 
 
-def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
-    """The folders that an environment's endpoints serve, or those of ``folders`` alone, each with its endpoint."""
+def _served_by(environment: str, folders: tuple[Path, ...]) -> tuple[list[Served], list[Finding]]:
+    """The folders that an environment's endpoints serve, or those of ``folders`` alone, each with its endpoint.
+
+    Then what is found of an endpoint's archives together; nothing where ``folders`` may be a part of them.
+    """
     from tritonstack.config import load_environment  # noqa: PLC0415  a folder alone needs no settings
 
     path = environment_file(environment)
     settings, document = load_environment(path), read_yaml(path)
     places = Places.of_project()
-    served = [
-        Served(
-            source.folder,
-            target_of_archive(source, endpoint, environment, places),
-            frozenset({source.name}),
-            (path, document.line(("endpoints", number, "release")) or 0),
-        )
-        for number, endpoint in enumerate(settings.endpoints)
-        for model in endpoint.models
-        for source in sources_of(model, project_folder() / "model_repos", choice_of(settings))
-    ]
+    repositories, choice = project_folder() / "model_repos", choice_of(settings)
+    served: list[Served] = []
+    together: list[Finding] = []
+    for number, endpoint in enumerate(settings.endpoints):
+        sources = [source for model in endpoint.models for source in sources_of(model, repositories, choice)]
+        targets = [target_of_archive(source, endpoint, environment, places) for source in sources]
+        place = (path, document.line(("endpoints", number, "release")) or 0)
+        served += [
+            Served(source.folder, target, frozenset({source.name}), place)
+            for source, target in zip(sources, targets, strict=True)
+        ]
+        with contextlib.suppress(InputError):  # of an overlay: a finding of its folder
+            views = {source.name: view_of(source, target) for source, target in zip(sources, targets, strict=True)}
+            line = document.line(("endpoints", number)) or 0
+            target = Target.of_endpoint(endpoint, environment)
+            together += lint_endpoint(views, target=target, file=path, line=line)
     if not folders:
-        return served
+        return served, together
     wanted = {folder.resolve(): folder for folder in folders}
     known = {each.folder.resolve() for each in served}
     unserved = sorted(str(folder) for path, folder in wanted.items() if path not in known)
@@ -124,7 +135,7 @@ def _served_by(environment: str, folders: tuple[Path, ...]) -> list[Served]:
         dataclasses.replace(each, folder=wanted[each.folder.resolve()])
         for each in served
         if each.folder.resolve() in wanted
-    ]
+    ], []
 
 
 @click.command("explain")

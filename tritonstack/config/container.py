@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
 MINIMUM_SHM_BYTES = 4 * 1024 * 1024
 """Triton's Python backend refuses a smaller start size («can't be smaller than 4 MiBs», libtriton_python.so 2.51.0)."""
+MINIMUM_CACHE_BYTES = 1024 * 1024
+"""Triton's local cache "may fail to initialize for very small values" (user guide, response_cache): below 1 MiB a size
+is a slip of the pen."""
 MOST_BYTES = 2**53
-"""What a number of JSON holds exactly; the instance's memory bounds both sizes long before (checks/container.py)."""
+"""What a number of JSON holds exactly; the instance's memory bounds all sizes long before (checks/container.py)."""
 
 PingMode = Literal["live", "ready"]
 Port = Annotated[int, Field(ge=1024, le=65535)]
@@ -64,6 +67,14 @@ class ContainerSettings(SettingsModel):
         ge=1,
         le=MOST_BYTES,
         description="Step by which that shared memory grows, bytes.",
+    )
+    response_cache_bytes: int | None = Field(
+        default=None,
+        ge=MINIMUM_CACHE_BYTES,
+        le=MOST_BYTES,
+        description="From release 23.07: size of Triton's response cache in each instance's memory, bytes; null: none. "
+        "Models with response_cache { enable: true } in config.pbtxt answer a repeated request from it; all models of "
+        "an instance share it, and the least recently used responses make room.",
     )
     thread_count: int | None = Field(default=None, ge=1, description="Threads of the HTTP front end (Triton: 8).")
     buffer_manager_thread_count: int | None = Field(
@@ -123,6 +134,17 @@ class ContainerSettings(SettingsModel):
         default={}, description="Further variables, for models to read. None may begin with SAGEMAKER_."
     )
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flags that tritonserver gets besides those that serve gives it."""
+        size = self.response_cache_bytes
+        return (*(() if size is None else (f"{LOCAL_CACHE}={size}",)), *self.additional_args)
+
+    @property
+    def has_response_cache(self) -> bool:
+        """Whether Triton has a response cache: the local one, or another that ``additional_args`` configure."""
+        return any(flag.startswith("--cache-config=") for flag in self.flags)
+
     def rendered(self, *, multi_model: bool, release: str) -> dict[str, str]:
         """The container's environment, sorted by name.
 
@@ -137,12 +159,13 @@ class ContainerSettings(SettingsModel):
                 # Despite its name the variable is handed to --model-namespacing as it is: "false" is what disables.
                 value = None if value else False
             elif variable.field == "additional_args":
-                value = " ".join(value) or None
+                value = " ".join(self.flags) or None
             if value is not None and variable.known_to(release):
                 rendered[variable.name] = str(value).lower() if isinstance(value, bool) else str(value)
         return dict(sorted(rendered.items()))
 
 
+LOCAL_CACHE = "--cache-config=local,size"
 _FLAG = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(?P<value>=.+)?")
 _UNSAFE = re.compile(r"[\s'\"\\*?\[\]]")
 """Blanks split; quotes and backslashes stay in the value; * ? [ ] may be replaced by file names."""
@@ -201,7 +224,7 @@ def _flag_owners() -> dict[str, str | None]:
         if flag.startswith("--"):
             # "--model-namespacing=<value>" and "--model-repository=/tmp/…", but "--backend-config=python,shm-…" whole.
             owners[flag if "," in flag else flag.split("=")[0]] = variable.field
-    return owners
+    return owners | dict.fromkeys((LOCAL_CACHE, "--response-cache-byte-size"), "response_cache_bytes")
 
 
 def check_container(*, endpoint: Endpoint, instance: InstanceType | None, location: Location) -> Iterator[Problem]:
@@ -211,7 +234,7 @@ def check_container(*, endpoint: Endpoint, instance: InstanceType | None, locati
     yield from _check_further_variables(endpoint=endpoint, location=place)
     yield from check_arguments(endpoint=endpoint, location=place)
     if instance is not None:
-        yield from _check_shared_memory(container=endpoint.container, instance=instance, location=place)
+        yield from _check_memory(container=endpoint.container, instance=instance, location=place)
 
 
 def _check_variables(*, endpoint: Endpoint, location: Location) -> Iterator[Problem]:
@@ -219,6 +242,7 @@ def _check_variables(*, endpoint: Endpoint, location: Location) -> Iterator[Prob
     tensorflow = load_catalogue().backends["tensorflow"]
     # of a field with two variables one
     variables = {each.field: each for each in load_catalogue().serve_variables.values() if each.field is not None}
+    variables["response_cache_bytes"] = variables["additional_args"]
     for field, variable in variables.items():
         value = getattr(endpoint.container, field)
         if value == ContainerSettings.model_fields[field].default:
@@ -256,9 +280,7 @@ def _check_further_variables(*, endpoint: Endpoint, location: Location) -> Itera
         )
 
 
-def _check_shared_memory(
-    *, container: ContainerSettings, instance: InstanceType, location: Location
-) -> Iterator[Problem]:
+def _check_memory(*, container: ContainerSettings, instance: InstanceType, location: Location) -> Iterator[Problem]:
     """SageMaker offers up to half of the instance's memory as shared memory (developer guide, Triton)."""
     half = int(instance.memory_gib * 1024**3 / 2)
     start, growth = container.shm_default_bytes, container.shm_growth_bytes
@@ -271,3 +293,7 @@ def _check_shared_memory(
             found=f"{growth} on top of shm_default_bytes {start}",
             allowed=f"with one step of growth at most {allowed}",
         )
+    cache = container.response_cache_bytes
+    if cache is not None and cache > half:
+        allowed = f"at most {half} bytes: models and /dev/shm share the {instance.memory_gib:g} GiB of {instance.name}"
+        yield Problem(location=(*location, "response_cache_bytes"), found=str(cache), allowed=allowed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,13 @@ def test_an_unpacked_environment_has_the_releases_python(tmp_path: Path, python:
 )
 def test_a_configuration_is_within_the_engines_profile(tmp_path: Path, old: str, new: str, rules: set[str]) -> None:
     assert _engine_rules(_net(tmp_path, NET.replace(old, new, 1))) == rules
+
+
+def test_what_the_response_cache_takes_is_no_memory_for_archives(tmp_path: Path) -> None:
+    folder = _double(tmp_path)
+    for cache, rules in ((0, []), (13 * 2**30, ["archive-memory"])):
+        target = replace(G4, unpacked_bytes=4 * 2**30, response_cache_bytes=cache)
+        assert _rules(folder, target) == rules
 
 
 def test_a_single_model_endpoint_has_the_only_ensemble_named_and_a_container_by_itself_has_not() -> None:

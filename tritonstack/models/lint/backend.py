@@ -96,17 +96,9 @@ def _runtime(model: ModelView) -> Iterator[Finding]:
 
 
 def _transactions(model: ModelView) -> Iterator[Finding]:
-    is_decoupled = model.config.decoupled
-    if is_decoupled:
+    if model.config.decoupled:
         # From release 25.03 on /invocations can be told to generate (sagemaker_server.cc); settings refuse that.
         yield at_field(model, "model_transaction_policy", "decoupled", "decoupled: true")
-    cache = model.config.node.node("response_cache")
-    if cache is None or not cache.flag("enable"):
-        return
-    other = "decoupled" if is_decoupled else ""
-    other = "sequence_batching" if model.config.node.has("sequence_batching") else other
-    if other:
-        yield at_line(model, cache.line, "response-cache", f"response_cache with {other}", "one of the two")
 
 
 # Source: onnxruntime core/graph/model_load_utils.h (ValidateOpsetForDomain) and model.cc; pytorch

@@ -18,6 +18,7 @@ from tritonstack.models.lint.onnx import check_graph
 from tritonstack.models.lint.onnxruntime import check_onnxruntime
 from tritonstack.models.lint.python_model import check_calls, check_execution, check_program
 from tritonstack.models.lint.registry import Finding
+from tritonstack.models.lint.response_cache import check_response_cache
 from tritonstack.models.lint.tensors import check_tensors
 from tritonstack.models.lint.view import (
     ModelView,
@@ -62,6 +63,7 @@ MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ..
     check_engine,
     check_python_on_instance,
     check_parameters,
+    check_response_cache,
 )
 """Checks of one model of an archive."""
 
@@ -133,6 +135,11 @@ def _folder_findings(folder: Path, target: Target, archives: Collection[str] | N
             if key not in known:
                 known.add(key)
                 yield placed
+
+
+def view_of(source: ArchiveSource, target: Target) -> RepositoryView:
+    """An archive, for the endpoint that serves it. Raises :class:`InputError` where recipe or overlay are wrong."""
+    return view_source(source, view_folder(source.folder, target))
 
 
 def view_source(source: ArchiveSource, base: RepositoryView) -> RepositoryView:

@@ -91,26 +91,33 @@ def check_size(view: RepositoryView) -> Iterator[Finding]:
     instance = view.target.instance
     if instance is None:
         return
-    size = max(view.target.unpacked_bytes or 0, sum(_bytes_of(model) for model in view.models.values()))
-    on_gpu = sum(_bytes_of(model) * _gpu_instances(model) for model in view.models.values())
-    if size > instance.memory_gib * 2**30:
-        found = f"{_shown(size)} of files, and {instance.name} has {instance.memory_gib:g} GiB of memory"
+    size = archive_bytes(view)
+    on_gpu = sum(_bytes_of(model) * gpu_instances(model) for model in view.models.values())
+    cache = view.target.response_cache_bytes
+    if size > instance.memory_gib * 2**30 - cache:
+        found = f"{shown(size)} of files, and {instance.name} has {instance.memory_gib:g} GiB of memory"
+        found += f", {shown(cache)} of it for the response cache" if cache else ""
         yield Finding(file=view.root, rule="archive-memory", found=found)
     if on_gpu > instance.gpu_memory_mib * 2**20 * instance.gpu_count:
         total = instance.gpu_memory_mib * instance.gpu_count
-        found = f"{_shown(on_gpu)} of files for the instances on the GPU, and {instance.name} has {total} MiB there"
+        found = f"{shown(on_gpu)} of files for the instances on the GPU, and {instance.name} has {total} MiB there"
         yield Finding(file=view.root, rule="archive-gpu-memory", found=found)
     disk = instance.local_nvme_gb
     # While it is unpacked an archive is there twice; weights hardly shrink.
     if disk and 2 * size > disk * 10**9:
-        found = f"{_shown(size)} of files, packed and unpacked, on a disk of {disk} GB"
+        found = f"{shown(size)} of files, packed and unpacked, on a disk of {disk} GB"
         yield Finding(file=view.root, rule="archive-disk", found=found)
     shared = sum(_instances(model) for model in view.models.values() if model.backend == "python")
     shared *= view.target.shm_bytes or DEFAULT_SHM_BYTES
     if shared > instance.memory_gib * 2**30 / 2:
-        found = f"{_shown(shared)} of shared memory for Python instances on {instance.name}"
+        found = f"{shown(shared)} of shared memory for Python instances on {instance.name}"
         allowed = f"half of its {instance.memory_gib:g} GiB: fewer instances, or a smaller shm_default_bytes"
         yield Finding(file=view.root, rule="shm-memory", found=found, allowed=allowed)
+
+
+def archive_bytes(view: RepositoryView) -> int:
+    """The size of an archive's content: as it was last built, or the files that are there where those are more."""
+    return max(view.target.unpacked_bytes or 0, sum(_bytes_of(model) for model in view.models.values()))
 
 
 def check_python_on_instance(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
@@ -138,7 +145,7 @@ def _shared_memory(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
     needed = batch * sum(sizes)
     given = view.target.shm_bytes or DEFAULT_SHM_BYTES
     if needed > given:
-        found = f"{_shown(needed)} for one batch of {batch}, in and out, and instances begin with {_shown(given)}"
+        found = f"{shown(needed)} for one batch of {batch}, in and out, and instances begin with {shown(given)}"
         yield at_field(model, "max_batch_size", "shm-size", found)
 
 
@@ -154,14 +161,14 @@ def _instances(model: ModelView, *kinds: str) -> int:
     return sum(max(1, group.integer("count")) for group in counted) if groups else 1
 
 
-def _gpu_instances(model: ModelView) -> int:
+def gpu_instances(model: ModelView) -> int:
     """Instances that hold the weights on a GPU; a Python model may hold them anywhere, so it counts as none."""
     if model.is_ensemble or model.backend == "python":
         return 0
     return _instances(model, "", "KIND_AUTO", "KIND_GPU")
 
 
-def _shown(size: float) -> str:
+def shown(size: float) -> str:
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"
 
 

@@ -30,6 +30,8 @@ class Target:
     multi_model: bool | None = None  # whether the endpoint is in multi-model mode
     backends: frozenset[str] | None = None  # the backends that there are
     shm_bytes: int | None = None  # the shared memory that each Python instance starts with, bytes
+    response_cache: bool | None = None  # whether the server has a response cache
+    response_cache_bytes: int = 0  # what it takes of the instance's memory
     default_model: str | None = None  # single-model mode: the model that SAGEMAKER_TRITON_DEFAULT_MODEL_NAME names
     # single-model mode: whether that variable names the archive's only ensemble where it is not set, as synthesis does
     # for an endpoint of the settings; a container by itself does not
@@ -48,6 +50,8 @@ class Target:
             multi_model=endpoint.multi_model,
             backends=release.backends | set(endpoint.additional_backends) if release else None,
             shm_bytes=endpoint.container.shm_default_bytes,
+            response_cache=endpoint.container.has_response_cache,
+            response_cache_bytes=endpoint.container.response_cache_bytes or 0,
             default_model=endpoint.container.default_model_name,
             names_ensemble=True,
         )
