@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.models.lint.examples import FOLDER, Example, examples_of, lay_out, target_of
+from tests.models.lint.examples import Example, examples_of, lay_out, target_of
 from tritonstack.cli.lint import page
 from tritonstack.models.lint import Finding, lint_endpoint, lint_folder, lint_release
 from tritonstack.models.lint.registry import rule, rule_ids, rules
 from tritonstack.models.lint.view import view_folder
 
-OF_ENDPOINTS = {"response-cache-unused"}
+OF_ENDPOINTS = {"mixed-sizes", "response-cache-unused"}
 
 
 @pytest.mark.parametrize("rule_id", rule_ids())
@@ -32,10 +33,12 @@ def test_the_bad_example_breaks_this_rule_and_no_other_and_the_good_one_none(tmp
 
 def _found(example: Example, endpoint: Mapping[str, Any], project: Path, rule_id: str) -> list[Finding]:
     """What is found of an example; of a rule about releases or endpoints also what is said of what serves it."""
-    target, folder = target_of(endpoint), lay_out(example, project)
-    found = [*lint_folder(folder, target=target)]
+    target, root = target_of(endpoint), lay_out(example, project)
+    # Of a rule about an endpoint an example may have several archives, each in a folder.
+    folders = sorted(root.iterdir()) if rule_id in OF_ENDPOINTS and not [*root.glob("*/config.pbtxt")] else [root]
+    found = [finding for folder in folders for finding in lint_folder(folder, target=target)]
     if rule_id in OF_ENDPOINTS and target is not None:
-        views = {FOLDER: view_folder(folder, target)}
+        views = {folder.name: view_folder(folder, replace(target, unpacked_bytes=0)) for folder in folders}
         found += lint_endpoint(views, target=target, file=project / "environments/examples.yaml")
     if rule_id.startswith("release-") and target is not None:
         found += lint_release(target, file=project / "environments/examples.yaml")
