@@ -102,3 +102,6 @@ def test_options_are_taken_and_what_aws_does_not_document_is_refused() -> None:
         endpoint.metric("GPUUtilization", statistic="Sum")
     with pytest.raises(ValueError, match="Did you mean ModelLatency"):
         endpoint.metric("ModelLatencies")
+    # Of inference pipelines and multi-container endpoints alone; an alarm on it would never have data.
+    with pytest.raises(ValueError, match="does not document for endpoints"):
+        endpoint.metric("ContainerLatency")
