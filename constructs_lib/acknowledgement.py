@@ -5,14 +5,11 @@ from __future__ import annotations
 import fnmatch
 import json
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import TypedDict
 
 import aws_cdk as cdk
 import yaml
-from aws_cdk import aws_sagemaker as sagemaker
 from constructs import IConstruct
-
-from tritonstack.catalogue import load_catalogue
 
 
 def acknowledge(construct: IConstruct, *, finding: str, reason: str) -> None:
@@ -56,25 +53,12 @@ def _flatten(value: object) -> str:
             return json.dumps(value, separators=(",", ":"))
 
 
-def has_no_volume(construct: IConstruct) -> bool:
-    """Whether no variant of an endpoint config gets an EBS volume: every instance type has local NVMe disks.
-
-    False for a type that the catalogue does not list.
-    """
-    if not isinstance(construct, sagemaker.CfnEndpointConfig) or not isinstance(construct.production_variants, list):
-        return False
-    names = [str(getattr(each, "instance_type", "")) for each in construct.production_variants]
-    types = [load_catalogue().instance(name) for name in names]
-    return all(each is not None and each.local_nvme_gb > 0 for each in types)
-
-
 class Accepted(TypedDict):
     """An entry of ``data/nist_accepted.yaml``."""
 
     rule: str
     paths: list[str]
     reason: str
-    only_without_volume: NotRequired[bool]
 
 
 def acknowledge_nist(stage: cdk.Stage) -> None:
@@ -89,6 +73,5 @@ def acknowledge_nist(stage: cdk.Stage) -> None:
             continue
         path = construct.node.path
         for each in accepted:
-            holds = "only_without_volume" not in each or has_no_volume(construct)
-            if holds and any(fnmatch.fnmatchcase(path, pattern) for pattern in each["paths"]):
+            if any(fnmatch.fnmatchcase(path, pattern) for pattern in each["paths"]):
                 acknowledge(construct, finding=f"NIST.800.53.R5-{each['rule']}", reason=each["reason"])

@@ -187,22 +187,20 @@ NOT_RETAINED = ("DesiredWeight", "DataCaptureConfig")
 class Fleet:
     """The instances of a production variant.
 
+    The catalogue's types have NVMe disks, which the hardware encrypts: SageMaker attaches no volume there and refuses a
+    key (API reference: CreateEndpointConfig, ``KmsKeyId``). For a type with a volume, set both on ``Endpoint.config``.
+
     Attributes:
         instance_type: for example ``ml.g4dn.xlarge``.
         initial_instance_count: at least 1.
         host_ami: ``InferenceAmiVersion``; None leaves SageMaker's default.
         routing: ``LEAST_OUTSTANDING_REQUESTS`` or ``RANDOM``; None leaves SageMaker's default.
-        volume_size_gb: None where the type brings its own storage, which refuses a size.
-        volume_key_arn: the KMS key of the volume; it does not cover instance storage. The role must be allowed to
-            create grants of it.
     """
 
     instance_type: str
     initial_instance_count: int
     host_ami: str | None = None
     routing: str | None = None
-    volume_size_gb: int | None = None
-    volume_key_arn: str | None = None
 
 
 class Endpoint(CallableEndpoint):
@@ -265,7 +263,6 @@ class Endpoint(CallableEndpoint):
         self.config = sagemaker.CfnEndpointConfig(
             self,
             "Config",
-            kms_key_id=fleet.volume_key_arn,
             production_variants=[_variant(self.variant_name, count, model=model, fleet=fleet, timeouts=timeouts)],
         )
         self.alarms: FleetAlarms | None = None
@@ -352,7 +349,6 @@ def _variant(
         initial_instance_count=count,
         initial_variant_weight=1,
         inference_ami_version=fleet.host_ami,
-        volume_size_in_gb=fleet.volume_size_gb,
         model_data_download_timeout_in_seconds=timeouts.model_download_seconds,
         container_startup_health_check_timeout_in_seconds=timeouts.container_startup_seconds,
         routing_config=None

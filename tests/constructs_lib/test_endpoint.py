@@ -27,21 +27,16 @@ def test_what_is_not_set_is_left_to_sagemaker() -> None:
     assert "KmsKeyId" not in properties(endpoint_template(), "AWS::SageMaker::EndpointConfig")
 
 
-def test_host_ami_routing_and_volume_are_rendered_where_set() -> None:
+def test_host_ami_and_routing_are_rendered_where_set() -> None:
     fleet = Fleet(
-        instance_type="ml.p3.2xlarge",
+        instance_type="ml.g4dn.xlarge",
         initial_instance_count=1,
         host_ami="al2-ami-sagemaker-inference-gpu-3-1",
         routing="LEAST_OUTSTANDING_REQUESTS",
-        volume_size_gb=100,
-        volume_key_arn="arn:aws:kms:us-east-1:123456789012:key/k",
     )
     rendered = variant(fleet=fleet)
     assert rendered["InferenceAmiVersion"] == "al2-ami-sagemaker-inference-gpu-3-1"
     assert rendered["RoutingConfig"] == {"RoutingStrategy": "LEAST_OUTSTANDING_REQUESTS"}
-    assert rendered["VolumeSizeInGB"] == 100
-    config = properties(endpoint_template(fleet=fleet), "AWS::SageMaker::EndpointConfig")
-    assert config["KmsKeyId"] == "arn:aws:kms:us-east-1:123456789012:key/k"
 
 
 def test_endpoint_tags_stand_on_the_endpoint_alone() -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import aws_cdk as cdk
 import cdk_nag
 import pytest
-from aws_cdk import aws_sagemaker as sagemaker
 from aws_cdk import aws_sns as sns
 from constructs import IConstruct
 
@@ -111,17 +110,6 @@ def test_every_finding_of_aws_solutions_that_is_accepted_is_one_and_has_a_reason
         whole.synth()
     assert set(re.findall(r"Acknowledge with 'AwsSolutions::(.+)'", str(caught.value))) == set(accepted)
     assert [finding for finding, why in accepted.items() if not why.endswith(".") or len(why.split()) <= 12] == []
-
-
-@pytest.mark.parametrize(("instance_type", "has_none"), [("ml.g4dn.xlarge", True), ("ml.p3.8xlarge", False)])
-def test_a_volume_without_a_key_is_accepted_only_where_there_is_no_volume(instance_type: str, has_none: bool) -> None:
-    variant = sagemaker.CfnEndpointConfig.ProductionVariantProperty(
-        variant_name="one", model_name="one", instance_type=instance_type, initial_instance_count=1
-    )
-    stack = cdk.Stack(new_app(), "stack")
-    config = sagemaker.CfnEndpointConfig(stack, "Config", production_variants=[variant])
-    assert acknowledgement.has_no_volume(config) is has_none
-    assert not acknowledgement.has_no_volume(sns.CfnTopic(stack, "Topic"))
 
 
 def careless_app() -> cdk.App:

@@ -15,7 +15,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from tritonstack import aws_names
 from tritonstack.aws_session import Session, stack_value
-from tritonstack.catalogue import load_catalogue
 from tritonstack.engines.gpu_step import (
     EngineFailedError,
     EngineRunner,
@@ -199,7 +198,7 @@ class ProcessingRunner(RemoteRunner):
     """Builds engines in jobs of SageMaker Processing, on the instance family that serves them."""
 
     role_arn: str  # the role of the jobs
-    key_arn: str  # the key of the bucket, and of volumes that can be encrypted with one
+    key_arn: str  # the key of the bucket
     network: JobNetwork | None  # the subnets that the isolated jobs join, or None
     tags: Mapping[str, str]  # key → value, of the jobs
 
@@ -246,15 +245,13 @@ class ProcessingRunner(RemoteRunner):
         )
 
     def _cluster(self, job: Path) -> dict[str, Any]:
-        """One instance. A type with local NVMe is encrypted by its hardware and refuses a key (API reference:
-        ProcessingClusterConfig, ``VolumeKmsKeyId``)."""
+        """One instance. Every type of the catalogue has local NVMe, is encrypted by its hardware and refuses a key (API
+        reference: ProcessingClusterConfig, ``VolumeKmsKeyId``)."""
         gigabytes = sum(path.stat().st_size for _, path in files_below(job)) / 1e9
-        instance = load_catalogue().instances[self.builder.machine.name]
         return {
             "InstanceCount": 1,
             "InstanceType": self.builder.machine.name,
             "VolumeSizeInGB": max(LEAST_VOLUME_GB, math.ceil(4 * gigabytes)),
-            **({} if instance.local_nvme_gb else {"VolumeKmsKeyId": self.key_arn}),
         }
 
 

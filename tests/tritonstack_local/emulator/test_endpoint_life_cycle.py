@@ -159,6 +159,11 @@ def test_model_needs_an_image_and_a_role_and_a_config_its_model(aws: Emulator, n
             sagemaker.create_model(ModelName=name, ExecutionRoleArn=role, PrimaryContainer=container)
     with pytest.raises(ClientError, match='Could not find model "arn:aws:sagemaker:us-east-1:123456789012:model/gone"'):
         sagemaker.create_endpoint_config(EndpointConfigName=name, ProductionVariants=[{**VARIANT, "ModelName": "gone"}])
+    make_config(aws, name)
+    with pytest.raises(ClientError, match=r"ml\.g4dn\.xlarge has local storage and takes no key"):
+        sagemaker.create_endpoint_config(
+            EndpointConfigName=f"{name}-2", KmsKeyId="key", ProductionVariants=[{**VARIANT, "ModelName": name}]
+        )
     with pytest.raises(ClientError, match="sagemaker:ListTrainingJobs is not in the local AWS"):
         sagemaker.list_training_jobs()
     with pytest.raises(ClientError, match="NextToken is not valid"):

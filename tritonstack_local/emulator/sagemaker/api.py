@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from tritonstack.catalogue import load_catalogue
 from tritonstack_local.emulator.processing.jobs import ProcessingJobs
 from tritonstack_local.emulator.processing.request import PROCESSING_JOB
 from tritonstack_local.emulator.recommender import ModelPackages, RecommendationJobs
@@ -89,6 +90,7 @@ class EndpointConfigs:
         with self._state.changed:
             self._check_variants(request["ProductionVariants"])
             _check_metrics(request.get("MetricsConfig", {}))
+            _check_key(request, variant)
             self._state.endpoint_configs.add(record)
             store(self._state, record.arn, request.get("Tags", []))
         return {"EndpointConfigArn": record.arn}
@@ -146,6 +148,13 @@ def _check_metrics(metrics: dict[str, Any]) -> None:
         valid = ", ".join(map(str, PUBLISH_SECONDS))
         sentence = f"MetricPublishFrequencyInSeconds is {seconds}; valid values: {valid}."
         raise refused(sentence, "CreateEndpointConfig, MetricsConfig")
+
+
+def _check_key(request: Request, variant: dict[str, Any]) -> None:
+    """Refuse a key of instances with local storage: the call fails with one (API reference, CreateEndpointConfig)."""
+    kind = load_catalogue().instance(variant["InstanceType"])
+    if "KmsKeyId" in request and kind is not None and kind.local_nvme_gb:
+        raise refused(f"KmsKeyId: {kind.name} has local storage and takes no key.", "CreateEndpointConfig, KmsKeyId")
 
 
 def sagemaker_service(state: SageMakerState, endpoints: Endpoints, jobs: ProcessingJobs) -> JsonService:
