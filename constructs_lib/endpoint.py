@@ -297,7 +297,7 @@ class Endpoint(CallableEndpoint):
         if rollout is not None and model.multi_model:
             self._ask_for_slowest_load(rollout)
         if self.alarms is not None:
-            self.endpoint.node.add_dependency(self.alarms.let_read(model.role.role))
+            self.endpoint.node.add_dependency(self.alarms.let_read(model.role))
         for key, value in (endpoint_tags or {}).items():
             cdk.Tags.of(self.endpoint).add(key, value)
 

@@ -15,10 +15,11 @@ from constructs import Construct
 from constructs_lib.acknowledgement import acknowledge, acknowledge_wildcard
 from constructs_lib.artifact_bucket import ArtifactBucketReference, endpoint_log_name
 from constructs_lib.handler_function import HandlerFunction, allow_event_rules, event_queue
-from constructs_lib.permission import allow, arn, delivery_policy
+from constructs_lib.permission import allow, allow_each, arn, delivery_policy
 from constructs_lib.triton_model import ExecutionRole
 from tritonstack import aws_names
 from tritonstack.config.endpoint import DataCapture
+from tritonstack.execution_role import permissions
 from tritonstack.monitoring.alarms import SEVERITIES, Alarm, Severity
 from tritonstack.monitoring.metric import Series, queries
 
@@ -117,16 +118,7 @@ def capture_data(
             json_content_types=[JSON]
         ),
     )
-    captured = artifacts.objects_arn(f"{prefix}*")
-    allow(
-        role.policy,
-        "WriteCaptured",
-        ["s3:PutObject"],
-        [captured],
-        wildcard="SageMaker names a captured file after variant, hour and a number of its own; all of them lie under "
-        f"{prefix}, and nothing else does.",
-    )
-    allow(role.policy, "EncryptCaptured", ["kms:GenerateDataKey"], [artifacts.key_arn])
+    allow_each(role.policy, permissions("capture", bucket=artifacts.bucket_arn, prefix=prefix, key=artifacts.key_arn))
 
 
 def alarm_topic(scope: Construct, *, environment: str, key_arn: str, email: Sequence[str]) -> sns.CfnTopic:

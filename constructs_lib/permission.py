@@ -14,6 +14,7 @@ from constructs import Construct, IConstruct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from tritonstack import naming
+from tritonstack.execution_role import COLON_SERVICES, Permission, permissions
 
 if TYPE_CHECKING:
     from constructs_lib.artifact_bucket import ArchiveStore, ArtifactBucketReference
@@ -46,6 +47,12 @@ def allow(
                 acknowledge_wildcard(policy, resource=resource, reason=wildcard)
 
 
+def allow_each(policy: iam.Policy, needed: Iterable[Permission]) -> None:
+    """Add a statement for each permission."""
+    for each in needed:
+        allow(policy, each.sid, each.actions, each.resources, conditions=each.conditions, wildcard=each.wildcard)
+
+
 def allow_metrics(policy: iam.Policy, sid: str, action: str) -> None:
     """Let a policy read CloudWatch's metrics by one action (``cloudwatch:GetMetricData``), which takes no resource."""
     reason = (
@@ -55,13 +62,9 @@ def allow_metrics(policy: iam.Policy, sid: str, action: str) -> None:
     allow(policy, sid, [action], ["*"], wildcard=reason)
 
 
-_COLON_SERVICES = frozenset({"cloudwatch", "lambda", "logs", "states"})
-"""Services whose ARNs separate resource type and name by a colon; the others by a slash."""
-
-
 def arn(scope: IConstruct, service: str, resource: str, name: str, *, account: str | None = None) -> str:
     """ARN of a resource in the partition, account and region of the scope's stack."""
-    colon = service in _COLON_SERVICES
+    colon = service in COLON_SERVICES
     return cdk.Stack.of(scope).format_arn(
         service=service,
         resource=resource,
@@ -234,51 +237,20 @@ def allow_passing(policy: iam.Policy, sid: str, *, role_arn: str) -> None:
     allow(policy, sid, ["iam:PassRole"], [role_arn], conditions=to_sagemaker)
 
 
-PULL_ACTIONS = ("ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer")
-
-
 def allow_pull(policy: iam.Policy, *, images: Iterable[TritonImage]) -> None:
     """Allow pulling from the repositories of these images, and no other."""
     partition = cdk.Stack.of(policy).partition
     repositories = sorted({image.repository_arn(partition=partition) for image in images})
-    allow(policy, "PullImage", PULL_ACTIONS, repositories)
-    allow(policy, "LogInToRegistry", ["ecr:GetAuthorizationToken"], ["*"])
+    allow_each(policy, permissions("pull", repositories=repositories))
 
 
 def allow_network(policy: iam.Policy, *, network: JoinedNetwork, service: Literal["codebuild", "sagemaker"]) -> None:
-    """Allow a service to place its machines in the subnets and security groups of ``network``.
-
-    The actions are those that the services require ("Use CodeBuild with Amazon Virtual Private Cloud"; "Give SageMaker
-    AI Processing Jobs Access to Resources in Your Amazon VPC"). Only CodeBuild's guide names the service that an
-    interface is lent to; what SageMaker's is called there is not known, so only the subnets bound it.
-
-    A shared subnet's ARN carries the account of its owner; interfaces and security groups in it are the participant's
-    (VPC user guide, "Responsibilities and permissions for owners and participants").
-    """
+    """Allow a service to place its machines in the subnets and security groups of ``network``."""
     interfaces = arn(policy, "ec2", "network-interface", "*")
     subnets = [arn(policy, "ec2", "subnet", name, account=network.subnet_owner) for name in network.subnet_ids]
     groups = [arn(policy, "ec2", "security-group", name) for name in network.security_group_ids]
-    within: dict[str, dict[str, object]] = {"ArnEquals": {"ec2:Subnet": subnets}}
-    lent: dict[str, dict[str, object]] = dict(within)
-    if service == "codebuild":
-        lent["StringEquals"] = {"ec2:AuthorizedService": "codebuild.amazonaws.com"}
-    allow(policy, "MakeInterfaces", ["ec2:CreateNetworkInterface"], [interfaces, *subnets, *groups])
-    allow(policy, "RemoveInterfaces", ["ec2:DeleteNetworkInterface"], [interfaces], conditions=within)
-    allow(policy, "LendInterfaces", ["ec2:CreateNetworkInterfacePermission"], [interfaces], conditions=lent)
-    if service == "sagemaker":
-        allow(policy, "TakeInterfacesBack", ["ec2:DeleteNetworkInterfacePermission"], ["*"])
-    allow(
-        policy,
-        "DescribeNetwork",
-        [
-            "ec2:DescribeDhcpOptions",
-            "ec2:DescribeNetworkInterfaces",
-            "ec2:DescribeSecurityGroups",
-            "ec2:DescribeSubnets",
-            "ec2:DescribeVpcs",
-        ],
-        ["*"],
-    )
+    named = permissions(f"{service}-network", interfaces=interfaces, subnets=subnets, security_groups=groups)
+    allow_each(policy, named)
     acknowledge_wildcard(
         policy,
         resource=interfaces,

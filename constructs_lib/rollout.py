@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -12,11 +12,15 @@ from constructs import Construct
 
 from constructs_lib.acknowledgement import acknowledge
 from constructs_lib.monitoring import set_metrics
-from constructs_lib.permission import allow
+from constructs_lib.permission import allow_each
 from tritonstack import aws_names
 from tritonstack.config import Rollout
 from tritonstack.config.rollout import ALARM_MINUTES, RollbackAlarms
+from tritonstack.execution_role import permissions
 from tritonstack.monitoring.alarms import error_share
+
+if TYPE_CHECKING:
+    from constructs_lib.triton_model import ExecutionRole
 
 PERIOD = 60
 """Seconds; SageMaker writes an endpoint's figures once a minute (developer guide, "Monitoring")."""
@@ -85,14 +89,15 @@ class FleetAlarms(Construct):
             )
             self.alarms.append(alarm)
 
-    def let_read(self, role: iam.IRole) -> iam.Policy:
+    def let_read(self, role: ExecutionRole) -> iam.Policy:
         """Let a role read the state of these alarms and of no other; the endpoint must depend on the policy.
 
         It is a policy of its own: that of the execution role is there before the Model, and the alarms are there after
-        the config, which needs the Model.
+        the config, which needs the Model. A role whose policy is not written here needs it with the others.
         """
-        policy = iam.Policy(self, "Access", roles=[role])
-        allow(policy, "ReadFleetAlarms", ["cloudwatch:DescribeAlarms"], [alarm.attr_arn for alarm in self.alarms])
+        policy = iam.Policy(self, "Access") if role.written else role.policy
+        role.role.attach_inline_policy(policy)
+        allow_each(policy, permissions("alarms", alarms=[alarm.attr_arn for alarm in self.alarms]))
         return policy
 
 

@@ -17,14 +17,13 @@ from constructs_lib.artifact_bucket import ArchiveStore
 from constructs_lib.permission import (
     JoinedNetwork,
     acknowledge_nameless,
-    allow,
-    allow_listing,
+    allow_each,
     allow_network,
-    allow_pull,
     arn,
     service_principal,
 )
 from tritonstack import aws_names, naming
+from tritonstack.execution_role import permissions
 
 _ECR_IMAGE = re.compile(
     r"^(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.(?P<suffix>amazonaws\.com(?:\.cn)?)"
@@ -80,15 +79,8 @@ class TritonImage:
         return f"arn:{partition}:ecr:{self.region}:{self.account}:repository/{self.repository}"
 
 
-METRIC_NAMESPACES = (aws_names.SAGEMAKER, aws_names.INSTANCES)
-"""The namespaces that an endpoint's metrics lie in (developer guide: "Monitor SageMaker AI with CloudWatch")."""
-
-
 class ExecutionRole(Construct):
     """A role that can read one endpoint's archives for one platform, pull one image, and write its logs and metrics.
-
-    The actions are those that the developer guide lists for a Model's role ("SageMaker AI roles: CreateModel API"),
-    narrowed to this endpoint's resources.
 
     Attributes:
         role: the role.
@@ -137,11 +129,16 @@ class ExecutionRole(Construct):
         generation = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:8]
         self.policy = iam.Policy(self, f"Access{generation}")
         self.role.attach_inline_policy(self.policy)  # which a role that is imported as immutable leaves undone
-        self._allow_archives(artifacts, archive_prefix)
-        allow_pull(self.policy, images=[image])
-        self._allow_logs(endpoint_name)
-        namespaces = {"StringEquals": {"cloudwatch:namespace": list(METRIC_NAMESPACES)}}
-        allow(self.policy, "WriteMetrics", ["cloudwatch:PutMetricData"], ["*"], conditions=namespaces)
+        needed = permissions(
+            "serving",
+            bucket=artifacts.bucket_arn,
+            prefix=archive_prefix,
+            key=artifacts.key_arn,
+            repositories=[image.repository_arn(partition=cdk.Stack.of(self).partition)],
+            log_group=arn(self, "logs", "log-group", f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint_name}"),
+            endpoint=endpoint_name,
+        )
+        allow_each(self.policy, needed)
         if network is not None:
             allow_network(self.policy, network=network, service="sagemaker")
             acknowledge_nameless(self.policy)
@@ -165,47 +162,25 @@ class ExecutionRole(Construct):
         """The role's ARN."""
         return self.role.role_arn
 
-    def _annotate_imported_role(self) -> None:
+    @property
+    def written(self) -> bool:
+        """Whether its policy is written here: not that of a role that is immutable, or of another account."""
         resource = self.policy.node.default_child
         assert isinstance(resource, iam.CfnPolicy)  # noqa: S101 - the CDK makes it with the policy
-        if not cdk.Stack.of(self).resolve(resource.roles):
+        return bool(cdk.Stack.of(self).resolve(resource.roles))
+
+    def _annotate_imported_role(self) -> None:
+        if not self.written:
             cdk.Annotations.of(self).add_warning_v2(
                 "tritonstack:role-policy-not-written",
                 "The execution role is imported and cannot be written here (immutable, or another account's). Its "
-                "owner must allow what `required_policy` says of this construct, before the first deployment; "
-                "otherwise the Model or the endpoint fails.",
+                "owner must allow what `required_policy` says of this construct (of an environment: `tritonstack "
+                "preflight --role-policy`), before the first deployment; otherwise the Model or the endpoint fails.",
             )
         cdk.Annotations.of(self).add_info_v2(
             "tritonstack:role-trust-not-written",
             "The execution role is imported, so that its trust policy cannot be written here: it must let "
             "sagemaker.amazonaws.com assume it.",
-        )
-
-    def _allow_archives(self, artifacts: ArchiveStore, prefix: str) -> None:
-        archives = artifacts.objects_arn(f"{prefix}*")
-        allow(
-            self.policy,
-            "ReadArchives",
-            ["s3:GetObject"],
-            [archives],
-            wildcard="An archive is named after its digest, and a caller may name any archive of the endpoint. All of "
-            f"them lie under {prefix}, and nothing else does.",
-        )
-        allow_listing(self.policy, "ListArchives", artifacts=artifacts, prefixes=[prefix])
-        if artifacts.key_arn is not None:
-            allow(self.policy, "DecryptArchives", ["kms:Decrypt"], [artifacts.key_arn])
-
-    def _allow_logs(self, endpoint_name: str) -> None:
-        group = arn(self, "logs", "log-group", f"{aws_names.ENDPOINT_LOG_GROUPS}{endpoint_name}")
-        streams = f"{group}:log-stream:*"
-        # Both forms: CloudWatch Logs checks a call for a whole group against `<group>:log-stream:` as well.
-        allow(
-            self.policy,
-            "WriteLogs",
-            ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-            [group, streams],
-            wildcard="SageMaker names a stream after each instance that it starts (<variant>/<instance id>); the "
-            f"pattern covers the streams of the log group of {endpoint_name} alone.",
         )
 
 

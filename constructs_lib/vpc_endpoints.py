@@ -11,11 +11,12 @@ from constructs import Construct
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
 from constructs_lib.model_build import PROCESSING_ACTIONS, EngineJobs
-from constructs_lib.permission import PULL_ACTIONS, arn, parameter_arn, staging_bucket_name
+from constructs_lib.permission import arn, parameter_arn, staging_bucket_name
 from constructs_lib.triton_model import TritonImage
 from tritonstack import aws_names, naming
 from tritonstack.config import Environment
 from tritonstack.engines.order import DeployedBuilds
+from tritonstack.execution_role import permissions
 
 Statement = dict[str, Any]
 
@@ -172,8 +173,9 @@ class VpcEndpoints(Construct):
         if not images:
             return {}
         repositories = sorted({each.repository_arn(partition=self._stack.partition) for each in images})
-        pull = self._own("PullImages", PULL_ACTIONS, repositories)
-        login = self._own("LogIn", ["ecr:GetAuthorizationToken"], ["*"])
+        to_pull, to_log_in = permissions("pull", repositories=repositories)
+        pull = self._own("PullImages", to_pull.actions, to_pull.resources)
+        login = self._own("LogIn", to_log_in.actions, to_log_in.resources)
         return {"ecr.api": [pull, login], "ecr.dkr": [pull, login]}
 
     def _of_load_tests(self) -> dict[str, list[Statement]]:

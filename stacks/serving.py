@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
+from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.activation import Activation, Verification
@@ -68,6 +69,9 @@ class ServingStack(cdk.Stack):
             image=image,
             network=network,
             network_identity="" if environment.network is None else environment.network.identity,
+            role=None
+            if endpoint.role_arn is None
+            else iam.Role.from_role_arn(self, "OwnRole", endpoint.role_arn, mutable=False),
         )
         self.model = TritonModel(
             self,

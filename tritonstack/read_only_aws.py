@@ -20,6 +20,7 @@ _OPERATIONS = {
     "cloudformation": "ListStackResources",
     "ec2": "DescribeSecurityGroups DescribeSubnets",
     "ecr": "BatchGetImage",
+    "iam": "GetRole SimulatePrincipalPolicy",
     "kms": "DescribeKey GetKeyPolicy",
     "pricing": "GetProducts",
     "sagemaker": "DescribeEndpoint DescribeEndpointConfig DescribeModel ListEndpoints",

@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 from tests.preflight.fakes import DENIED, Answer, FakeSession, RefusalError
 from tests.preflight.subjects import ACCOUNT, served
 from tests.preflight.test_account import FOUND, MISSING, bootstrap
+from tests.preflight.test_role import DEPLOYED
 from tritonstack.cli import preflight
-from tritonstack.errors import InputError
+from tritonstack.errors import InputError, WorkFailedError
 from tritonstack.preflight import runner
 
 SCHEMA = Path(__file__).parents[2] / "schemas/preflight.schema.json"
@@ -95,6 +96,25 @@ def test_programs_get_a_document_of_the_schema(project: Path, monkeypatch: pytes
     assert document["constructed"] is False
     assert [row["permission"] for row in document["results"]] == [None, None, "ecr:BatchGetImage"]
     assert {row["check"] for row in document["results"]} == {"account", "bootstrap", "image"}
+
+
+def test_the_policy_of_each_role_is_printed_with_the_names_of_what_is_deployed(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = _run(monkeypatch, DEPLOYED, "--role-policy")
+    policy = json.loads(result.stdout)["e0"]
+    statements = {each["Sid"]: each for each in policy["Statement"]}
+    assert statements["ReadArchives"] == {
+        "Sid": "ReadArchives",
+        "Effect": "Allow",
+        "Action": ["s3:GetObject"],
+        "Resource": ["arn:aws:s3:::archives/endpoints/e0/24.09-t4/*"],
+    }
+    assert statements["DecryptArchives"]["Resource"] == [f"arn:aws:kms:us-east-1:{ACCOUNT}:key/k"]
+    assert statements["ListArchives"]["Condition"] == {"StringLike": {"s3:prefix": ["endpoints/e0/24.09-t4/*"]}}
+    missing = _run(monkeypatch, {"ssm.GetParameter": RefusalError("ParameterNotFound")}, "--role-policy")
+    assert isinstance(missing.exception, WorkFailedError)
+    assert "cdk deploy test/artifacts" in str(missing.exception)
 
 
 def test_a_wrong_environment_and_missing_credentials_are_wrong_input(

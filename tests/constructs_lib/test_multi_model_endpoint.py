@@ -13,12 +13,13 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 
-from constructs_lib import ContainerSettings, MultiModelEndpoint, Timeouts
+from constructs_lib import ContainerSettings, MultiModelEndpoint, Rollout, Timeouts
 from tests.constructs_lib.templates import ACCOUNT, flat, new_app, new_stack, of_type, only, properties, template_of
 from tritonstack.errors import InputError
 
 KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/containers"
+WATCHED = Rollout(kind="all-at-once", termination_wait_seconds=300, accept_multi_model=True)
 
 
 @dataclass(frozen=True)
@@ -131,13 +132,14 @@ def test_a_bucket_without_a_key_needs_no_statement_and_its_own_key_is_found() ->
 @pytest.mark.parametrize("arn", [ROLE, ROLE.replace(ACCOUNT, "210987654321")])
 def test_a_role_that_cannot_be_written_is_said_with_what_it_must_be_allowed(own: Own, arn: str) -> None:
     role = iam.Role.from_role_arn(own.stack, "Role", arn, mutable=arn != ROLE)
-    endpoint = own.endpoint(role=role)
+    endpoint = own.endpoint(role=role, rollout=WATCHED)
     template = template_of(own.stack)
-    assert not of_type(template, "AWS::IAM::Policy")
+    assert of_type(template, "AWS::CloudWatch::Alarm")
+    assert not of_type(template, "AWS::IAM::Policy"), "nor a policy that reads the rollback alarms"
     assert properties(template, "AWS::SageMaker::Model")["ExecutionRoleArn"] == arn
     assert "`required_policy`" in own.notes(endpoint, "warning")
     needed = own.stack.resolve(endpoint.execution_role.required_policy.to_json())
-    assert "ReadArchives" in {each["Sid"] for each in needed["Statement"]}
+    assert {"ReadArchives", "ReadFleetAlarms"} <= {each["Sid"] for each in needed["Statement"]}
 
 
 def test_an_imported_role_of_the_account_gets_the_policy_and_its_trust_is_said(own: Own) -> None:

@@ -129,7 +129,7 @@ def test_a_fact_is_read_once_and_a_refusal_is_kept() -> None:
 
 
 # They read and change nothing.
-READS = re.compile(r"(Get|List|Describe|BatchGet|Head)[A-Z]")
+READS = re.compile(r"(Get|List|Describe|BatchGet|Head|Simulate)[A-Z]")
 PACKAGE = Path(__file__).parents[2] / "tritonstack/preflight"
 DOCUMENT = Path(__file__).parents[2] / "docs/preflight.md"
 

@@ -208,6 +208,17 @@ def test_a_resource_that_acts_as_another_role_is_told() -> None:
     assert changes(running("Role"), running("Role")) == ()
 
 
+def test_a_role_outside_the_app_is_told_of_a_new_resource_too() -> None:
+    arn = "arn:aws:iam::111111111111:role/team/containers"
+    model = resource("AWS::SageMaker::Model", {"ExecutionRoleArn": arn})
+    [new] = changes({}, {"Model": model})
+    assert (new.kind, new.principal) == (OTHER, "Model")
+    assert new.statement == f"acts as {arn}, a role outside the app, whose permissions no stack sets"
+    own = resource("AWS::SageMaker::Model", {"ExecutionRoleArn": {"Fn::GetAtt": ["Role", "Arn"]}})
+    [changed] = changes({**role(), "Model": own}, {**role(), "Model": model})
+    assert changed.statement == f"{new.statement}; before: Role"
+
+
 def test_a_managed_policy_that_is_attached_speaks_at_its_role() -> None:
     managed = {"M": resource("AWS::IAM::ManagedPolicy", {"PolicyDocument": {"Statement": [allow(GET)]}})}
     before, after = {**role(), **managed}, {**role(ManagedPolicyArns=[{"Ref": "M"}]), **managed}

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from aws_cdk import assertions
 
-from tests.constructs_lib.templates import of_type, only, properties
-from tests.stacks.environments import DIGITS, environment, serving_template, stage
+from tests.constructs_lib.templates import listed, of_type, only, properties, template_of
+from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
+from tritonstack.execution_role import required_permissions
 
 OWN_REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
+ROLE = "arn:aws:iam::123456789012:role/team/containers"
+WATCHED = {"kind": "all-at-once", "termination_wait_seconds": 300}
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +63,26 @@ def test_local_limit_and_description_are_tags_on_the_endpoint_only_if_set(
     tags = properties(serving_template({**DIGITS, **setting}), "AWS::SageMaker::Endpoint")["Tags"]
     assert {"Key": key, "Value": value} in tags
     assert key not in {each["Key"] for each in properties(digits, "AWS::SageMaker::Endpoint")["Tags"]}
+
+
+def test_a_role_of_ones_own_gets_no_policy_and_needs_what_preflight_prints() -> None:
+    """One definition: the statements that the construct would write, with the names that preflight reads."""
+    own = {**SINGLE, "role_arn": ROLE, "data_capture": {"percentage": 10}, "rollout": WATCHED}
+    network = {
+        "created": {"cidr": "10.20.0.0/16", "zones": ["us-east-1a", "us-east-1b"]},
+        "s3_prefix_list_id": "pl-1a",
+    }
+    of = environment(own, network=network)
+    stack = stage(of).serving[own["name"]]
+    template = template_of(stack)
+    assert properties(template, "AWS::SageMaker::Model")["ExecutionRoleArn"] == ROLE
+    assert [name for name in template["Resources"] if name.startswith(("ExecutionRole", "OwnRole"))] == []
+    needed = stack.resolve(stack.role.required_policy.to_json())["Statement"]
+    repository = "arn:aws:ecr:us-east-1:763104351884:repository/sagemaker-tritonserver"
+    printed = required_permissions(of, of.endpoints[0], repository_arn=repository, parameter="${{{}}}".format)
+    assert [(each["Sid"], listed(each["Action"])) for each in needed] == [
+        (each.sid, list(each.actions)) for each in printed
+    ]
 
 
 def test_an_image_of_ones_own_is_pulled_from_its_own_repository() -> None:

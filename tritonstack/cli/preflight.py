@@ -7,14 +7,22 @@ from botocore.exceptions import NoCredentialsError, PartialCredentialsError
 from rich.console import Console
 from rich.text import Text
 
-from tritonstack.cli.conventions import environment_option, json_option, local_option, plain_table, result_console
+from tritonstack.cli.conventions import (
+    environment_option,
+    json_option,
+    local_option,
+    plain_table,
+    print_json,
+    result_console,
+)
 from tritonstack.cli.progress import Steps
 from tritonstack.cli.session import session_of
 from tritonstack.config import load_environment
 from tritonstack.engines.order import served_by
-from tritonstack.errors import InputError, Problem
+from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.local_aws import is_local
 from tritonstack.paths import environment_file, project_folder
+from tritonstack.preflight.role import role_policies
 from tritonstack.preflight.runner import run_checks
 from tritonstack.preflight.subject import Outcome, PreflightReport, PreflightResult, Subject, report_of
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
@@ -30,9 +38,12 @@ CONSTRUCTED = "The local AWS answers: its quotas, images and zones are construct
 @click.command("preflight")
 @environment_option()
 @click.option("--strict", is_flag=True, help="Exit code 1 also where something could not be checked.")
+@click.option(
+    "--role-policy", is_flag=True, help="Print the policy that each endpoint's role needs, as JSON; nothing is checked."
+)
 @json_option("Print JSON, as schemas/preflight.schema.json.")
 @local_option
-def command(*, environment: str, strict: bool, as_json: bool, local: bool) -> int:
+def command(*, environment: str, strict: bool, role_policy: bool, as_json: bool, local: bool) -> int:
     """Check an account for what a deployment of ENVIRONMENT would fail at: quotas, images, bootstrap, keys, network.
 
     Calls read operations only. What cannot be read (a missing permission) is listed as not known. Exit code 1 where
@@ -46,6 +57,12 @@ def command(*, environment: str, strict: bool, as_json: bool, local: bool) -> in
     constructed = is_local(calls.client("service-quotas"))
     subject = Subject(served=served, calls=calls, project=project_folder(), local=constructed)
     _require_credentials(calls)
+    if role_policy:
+        try:
+            print_json(role_policies(subject))
+        except NotKnownError as error:
+            raise WorkFailedError(f"{error.found}. {error.advice}") from error
+        return 0
     with Steps().step(f"preflight {environment}") as step:
         results = run_checks(subject, say=step.say)
         report = report_of(results, settings, constructed=constructed)

@@ -138,6 +138,12 @@ class Endpoint(SettingsModel):
         pattern=ECR_PATTERN,
         description="Image URI in ECR in place of AWS's image of the release, whose contents it is taken to have.",
     )
+    role_arn: str | None = Field(
+        default=None,
+        pattern=r"^arn:aws[a-z-]*:iam::[0-9]{12}:role/\S+$",
+        description="ARN of a role of your own that the containers run under, of the environment's account; you keep "
+        "its policy, which `tritonstack preflight --role-policy` prints. null: the stack makes one.",
+    )
     additional_backends: Annotated[tuple[str, ...], Field(strict=False)] = Field(
         default=(), description="Triton backends that the image or the archives bring beside those of the release."
     )

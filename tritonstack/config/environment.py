@@ -207,3 +207,10 @@ def check_site(settings: Environment, *, stem: str) -> Iterator[Problem]:
     if key_region != region:
         allowed = f"a key in the environment's region, {region}"
         yield Problem(location=("artifacts", "key_arn"), found=f"a key in {key_region}", allowed=allowed)
+    for index, endpoint in enumerate(settings.endpoints):
+        if endpoint.role_arn is not None and (owner := endpoint.role_arn.split(":")[4]) != settings.account:
+            yield Problem(
+                location=("endpoints", index, "role_arn"),
+                found=f"a role of account {owner}",
+                allowed=f"a role of the environment's account, {settings.account}",
+            )

@@ -69,7 +69,7 @@ def _bootstrap_version(about: About, subject: Subject, qualifier: str, advice: s
     return about.passes(found) if int(found) >= NEEDED_VERSION else about.fails(found, advice=advice)
 
 
-_ECR_URI = re.compile(
+ECR_URI = re.compile(
     r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?/(?P<repository>[^:@]+)"
     r"(:(?P<tag>[^@]+)|@(?P<digest>sha256:[0-9a-f]{64}))"
 )
@@ -89,7 +89,7 @@ def check_image(subject: Subject) -> Iterator[PreflightResult]:
     if subject.builds_on_deploy:
         uris.add(environment.builds.image)
     for uri in sorted(uris):
-        image = _ECR_URI.fullmatch(uri)
+        image = ECR_URI.fullmatch(uri)
         if image is not None:  # else it is of another registry: CodeBuild's own
             about = About(check="image", subject=uri, needed="an image of that tag or digest that may be pulled")
             yield from about.look(_image, subject, image)
@@ -178,13 +178,13 @@ def _key_policy(about: About, subject: Subject, arn: str, services: tuple[str, .
     return about.passes("lets in what is needed (conditions are not looked at)")
 
 
-def lets_in(policy: dict[str, Any], kind: str, principals: Iterable[str]) -> bool:
-    """Whether a statement allows ``USED`` for one of the principals (patterns); its conditions are not looked at."""
+def lets_in(policy: dict[str, Any], kind: str, principals: Iterable[str], *, action: str = USED) -> bool:
+    """Whether a statement allows an action to one of the principals (patterns); its conditions are not looked at."""
     wanted = tuple(principals)
     for statement in listed(policy.get("Statement")):
         named = statement.get("Principal")
         names = ["*"] if named == "*" else listed(named.get(kind)) if isinstance(named, dict) else []
-        allows = any(covers(str(action).lower(), USED.lower()) for action in listed(statement.get("Action")))
+        allows = any(covers(str(each).lower(), action.lower()) for each in listed(statement.get("Action")))
         known = any(name == "*" or covers(pattern, name) for name in names for pattern in wanted)
         if statement.get("Effect") == "Allow" and allows and known:
             return True

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from tritonstack.preflight.account import check_account, check_bootstrap, check_image, check_key
 from tritonstack.preflight.ec2 import check_left_network, check_subnet
 from tritonstack.preflight.quotas import check_codebuild_quota, check_endpoint_quota, check_processing_quota
+from tritonstack.preflight.role import check_role
 from tritonstack.preflight.subject import About, PreflightResult, Subject
 
 LONGEST_SECONDS = 90.0
@@ -35,6 +36,7 @@ CHECKS: tuple[Check, ...] = (
     Check("codebuild-quota", "quotas of builds in CodeBuild", check_codebuild_quota),
     Check("image", "images in ECR", check_image),
     Check("key", "KMS keys of your own", check_key),
+    Check("role", "execution roles of your own", check_role),
     Check("subnet", "imported subnets", check_subnet),
     Check("left-network", "the network that is left", check_left_network),
 )

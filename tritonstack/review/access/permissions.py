@@ -70,8 +70,8 @@ def permission_changes(before: EnvironmentSnapshot, after: EnvironmentSnapshot) 
     changes: list[PermissionChange] = []
     for key, subject in sorted({**old, **new}.items(), key=lambda item: item[0]):
         changes += _Comparison(subject, old.get(key), new.get(key), before=before, after=after).changes()
-    for name in sorted(before.stacks.keys() & after.stacks.keys()):
-        changes += _role_changes(before.stacks[name], after.stacks[name])
+    for name, stack in sorted(after.stacks.items()):
+        changes += _role_changes(before.stacks.get(name), stack)
     return tuple(sorted(changes, key=lambda each: each.order))
 
 
@@ -314,21 +314,24 @@ def grouped(grants: Iterable[Grant], *, by_conditions: bool = True) -> tuple[Gro
 # Resources that act as another role.
 _ROLES = ("DeliverLogsPermissionArn", "ExecutionRoleArn", "Role", "RoleARN", "RoleArn", "ServiceRole", "TaskRoleArn")
 """Properties that name the role that a resource acts as."""
+_OUTSIDE = ", a role outside the app, whose permissions no stack sets"
 
 
-def _role_changes(old: StackSnapshot, new: StackSnapshot) -> Iterator[PermissionChange]:
-    for logical_id in sorted(old.resources.keys() & new.resources.keys()):
-        before, after = old.resources[logical_id], new.resources[logical_id]
+def _role_changes(old: StackSnapshot | None, new: StackSnapshot) -> Iterator[PermissionChange]:
+    """Resources that act as another role than before, and new ones that act as a role outside the app."""
+    for logical_id, after in sorted(new.resources.items()):
+        before = None if old is None else old.resources.get(logical_id)
         for name in _ROLES:
-            was, now = _role(before.properties.get(name), old), _role(after.properties.get(name), new)
-            if was != now:
+            now = _role(after.properties.get(name), new)
+            was = None if old is None or before is None else _role(before.properties.get(name), old)
+            if was != now and (was is not None or _OUTSIDE in now):
                 yield PermissionChange(
                     kind=Direction.OTHER,
                     stack=new.name,
                     principal=after.path,
                     type=after.type,
                     about=SubjectKind.IDENTITY,
-                    statement=f"acts as {now}; before: {was}",
+                    statement=f"acts as {now}" if was is None else f"acts as {now}; before: {was}",
                     logical_id=logical_id,
                     source=name,
                 )
@@ -339,4 +342,6 @@ def _role(value: Json, stack: StackSnapshot) -> str:
         return "no role that is named"
     values = StackValues(stack)
     own = values.logical_id(value)
-    return values.shown(value) if own is None else stack.resources[own].path
+    if own is not None:
+        return stack.resources[own].path
+    return f"{values.shown(value)}{_OUTSIDE if isinstance(value, str) and ':role/' in value else ''}"

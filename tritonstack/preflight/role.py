@@ -1,0 +1,132 @@
+"""Execution roles of your own: they exist, SageMaker may assume them, and they are allowed what an endpoint needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tritonstack.catalogue import partition
+from tritonstack.config import Endpoint
+from tritonstack.execution_role import Permission, required_permissions
+from tritonstack.preflight.account import ECR_URI, lets_in
+from tritonstack.preflight.subject import About, PreflightResult, Subject
+from tritonstack.read_only_aws import NotKnownError
+
+_PRINCIPAL = "sagemaker.amazonaws.com"
+_SAMPLE = "preflight"
+"""Stands for a wildcard in what is simulated: a name that only a wildcard of the role's policies covers."""
+
+
+def check_role(subject: Subject) -> Iterator[PreflightResult]:
+    """The roles that endpoints name in ``role_arn``: their trust policy, then their permissions."""
+    environment = subject.environment
+    for endpoint in environment.endpoints:
+        if endpoint.role_arn is None:
+            continue
+        name = f"{endpoint.name}: {endpoint.role_arn}"
+        about = About(check="role", subject=name, needed=f"a role that {_PRINCIPAL} may assume")
+        results = list(about.look(_trust, subject, endpoint.role_arn))
+        yield from results
+        if any(result.outcome == "fails" for result in results):
+            continue
+        needed = f"allowed what tritonstack preflight -e {environment.environment} --role-policy prints"
+        about = About(check="role", subject=f"policies of {name}", needed=needed)
+        yield from about.look(_permissions, subject, endpoint, endpoint.role_arn)
+
+
+def _trust(about: About, subject: Subject, arn: str) -> PreflightResult:
+    name = arn.rpartition("/")[2]
+    answer = subject.calls.ask("iam", "get_role", absent=("NoSuchEntity",), RoleName=name)
+    if answer is None:
+        return about.fails("no such role", advice="Make it, or name one that is there in role_arn.")
+    found = answer["Role"]["Arn"]
+    if found != arn:
+        return about.fails(f"the role is {found}", advice="Write its whole ARN, with its path, in role_arn.")
+    policy: dict[str, Any] = answer["Role"].get("AssumeRolePolicyDocument", {})
+    if not lets_in(policy, "Service", (_PRINCIPAL, f"{_PRINCIPAL}.cn"), action="sts:AssumeRole"):
+        advice = f"Allow sts:AssumeRole to the service {_PRINCIPAL} in its trust policy."
+        return about.fails(f"its trust policy lets in no {_PRINCIPAL}", advice=advice)
+    return about.passes(f"lets in {_PRINCIPAL} (conditions are not looked at)")
+
+
+def _permissions(about: About, subject: Subject, endpoint: Endpoint, arn: str) -> PreflightResult:
+    if subject.local:
+        return about.unknown(
+            "the local AWS simulates no policy under its conditions, and checks no permission of a container",
+            advice="Run it against AWS.",
+        )
+    permissions = list(needed_permissions(subject, endpoint))
+    denied = [f"{each.sid} ({', '.join(wrong)})" for each in permissions if (wrong := _denied(subject, arn, each))]
+    if denied:
+        return about.fails(
+            f"its own policies, boundary and organization do not allow {'; '.join(denied)}",
+            advice=f"Attach what tritonstack preflight -e {subject.environment.environment} --role-policy prints.",
+        )
+    return about.passes(f"{len(permissions)} statements simulated, all allowed")
+
+
+def needed_permissions(subject: Subject, endpoint: Endpoint) -> Iterator[Permission]:
+    """What the role of an endpoint needs, with the names of what is deployed.
+
+    Raises NotKnownError where the stack that holds a name is not deployed yet, or AWS does not answer.
+    """
+    environment = subject.environment
+
+    def parameter(name: str) -> str:
+        answer = subject.calls.ask("ssm", "get_parameter", absent=("ParameterNotFound",), Name=name)
+        if answer is None:
+            names = " ".join(f"{environment.environment}/{each}" for each in ("artifacts", "network"))
+            raise NotKnownError(f"there is no parameter {name} yet", advice=f"First deploy: cdk deploy {names}")
+        return str(answer["Parameter"]["Value"])
+
+    image = ECR_URI.fullmatch(endpoint.image_uri(environment.region))
+    if image is None:
+        raise LookupError(f"no image in ECR: {endpoint.image_uri(environment.region)}")  # settings refuse it
+    place = f"{image['region']}:{image['account']}:repository/{image['repository']}"
+    repository_arn = f"arn:{partition(environment.region)}:ecr:{place}"
+    yield from required_permissions(environment, endpoint, repository_arn=repository_arn, parameter=parameter)
+
+
+def _denied(subject: Subject, arn: str, permission: Permission) -> list[str]:
+    """The actions that IAM's simulator does not allow, on a sample of each resource, under the statement's conditions.
+
+    It reads the role's own policies, its boundary and the organization's policies, and no resource's policy (API
+    reference: SimulatePrincipalPolicy).
+    """
+    context = [
+        {
+            "ContextKeyName": key,
+            "ContextKeyValues": [(given if isinstance(given, str) else given[0]).replace("*", _SAMPLE)],
+            "ContextKeyType": "string",
+        }
+        for tests in (permission.conditions or {}).values()
+        for key, given in tests.items()
+    ]
+    # A log group beside its streams: a policy may name it in one of two forms.
+    resources = [
+        one for one in permission.resources if not any(each.startswith(f"{one}:") for each in permission.resources)
+    ]
+    rows = [
+        row
+        for resource in resources
+        for row in subject.calls.must(
+            "iam",
+            "simulate_principal_policy",
+            PolicySourceArn=arn,
+            ActionNames=list(permission.actions),
+            ResourceArns=[resource if resource == "*" else resource.replace("*", _SAMPLE)],
+            ContextEntries=context,
+        ).get("EvaluationResults", ())
+    ]
+    return list(dict.fromkeys(row["EvalActionName"] for row in rows if row["EvalDecision"] != "allowed"))
+
+
+def role_policies(subject: Subject) -> dict[str, dict[str, Any]]:
+    """Endpoint → the policy document that its role needs. Raises as ``needed_permissions``."""
+    return {
+        each.name: {
+            "Version": "2012-10-17",
+            "Statement": [permission.statement for permission in needed_permissions(subject, each)],
+        }
+        for each in subject.environment.endpoints
+    }
