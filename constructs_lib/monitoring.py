@@ -19,7 +19,7 @@ from constructs_lib.permission import allow, allow_each, arn, delivery_policy
 from constructs_lib.triton_model import ExecutionRole
 from tritonstack import aws_names
 from tritonstack.config.endpoint import DataCapture
-from tritonstack.execution_role import permissions
+from tritonstack.config.execution_role import permissions
 from tritonstack.monitoring.alarms import SEVERITIES, Alarm, Severity
 from tritonstack.monitoring.metric import Series, queries
 

@@ -14,7 +14,7 @@ from constructs import Construct, IConstruct
 
 from constructs_lib.acknowledgement import acknowledge_wildcard
 from tritonstack import naming
-from tritonstack.execution_role import COLON_SERVICES, Permission, permissions
+from tritonstack.config.execution_role import COLON_SERVICES, Permission, permissions
 
 if TYPE_CHECKING:
     from constructs_lib.artifact_bucket import ArchiveStore, ArtifactBucketReference
@@ -110,8 +110,17 @@ def endpoint_arns(scope: IConstruct, environment: str, endpoints: Sequence[str])
 
 def staging_bucket_name(stack: cdk.Stack) -> str:
     """The bucket of CDK's assets in the stack's account and region, as the bootstrap template calls it."""
+    return _bootstrapped(stack, "assets")
+
+
+def asset_repository_name(stack: cdk.Stack) -> str:
+    """The ECR repository of images that the CDK builds, as the bootstrap template calls it."""
+    return _bootstrapped(stack, "container-assets")
+
+
+def _bootstrapped(stack: cdk.Stack, kind: str) -> str:
     qualifier = stack.synthesizer.bootstrap_qualifier or cdk.DefaultStackSynthesizer.DEFAULT_QUALIFIER
-    return f"cdk-{qualifier}-assets-{stack.account}-{stack.region}"
+    return f"cdk-{qualifier}-{kind}-{stack.account}-{stack.region}"
 
 
 def service_principal(scope: IConstruct, service: str) -> iam.ServicePrincipal:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import aws_cdk as cdk
+from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_codepipeline as codepipeline
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
@@ -197,6 +198,10 @@ def narrow(stack: cdk.Stack) -> None:
 
 def acknowledge_pipeline(stack: cdk.Stack) -> None:
     """Accept findings in the pipeline's own stack that are right as they stand."""
+    for construct in stack.node.find_all():
+        if isinstance(construct, codebuild.CfnProject) and stack.resolve(construct.environment).get("privilegedMode"):
+            reason = "It builds images of Dockerfiles of the repository: a Docker engine in CodeBuild needs the mode."
+            acknowledge(construct, finding="AwsSolutions-CB3", reason=reason)
     store = "CDK Pipelines' own grant for what goes from action to action: the pattern in the action is within one "
     for policy in _policies(stack):
         acknowledge(
@@ -225,6 +230,9 @@ def _accept_resource(stack: cdk.Stack, policy: iam.CfnPolicy, statement: Stateme
             reason="Self-mutation runs the CDK's command line, which looks at the bootstrap's stack and bucket before "
             "it takes the bootstrap's roles (aws-cdk-lib, pipelines: CodePipeline); both calls read only.",
         )
+    elif resource == "*" and _listed(statement["Action"]) == ["ecr:GetAuthorizationToken"]:
+        reason = "ecr:GetAuthorizationToken has no resource type to name (service authorization reference)."
+        acknowledge_wildcard(policy, resource=resource, reason=reason)
     elif isinstance(resource, dict) and json.dumps(resource).endswith('"/*"]]}'):
         acknowledge_wildcard(
             policy,

@@ -15,8 +15,8 @@ from constructs_lib.monitoring import set_metrics
 from constructs_lib.permission import allow_each
 from tritonstack import aws_names
 from tritonstack.config import Rollout
+from tritonstack.config.execution_role import permissions
 from tritonstack.config.rollout import ALARM_MINUTES, RollbackAlarms
-from tritonstack.execution_role import permissions
 from tritonstack.monitoring.alarms import error_share
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import aws_cdk as cdk
 from aws_cdk import aws_iam as iam
@@ -20,10 +21,11 @@ from constructs_lib.permission import (
     allow_each,
     allow_network,
     arn,
+    asset_repository_name,
     service_principal,
 )
 from tritonstack import aws_names, naming
-from tritonstack.execution_role import permissions
+from tritonstack.config.execution_role import permissions
 
 _ECR_IMAGE = re.compile(
     r"^(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.(?P<suffix>amazonaws\.com(?:\.cn)?)"
@@ -73,6 +75,37 @@ class TritonImage:
             ValueError: as :meth:`from_uri`.
         """
         return None if name.startswith(CODEBUILD_IMAGES) else cls.from_uri(name)
+
+    @classmethod
+    def from_dockerfile(
+        cls,
+        scope: Construct,
+        construct_id: str,
+        *,
+        directory: Path,
+        dockerfile: str = "Dockerfile",
+        build_args: Mapping[str, str] | None = None,
+    ) -> TritonImage:
+        """An image for linux/amd64 that the CDK's command line builds with Docker, and pushes, when it deploys.
+
+        Args:
+            directory: the build context, whose content is in the image's tag.
+            dockerfile: below that folder. Default: ``Dockerfile``.
+            build_args: build arguments. Default: None, none.
+        """
+        from aws_cdk import aws_ecr_assets as ecr_assets  # noqa: PLC0415 - most images are built already
+
+        asset = ecr_assets.DockerImageAsset(
+            scope,
+            construct_id,
+            directory=str(directory),
+            file=dockerfile,
+            build_args=dict(build_args or {}) or None,
+            platform=ecr_assets.Platform.LINUX_AMD64,
+        )
+        stack = cdk.Stack.of(scope)
+        name = asset_repository_name(stack)
+        return cls(uri=asset.image_uri, account=stack.account, region=stack.region, repository=name)
 
     def repository_arn(self, *, partition: str) -> str:
         """The repository's ARN in a partition (``aws``, ``aws-cn``, or a token)."""

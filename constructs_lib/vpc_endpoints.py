@@ -15,8 +15,8 @@ from constructs_lib.permission import arn, parameter_arn, staging_bucket_name
 from constructs_lib.triton_model import TritonImage
 from tritonstack import aws_names, naming
 from tritonstack.config import Environment
+from tritonstack.config.execution_role import permissions
 from tritonstack.engines.order import DeployedBuilds
-from tritonstack.execution_role import permissions
 
 Statement = dict[str, Any]
 

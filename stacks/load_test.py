@@ -34,6 +34,7 @@ from constructs_lib.permission import (
     allow_passing,
     allow_pull,
     arn,
+    asset_repository_name,
     endpoint_arns,
     parameter_arn,
     service_role,
@@ -238,8 +239,14 @@ class LoadTestStack(cdk.Stack):
         below = {"StringLike": {"s3:prefix": patterns}}
         allow(policy, "ListArchivesAndPayloads", ["s3:ListBucket"], [self._artifacts.bucket_arn], conditions=below)
         allow(policy, "UseKey", ["kms:Decrypt"], [self._artifacts.key_arn])
-        uris = sorted({each.image_uri(environment.region) for each in endpoints})
-        allow_pull(policy, images=[TritonImage.from_uri(uri) for uri in uris])
+        built = asset_repository_name(self)  # what a deployment builds has the tag that the endpoint's stack gives it
+        images = [
+            TritonImage.from_uri(each.image_uri(self.region))
+            if each.image_build is None
+            else TritonImage(uri=built, account=self.account, region=self.region, repository=built)
+            for each in endpoints
+        ]
+        allow_pull(policy, images=images)
         why = (
             "Each test has names of its own, and what its jobs make is named after them; the pattern covers the tests "
             "of this environment alone."

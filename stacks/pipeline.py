@@ -14,6 +14,7 @@ from pathlib import Path
 import aws_cdk as cdk
 from aws_cdk import aws_codebuild as codebuild
 from aws_cdk import aws_codepipeline as codepipeline
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import pipelines
 from constructs import Construct
@@ -21,7 +22,9 @@ from constructs import Construct
 from constructs_lib.codebuild_project import acknowledge_role_paths
 from constructs_lib.permission import apply_house_rules, tag_all
 from constructs_lib.pipeline_parts import AssumingRole, PipelineBucket, PipelineTopic, acknowledge_pipeline, narrow
+from constructs_lib.triton_model import TritonImage
 from tritonstack.config import BuildSettings
+from tritonstack.config.execution_role import permissions
 from tritonstack.config.pipeline import LoadedPipeline, LoadedStage, Pipeline, PipelineGate, load_pipeline
 from tritonstack.engines.order import Served, all_served, deployed_builds
 from tritonstack.errors import Problem, refuse
@@ -103,7 +106,7 @@ class PipelineStack(cdk.Stack):
             code_build_clone_output=True,  # release records tell the commit that a model comes from
             trigger_on_push=True,
         )
-        self.pipeline = self._pipeline(file, cli_version)
+        self.pipeline = self._pipeline(file, cli_version, assets=self._asset_builds(stages))
         for stage in stages:
             self._add(stage)
         self.pipeline.build_pipeline()
@@ -124,7 +127,30 @@ class PipelineStack(cdk.Stack):
             self, "TopicArn", value=self._topic.topic.topic_arn, description="Topic of failures and pending approvals"
         )
 
-    def _pipeline(self, file: str, cli_version: str) -> pipelines.CodePipeline:
+    def _asset_builds(self, stages: Sequence[DeployedStage]) -> pipelines.CodeBuildOptions | None:
+        """Builds of assets pull AWS's Triton, which the Dockerfiles of images begin with; None without such an image.
+
+        CDK Pipelines makes those that publish images privileged, as a Docker engine in CodeBuild must be. Its
+        ``DockerCredential.ecr`` has a token in a registry's name, which a single build of all assets takes none of.
+        """
+        environments = [stage.loaded.environment for stage in stages]
+        uris = {e.image_uri(each.region) for each in environments for e in each.endpoints if e.image_build is not None}
+        if not uris:
+            return None
+        hosts = sorted({uri.partition("/")[0] for uri in uris})
+        credentials = {"version": "1.0", "domainCredentials": {host: {"ecrRepository": True} for host in hosts}}
+        command = f"mkdir -p $HOME/.cdk && echo '{json.dumps(credentials)}' > $HOME/.cdk/cdk-docker-creds.json"
+        repositories = sorted({TritonImage.from_uri(uri).repository_arn(partition=self.partition) for uri in uris})
+        return pipelines.CodeBuildOptions(
+            partial_build_spec=codebuild.BuildSpec.from_object({"phases": {"pre_build": {"commands": [command]}}}),
+            role_policy=[
+                iam.PolicyStatement.from_json(each.statement) for each in permissions("pull", repositories=repositories)
+            ],
+        )
+
+    def _pipeline(
+        self, file: str, cli_version: str, *, assets: pipelines.CodeBuildOptions | None
+    ) -> pipelines.CodePipeline:
         settings = self._settings
         log = logs.LogGroup(
             self,
@@ -151,6 +177,7 @@ class PipelineStack(cdk.Stack):
             artifact_bucket=self._store.bucket,
             cli_version=cli_version,
             publish_assets_in_parallel=False,
+            asset_publishing_code_build_defaults=assets,
             synth=synth,
             code_build_defaults=pipelines.CodeBuildOptions(
                 build_environment=codebuild.BuildEnvironment(

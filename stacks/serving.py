@@ -55,7 +55,7 @@ class ServingStack(cdk.Stack):
         tag_all(self, {naming.ENDPOINT_TAG: endpoint.name})
         name = endpoint.sagemaker_name(environment.environment)
         prefix = naming.platform_prefix(endpoint=endpoint.name, platform=endpoint.platform)
-        image = TritonImage.from_uri(endpoint.image_uri(environment.region))
+        image = self._image(environment, endpoint)
         for number, warning in enumerate(release_warnings(endpoint=endpoint, region=environment.region)):
             cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release{number}", warning)
         self.artifacts = ArtifactBucketReference(self, "Artifacts", environment=environment.environment)
@@ -148,6 +148,24 @@ class ServingStack(cdk.Stack):
             self.activation.archives.node.add_dependency(wait.condition)
         self._outputs(prefix=prefix)
         self._publish(environment, endpoint, prefix=prefix, builds=build_set is not None)
+
+    def _image(self, environment: Environment, endpoint: EndpointSettings) -> TritonImage:
+        build = endpoint.image_build
+        if build is None:
+            return TritonImage.from_uri(endpoint.image_uri(environment.region))
+        cdk.Annotations.of(self).add_info_v2(
+            "tritonstack:image-built",
+            f"{endpoint.name}: cdk deploy builds its image from {build.directory} with Docker, for linux/amd64, and "
+            f"pushes it; engines are built in AWS's image of {endpoint.release}. Neither building nor pushing was ever "
+            "tried by this project, which has no Docker engine.",
+        )
+        return TritonImage.from_dockerfile(
+            self,
+            "Image",
+            directory=environment.project / build.directory,
+            dockerfile=build.dockerfile,
+            build_args=build.build_args,
+        )
 
     def _own_log(self, environment: Environment, *, tags: Mapping[str, str], days: int) -> None:
         """The log group of the containers is there, with retention and key, before they write into it."""

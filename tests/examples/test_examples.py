@@ -14,7 +14,7 @@ from tests.examples.installing import REPOSITORY, Installed
 from tritonstack_local.aws import LocalAws
 
 EXAMPLES = REPOSITORY / "examples"
-NAMES = ("bring-your-own", "pipeline", "two-regions")
+NAMES = ("bring-your-own", "own-role-and-image", "pipeline", "two-regions")
 FILE = "ranker.0123456789abcdef.tar.gz"
 TRIPLES = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 1], "data": [3.0]}]}
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
@@ -149,6 +149,32 @@ def test_a_stage_of_ours_is_in_a_pipeline_and_deploys_by_itself(
     example.deploy("shop/*")
     record = local_aws.client("ssm").get_parameter(Name="/tritonstack/shop/prices/doubles")["Parameter"]["Value"]
     assert answer(local_aws, endpoint="shop-prices", file=f"doubles.{record}.tar.gz") == 6.0
+
+
+@pytest.mark.long
+def test_an_endpoint_runs_under_a_role_of_ones_own_and_the_local_aws_builds_no_image(
+    home: Project, installed: Installed, local_aws: LocalAws
+) -> None:
+    example = Example("own-role-and-image", home=home, installed=installed, aws=local_aws)
+    arn = "arn:aws:iam::123456789012:role/team/triton-containers"
+    with pytest.raises(AssertionError, match="Please ensure that the role exists"):
+        example.deploy("guest/*")
+    trust = {"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
+    local_aws.client("iam").create_role(RoleName="triton-containers", Path="/team/", AssumeRolePolicyDocument=document)
+    example.deploy("guest/*")
+    record = local_aws.client("ssm").get_parameter(Name="/tritonstack/guest/prices/doubles")["Parameter"]["Value"]
+    assert answer(local_aws, endpoint="guest-prices", file=f"doubles.{record}.tar.gz") == 6.0
+    [model] = [
+        each["ModelName"]
+        for each in local_aws.client("sagemaker").list_models()["Models"]
+        if "guest" in each["ModelName"] or "Triton" in each["ModelName"]
+        if local_aws.client("sagemaker").describe_model(ModelName=each["ModelName"])["ExecutionRoleArn"] == arn
+    ]
+    image = local_aws.client("sagemaker").describe_model(ModelName=model)["PrimaryContainer"]["Image"]
+    assert "/cdk-hnb659fds-container-assets-123456789012-us-east-1:" in image
+    log = (home.root / ".local/logs/emulator.log").read_text()
+    assert "is not built: the local AWS serves with its own Triton" in log
 
 
 def test_every_example_is_tested() -> None:

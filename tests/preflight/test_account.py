@@ -12,7 +12,7 @@ import aws_cdk
 import pytest
 
 from tests.preflight.fakes import DENIED, SILENCE, Answer, FakeSession, RefusalError
-from tests.preflight.subjects import ACCOUNT, results_of, served
+from tests.preflight.subjects import ACCOUNT, results_of, served, subject_of
 from tritonstack.preflight.account import (
     NEEDED_VERSION,
     QUALIFIER,
@@ -22,6 +22,7 @@ from tritonstack.preflight.account import (
     lets_in,
     qualifier_of,
 )
+from tritonstack.preflight.role import needed_permissions
 from tritonstack.preflight.subject import Subject
 from tritonstack.read_only_aws import ReadOnlyCalls
 
@@ -109,6 +110,19 @@ def test_an_image_of_another_region_is_asked_for_there(tmp_path: Path) -> None:
     request = session.calls[0][1]
     assert (request["registryId"], request["repositoryName"]) == ("111122223333", "team/triton")
     assert request["imageIds"] == [{"imageDigest": DIGEST}]
+
+
+def test_an_image_that_a_deployment_builds_is_not_there_yet(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    (folder.parent / "images").mkdir()
+    (folder.parent / "images/Dockerfile").write_text("FROM scratch")
+    folder.mkdir()
+    what = served(folder, {"image": {"directory": "images"}, "role_arn": f"arn:aws:iam::{ACCOUNT}:role/own"})
+    assert results_of(check_image, what, {}) == {}
+    subject = subject_of(what, {"ssm.GetParameter": {"Parameter": {"Name": "n", "Value": "value"}}}, project=folder)
+    [pull] = [each for each in needed_permissions(subject, what.environment.endpoints[0]) if each.sid == "PullImage"]
+    name = f"cdk-{QUALIFIER}-container-assets-{ACCOUNT}-us-east-1"
+    assert pull.resources == (f"arn:aws:ecr:us-east-1:{ACCOUNT}:repository/{name}",)
 
 
 def test_an_image_of_codebuilds_own_is_not_in_ecr(tmp_path: Path) -> None:

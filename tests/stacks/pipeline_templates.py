@@ -21,6 +21,7 @@ ALONE = """
     instance_type: ml.g4dn.xlarge
     initial_instance_count: 1
     models: [digits-onnx]
+    image: {directory: images/triton}
 """
 LOAD_TEST = "load_test: {gate: {p95_ms: 100}}\n"
 HUB = {"token_parameter": "/team/hub-token", "endpoint": "https://hub.example.com"}
@@ -74,8 +75,11 @@ def context_of(folder: Path) -> dict[str, str]:
 
 
 def write_environments(folder: Path) -> None:
-    """The committed environments; dev has load tests, a token for the hub, and an endpoint of either mode."""
+    """The committed environments; dev has load tests, a token for the hub, and an endpoint whose image is built."""
     shutil.copytree(ROOT / "environments", folder)
+    image = folder.parent / "images/triton"
+    image.mkdir(parents=True, exist_ok=True)
+    (image / "Dockerfile").write_text("FROM scratch\n")
     dev = folder / "dev.yaml"
     content = yaml.safe_load(dev.read_text() + ALONE + LOAD_TEST)
     content["builds"]["hub"] = HUB

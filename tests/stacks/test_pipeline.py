@@ -168,6 +168,20 @@ def test_neither_a_changed_model_nor_another_number_of_assets_changes_the_pipeli
     assert changed.definition == other.definition
 
 
+def test_images_are_built_by_docker_in_a_privileged_build_that_pulls_awss_triton(other: Synthesised) -> None:
+    projects = [each["Properties"] for each in of_type(other.pipeline, "AWS::CodeBuild::Project")]
+    [images] = [each for each in projects if each["Environment"].get("PrivilegedMode")]
+    [spec] = [
+        path.read_text()
+        for path in other.folder.glob("buildspec-*")
+        if "assets.json" in path.read_text() and path.name in json.dumps(images["Source"])
+    ]
+    assert "763104351884.dkr.ecr.us-east-1.amazonaws.com" in spec
+    assert "cdk-docker-creds.json" in spec
+    pulled = [each["Resource"] for each in statements(other.pipeline) if each.get("Sid") == "PullImage"]
+    assert pulled == ["arn:aws:ecr:us-east-1:763104351884:repository/sagemaker-tritonserver"] * len(pulled) != []
+
+
 def test_the_committed_snapshots_of_the_pipeline_are_what_is_synthesised(committed: Synthesised) -> None:
     told = out_of_date(added_by_pipeline(read_assembly(committed.folder, accepted=True)), ROOT / PIPELINE_FOLDER)
     if told:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
 from aws_cdk import assertions
 
-from tests.constructs_lib.templates import listed, of_type, only, properties, template_of
-from tests.stacks.environments import DIGITS, SINGLE, environment, serving_template, stage
-from tritonstack.execution_role import required_permissions
+from stacks.serving import ServingStack
+from tests.constructs_lib.templates import allowed, flat, listed, of_type, only, properties, template_of
+from tests.stacks.environments import DIGITS, SINGLE, environment, new_stage, serving_template, stage
+from tritonstack.config.execution_role import required_permissions
 
 OWN_REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
 ROLE = "arn:aws:iam::123456789012:role/team/containers"
@@ -63,6 +67,37 @@ def test_local_limit_and_description_are_tags_on_the_endpoint_only_if_set(
     tags = properties(serving_template({**DIGITS, **setting}), "AWS::SageMaker::Endpoint")["Tags"]
     assert {"Key": key, "Value": value} in tags
     assert key not in {each["Key"] for each in properties(digits, "AWS::SageMaker::Endpoint")["Tags"]}
+
+
+def built(folder: Path, *, dockerfile: str = "FROM scratch") -> ServingStack:
+    """A serving stack whose image is built from a folder of the project ``folder``."""
+    (folder / "images/triton").mkdir(parents=True)
+    (folder / "images/triton/Own").write_text(dockerfile)
+    image = {"directory": "images/triton", "dockerfile": "Own", "build_args": {"RELEASE": "24.09"}}
+    return new_stage(environment({**DIGITS, "image": image}).in_project(folder)).serving["digits"]
+
+
+def test_an_image_that_is_built_is_an_asset_for_amd64_whose_tag_follows_its_content(tmp_path: Path) -> None:
+    stack = built(tmp_path / "one")
+    template = template_of(stack)
+    root = stack.node.root
+    assert isinstance(root, cdk.App)
+    [manifest] = Path(root.synth().directory).glob("**/*servingdigits*.assets.json")
+    [(digest, asset)] = json.loads(manifest.read_text())["dockerImages"].items()
+    source = asset["source"]
+    assert (source["platform"], source["dockerFile"]) == ("linux/amd64", "Own")
+    assert source["dockerBuildArgs"] == {"RELEASE": "24.09"}
+    repository = "cdk-hnb659fds-container-assets-123456789012-us-east-1"
+    assert container(template)["Image"] == {
+        "Fn::Sub": f"123456789012.dkr.ecr.us-east-1.${{AWS::URLSuffix}}/{repository}:{digest}"
+    }
+    pull = next(each for each in allowed(template) if each["Sid"] == "PullImage")
+    assert flat(pull["Resource"]).endswith(f":ecr:us-east-1:123456789012:repository/{repository}")
+    image = container(template)["Image"]
+    assert container(template_of(built(tmp_path / "another")))["Image"] == image, "wherever the project lies"
+    assert container(template_of(built(tmp_path / "other", dockerfile="FROM other")))["Image"] != image
+    info = assertions.Annotations.from_stack(stack).find_info("*", assertions.Match.any_value())
+    assert any("AWS's image of 24.09" in str(each.entry.data) for each in info)
 
 
 def test_a_role_of_ones_own_gets_no_policy_and_needs_what_preflight_prints() -> None:

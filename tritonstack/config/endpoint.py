@@ -13,7 +13,6 @@ from tritonstack.catalogue.releases import RELEASE_PATTERN
 from tritonstack.config.alarms import Thresholds
 from tritonstack.config.container import ContainerSettings, check_container
 from tritonstack.config.fields import (
-    ECR_PATTERN,
     MAXIMUM_NAME,
     TAG_VALUE_PATTERN,
     Name,
@@ -22,7 +21,7 @@ from tritonstack.config.fields import (
     choices,
     repeated,
 )
-from tritonstack.config.release import SAGEMAKER_DEFAULT_AMI, check_release
+from tritonstack.config.release import SAGEMAKER_DEFAULT_AMI, ImageBuild, ImageSetting, check_release
 from tritonstack.config.rollout import Rollout, check_rollout
 from tritonstack.config.scaling import PRODUCTION_INSTANCES, Scaling, check_scaling
 from tritonstack.errors import Location, Problem, listing, nearest
@@ -132,11 +131,10 @@ class Endpoint(SettingsModel):
             ]
         },
     )
-    image: str | None = Field(
+    image: ImageSetting | None = Field(
         default=None,
-        max_length=255,
-        pattern=ECR_PATTERN,
-        description="Image URI in ECR in place of AWS's image of the release, whose contents it is taken to have.",
+        description="An image in place of AWS's of the release, whose contents it is taken to have: its URI in ECR, "
+        "or what a deployment builds it from. Engines are built in the URI's image, else in AWS's.",
     )
     role_arn: str | None = Field(
         default=None,
@@ -227,8 +225,17 @@ class Endpoint(SettingsModel):
         return self.container.rendered(multi_model=self.multi_model, release=self.release)
 
     def image_uri(self, region: str) -> str:
-        """The image's URI: the override, else AWS's image in ``region``, or ImageNotFoundError (a LookupError)."""
-        return self.image or load_catalogue().image_uri(release=self.release, region=region)
+        """The image's URI: the override, else AWS's image in ``region``, or ImageNotFoundError (a LookupError).
+
+        Where a deployment builds the image (``image_build``), AWS's: in it engines are built.
+        """
+        own = self.image if isinstance(self.image, str) else None
+        return own or load_catalogue().image_uri(release=self.release, region=region)
+
+    @property
+    def image_build(self) -> ImageBuild | None:
+        """What a deployment builds the containers' image from; None where it is in ECR already."""
+        return self.image if isinstance(self.image, ImageBuild) else None
 
     def sagemaker_name(self, environment: str) -> str:
         """The endpoint's name at SageMaker."""

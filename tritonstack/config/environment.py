@@ -119,6 +119,11 @@ class Environment(SettingsModel):
         placed._project = project
         return placed
 
+    @property
+    def project(self) -> Path:
+        """The folder that paths of its file are below: above the file's own, else the working directory."""
+        return self._project or Path.cwd()
+
     def price(self, instance_type: str) -> HostingPrice | None:
         """The price of an instance: of ``prices``, the project's ``prices.json``, or the catalogue; None: unknown.
 

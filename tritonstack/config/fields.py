@@ -159,6 +159,15 @@ VariableName = Annotated[str, Field(pattern=VARIABLE_PATTERN, max_length=1024)]
 VariableValue = Annotated[str, Field(max_length=1024)]
 
 
+UNION_TAGS = frozenset({"|text", "|mapping"})
+"""What pydantic puts into a place to tell the kinds of a value that is a text or a mapping; a file has none of it."""
+
+
+def text_or_mapping(value: object) -> str:
+    """The tag of a value's kind, for ``Discriminator``: so that a wrong value is reported as one of its own kind."""
+    return "|mapping" if isinstance(value, dict | BaseModel) else "|text"
+
+
 def choices(values: Iterable[str]) -> dict[str, Any]:
     """JSON Schema's ``enum`` for a text field whose values stand in the catalogue, so that editors complete them."""
     return {"enum": list(values)}

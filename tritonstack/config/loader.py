@@ -16,6 +16,7 @@ from tritonstack.config.environment import Environment, check_site
 from tritonstack.config.fields import Site, repeated
 from tritonstack.config.load_test import check_load_test
 from tritonstack.config.network import check_network
+from tritonstack.config.release import check_image_build
 from tritonstack.config.yaml_loader import read_yaml, validate, with_lines
 from tritonstack.errors import InputError, Problem, collecting, listing, nearest, refuse
 
@@ -79,6 +80,9 @@ def _broken_rules(environment: Environment, path: Path) -> Iterator[Problem]:
     yield from repeated((each.name for each in environment.endpoints), location=("endpoints",))
     for index, endpoint in enumerate(environment.endpoints):
         yield from check_endpoint(endpoint=endpoint, location=("endpoints", index), site=site)
+        if endpoint.image_build is not None:
+            place = ("endpoints", index, "image")
+            yield from check_image_build(image=endpoint.image_build, location=place, project=project_of(path))
         yield from check_thresholds(
             endpoint=endpoint,
             location=("endpoints", index),

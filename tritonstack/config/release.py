@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Discriminator, Field, Tag
 
 from tritonstack.catalogue import TritonRelease, dns_suffix, load_catalogue
 from tritonstack.catalogue.releases import nearest_releases
-from tritonstack.config.fields import Site
+from tritonstack.config.fields import (
+    ECR_PATTERN,
+    SettingsModel,
+    Site,
+    VariableName,
+    VariableValue,
+    text_or_mapping,
+)
 from tritonstack.config.yaml_loader import shown
 from tritonstack.errors import Location, Problem, nearest
 
@@ -19,26 +29,53 @@ SAGEMAKER_DEFAULT_AMI = "sagemaker-default"
 """The value of ``host_ami`` that leaves the choice to SageMaker."""
 
 
+class ImageBuild(SettingsModel):
+    """A Triton image that `cdk deploy` builds with Docker, for linux/amd64, and pushes to the CDK's own repository."""
+
+    directory: str = Field(description="Folder of the build context, below the project's: images/triton.")
+    dockerfile: str = Field(default="Dockerfile", description="The Dockerfile, below that folder.")
+    build_args: dict[VariableName, VariableValue] = Field(default={}, description="Build arguments: ARG → value.")
+
+
+ImageSetting = Annotated[
+    Annotated[str, Field(max_length=255, pattern=ECR_PATTERN), Tag("|text")] | Annotated[ImageBuild, Tag("|mapping")],
+    Discriminator(text_or_mapping),
+]
+"""An image in ECR by its URI, or one that a deployment builds."""
+
+
+def check_image_build(*, image: ImageBuild, location: Location, project: Path) -> Iterator[Problem]:
+    """Folder and Dockerfile are there, below the project's folder: elsewhere another machine would not find them."""
+    folder = project / image.directory
+    if project.resolve() not in folder.resolve().parents or not folder.is_dir():
+        allowed = f"a folder below {project}"
+        yield Problem(location=(*location, "directory"), found=f"no folder {image.directory} there", allowed=allowed)
+    elif not (folder / image.dockerfile).is_file():
+        found = f"no file {image.dockerfile} in {image.directory}"
+        yield Problem(location=(*location, "dockerfile"), found=found, allowed="a Dockerfile of that folder")
+
+
 def check_release(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
     """What is wrong with the release, its image and the host AMI."""
     catalogue, name, region = load_catalogue(), endpoint.release, site.region
     release = catalogue.release(name)
-    has_image = endpoint.image is not None or name in catalogue.image_table.regions
+    own = endpoint.image if isinstance(endpoint.image, str) else None  # one that is built is built on AWS's
+    has_image = own is not None or name in catalogue.image_table.regions
     found = ""
     if release is None or (release.taken_from and not has_image):
         reason = catalogue.images_without_a_row.get(name)
         found = name + (f": AWS has an image of it, but {reason}" if reason else "")
-    elif endpoint.image is None and region in catalogue.regions and name not in catalogue.releases_in(str(region)):
+    elif own is None and region in catalogue.regions and name not in catalogue.releases_in(str(region)):
         found = f"{name}, of which AWS keeps no image in {region}"
     if found:
         known = region if region in catalogue.regions else None
         served = catalogue.served_releases(known)
         allowed = f"a release with an image in {known or 'a region of SageMaker'}: {', '.join(served) or 'none'}"
         near = f"The nearest: {', '.join(nearest_releases(name, served))}." if served else ""
-        own = "To run this one, copy its image into your registry and set image." if release is not None else ""
-        yield Problem(location=(*location, "release"), found=found, allowed=allowed, advice=f"{near} {own}".strip())
-    if endpoint.image is not None:
-        yield from _check_own_image(image=endpoint.image, location=(*location, "image"), site=site)
+        copy = "To run this one, copy its image into your registry and set image." if release is not None else ""
+        yield Problem(location=(*location, "release"), found=found, allowed=allowed, advice=f"{near} {copy}".strip())
+    if own is not None:
+        yield from _check_own_image(image=own, location=(*location, "image"), site=site)
     if endpoint.host_ami not in (None, SAGEMAKER_DEFAULT_AMI):
         yield from _check_host_ami(endpoint=endpoint, release=release, location=location)
 
@@ -53,7 +90,7 @@ def release_warnings(*, endpoint: Endpoint, region: str) -> tuple[str, ...]:
             f"taken to be those of {release.taken_from}"
         )
     source = catalogue.image_table.without_region_list.get(endpoint.release)
-    if source is not None and endpoint.image is None:
+    if source is not None and not isinstance(endpoint.image, str):
         warnings.append(
             f"AWS documents an image of release {endpoint.release} and lists no regions ({source}): that it lies in "
             f"{region} is taken from the releases before and after; tritonstack preflight looks"

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from tritonstack.config.fields import PATTERNS
+from tritonstack.config.fields import PATTERNS, UNION_TAGS
 from tritonstack.errors import InputError, Location, Problem, listing, nearest
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -325,8 +325,9 @@ def _echoes_bad_items(error: ErrorDetails, value: object) -> bool:
 
 
 def _location_of(error: ErrorDetails) -> Location:
-    """Where the error is, without pydantic's mark for the key of a mapping."""
-    return error["loc"][:-1] if _about_a_key(error) else error["loc"]
+    """Where the error is, without pydantic's marks for the key of a mapping and for the kind of a value."""
+    location = error["loc"][:-1] if _about_a_key(error) else error["loc"]
+    return tuple(part for part in location if part not in UNION_TAGS)
 
 
 def _about_a_key(error: ErrorDetails) -> bool:

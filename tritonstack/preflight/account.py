@@ -84,7 +84,8 @@ _MEDIA_TYPES = (
 def check_image(subject: Subject) -> Iterator[PreflightResult]:
     """The images that endpoints and builds pull are in ECR: BatchGetImage in the image's account, as a pull does."""
     environment = subject.environment
-    uris = {endpoint.image_uri(environment.region) for endpoint in environment.endpoints}
+    there = [endpoint for endpoint in environment.endpoints if endpoint.image_build is None]
+    uris = {endpoint.image_uri(environment.region) for endpoint in there}
     uris |= {build.builder.image for build in subject.served.engines.builds}
     if subject.builds_on_deploy:
         uris.add(environment.builds.image)

@@ -7,8 +7,8 @@ from typing import Any
 
 from tritonstack.catalogue import partition
 from tritonstack.config import Endpoint
-from tritonstack.execution_role import Permission, required_permissions
-from tritonstack.preflight.account import ECR_URI, lets_in
+from tritonstack.config.execution_role import Permission, required_permissions
+from tritonstack.preflight.account import ECR_URI, lets_in, qualifier_of
 from tritonstack.preflight.subject import About, PreflightResult, Subject
 from tritonstack.read_only_aws import NotKnownError
 
@@ -79,11 +79,12 @@ def needed_permissions(subject: Subject, endpoint: Endpoint) -> Iterator[Permiss
             raise NotKnownError(f"there is no parameter {name} yet", advice=f"First deploy: cdk deploy {names}")
         return str(answer["Parameter"]["Value"])
 
-    image = ECR_URI.fullmatch(endpoint.image_uri(environment.region))
-    if image is None:
-        raise LookupError(f"no image in ECR: {endpoint.image_uri(environment.region)}")  # settings refuse it
-    place = f"{image['region']}:{image['account']}:repository/{image['repository']}"
-    repository_arn = f"arn:{partition(environment.region)}:ecr:{place}"
+    account, region = environment.account, environment.region
+    repository = f"cdk-{qualifier_of(subject.project)}-container-assets-{account}-{region}"
+    image = ECR_URI.fullmatch(endpoint.image_uri(region)) if endpoint.image_build is None else None
+    if image is not None:
+        account, region, repository = image["account"], image["region"], image["repository"]
+    repository_arn = f"arn:{partition(region)}:ecr:{region}:{account}:repository/{repository}"
     yield from required_permissions(environment, endpoint, repository_arn=repository_arn, parameter=parameter)
 
 

@@ -141,6 +141,12 @@ def deploy(settings: Environment, aws: LocalAws, steps: Steps, *, builds: bool =
         step.end_with(str(build_environment(settings, local=True, report=step.say)))
     with steps.step("publish them to the bucket") as step:
         step.end_with(str(publish_environment(settings, session=aws.session(), local=True, report=step.say)))
+    for each in settings.endpoints:
+        if each.image_build is not None:
+            steps.note(
+                f"{each.name}: {each.image_build.directory} is not built, for the local AWS has no Docker engine: "
+                "its own Triton serves, as for every image"
+            )
     if builds:
         with steps.step(f"deploy {name}/builds: what builds engines (cdk deploy)") as step:
             _following(deployment, step).deploy(f"{name}/builds")

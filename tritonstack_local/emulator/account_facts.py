@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import logging
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +17,8 @@ from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.instances import load_build_machines
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import JsonService
+
+logger = logging.getLogger("tritonstack.emulator")
 
 # --- Service Quotas ---
 # Names are AWS's, values are constructed, since nothing limits the local AWS. Codes are AWS's where this project has
@@ -112,6 +116,19 @@ def _install_images() -> None:
         return answer
 
     ecr._batch_get_image = batch_get_image
+    described = ecr._describe_images
+
+    def describe_images(request: dict[str, Any]) -> Answer:
+        name = request.get("repositoryName", "")
+        answer: Answer = described(request)
+        if re.fullmatch(r"cdk-[a-z0-9]+-container-assets-\d{12}-[a-z0-9-]+", name):
+            # As if pushed, so that the CDK's command line asks no Docker engine to build it: no image runs here.
+            logger.warning("an image of %s is not built: the local AWS serves with its own Triton", name)
+            tags = [each["imageTag"] for each in request.get("imageIds", ())]
+            answer = json_response({"imageDetails": [{"repositoryName": name, "imageTags": tags}]})
+        return answer
+
+    ecr._describe_images = describe_images
 
 
 @functools.cache

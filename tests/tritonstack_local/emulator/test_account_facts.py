@@ -13,6 +13,15 @@ IMAGES = "763104351884"
 REPOSITORY = "sagemaker-tritonserver"
 
 
+def test_an_image_that_the_cdk_would_build_counts_as_pushed_for_no_docker_engine_is_here(aws: Emulator) -> None:
+    name, tag = "cdk-hnb659fds-container-assets-123456789012-us-east-1", {"imageTag": "0" * 64}
+    ecr = aws.client("ecr")
+    [found] = ecr.describe_images(repositoryName=name, imageIds=[tag])["imageDetails"]
+    assert found["imageTags"] == ["0" * 64]
+    with pytest.raises(ClientError, match="RepositoryNotFound"):
+        ecr.describe_images(repositoryName="own", imageIds=[tag])
+
+
 def code(error: pytest.ExceptionInfo[ClientError]) -> str:
     """The code of a refusal."""
     return str(error.value.response["Error"]["Code"])

@@ -90,7 +90,7 @@ class EndpointConfigs:
         with self._state.changed:
             self._check_variants(request["ProductionVariants"])
             _check_metrics(request.get("MetricsConfig", {}))
-            _check_key(request, variant)
+            _check_key(request)
             self._state.endpoint_configs.add(record)
             store(self._state, record.arn, request.get("Tags", []))
         return {"EndpointConfigArn": record.arn}
@@ -150,11 +150,13 @@ def _check_metrics(metrics: dict[str, Any]) -> None:
         raise refused(sentence, "CreateEndpointConfig, MetricsConfig")
 
 
-def _check_key(request: Request, variant: dict[str, Any]) -> None:
+def _check_key(request: Request) -> None:
     """Refuse a key of instances with local storage: the call fails with one (API reference, CreateEndpointConfig)."""
-    kind = load_catalogue().instance(variant["InstanceType"])
-    if "KmsKeyId" in request and kind is not None and kind.local_nvme_gb:
-        raise refused(f"KmsKeyId: {kind.name} has local storage and takes no key.", "CreateEndpointConfig, KmsKeyId")
+    for variant in request["ProductionVariants"] if "KmsKeyId" in request else ():
+        kind = load_catalogue().instance(variant["InstanceType"])
+        if kind is not None and kind.local_nvme_gb:
+            sentence = f"KmsKeyId: {kind.name} has local storage and takes no key."
+            raise refused(sentence, "CreateEndpointConfig, KmsKeyId")
 
 
 def sagemaker_service(state: SageMakerState, endpoints: Endpoints, jobs: ProcessingJobs) -> JsonService:
