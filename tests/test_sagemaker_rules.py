@@ -9,12 +9,11 @@ import pytest
 from tritonstack.sagemaker_rules import (
     Cooldowns,
     ModelState,
-    alarm_high,
-    alarm_low,
     desired_instances,
     model_to_evict,
     model_to_retire,
     unloads_when_idle,
+    wanted_instances,
 )
 
 LOADING, LOADED, RETIRING, UNLOADING = ModelState
@@ -65,11 +64,22 @@ def test_instances_grow_in_proportion_to_the_metric_and_are_rounded_up(
     assert desired_instances(instances, value=value, target=600) == desired
 
 
-def test_an_alarm_needs_every_period_and_the_low_one_less_than_nine_tenths() -> None:
-    assert alarm_high([101, 102, 101], target=100)
-    assert not alarm_high([101, 100, 101], target=100)
-    assert alarm_low([89, 1], target=100)
-    assert not alarm_low([89, 90], target=100)
+@pytest.mark.parametrize(
+    ("more", "fewer", "wanted"),
+    [
+        ([5, None], [2, 3], 5),
+        ([5, 6], [None, None], 6),
+        ([None, None], [2, 3], 3),
+        ([None, None], [2, None], 4),
+        ([3, None], [2, 5], 4),
+        ([None], [], 4),
+    ],
+    ids=["more wins", "the most wins", "the most that agrees", "one disagrees", "no change", "none removes"],
+)
+def test_any_policy_adds_instances_and_all_must_agree_to_remove_some(
+    more: list[int | None], fewer: list[int | None], wanted: int
+) -> None:
+    assert wanted_instances(4, more=more, fewer=fewer) == wanted
 
 
 def test_only_a_larger_scale_out_comes_during_the_cooldown() -> None:

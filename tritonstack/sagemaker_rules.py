@@ -81,19 +81,21 @@ DEFAULT_COOLDOWN_SECONDS = 300
 """ScaleOutCooldown and ScaleInCooldown of SageMaker variants."""
 
 
-def alarm_high(values: Sequence[float], *, target: float) -> bool:
-    """Whether every value is above the target."""
-    return all(value > target for value in values)
-
-
-def alarm_low(values: Sequence[float], *, target: float) -> bool:
-    """Whether every value is low enough to remove instances."""
-    return all(value < target * LOW_SHARE for value in values)
-
-
 def desired_instances(instances: int, *, value: float, target: float) -> int:
     """In proportion to a per-instance metric, rounded up. ``instances``: those that ``value`` was measured with."""
     return math.ceil(instances * value / target)
+
+
+def wanted_instances(instances: int, *, more: Sequence[int | None], fewer: Sequence[int | None]) -> int:
+    """What several policies ask for together: any may add instances, and all must agree to remove some.
+
+    The largest capacity wins in both directions (user guide, "Multiple scaling policies"). None: that alarm is off.
+    """
+    most = max((each for each in more if each is not None), default=instances)
+    ready = [each for each in fewer if each is not None]
+    if most > instances or not ready or len(ready) < len(fewer):
+        return max(most, instances)
+    return min(max(ready), instances)
 
 
 @dataclass

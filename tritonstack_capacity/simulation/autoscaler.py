@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tritonstack.config.scaling import Scaling
-from tritonstack.sagemaker_rules import Cooldowns, alarm_high, alarm_low, desired_instances
+from tritonstack.sagemaker_rules import LOW_SHARE, Cooldowns, desired_instances, wanted_instances
 from tritonstack_capacity.simulation.instance import Instance
 from tritonstack_capacity.simulation.scenario import Autoscaling
 
@@ -66,17 +66,13 @@ class Autoscaler:
                 metric.counts.append(len(serving))
         if starting:
             return self.wanted
-        more = max(
-            (self._wish(metric, now, above=True) for metric in self._metrics), default=None, key=lambda w: w or 0
-        )
-        if more is not None and more > self.wanted:
-            self._grow(more, now)
-            return self.wanted
-        fewer = [self._wish(metric, now, above=False) for metric in self._metrics]
-        least = max((each for each in fewer if each is not None), default=None)
+        more, fewer = ([self._wish(metric, now, above=above) for metric in self._metrics] for above in (True, False))
+        wanted = wanted_instances(self.wanted, more=more, fewer=fewer)
         quiet = self._cooldowns.allow_scale_in(now, cooldown=self._scaling.scale_in_cooldown_seconds)
-        if quiet and None not in fewer and least is not None and least < self.wanted:
-            self._cooldowns.scaled_in, self.wanted = now, least
+        if wanted > self.wanted:
+            self._grow(wanted, now)
+        elif wanted < self.wanted and quiet:
+            self._cooldowns.scaled_in, self.wanted = now, wanted
         return self.wanted
 
     def _grow(self, wanted: int, now: float) -> None:
@@ -99,7 +95,8 @@ class Autoscaler:
         if known is None:
             return None
         values, instances = known
-        if not (alarm_high if above else alarm_low)(values, target=metric.target):
+        limit = metric.target if above else metric.target * LOW_SHARE
+        if not all(value > limit if above else value < limit for value in values):
             return None
         desired = desired_instances(instances, value=values[-1], target=metric.target)
         return min(max(desired, self._scaling.minimum), self._scaling.maximum)

@@ -18,7 +18,7 @@ from hypercorn.config import Config  # type: ignore[import-not-found]
 from ministack.core.responses import AccountRegionScopedDict, AccountScopedDict
 
 from tritonstack_local.emulator import account_facts, kms_keys, s3, service_events
-from tritonstack_local.emulator.autoscaling import ScalableTargets, autoscaling_service
+from tritonstack_local.emulator.autoscaling.api import ScalableTargets, autoscaling_service
 from tritonstack_local.emulator.cloudformation import (
     autoscaling_resources,
     custom_resources,
@@ -70,7 +70,9 @@ def build(settings: EmulatorSettings) -> Gateway:
     builds = codebuild.install()
     sagemaker_resources.install(sagemaker, state, endpoints, wait_seconds=settings.endpoint_wait_seconds)
     autoscaling_resources.install(autoscaling, targets)
-    evaluator = cloudwatch.install(before=service_events.QueueDepths().write, after=targets.tracking.look)
+    evaluator = cloudwatch.install(
+        before=(service_events.QueueDepths().write, targets.before_alarms), after=(targets.after_alarms,)
+    )
     s3.install_bucket()
     install_pipelines(codepipeline, pipelines)
     network_resources.install()

@@ -12,8 +12,8 @@ from botocore.exceptions import ClientError
 from tests.docs.pages import code_blocks
 from tests.models.folders import source_of, write_double
 from tests.tritonstack_local.emulator.running import Emulator, make_config, serving
+from tests.tritonstack_local.emulator.scaled_variants import Tracked, target
 from tests.tritonstack_local.emulator.test_faults import ask
-from tests.tritonstack_local.emulator.test_scaling import Tracked, target
 from tests.tritonstack_local.emulator.test_stack_operations import PAGE, run
 from tritonstack.errors import InputError
 from tritonstack.models.exporting import fetch_source

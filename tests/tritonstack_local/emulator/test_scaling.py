@@ -5,41 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
-from tests.tritonstack_local.emulator.cloudwatch.watching import PERIOD, Inbox, Watching
+from tests.tritonstack_local.emulator.cloudwatch.watching import PERIOD, Inbox
 from tests.tritonstack_local.emulator.running import Emulator, make_config, serving
-
-DIMENSION = "sagemaker:variant:DesiredInstanceCount"
-INVOCATIONS = {
-    "TargetValue": 600.0,
-    "PredefinedMetricSpecification": {"PredefinedMetricType": "SageMakerVariantInvocationsPerInstance"},
-}
-
-
-def target(name: str, variant: str = "main") -> dict[str, str]:
-    """The members that name a scalable target."""
-    return {
-        "ServiceNamespace": "sagemaker",
-        "ResourceId": f"endpoint/{name}/variant/{variant}",
-        "ScalableDimension": DIMENSION,
-    }
-
-
-def make_scaled(aws: Emulator, name: str) -> Any:
-    """An endpoint in service whose variant ``main`` is a target; the client of Application Auto Scaling."""
-    make_config(aws, name)
-    aws.client("sagemaker").create_endpoint(EndpointName=name, EndpointConfigName=name)
-    scaling = aws.client("application-autoscaling")
-    scaling.register_scalable_target(**target(name), MinCapacity=1, MaxCapacity=4)
-    return scaling
-
-
-def refused(call: Any, **request: Any) -> str:
-    """The message of a call that must be refused."""
-    with pytest.raises(ClientError) as caught:
-        call(**request)
-    return str(caught.value)
+from tests.tritonstack_local.emulator.scaled_variants import INVOCATIONS, Tracked, make_scaled, refused, target
 
 
 @pytest.mark.parametrize(
@@ -204,52 +173,6 @@ def test_a_stack_cannot_move_a_scaled_endpoint_to_another_variant(aws: Emulator,
 SCALED_EVENT = "Application Auto Scaling Scaling Activity State Change"
 
 
-class Tracked(Watching):
-    """An endpoint of 1 to 4 instances with a policy: 600 calls a minute for each of them."""
-
-    def __init__(self, aws: Emulator, name: str, **configuration: Any) -> None:
-        super().__init__(aws, name)
-        self.scaling = make_scaled(aws, name)
-        self.sagemaker = aws.client("sagemaker")
-        self.of = {"EndpointName": name, "VariantName": "main"}
-        self.put_policy(**configuration)
-
-    def put_policy(self, **configuration: Any) -> list[str]:
-        """Put the policy; the names of its alarms."""
-        made = self.scaling.put_scaling_policy(
-            **target(self.name),
-            PolicyName="calls",
-            PolicyType="TargetTrackingScaling",
-            TargetTrackingScalingPolicyConfiguration={**INVOCATIONS, "ScaleOutCooldown": 120, **configuration},
-        )
-        return [alarm["AlarmName"] for alarm in made["Alarms"]]
-
-    def called(self, each: int, *, minutes: int = 1) -> int:
-        """So many calls of each instance in each of some minutes; the number of instances then."""
-        for _ in range(minutes):
-            datum = {
-                "MetricName": "InvocationsPerInstance",
-                "Timestamp": self.told_start + 1,
-                "Dimensions": [{"Name": key, "Value": value} for key, value in self.of.items()],
-                "Value": float(each),
-            }
-            self.cloudwatch.put_metric_data(Namespace="AWS/SageMaker", MetricData=[datum])
-            self.pass_minutes()
-        return self.instances
-
-    @property
-    def instances(self) -> int:
-        [variant] = self.sagemaker.describe_endpoint(EndpointName=self.name)["ProductionVariants"]
-        return int(variant["DesiredInstanceCount"])
-
-    @property
-    def alarms(self) -> dict[str, dict[str, Any]]:
-        """The policy's alarms by their kind."""
-        prefix = f"TargetTracking-{target(self.name)['ResourceId']}-"
-        found = self.cloudwatch.describe_alarms(AlarmNamePrefix=prefix)["MetricAlarms"]
-        return {each["AlarmName"].removeprefix(prefix).partition("-")[0]: each for each in found}
-
-
 def test_a_policy_makes_its_two_alarms_which_go_with_it(aws: Emulator, name: str) -> None:
     tracked = Tracked(aws, name)
     high, low = tracked.alarms["AlarmHigh"], tracked.alarms["AlarmLow"]
@@ -293,13 +216,8 @@ def test_only_the_maximum_is_an_event_and_it_is_never_passed(aws: Emulator, name
     assert inbox.take() == []
 
 
-def test_no_load_takes_instances_away_and_a_deleted_endpoint_is_no_target(aws: Emulator, name: str) -> None:
+def test_a_deleted_endpoint_is_no_target(aws: Emulator, name: str) -> None:
     tracked = Tracked(aws, name)
-    assert tracked.called(6000, minutes=3) == 4
-    tracked.scaling.register_scalable_target(**target(name), MaxCapacity=2)
-    assert tracked.called(6000, minutes=4) == 4, "above the target, and the limit below what there is"
-    assert tracked.called(1, minutes=16) == 4
-    assert tracked.alarms["AlarmLow"]["StateValue"] == "ALARM"
     tracked.sagemaker.delete_endpoint(EndpointName=name)
     of = {"ServiceNamespace": "sagemaker", "ResourceIds": [target(name)["ResourceId"]]}
     assert tracked.scaling.describe_scalable_targets(**of)["ScalableTargets"] == []

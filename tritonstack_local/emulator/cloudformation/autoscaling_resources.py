@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonstack_local.emulator.autoscaling import ScalableTargets
+from tritonstack_local.emulator.autoscaling.api import ScalableTargets
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned, register
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import JsonService

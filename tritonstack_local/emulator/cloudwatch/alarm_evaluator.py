@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -205,8 +205,8 @@ _SEEN = "_seen"
 class AlarmEvaluator:
     """One thread for all alarms of all accounts and regions."""
 
-    def __init__(self, *, before: Callable[[], None], after: Callable[[], None]) -> None:
-        """Looks every second of the system's time, and calls ``before`` and ``after`` around it."""
+    def __init__(self, *, before: Sequence[Callable[[], None]], after: Sequence[Callable[[], None]]) -> None:
+        """Looks every second of the system's time, and calls all of ``before`` and ``after`` around it."""
         self._before, self._after = before, after
         self._stop = threading.Event()
 
@@ -225,16 +225,11 @@ class AlarmEvaluator:
 
     def evaluate_all(self) -> None:
         """Every alarm once, at the clock's time, with what comes before and after."""
-        self._surely(self._before)
-        self._evaluate_alarms()
-        self._surely(self._after)
-
-    def _surely(self, call: Callable[[], None]) -> None:
-        """An error here is no reason to evaluate no more."""
-        try:
-            call()
-        except Exception:
-            logger.exception("%s failed", call)
+        for call in (*self._before, self._evaluate_alarms, *self._after):
+            try:
+                call()
+            except Exception:  # no reason to evaluate no more
+                logger.exception("%s failed", call)
 
     def _evaluate_alarms(self) -> None:
         for account, region in list(scopes()):

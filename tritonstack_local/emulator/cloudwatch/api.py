@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ministack.app
@@ -121,7 +121,7 @@ _OPERATIONS: dict[str, Operation] = {
 """Operations served here; MiniStack serves the others."""
 
 
-def install(*, before: Callable[[], None], after: Callable[[], None]) -> AlarmEvaluator:
+def install(*, before: Sequence[Callable[[], None]], after: Sequence[Callable[[], None]]) -> AlarmEvaluator:
     """Put the operations into MiniStack and evaluate alarms from now on. Once a process.
 
     ``before`` and ``after`` are called around each evaluation: to write metrics, and to follow alarms that are on.

@@ -1,27 +1,26 @@
-"""Application Auto Scaling: scalable targets and policies of endpoint variants, and what it refuses."""
+"""Application Auto Scaling's operations on endpoint variants: scalable targets, policies, scheduled actions."""
 
 from __future__ import annotations
 
-import re
-import time
+import threading
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region
+from ministack.core.responses import AccountRegionScopedDict, get_account_id, get_region, request_scope
 
 from tritonstack import aws_names
+from tritonstack_local.emulator.autoscaling import target_tracking
+from tritonstack_local.emulator.autoscaling.activities import Activities, failed_lately
+from tritonstack_local.emulator.autoscaling.schedule import Moments, moments
+from tritonstack_local.emulator.clock import clock
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.sagemaker.endpoints import Endpoints
 from tritonstack_local.emulator.sagemaker.state import SageMakerState
 from tritonstack_local.emulator.services import JsonService
-from tritonstack_local.emulator.target_tracking import TargetTracking, drop_alarms, put_alarms
 
 _API = "Application Auto Scaling API reference"
-_SCHEDULE = re.compile(
-    r"at\(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\)|rate\(\d+ (minute|hour|day)s?\)|cron\(\S+( \S+){5}\)"
-)
 _PREDEFINED = (aws_names.PREDEFINED_INVOCATIONS_PER_INSTANCE, aws_names.PREDEFINED_CONCURRENT_REQUESTS)
 _NEEDED = {"MetricName", "Namespace", "Statistic"}
 
@@ -52,29 +51,26 @@ def check_policy(request: dict[str, Any]) -> None:
 
 
 def check_schedule(action: dict[str, Any], target: dict[str, Any]) -> None:
-    """Refuse a scheduled action without a time, or whose limits cannot hold (API reference, PutScheduledAction)."""
-    if not _SCHEDULE.fullmatch(action.get("Schedule", "")):
-        raise _refused(f"Invalid schedule expression: {action.get('Schedule')}", "PutScheduledAction")
+    """Refuse a scheduled action whose limits cannot hold (API reference, PutScheduledAction)."""
     limits = action.get("ScalableTargetAction", {})
     if not limits:
         raise _refused("ScalableTargetAction needs MinCapacity or MaxCapacity", "PutScheduledAction")
-    least, most = (limits.get(name, target[name]) for name in ("MinCapacity", "MaxCapacity"))
+    least, most = (limits.get(name, target[name]) for name in _LIMITS)
     if least > most:
         raise _refused(f"Maximum capacity {most} cannot be less than minimum capacity {least}", "PutScheduledAction")
 
 
-# They are kept, checked and described. A target tracking policy adds instances (``target_tracking``); no schedule is
-# run, and no instance is removed. AWS tries the caller's rights first, in the target's service and in CloudWatch (user
-# guide, "Permissions validation for API calls on target resources"): here nobody's rights are asked, and
-# tests/policies has what it tries.
+# AWS tries the caller's rights first, in the target's service and in CloudWatch (user guide, "Permissions validation
+# for API calls on target resources"): here nobody's rights are asked, and tests/policies has what it tries.
 Request = dict[str, Any]
 
 _ROLE = "sagemaker.application-autoscaling.amazonaws.com/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
+_LIMITS = ("MinCapacity", "MaxCapacity")
 _SUSPENSIONS = ("DynamicScalingInSuspended", "DynamicScalingOutSuspended", "ScheduledScalingSuspended")
 
 
 class ScalableTargets:
-    """Targets and the policies that hang on them."""
+    """Targets and what hangs on them. Names that begin with ``_`` are the local AWS's own and never shown."""
 
     def __init__(self, sagemaker: SageMakerState, endpoints: Endpoints) -> None:
         """``sagemaker`` has the endpoint variants; ``endpoints`` changes their instance counts."""
@@ -84,16 +80,63 @@ class ScalableTargets:
         self._schedules = AccountRegionScopedDict()
         sagemaker.scaled_variants = self._variants_of
         sagemaker.forget_scaled = self._forget_endpoint
-        self.tracking = TargetTracking(
-            policies=lambda: list(self._policies.values()),
-            target=lambda policy: dict(self._targets[_key(dict(policy))]),
-            count=self._count,
-            scale=endpoints.scale,
-            failure=self._failure,
+        self.activities = Activities(scale=endpoints.scale, failure=self._failure)
+        self._looking = threading.Lock()
+
+    def before_alarms(self) -> None:
+        """Write the metrics of idle variants; called before each evaluation of the alarms."""
+        self._everywhere(lambda: target_tracking.write_idle(self._policies.values()))
+
+    def after_alarms(self) -> None:
+        """Perform the scheduled actions that are due, then scale; called after each evaluation of the alarms."""
+        with self._looking:  # the clock's mover evaluates too
+            self._everywhere(self._perform_schedules)
+            self._everywhere(self._scale)
+
+    def _everywhere(self, act: Callable[[], Any]) -> None:
+        for account, region in sorted({key[:2] for key in list(self._targets._data)}):
+            with request_scope(account, region):
+                act()
+
+    def _perform_schedules(self) -> None:
+        """In the order of their times. What was due several times since the last look is performed once."""
+        now = clock.now()
+        due = [
+            (at, action) for action in self._schedules.values() if (at := action["_moments"].passed(now)) is not None
+        ]
+        for _, action in sorted(due, key=lambda each: float(each[0])):
+            target, asked = self._targets[_key(action)], action["ScalableTargetAction"]
+            what = " and ".join(f"{name[:3].lower()} capacity to {asked[name]}" for name in _LIMITS if name in asked)
+            least, most = ({**target, **asked}[name] for name in _LIMITS)
+            failed = None if least <= most else f"Maximum capacity {most} cannot be less than minimum capacity {least}"
+            if failed is None:
+                target.update(asked, _limits_changed=True)
+            cause = f"scheduled action name {action['ScheduledActionName']} was triggered"
+            self.activities.add(target, what, cause=cause, began=now, failed=failed)
+            self._bring_inside(target)
+
+    def _scale(self) -> None:
+        for target in self._targets.values():
+            self._bring_inside(target)
+            count = self._count(target)
+            if count is not None and not failed_lately(target):
+                policies = [policy for policy in self._policies.values() if _key(policy) == _key(target)]
+                target_tracking.follow(target, policies, count=count, activities=self.activities)
+
+    def _bring_inside(self, target: dict[str, Any]) -> None:
+        """Once its limits have changed, a count outside of them is made the nearest limit, as soon as it may be."""
+        count = self._count(target) if target["_limits_changed"] and not failed_lately(target) else None
+        if count is None:
+            return
+        inside = min(max(count, target["MinCapacity"]), target["MaxCapacity"])
+        cause = f"{'minimum' if inside > count else 'maximum'} capacity was set to {inside}"
+        target["_limits_changed"] = inside != count and not self.activities.set_count(
+            target, before=count, after=inside, cause=cause
         )
 
-    def _count(self, endpoint: str, variant: str) -> int | None:
-        """Desired instances of a variant whose endpoint may be scaled now."""
+    def _count(self, target: dict[str, Any]) -> int | None:
+        """Desired instances of a target's variant; None while its endpoint may not be scaled."""
+        _, endpoint, _, variant = target["ResourceId"].split("/")
         record = next((each for each in self._sagemaker.endpoints if each.name == endpoint), None)
         if record is None or record.status != "InService":
             return None
@@ -106,7 +149,7 @@ class ScalableTargets:
 
     def clear(self) -> None:
         """Forget everything."""
-        self.tracking.clear()
+        self.activities.clear()
         self._targets.clear()
         self._policies.clear()
         self._schedules.clear()
@@ -128,12 +171,13 @@ class ScalableTargets:
         before = self._targets.get(_key(request))
         if before is None and not {"MinCapacity", "MaxCapacity"} <= request.keys():
             raise _refused("MinCapacity and MaxCapacity are required on first registration", "RegisterScalableTarget")
-        merged = {"CreationTime": time.time(), **(before or {}), **request}
+        merged = {"CreationTime": clock.now(), **(before or {}), **request}
         if merged["MinCapacity"] > merged["MaxCapacity"]:
             raise _refused("Maximum capacity cannot be less than minimum capacity", "RegisterScalableTarget")
         merged["ScalableTargetARN"] = (
             f"arn:aws:application-autoscaling:{get_region()}:{get_account_id()}:scalable-target/{zlib.crc32(repr(_key(request)).encode()):08x}"
         )
+        merged["_limits_changed"] = before is None or any(merged[name] != before[name] for name in _LIMITS)
         self._targets[_key(request)] = merged
         return {"ScalableTargetARN": merged["ScalableTargetARN"]}
 
@@ -151,7 +195,7 @@ class ScalableTargets:
             raise _missing("scalable target", request, "DeregisterScalableTarget")
         for store in (self._policies, self._schedules):
             for key in [k for k, kept in store.items() if _key(kept) == _key(request)]:
-                drop_alarms(store.pop(key))
+                target_tracking.drop_alarms(store.pop(key))
 
     def put_policy(self, request: Request) -> dict[str, Any]:
         """PutScalingPolicy: of a registered target."""
@@ -164,9 +208,9 @@ class ScalableTargets:
             f"arn:aws:autoscaling:{get_region()}:{get_account_id()}:scalingPolicy:{uuid.uuid4()}:resource/"
             f"{request['ServiceNamespace']}/{request['ResourceId']}:policyName/{request['PolicyName']}"
         )
-        policy = {"CreationTime": time.time(), **before, **request, "PolicyARN": arn}
-        drop_alarms(before)
-        policy["Alarms"] = put_alarms(policy)
+        policy = {"CreationTime": clock.now(), **before, **request, "PolicyARN": arn}
+        target_tracking.drop_alarms(before)
+        policy["Alarms"] = target_tracking.put_alarms(policy)
         self._policies[_policy_key(request)] = policy
         return {"PolicyARN": arn, "Alarms": policy["Alarms"]}
 
@@ -180,8 +224,13 @@ class ScalableTargets:
         if _key(request) not in self._targets:
             raise _missing("scalable target", request, "PutScheduledAction")
         key = (*_key(request), request["ScheduledActionName"])
-        merged = {"CreationTime": time.time(), "Timezone": "UTC", **self._schedules.get(key, {}), **request}
+        merged = {"CreationTime": clock.now(), "Timezone": "UTC", **self._schedules.get(key, {}), **request}
         check_schedule(merged, self._targets[_key(request)])
+        try:
+            merged["_moments"] = Moments(moments(merged, after=clock.now()))
+        except ValueError as error:
+            sentence = f"Invalid schedule expression: {merged.get('Schedule')}: {error}"
+            raise _refused(sentence, "PutScheduledAction") from error
         merged["ScheduledActionARN"] = (
             f"arn:aws:autoscaling:{get_region()}:{get_account_id()}:scheduledAction:{uuid.uuid4()}:resource/"
             f"{request['ServiceNamespace']}/{request['ResourceId']}:scheduledActionName/{key[-1]}"
@@ -202,7 +251,7 @@ class ScalableTargets:
         policy = self._policies.pop(_policy_key(request), None)
         if policy is None:
             raise _missing("scaling policy", request, "DeleteScalingPolicy")
-        drop_alarms(policy)
+        target_tracking.drop_alarms(policy)
 
     def describe_targets(self, request: Request) -> dict[str, Any]:
         """DescribeScalableTargets, in one page, with the default role and suspensions."""
@@ -234,7 +283,7 @@ def autoscaling_service(targets: ScalableTargets) -> JsonService:
             "PutScheduledAction": targets.put_schedule,
             "DeleteScheduledAction": targets.delete_schedule,
             "DescribeScheduledActions": targets.describe_schedules,
-            "DescribeScalingActivities": targets.tracking.describe_activities,
+            "DescribeScalingActivities": targets.activities.describe,
         },
         forget=targets.clear,
     )
@@ -248,7 +297,7 @@ def _matching(store: AccountRegionScopedDict, request: Request) -> Iterator[dict
     for item in store.values():
         is_one = all(request.get(name, item.get(name)) == item.get(name) for name in _NAMES)
         if is_one and all(item.get(name) in request[f"{name}s"] for name in _NAMES if f"{name}s" in request):
-            yield {name: value for name, value in item.items() if name != "Tags"}
+            yield {name: value for name, value in item.items() if name != "Tags" and name[0] != "_"}
 
 
 def _key(request: Request) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""Application Auto Scaling of endpoint variants, by the emulator's clock."""
