@@ -160,12 +160,7 @@ def find_local_aws() -> LocalAws | None:
     record = read_record(LocalPaths.from_environment())
     if record is None or record.emulator is None or record.runtime is None:
         return None
-    aws = LocalAws(
-        emulator_port=record.emulator_port,
-        runtime_port=record.runtime_port,
-        emulator=record.emulator,
-        runtime=record.runtime,
-    )
+    aws = LocalAws(**vars(record))
     return aws if aws.running else None
 
 

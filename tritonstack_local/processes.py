@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import socket
 import subprocess
 import time
@@ -18,6 +17,7 @@ import psutil
 from tritonstack.errors import Problem, WorkFailedError, refuse
 
 STOP_SECONDS = 20.0
+LOOK_SECONDS = 0.02
 TAIL_BYTES = 64 * 1024
 """How much of a log's end is read for its last lines."""
 
@@ -108,17 +108,9 @@ def await_end(processes: Sequence[psutil.Process], seconds: float) -> None:
     A zombie has ended, even where nothing ever reaps it, as in a container without an init.
     """
     deadline = time.monotonic() + seconds
+    while any(map(is_alive, processes)) and time.monotonic() < deadline:
+        time.sleep(LOOK_SECONDS)
     for process in processes:
-        try:
-            ended = os.pidfd_open(process.pid)
-        except (ProcessLookupError, FileNotFoundError):  # the latter of one that is just ending (Linux 6.18)
-            continue
-        try:
-            waiting = select.poll()
-            waiting.register(ended, select.POLLIN)
-            waiting.poll(max(0.0, deadline - time.monotonic()) * 1000)
-        finally:
-            os.close(ended)
         with contextlib.suppress(ChildProcessError):  # its starter is another process
             os.waitpid(process.pid, os.WNOHANG)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue
+from tritonstack.disk import link_or_copy
 from tritonstack.errors import WorkFailedError
 from tritonstack.models import marked_plan
 from tritonstack.paths import REPOSITORY, setup_command
@@ -229,8 +230,8 @@ def prepare_backends(folder: Path, files: TritonFiles) -> None:
     """
     shutil.rmtree(folder, ignore_errors=True)
     native = files.triton / "pytriton" / "tritonserver" / "backends" / "python"
-    shutil.copytree(native, folder / "python", copy_function=_link_or_copy)
-    _link_or_copy(files.stub, folder / "python" / files.stub.name)
+    shutil.copytree(native, folder / "python", copy_function=link_or_copy)
+    link_or_copy(files.stub, folder / "python" / files.stub.name)
     for name in (*STAND_INS, "common"):
         shutil.copytree(BACKENDS / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copyfile(marked_plan.__file__, folder / "common" / "tritonstack_marked_plan.py")
@@ -249,13 +250,6 @@ def check_shell_path(folder: Path) -> None:
             f"Triton's Python backend cannot run from {str(folder)!r}: it gives the path to a shell without quotes. "
             "Set TRITONSTACK_HOME to a folder whose path has letters, digits and none of the shell's characters"
         )
-
-
-def _link_or_copy(source: Path | str, target: Path | str) -> None:
-    try:
-        os.link(Path(source).resolve(), target)
-    except OSError:  # another file system
-        shutil.copy2(source, target)
 
 
 def prepare_model_data(

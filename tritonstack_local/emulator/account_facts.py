@@ -45,7 +45,6 @@ def service_quotas_service() -> JsonService:
         service="service-quotas",
         target_prefix="ServiceQuotasV20190624",
         operations={"ListServiceQuotas": _list, "ListAWSDefaultServiceQuotas": _list},
-        forget=lambda: None,
     )
 
 
@@ -174,5 +173,5 @@ def install() -> None:
     """Add services and operations to MiniStack's, once a process."""
     service_quotas_service().install()
     # The local AWS has no prices: every operation of the Price List is refused by name.
-    JsonService(service="pricing", target_prefix="AWSPriceListService", operations={}, forget=lambda: None).install()
+    JsonService(service="pricing", target_prefix="AWSPriceListService", operations={}).install()
     _install_images()

@@ -37,8 +37,6 @@ _LONGEST_ENUM = 40
 _NUMBERS = ("integer", "long", "float", "double")
 # Smithy's integer and long are signed; its JSON knows no infinity.
 _INTEGER_BITS = {"integer": 32, "long": 64}
-# CloudWatch's figures of a metric: PutMetricData refuses NaN and infinities itself, in words of its own.
-_WITH_SPECIAL_VALUES = ("DatapointValue",)
 # Java's character classes, which AWS's patterns use and Python's do not know. Slightly wider than the originals.
 _JAVA_CLASSES = {r"\p{L}": r"\w", r"\p{N}": r"\d", r"\p{Z}": r"\s"}
 
@@ -160,13 +158,14 @@ def _string_problems(shape: Any, value: str, path: str) -> Iterator[str]:
     yield from _bound_problems(shape, value, path)
     allowed = shape.metadata.get("enum")
     if allowed and value not in allowed:
-        yield _constraint(value, path, f"Member must satisfy enum value set: [{_enumeration(value, allowed)}]")
+        yield _constraint(value, path, f"Member must satisfy enum value set: [{enumeration(value, allowed)}]")
     pattern = _pattern(shape.metadata.get("pattern", ""))
     if pattern is not None and not pattern.fullmatch(value):
         yield _constraint(value, path, f"Member must satisfy regular expression pattern: {shape.metadata['pattern']}")
 
 
-def _enumeration(value: str, allowed: list[str]) -> str:
+def enumeration(value: str, allowed: list[str]) -> str:
+    """The allowed values, or where they are many how many and which are near."""
     if len(allowed) <= _LONGEST_ENUM:
         return ", ".join(allowed)
     near = difflib.get_close_matches(value, allowed, 5, 0.5)
@@ -191,8 +190,7 @@ def _has_type(shape: Any, value: Any) -> bool:
     if kind in _INTEGER_BITS:
         return isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < _INTEGER_BITS[kind]
     if kind in ("float", "double"):
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and (math.isfinite(value) or shape.name in _WITH_SPECIAL_VALUES)
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if kind == "timestamp":
         return isinstance(value, int | float) and not isinstance(value, bool)
     expected: type = {"structure": dict, "map": dict, "list": list}.get(kind, str)

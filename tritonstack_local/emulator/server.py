@@ -64,7 +64,7 @@ def build(settings: EmulatorSettings) -> Gateway:
         service.install()
     kms_keys.install()
     account_facts.install()
-    s3.install_object_writes()
+    s3.install_conditional_copies()
     service_events.install()
     service_events.count_invocations()
     builds = codebuild.install()
@@ -96,25 +96,18 @@ def read_tables_whole() -> None:
     fails with "dictionary changed size during iteration". The copy of a dictionary is made in one go.
     """
 
-    def rows(self: Any) -> list[tuple[Any, Any]]:
-        return list(self._data.copy().items())
+    def on_a_copy(read: Callable[..., Any]) -> Callable[..., Any]:
+        def reading(table: Any, *arguments: Any) -> Any:
+            whole = type(table)()
+            whole._data = table._data.copy()
+            return read(whole, *arguments)
 
-    def items(self: Any) -> list[tuple[Any, Any]]:
-        return [(self._unscope(key), value) for key, value in rows(self) if self._is_mine(key)]
-
-    def values(self: Any) -> list[Any]:
-        return [value for key, value in rows(self) if self._is_mine(key)]
-
-    def items_scoped(self: Any, account_id: str, region: str) -> list[tuple[Any, Any]]:
-        return [(self._unscope(key), value) for key, value in rows(self) if key[:2] == (account_id, region)]
-
-    def values_scoped(self: Any, account_id: str, region: str) -> list[Any]:
-        return [value for key, value in rows(self) if key[:2] == (account_id, region)]
+        return reading
 
     for table in (AccountScopedDict, AccountRegionScopedDict):
-        table.items, table.values = items, values
-    AccountRegionScopedDict.all_items = rows
-    AccountRegionScopedDict.items_scoped, AccountRegionScopedDict.values_scoped = items_scoped, values_scoped
+        for name in ("items", "values", "items_scoped", "values_scoped", "all_items"):
+            if name in vars(table):
+                setattr(table, name, on_a_copy(vars(table)[name]))
 
 
 def serve(settings: EmulatorSettings) -> int:

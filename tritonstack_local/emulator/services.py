@@ -107,13 +107,23 @@ class JsonService:
     """Operations by name, each called with a request that satisfies botocore's model."""
 
     def __init__(
-        self, *, service: str, target_prefix: str, operations: Mapping[str, Operation], forget: Callable[[], None]
+        self,
+        *,
+        service: str,
+        target_prefix: str = "",
+        operations: Mapping[str, Operation],
+        forget: Callable[[], None] = lambda: None,
+        invalid: str = "ValidationException",
     ) -> None:
-        """``target_prefix`` begins the ``X-Amz-Target`` header; ``forget`` empties the service's stores."""
+        """``target_prefix`` begins the ``X-Amz-Target`` header; ``forget`` empties the service's stores.
+
+        ``invalid``: the service's error code of a request that botocore's model does not allow.
+        """
         self.service = service
         self._target_prefix = target_prefix
         self._operations = operations
         self._forget = forget
+        self._invalid = invalid
         self.before: Callable[[str], None] = lambda _operation: None
         """Called with each operation's name; what it raises is the answer (``faults``)."""
 
@@ -140,7 +150,8 @@ class JsonService:
             request = _parsed(body)
             return json_response(self.call(operation, request), content_type=_CONTENT_TYPE)
         except RefusedError as refusal:
-            return error_response_json(refusal.code, str(refusal), refusal.status, content_type=_CONTENT_TYPE)
+            code = self._invalid if refusal.code == "ValidationException" else refusal.code
+            return error_response_json(code, str(refusal), refusal.status, content_type=_CONTENT_TYPE)
 
     def install(self) -> None:
         """Register with MiniStack: routing by target and credential scope, reset, no persistence."""

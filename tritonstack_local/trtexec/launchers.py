@@ -47,13 +47,13 @@ def machine_with(*, tensorrt: str, gpu: str, compute_capability: str, **driver: 
     )
 
 
-def make_stand_ins(folder: Path, machine: Machine, *, python: Path | None = None) -> StandIns:
+def make_stand_ins(folder: Path, machine: Machine) -> StandIns:
     """Write ``trtexec-stand-in``, ``nvidia-smi-stand-in`` and ``nvidia_entrypoint-stand-in.sh``.
 
     The last one does what NVIDIA's entrypoint does: it prints the outcome of CUDA's forward compatibility, in the
     variable of ``/etc/shinit_v2``, and runs what it is given.
     """
-    python = python or environment_python("backends")
+    python = environment_python("backends")
     folder.mkdir(parents=True, exist_ok=True)
     described = folder / "machine.json"
     machine.write(described)
@@ -71,28 +71,6 @@ def make_stand_ins(folder: Path, machine: Machine, *, python: Path | None = None
     entrypoint.write_text(f'#!/bin/sh\necho "== nvidia_entrypoint-stand-in =="\n{tried}exec "$@"\n')
     entrypoint.chmod(0o755)
     return StandIns(trtexec=made["trtexec-stand-in"], nvidia_smi=made["nvidia-smi-stand-in"], entrypoint=entrypoint)
-
-
-def stand_ins_of(folder: Path, *, release: str, gpu: str) -> dict[str, str]:
-    """Make the programs in ``folder`` and return the variables that name them.
-
-    Of a release whose TensorRT is not known for certain the newest candidate is taken.
-
-    Raises LookupError: no such release or GPU is known, or no options of the release's TensorRT.
-    """
-    catalogue = load_catalogue()
-    known = catalogue.release(release)
-    if known is None:
-        raise LookupError(f"no Triton release {release} is known")
-    capability = next((one.compute_capability for one in catalogue.instances.values() if one.gpu == gpu), None)
-    if capability is None:
-        named = ", ".join(sorted({one.gpu for one in catalogue.instances.values()}))
-        raise LookupError(f"no GPU {gpu} is known (known: {named})")
-    candidates = tensorrt_candidates(known, releases=tuple(catalogue.releases.values()))
-    if not candidates:
-        raise LookupError(f"no options are known of trtexec in Triton {release}")
-    machine = machine_with(tensorrt=candidates[-1], gpu=gpu, compute_capability=capability)
-    return make_stand_ins(folder, machine).environment()
 
 
 _TRITON_IMAGE = re.compile(r"/sagemaker-tritonserver:(\d\d\.\d\d)-py3(-cpu)?$")
@@ -120,19 +98,34 @@ def known_instance_types() -> list[str]:
     return sorted(load_catalogue().instances)
 
 
-def stand_in_variables(*, release: str, gpu: str) -> dict[str, str]:
-    """The variables that name the stand-ins for a Triton release on a GPU; made once a pair, for the emulator's life.
+def stand_in_variables(image: str, *, gpu: str | None) -> tuple[dict[str, str], str]:
+    """The variables that name the stand-ins for an image on a GPU, and a line for the log about what stands in.
 
-    Raises NoStandInsError: the catalogue does not know the pair.
+    None for an image without a GPU's programs. The stand-ins are made once a pair, for the emulator's life. Raises
+    NoStandInsError: the catalogue does not know the pair.
     """
+    release = release_of(image)
+    if release is None or gpu is None:
+        return {}, f"No GPU, and no stand-ins for trtexec and nvidia-smi: {image} is no Triton image with a GPU."
     with _making:
-        return dict(_made(release, gpu))
+        made = dict(_made(release, gpu))
+    return made, f"No GPU: {gpu} and the trtexec of Triton {release} are stand-ins, which build no engine."
 
 
 @functools.cache
 def _made(release: str, gpu: str) -> dict[str, str]:
+    """Of a release whose TensorRT is not known for certain the newest candidate is taken."""
+    catalogue = load_catalogue()
+    known = catalogue.release(release)
+    if known is None:
+        raise NoStandInsError(f"no Triton release {release} is known")
+    capability = next((one.compute_capability for one in catalogue.instances.values() if one.gpu == gpu), None)
+    if capability is None:
+        named = ", ".join(sorted({one.gpu for one in catalogue.instances.values()}))
+        raise NoStandInsError(f"no GPU {gpu} is known (known: {named})")
+    candidates = tensorrt_candidates(known, releases=tuple(catalogue.releases.values()))
+    if not candidates:
+        raise NoStandInsError(f"no options are known of trtexec in Triton {release}")
+    machine = machine_with(tensorrt=candidates[-1], gpu=gpu, compute_capability=capability)
     folder = Path(tempfile.gettempdir()) / "gpu-stand-ins" / f"{release}-{gpu}"
-    try:
-        return stand_ins_of(folder, release=release, gpu=gpu)
-    except LookupError as error:
-        raise NoStandInsError(str(error)) from error
+    return make_stand_ins(folder, machine).environment()

@@ -199,7 +199,10 @@ def pipeline(device: bytes, *, argument: bytes = b"device") -> bytes:
 
 @pytest.mark.parametrize("device", [b"gpu", b"mixed", b"cpu"])
 def test_operators_inputs_and_outputs_move_to_the_cpu_or_stay_there(devices: Any, device: bytes) -> None:
-    assert devices.on_cpu(pipeline(device)) == pipeline(b"cpu")
+    moved = devices.on_cpu(pipeline(device))
+    assert devices.Pipeline.FromString(moved) == devices.Pipeline.FromString(pipeline(b"cpu"))
+    assert (moved == pipeline(device)) is (device == b"cpu")
+    assert field(9, 1) in moved, "what is not described stays"
     assert devices.operator_names(pipeline(device)) == ["__Resize_1"]
 
 

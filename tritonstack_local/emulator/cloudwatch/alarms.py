@@ -107,7 +107,7 @@ def put_metric_alarm(request: Request) -> None:
     """PutMetricAlarm: a new alarm is evaluated soon, a changed one keeps its state until then."""
     _refuse("PutMetricAlarm", [*_common(request), *_source(request), *_time(request)])
     with metrics.lock:
-        _put(request, defaults={"TreatMissingData": "missing"})
+        _put({**request, "Threshold": float(request["Threshold"])}, defaults={"TreatMissingData": "missing"})
 
 
 def put_composite_alarm(request: Request) -> None:
@@ -205,9 +205,10 @@ def describe_alarms(request: Request) -> dict[str, Any]:
     found = [alarm for alarm in found if alarm["AlarmName"] >= first]
     most = request.get("MaxRecords", 50)
     page, rest = found[:most], found[most:]
+    shown = [{name: value for name, value in alarm.items() if name[0] != "_"} for alarm in page]
     return {
-        "MetricAlarms": [dict(alarm) for alarm in page if not alarm_evaluator.is_composite(alarm)],
-        "CompositeAlarms": [dict(alarm) for alarm in page if alarm_evaluator.is_composite(alarm)],
+        "MetricAlarms": [alarm for alarm in shown if not alarm_evaluator.is_composite(alarm)],
+        "CompositeAlarms": [alarm for alarm in shown if alarm_evaluator.is_composite(alarm)],
         **({"NextToken": rest[0]["AlarmName"]} if rest else {}),
     }
 

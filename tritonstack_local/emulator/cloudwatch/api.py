@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ministack.app
+from ministack.core.responses import error_response_json
 from ministack.services import cloudwatch
 
 from tritonstack_local.emulator.cloudformation.provisioning import Properties, Provisioned, physical_name, register
-from tritonstack_local.emulator.cloudwatch import alarms, metrics, wire
+from tritonstack_local.emulator.cloudwatch import alarms, metrics
 from tritonstack_local.emulator.cloudwatch.alarm_evaluator import AlarmEvaluator, arn
 from tritonstack_local.emulator.cloudwatch.dashboard import problems
 from tritonstack_local.emulator.cloudwatch.metrics import Request, refused
-from tritonstack_local.emulator.request_validation import RefusedError
-from tritonstack_local.emulator.services import call
+from tritonstack_local.emulator.services import JsonService, call
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
 
@@ -119,6 +119,10 @@ _OPERATIONS: dict[str, Operation] = {
     "SetAlarmState": alarms.set_alarm_state,
 }
 """Operations served here; MiniStack serves the others."""
+_ONLY_JSON = (
+    "CloudWatch's CBOR protocol and its query protocol are not in the local AWS; it has the JSON protocol of today's "
+    "boto3 and AWS CLI"
+)
 
 
 def install(*, before: Sequence[Callable[[], None]], after: Sequence[Callable[[], None]]) -> AlarmEvaluator:
@@ -128,15 +132,14 @@ def install(*, before: Sequence[Callable[[], None]], after: Sequence[Callable[[]
     """
     theirs = ministack.app._get_module("cloudwatch").handle_request
 
+    ours = JsonService(service="cloudwatch", operations=_OPERATIONS, invalid="ValidationError")
+
     async def handle(method: str, path: str, headers: Mapping[str, str], body: bytes, query: Mapping[str, Any]) -> Any:
-        try:
-            message = wire.read(headers, body)
-            operation = _OPERATIONS.get(message.operation)
-            if operation is None:
-                return await theirs(method, path, headers, body, query)
-            return message.answer(operation(message.request()))
-        except RefusedError as refusal:
-            return wire.refusal_answer(refusal)
+        operation = headers.get("x-amz-target", "").rpartition(".")[2]
+        if not operation:
+            return error_response_json("SerializationException", _ONLY_JSON, 400)
+        served = ours.handle if operation in _OPERATIONS else theirs
+        return await served(method, path, headers, body, query)
 
     cloudwatch.handle_request = handle
     cloudwatch._evaluate_alarm = lambda _alarm: None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
 import threading
 import time
@@ -357,9 +356,6 @@ def _datum_problems(datum: dict[str, Any]) -> Iterable[str]:
         yield f"Metric {name}: Values has more than {_MOST_VALUES} values"
     if counts is not None and len(counts) != len(values):
         yield f"Metric {name}: Values and Counts must have the same length"
-    numbers = [datum.get("Value", 0.0), *values, *(counts or ()), *datum.get("StatisticValues", {}).values()]
-    if not all(map(math.isfinite, numbers)):
-        yield f"Metric {name}: special values (for example, NaN, +Infinity, -Infinity) are not supported"
 
 
 def list_metrics(request: Request) -> dict[str, Any]:

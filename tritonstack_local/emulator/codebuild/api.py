@@ -1,4 +1,4 @@
-"""CodeBuild's projects, StartBuild, StopBuild and BatchDeleteBuilds in MiniStack's CodeBuild."""
+"""CodeBuild's projects, StartBuild and StopBuild in MiniStack's CodeBuild."""
 
 from __future__ import annotations
 
@@ -69,7 +69,6 @@ def install() -> Builds:
     builds = Builds()
     codebuild._start_build = _operation("StartBuild", lambda request: json_response(builds.start(request)))
     codebuild._stop_build = _operation("StopBuild", lambda request: json_response(builds.stop(request)))
-    codebuild._batch_delete_builds = _operation("BatchDeleteBuilds", _refuse)
     codebuild._create_project = _operation("CreateProject", _keeping_all(codebuild._create_project))
     codebuild._update_project = _operation("UpdateProject", _keeping_all(codebuild._update_project))
     handlers = provisioners._RESOURCE_HANDLERS[_TYPE]
@@ -85,10 +84,6 @@ def install() -> Builds:
 
     codebuild._project_shape, codebuild.reset = whole, reset
     return builds
-
-
-def _refuse(_request: dict[str, Any]) -> Any:
-    raise RefusedError("InvalidInputException", "BatchDeleteBuilds is not in the local AWS", source=__name__)
 
 
 def _operation(name: str, work: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:

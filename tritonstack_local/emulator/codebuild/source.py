@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-import shutil
 import stat
 import zipfile
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tritonstack_local.emulator.codebuild.build import Build, BuildPlan, artifact_key, client, failing_as_client_error
 from tritonstack_local.emulator.codebuild.buildspec import ArtifactFiles, PhaseError
@@ -33,36 +32,18 @@ def download_source(plan: BuildPlan, target: Path, *, region: str) -> None:
 
 
 def unpack(content: bytes, key: str, target: Path) -> None:
-    """Unpack a ZIP file's bytes; nothing where any name in it leads out of ``target``. Raises PhaseError."""
+    """Unpack a ZIP file's bytes; a name that leads out of ``target`` is cut, as by unzip. Raises PhaseError."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            entries = [(entry, _safe(entry.filename, target)) for entry in archive.infolist()]
-            for entry, path in entries:
-                _unpack_entry(archive, entry, path)
-    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError) as error:
+            for entry in archive.infolist():
+                mode = entry.external_attr >> 16
+                if stat.S_ISLNK(mode):
+                    raise PhaseError("CLIENT_ERROR", f"{entry.filename!r}: the source has files and folders, no links")
+                path = Path(archive.extract(entry, target))
+                if mode & 0o111 and path.is_file():
+                    path.chmod(0o755)
+    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, IndexError) as error:  # the last: no name
         raise PhaseError("CLIENT_ERROR", f"{key} cannot be unpacked as a ZIP file: {error}") from error
-
-
-def _unpack_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path) -> None:
-    mode = entry.external_attr >> 16
-    if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
-        raise PhaseError("CLIENT_ERROR", f"{entry.filename!r}: the source has files and folders only, no links")
-    if entry.is_dir():
-        path.mkdir(parents=True, exist_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with archive.open(entry) as packed, path.open("wb") as unpacked:
-        shutil.copyfileobj(packed, unpacked)
-    if mode & 0o111:
-        path.chmod(0o755)
-
-
-def _safe(name: str, target: Path) -> Path:
-    """Where a file of this name goes; raises PhaseError where that is not within ``target``."""
-    parts = PurePosixPath(name).parts
-    if not parts or name.startswith("/") or "\\" in name or "\0" in name or ".." in parts:
-        raise PhaseError("CLIENT_ERROR", f"{name!r}: a name in the source leads out of its folder")
-    return target.joinpath(*parts)
 
 
 def upload_artifacts(build: Build, files: ArtifactFiles | None, *, source: Path, between: Callable[[], None]) -> None:

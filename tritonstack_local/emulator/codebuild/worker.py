@@ -41,7 +41,7 @@ from tritonstack_local.emulator.codebuild.shell import BuildShell
 from tritonstack_local.emulator.codebuild.source import download_source, upload_artifacts
 from tritonstack_local.emulator.request_validation import RefusedError
 from tritonstack_local.emulator.services import role_trusts
-from tritonstack_local.trtexec.launchers import NoStandInsError, release_of, stand_in_variables
+from tritonstack_local.trtexec.launchers import NoStandInsError, stand_in_variables
 
 LINKED = (".envs", "node_modules")
 """Folders of the project that stand in for what an image has installed."""
@@ -61,17 +61,12 @@ def gpu_variables(plan: BuildPlan, log: BuildLog) -> dict[str, str]:
         raise PhaseError(
             "CLIENT_ERROR", f"{plan.environment['type']} has the compute types {known}, not {compute_type}"
         )
-    gpu, release = gpus[compute_type], release_of(image)
-    if release is None:
-        log.say(f"No GPU, and no stand-ins for trtexec and nvidia-smi: {image} is no Triton image with a GPU.")
-        return {}
     try:
-        variables = stand_in_variables(release=release, gpu=gpu)
+        variables, line = stand_in_variables(image, gpu=gpus[compute_type])
     except NoStandInsError as error:
         raise PhaseError("CLIENT_ERROR", f"no stand-ins for trtexec and nvidia-smi: {error}") from error
-    log.say(f"No GPU: stand-ins for trtexec of Triton {release} and for an {gpu} build no engine.")
-    for name, value in sorted(variables.items()):
-        log.say(f"{name}={value}")
+    for said in (line, *(f"{name}={value}" for name, value in sorted(variables.items()))):
+        log.say(said)
     return variables
 
 

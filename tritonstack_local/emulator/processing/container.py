@@ -113,13 +113,11 @@ class Container:
 
     def _command(self, given: list[str], search: str) -> list[str]:
         """With ``env -C``: the folder stands for the container's working directory, too."""
-        command, program = [self._seen(one) for one in given], shutil.which("env")
-        if program is None:
-            raise JobFailedError("there is no program env")
+        command = [self._seen(one) for one in given]
         # Inside its namespaces the program may lie where nothing is from here.
         if not self._own_namespaces and shutil.which(command[0], path=search) is None:
             raise JobFailedError(f"there is no program {command[0]}")
-        return [program, "-C", str(self._root), *command]
+        return [shutil.which("env") or "env", "-C", str(self._root), *command]
 
     def _seen(self, text: str) -> str:
         """A text as the entrypoint must see it."""

@@ -112,16 +112,12 @@ class JobRun:
     def _stand_ins(self, log: JobLog) -> dict[str, str]:
         """Variables that name what stands in for the GPU's programs; none for an image that has none."""
         request = self._job.request
-        release = launchers.release_of(request["AppSpecification"]["ImageUri"])
         gpu = launchers.gpu_of(request["ProcessingResources"]["ClusterConfig"]["InstanceType"])
-        if release is None or gpu is None:
-            log.say("no Triton image: no stand-ins for trtexec and nvidia-smi")
-            return {}
         try:
-            variables = launchers.stand_in_variables(release=release, gpu=gpu)
+            variables, line = launchers.stand_in_variables(request["AppSpecification"]["ImageUri"], gpu=gpu)
         except launchers.NoStandInsError as error:
             raise JobFailedError(f"ClientError: {error}") from error
-        log.say(f"there is NO GPU: {gpu} and the trtexec of Triton {release} are stand-ins, which build no engine")
+        log.say(line)
         return variables
 
     def _ending(self) -> bool:

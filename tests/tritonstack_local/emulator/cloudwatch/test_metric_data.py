@@ -113,9 +113,12 @@ def test_invalid_expressions_are_refused(calls: Watching, query: dict[str, Any],
         ({"Value": 1, "Values": [1]}, "exactly one of"),
         ({"Values": [1, 2], "Counts": [1]}, "the same length"),
         ({"Values": [float(i) for i in range(151)]}, "more than 150 values"),
-        ({"Value": float("nan")}, "special values"),
-        ({"Values": [1], "Counts": [float("inf")]}, "special values"),
-        ({"StatisticValues": {"SampleCount": 1, "Sum": float("inf"), "Minimum": 1, "Maximum": 1}}, "special values"),
+        ({"Value": float("nan")}, "must be of type double"),
+        ({"Values": [1], "Counts": [float("inf")]}, "must be of type double"),
+        (
+            {"StatisticValues": {"SampleCount": 1, "Sum": float("inf"), "Minimum": 1, "Maximum": 1}},
+            "must be of type double",
+        ),
     ],
 )
 def test_invalid_data_are_refused_with_their_whole_request(
