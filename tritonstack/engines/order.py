@@ -220,11 +220,12 @@ def read_order(content: str | bytes, *, file: str) -> Order:
     try:
         document = YamlDocument(value=json.loads(content))
     except ValueError as error:
-        raise InputError([Problem(file=file, found=str(error), allowed="the JSON document of an order")]) from error
-    found = validate(document, Order)
-    if found.value is None:
-        raise InputError([replace(problem, file=file) for problem in found.problems])
-    return found.value
+        found = f"Invalid JSON: {error}"
+        raise InputError([Problem(file=file, found=found, allowed="the document of an order")]) from error
+    read = validate(document, Order)
+    if read.value is None:
+        raise InputError([replace(problem, file=file) for problem in read.problems])
+    return read.value
 
 
 # What a deployment builds.
