@@ -10,9 +10,9 @@ from botocore.exceptions import ClientError
 
 from tests.tritonstack_local.emulator.cloudwatch.watching import Watching
 from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, Emulator, make_role, serving
+from tests.tritonstack_local.emulator.scaled_variants import Tracked, refused, target
 from tests.tritonstack_local.emulator.test_faults import ask
 from tests.tritonstack_local.emulator.test_rollouts import TERMINATION, WAIT, Rollout, deployment_config, rolling_config
-from tests.tritonstack_local.emulator.test_scaling import Tracked, refused, target
 
 T4, A10G = "ml.g4dn.xlarge", "ml.g5.xlarge"
 SINGLE = {"Mode": "SingleModel", "ModelDataUrl": "s3://bucket/one.tar.gz"}
