@@ -79,10 +79,10 @@ def cuda_here(environments: Path) -> tuple[str, FilesOnDevice]:
 
 @cache
 def bert_large(_folder: Path, *, size: Size) -> Model:
-    """BERT large with random weights, and one text of 512 tokens; the answer is the whole text's vector alone."""
+    """BERT large with random weights, and one text of 512 tokens; the answer is two logits."""
     ids = np.random.default_rng(0).integers(10, 500, (1, TOKENS), dtype=np.int32)
     inputs = {"token_ids": ids, "attn_mask": np.ones_like(ids)}
-    body = encode(inputs, outputs=["pooled_output"], payload_format="binary")
+    body = encode(inputs, outputs=["logits"], payload_format="binary")
     archive = built("bert-large-pytorch", Places.of_project(), size=size)
     return Model(archive=archive, name="bert-large", body=body)
 

@@ -1,4 +1,4 @@
-"""Text encoders (BERT, RoBERTa): the model with the graph's tensors, its tokenizer, and a sample made from a text."""
+"""Text encoders and classifiers (BERT, RoBERTa): the model with the graph's tensors, its tokenizer, a text's sample."""
 
 # mypy: disable-error-code="import-not-found,import-untyped"
 # PyTorch and transformers are in the environment that exports run in, not in the one that checks types.
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 from torch import nn
-from transformers import BertModel, RobertaModel
+from transformers import BertForSequenceClassification, BertModel, RobertaForSequenceClassification, RobertaModel
 
 from _exporters import tokenizer, weights
 from _exporters.cases import masks, token_ids
@@ -33,6 +33,8 @@ from _exporters.script import (
 from _exporters.torch_export import export_proved
 
 TOKENIZER = "tokenizer.json"
+HEAD = "classifier."
+"""How the names of a classification head's weights begin, in both families."""
 MASKED = -10000.0
 """Added to the attention scores of padding.
 
@@ -47,6 +49,7 @@ class Family:
 
     Attributes:
         architecture: its class in transformers.
+        classifier: its class with a classification head.
         specials: its special tokens, in the order of their ids in the tokenizer of random weights.
         template: of a text's tokens.
         pad: the padding token.
@@ -55,6 +58,7 @@ class Family:
     """
 
     architecture: Any
+    classifier: Any
     specials: tuple[str, ...]
     template: str
     pad: str
@@ -63,12 +67,14 @@ class Family:
 
 BERT = Family(
     architecture=BertModel,
+    classifier=BertForSequenceClassification,
     specials=("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
     template="[CLS] $A [SEP]",
     pad="[PAD]",
 )
 ROBERTA = Family(
     architecture=RobertaModel,
+    classifier=RobertaForSequenceClassification,
     specials=("<s>", "<pad>", "</s>", "<unk>", "<mask>"),
     template="<s> $A </s>",
     pad="<pad>",
@@ -78,7 +84,7 @@ ROBERTA = Family(
 
 
 class Encoder(nn.Module):  # type: ignore[misc]  # PyTorch's classes have no types here
-    """Token ids and attention mask, of any integer type, to the hidden states and the pooled output.
+    """Token ids and attention mask, of any integer type, to hidden states and pooled output, or to a head's logits.
 
     It makes no tensor on a fixed device, so that a trace made on the CPU also runs on a GPU. Integers are widened to
     INT64 inside, as embeddings and masks need; the inputs keep the graph's type.
@@ -91,14 +97,17 @@ class Encoder(nn.Module):  # type: ignore[misc]  # PyTorch's classes have no typ
         """Wrap a model of transformers."""
         super().__init__()
         self.model = model
+        self.classifies = hasattr(model, "classifier")
         self.eval()
 
     def forward(self, *tensors: Any) -> Any:
-        """Ids and mask, [batch, length] each → [batch, length, width] and [batch, width], FP32."""
+        """Ids and mask, [batch, length] each → [batch, length, width] and [batch, width], or [batch, classes]; FP32."""
         ids, mask = (tensor.to(torch.int64) for tensor in tensors)
         kept = mask.to(torch.float32)
         added = (1.0 - kept) * MASKED
         result = self.model(input_ids=ids, attention_mask=added[:, None, None, :], token_type_ids=ids * 0)
+        if self.classifies:
+            return result.logits
         hidden = result.last_hidden_state
         if self.model.pooler is not None:
             return hidden, result.pooler_output
@@ -126,7 +135,8 @@ class Prepared:
 
     Attributes:
         loaded: the source framework's model, and what was read for it.
-        graph: its first input is the ids, its second the mask; its outputs are hidden states and pooled output.
+        graph: its first input is the ids, its second the mask; its outputs are hidden states and pooled output, or the
+            logits alone.
         sample: the sample text's tokens, batch size 1.
     """
 
@@ -168,10 +178,13 @@ class Prepared:
         ids, mask = (torch.from_numpy(inputs[tensor.name]).to(torch.int64) for tensor in self.graph.inputs)
         with torch.inference_mode():
             result = self.loaded.model(input_ids=ids, attention_mask=mask)
-        hidden, pooled = result.last_hidden_state, result.pooler_output
-        if pooled is None:
-            pooled = torch.stack([row[kept].mean(0) for row, kept in zip(hidden, mask.bool(), strict=True)])
-        values = (hidden, pooled)
+        if "logits" in result:
+            values: tuple[Any, ...] = (result.logits,)
+        else:
+            hidden, pooled = result.last_hidden_state, result.pooler_output
+            if pooled is None:
+                pooled = torch.stack([row[kept].mean(0) for row, kept in zip(hidden, mask.bool(), strict=True)])
+            values = (hidden, pooled)
         return {tensor.name: value.numpy() for tensor, value in zip(self.graph.outputs, values, strict=True)}
 
 
@@ -190,31 +203,36 @@ def to_onnx(
 def prepare(arguments: Arguments, family: Family, graph: Graph, *, text: Path) -> Prepared:
     """Load the model, write its tokenizer, and make the sample: ``sample/request.json`` and ``sample/answer.json``.
 
-    The recipe's options are ``config``, the model configuration of the full size, and ``length``, tokens in a request.
-    The response has only the pooled output: the hidden states are too many numbers for a sample.
+    The recipe's options are ``config``, the model configuration of the full size; ``length``, tokens in a request;
+    ``classes``, where the model gets a classification head of so many; and ``untrained_head: true`` where pretrained
+    weights may lack the head's, which then stay random. The response has only the pooled output, or the logits: the
+    hidden states are too many numbers for a sample.
 
     Raises:
         ExportError: the weights or the tokenizer are not available, or the model's width is not the graph's.
     """
     options, target = arguments.options, arguments.target
+    classes = options.options.get("classes")
     loaded = weights.load(
-        family.architecture,
+        family.classifier if classes else family.architecture,
         options,
         defaults=options.options["config"],
         files=(TOKENIZER,),
-        arguments={"add_pooling_layer": family.has_pooler},
+        arguments={} if classes else {"add_pooling_layer": family.has_pooler},
+        untrained=HEAD if options.options.get("untrained_head") else None,
         attn_implementation="eager",
+        **({"num_labels": classes} if classes else {}),
     )
-    width = graph.outputs[-1].shape[-1]
-    if loaded.model.config.hidden_size != width:
-        raise ExportError(f"the model's hidden_size is {loaded.model.config.hidden_size}, the graph's is {width}")
+    field, width = "num_labels" if classes else "hidden_size", graph.outputs[-1].shape[-1]
+    if (found := getattr(loaded.model.config, field)) != width:
+        raise ExportError(f"the model's {field} is {found}, the graph's is {width}")
     _write_tokenizer(loaded, family, target / TOKENIZER)
     length = int(options.options["length"])
     sample = tokens(text.read_text(encoding="utf-8"), target / TOKENIZER, family=family, graph=graph, length=length)
     prepared = Prepared(loaded=loaded, graph=graph, sample=sample)
-    pooled = graph.outputs[-1].name
+    last = graph.outputs[-1].name
     write_request(target / "sample/request.json", sample)
-    write_answer(target / "sample/answer.json", {pooled: prepared.reference(sample)[pooled]})
+    write_answer(target / "sample/answer.json", {last: prepared.reference(sample)[last]})
     return prepared
 
 

@@ -43,6 +43,7 @@ def load(
     defaults: Mapping[str, Any],
     files: Sequence[str] = FILES,
     arguments: Mapping[str, Any] | None = None,
+    untrained: str | None = None,
     **settings: Any,
 ) -> Loaded:
     """Make a model with the weights and the size that the options name.
@@ -53,7 +54,9 @@ def load(
         defaults: the model configuration of the full size, for random weights; ``options.size`` changes it.
         files: to read of the pretrained model's repository, with :data:`FILES`.
         arguments: of the class, such as ``add_pooling_layer``.
-        settings: further fields of the model's configuration, such as ``attn_implementation``.
+        untrained: the beginning of names of weights that the pretrained files may lack, such as ``classifier.``: those
+            stay random, and the build prints so.
+        settings: further fields of the model's configuration, such as ``attn_implementation`` and ``num_labels``.
 
     Raises:
         ExportError: files are missing, damaged, or do not fit the architecture: the message names the weights.
@@ -66,13 +69,23 @@ def load(
         return Loaded(model=model.float().eval(), folder=None, inputs={})
     wanted = tuple(dict.fromkeys((*FILES, *files)))
     folder = hub.fetch(options.source, wanted)
-    model = _pretrained(architecture, folder, options=options, settings={**settings, **(arguments or {})})
+    model = _pretrained(
+        architecture, folder, options=options, settings=settings, arguments=arguments or {}, untrained=untrained
+    )
     return Loaded(model=model, folder=folder, inputs=hub.digests(folder, wanted))
 
 
-def _pretrained(architecture: Any, folder: Path, *, options: Options, settings: Mapping[str, Any]) -> Any:
+def _pretrained(
+    architecture: Any,
+    folder: Path,
+    *,
+    options: Options,
+    settings: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    untrained: str | None,
+) -> Any:
     try:
-        config = architecture.config_class.from_pretrained(folder, local_files_only=True)
+        config = architecture.config_class.from_pretrained(folder, local_files_only=True, **settings)
         _check_size(config, options)
         model, found = architecture.from_pretrained(
             folder,
@@ -81,11 +94,15 @@ def _pretrained(architecture: Any, folder: Path, *, options: Options, settings: 
             use_safetensors=True,
             dtype=torch.float32,
             output_loading_info=True,
-            **settings,
+            **arguments,
         )
     except (SafetensorError, OSError, RuntimeError, ValueError) as error:
         raise ExportError(f"the pretrained files in {folder} cannot be read: {error}") from error
-    missing = sorted(name for name in found["missing_keys"] if not name.endswith(_OF_TRAINING_ALONE))
+    lacking = sorted(name for name in found["missing_keys"] if not name.endswith(_OF_TRAINING_ALONE))
+    drawn = [name for name in lacking if untrained is not None and name.startswith(untrained)]
+    if drawn:
+        say(f"{', '.join(drawn)}: not in the pretrained files, random weights of seed {options.seed}")
+    missing = [name for name in lacking if name not in drawn]
     if missing:
         raise ExportError(
             f"{folder / 'model.safetensors'} lacks {len(missing)} weights of {architecture.__name__}, which would stay "

@@ -10,21 +10,18 @@ MODEL = "bert-large/1/model.pt"
 TEXT = Path(__file__).with_name("sample") / "text.txt"
 
 
-def graph_of(*, length: int, width: int) -> Graph:
+def graph_of(*, length: int, classes: int) -> Graph:
     """The tensors of config.pbtxt: TorchScript has no names, no shapes and no operator set."""
     return Graph(
         opset=0,
         inputs=tuple(Tensor(name, "INT32", ("batch", length)) for name in ("token_ids", "attn_mask")),
-        outputs=(
-            Tensor("output", "FP32", ("batch", length, width)),
-            Tensor("pooled_output", "FP32", ("batch", width)),
-        ),
+        outputs=(Tensor("logits", "FP32", ("batch", classes)),),
     )
 
 
 def work(arguments: Arguments) -> None:
     options = arguments.options.options
-    graph = graph_of(length=options["length"], width=options["config"]["hidden_size"])
+    graph = graph_of(length=options["length"], classes=options["classes"])
     prepared = encoders.prepare(arguments, encoders.BERT, graph, text=TEXT)
     prepared.export(arguments, MODEL, encoders.NamedEncoder(prepared.module))
 

@@ -185,8 +185,8 @@ def test_json_holds_the_meaning_beside_the_arrays(tmp_path: Path) -> None:
     said = json.loads(run("t5-python", "--text", "house", "--json").stdout)
     assert said["meanings"] == [{"text": TRANSLATION}]
     assert said["outputs"][0]["data"] == [2, 4, 5, 6, 7, 3]
-    (vector,) = json.loads(run("bert-large-pytorch", "--text", "house", "--json").stdout)["meanings"]
-    assert len(vector["embedding"]) == 1024
+    (vector,) = json.loads(run("bert-tensorrt-0", "--text", "house", "--json").stdout)["meanings"]
+    assert len(vector["embedding"]) == 768
     assert "meanings" not in json.loads(run("t5-python", "--text", "house", "--json", "--raw").stdout)
 
 

@@ -20,6 +20,7 @@ TASKS = (
     "load_pretrained",
     "load_damaged",
     "load_lacking",
+    "load_without_a_head",
     "load_another_size",
 )
 

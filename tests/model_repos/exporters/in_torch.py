@@ -172,14 +172,17 @@ def hub_folder(folder):
     ResNetForImageClassification(config).save_pretrained(folder)
 
 
-def pretrained(folder, **changed):
+def pretrained(folder, untrained=None, **changed):
     from transformers import ResNetForImageClassification
 
     source = {"hub": "microsoft/resnet-50", "revision": "0" * 40}
     os.environ["TRITONSTACK_HUB_FOLDER"] = str(folder)
     options = SimpleNamespace(**{"size": {}, "weights": "pretrained", "seed": 0, "source": source, **changed})
-    model = weights.load(ResNetForImageClassification, options, defaults={}).model
-    return {"sum": float(model.classifier[1].weight.double().sum())}
+    model = weights.load(ResNetForImageClassification, options, defaults={}, untrained=untrained).model
+    return {
+        "sum": float(model.classifier[1].weight.double().sum()),
+        "body": float(model.resnet.embedder.embedder.convolution.weight.double().sum()),
+    }
 
 
 def copied(folder):
@@ -206,6 +209,12 @@ def load_lacking(folder):
     kept = {name: tensor for name, tensor in load_file(file).items() if name != "classifier.1.bias"}
     save_file(kept, file, {"format": "pt"})
     pretrained(folder)
+
+
+def load_without_a_head(folder):
+    file = copied(folder)
+    save_file({name: one for name, one in load_file(file).items() if "classifier." not in name}, file, {"format": "pt"})
+    return [pretrained(folder, untrained="classifier.", seed=seed) for seed in (0, 0, 1)]
 
 
 def load_another_size(folder):

@@ -71,6 +71,13 @@ def test_a_model_has_the_weights_of_its_file(tasks: Tasks) -> None:
     assert given["sum"] == given["saved"] != 0
 
 
+def test_a_head_that_the_file_lacks_is_drawn_from_the_seed_where_the_export_allows_it(tasks: Tasks) -> None:
+    first, again, other = tasks.given("load_without_a_head")
+    assert first == again
+    assert first["sum"] != other["sum"]
+    assert first["body"] == other["body"] == tasks.given("load_pretrained")["body"]
+
+
 @pytest.mark.parametrize(
     ("task", "said"),
     [
