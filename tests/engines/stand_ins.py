@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.models.lint.onnx_files import node, number, part, tensor
+from tests.models.lint.onnx_files import TYPES, node, number, part, tensor
 from tritonstack.engines import engine_step
 from tritonstack_local.trtexec.launchers import StandIns, machine_with, make_stand_ins
 
@@ -27,6 +27,21 @@ def doubling_graph() -> bytes:
     types = {"x": "FP32", "k": "INT64", "y": "FP32", "m": "INT64"}
     ends = [part(11 if name in "xk" else 12, tensor(name, kind, ["batch", 3])) for name, kind in types.items()]
     return number(1, 8) + part(8, number(2, 17)) + part(7, b"".join([*nodes, part(2, b"double"), *ends]))
+
+
+def quantised_graph() -> bytes:
+    """x FP32 [batch, 3] → y, x in steps of 0.5: QuantizeLinear to INT8 and DequantizeLinear."""
+    nodes = [
+        part(1, node("QuantizeLinear", ["x", "scale", "zero"], ["q"])),
+        part(1, node("DequantizeLinear", ["q", "scale", "zero"], ["y"])),
+    ]
+    constants = {"scale": ("FP32", np.float32(0.5).tobytes()), "zero": ("INT8", b"\0")}
+    weights = [
+        part(5, number(2, TYPES[kind]) + part(8, name.encode()) + part(9, content))
+        for name, (kind, content) in constants.items()
+    ]
+    ends = [part(11, tensor("x", "FP32", ["batch", 3])), part(12, tensor("y", "FP32", ["batch", 3]))]
+    return number(1, 8) + part(8, number(2, 17)) + part(7, b"".join([*nodes, part(2, b"steps"), *weights, *ends]))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.engines.stand_ins import doubling_graph
+from tests.engines.stand_ins import doubling_graph, quantised_graph
 from tests.models.lint.onnx_files import number, part, write_graph
 from tritonstack.engines.export_step import (
     graph_for_engine,
@@ -19,6 +19,7 @@ from tritonstack.engines.export_step import (
     outputs_of_graph,
     parts_of_graph,
     proof_inputs,
+    quantisation_problems,
     read_onnx,
 )
 from tritonstack.errors import InputError, WorkFailedError
@@ -105,6 +106,37 @@ def test_without_a_wish_the_exported_graph_is_taken(tmp_path: Path) -> None:
     graph = tmp_path / "model.onnx"
     plain = engine(graph_precision=None)
     assert graph_for_engine(plain, exported=graph, work=tmp_path, report=lambda _line: None) == graph
+
+
+CACHE = "TRT-100400-EntropyCalibration2\nx: 3c010a14\n"
+
+
+@pytest.mark.parametrize(
+    ("precision", "cache", "is_quantised", "refused"),
+    [
+        ("int8", CACHE, False, ""),
+        ("int8", None, True, ""),
+        ("graph", None, True, ""),
+        ("fp16", None, False, ""),
+        ("int8", None, False, "engine.calibration_cache: none, and a graph without DequantizeLinear"),
+        ("int8", CACHE, True, "engine.calibration_cache: c.cache, which TensorRT ignores"),
+        ("int8", "TRT-8601-MinMaxCalibration\n", False, "whose first line is 'TRT-8601-MinMaxCalibration'"),
+        ("fp16 graph", None, True, "engine.graph_precision: fp16 for a graph with DequantizeLinear"),
+        ("fp16", None, True, "engine.precision: fp16 for a graph with DequantizeLinear and QuantizeLinear"),
+    ],
+)
+def test_int8_has_its_ranges_from_a_cache_or_from_the_graph(
+    tmp_path: Path, precision: str, cache: str | None, is_quantised: bool, refused: str
+) -> None:
+    graph = tmp_path / "model.onnx"
+    graph.write_bytes(quantised_graph() if is_quantised else doubling_graph())
+    if cache is not None:
+        (tmp_path / "c.cache").write_text(cache)
+    half, _, precision = precision.rpartition(" ")
+    wish = engine(precision=precision, graph_precision=half or None, calibration_cache="c.cache" if cache else None)
+    said = [f"{one.field}: {one.found}" for one in quantisation_problems(wish, graph, tmp_path)]
+    assert len(said) == bool(refused)
+    assert refused in "".join(said)
 
 
 @pytest.mark.parametrize("precision", ["fp16", "fp32", "bf16"])

@@ -31,7 +31,7 @@ GPUS = sorted({row.gpu for row in CATALOGUE.instances.values()})
 SHAPES = {"x": {"min": [1, 3], "opt": [8, 3], "max": [16, 3]}}
 FIELDS = st.fixed_dictionaries(
     {
-        "precision": st.sampled_from(["fp16", "bf16", "fp32", "graph"]),
+        "precision": st.sampled_from(["fp16", "bf16", "fp32", "int8", "graph"]),
         "workspace_mib": st.integers(1, 80000),
         "optimisation_level": st.none() | st.integers(0, 5),
         "timing_cache": st.booleans(),
@@ -89,6 +89,8 @@ TWO = {"b": SHAPES["x"], "a": {"min": [1], "opt": [2], "max": [3]}}
         ({"shapes": {"Input:0": SHAPES["x"]}}, "24.09", ["--minShapes='Input:0':1x3"]),
         ({"precision": "graph"}, "26.06", [*LEAST, "--stronglyTyped"]),
         ({"precision": "bf16"}, "24.09", [*LEAST, "--bf16"]),
+        ({"precision": "int8"}, "22.12", [*LEAST, "--int8", "--fp16", WORKSPACE, "--buildOnly"]),
+        ({"precision": "int8"}, "26.05", [*LEAST, "--int8", "--fp16", WORKSPACE, "--skipInference"]),
     ],
 )
 def test_fields_become_the_options_of_the_release(fields: dict[str, Any], release: str, options: list[str]) -> None:
@@ -116,11 +118,13 @@ SINCE_24_05 = "release 24.05, 24.09, 25.04, 25.09, 25.12, 26.03, 26.04, 26.05"
     ("fields", "release", "gpu", "found", "allowed", "advice"),
     [
         ({"precision": "graph"}, "24.01", "t4", "graph for release 24.01 with TensorRT 8.6, ",
-         f"fp16, fp32; or {SINCE_24_05}", ""),
+         f"fp16, fp32, int8; or {SINCE_24_05}", ""),
         ({"precision": "fp16"}, "26.06", "l4", "not have --fp16: from TensorRT 11 on", "fp32, graph; or", GRAPH_11),
         ({"precision": "bf16"}, "26.06", "l4", "does not have --bf16: from TensorRT 11 on", "fp32, graph; or",
          "say precision: graph, and export the ONNX graph in BF16"),
-        ({"precision": "bf16"}, "24.09", "t4", "bf16 on T4, which has none", "fp16, fp32, graph", ""),
+        ({"precision": "int8"}, "26.06", "t4", "does not have --int8: from TensorRT 11 on", "fp32, graph; or release ",
+         "say precision: graph, and export an ONNX graph with QuantizeLinear and DequantizeLinear nodes"),
+        ({"precision": "bf16"}, "24.09", "t4", "bf16 on T4, which has none", "fp16, fp32, int8, graph", ""),
         ({"optimisation_level": 5}, "22.12", "l4", "whose trtexec does not have --builderOptimizationLevel",
          "release 23.", ""),
     ],

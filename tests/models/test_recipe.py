@@ -79,7 +79,12 @@ PROFILE = "{min: [1, 8], opt: [4, 8], max: [8, 8]}"
         (
             f"engine: {{precision: int4, shapes: {{x: {PROFILE}}}}}",
             "engine.precision",
-            "'fp16', 'fp32', 'bf16' or 'graph'",
+            "'fp16', 'fp32', 'bf16', 'int8' or 'graph'",
+        ),
+        (
+            f"engine: {{calibration_cache: c.cache, shapes: {{x: {PROFILE}}}}}",
+            "engine",
+            "calibration_cache only with precision: int8",
         ),
         ("engine: {shapes: {x: {min: [2], opt: [1], max: [4]}}}", "engine.shapes.x", "min, opt and max of one rank"),
         ("engine: {shapes: {x: {min: [1], opt: [1, 1], max: [4]}}}", "engine.shapes.x", "min, opt and max of one rank"),

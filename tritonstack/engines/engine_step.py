@@ -2,7 +2,7 @@
 
 One file for the Python of every Triton image (3.8 to 3.12), of the standard library alone: it is copied into the image
 and started as ``python3 engine_step.py JOB``. JOB is a JSON file; its relative paths start at its own folder, which has
-the graph, ``model.onnx``, and maybe the ``timing.cache`` of an earlier build::
+the graph, ``model.onnx``, and maybe the ``timing.cache`` of an earlier build and a ``calibration.cache``::
 
     {"release": "24.09",
      "tensorrt": ["10.4"],                     versions that were planned for, each as far as it is known
@@ -12,6 +12,7 @@ the graph, ``model.onnx``, and maybe the ``timing.cache`` of an earlier build::
      "inputs": {"x": {"file": "x.raw", "shape": [1, 4]}},   the proof's, in the type of the engine's tensor
      "outputs": ["logits"],                    outputs that the plan must have
      "timing_cache": true,                     whether a cache is read and left
+     "calibration_cache": false,               whether trtexec takes INT8's ranges from calibration.cache
      "timeout_seconds": 7200, "output": "output"}
 
 In the output folder it leaves ``model.plan``, ``outputs.json`` (``[{"name", "shape", "values"}, ...]``),
@@ -59,7 +60,7 @@ THROUGH = "TRITONSTACK_STARTED_THROUGH"  # what this process was started through
 LEAST_DRIVERS = {11: 450, 12: 525, 13: 580}
 COMPAT_STATUS, COMPAT_WORKS = "_CUDA_COMPAT_STATUS", "CUDA Driver OK"  # what /etc/shinit_v2 found
 
-GRAPH = "model.onnx"
+GRAPH, CALIBRATION = "model.onnx", "calibration.cache"
 MESSAGE = Path("/opt/ml/output/message")  # SageMaker developer guide: "Save and Access Metadata …", ExitMessage
 JOB, MACHINE, BUILD, PROOF, TIME = 2, 3, 4, 5, 6
 PHASE_OF = {JOB: "job", MACHINE: "machine", BUILD: "build", PROOF: "proof", TIME: "time"}
@@ -95,6 +96,8 @@ def read_job(path: Path) -> dict[str, Any]:
         job["inputs"] = {name: (folder / one["file"], one["shape"]) for name, one in job["inputs"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise StepError(JOB, f"{path}: {error!r}") from error
+    if job.get("calibration_cache") and not (folder / CALIBRATION).is_file():  # trtexec would make it up
+        raise StepError(JOB, f"{path}: no {CALIBRATION} beside it")
     return job
 
 
@@ -282,6 +285,7 @@ def build(job: dict[str, Any], work: Path, runner: Runner, result: dict[str, Any
     graph = job["folder"] / GRAPH
     argv = [result["trtexec"]["program"], f"--onnx={graph}", f"--saveEngine={plan}", *job["options"]]
     argv += [f"--timingCacheFile={cache}"] if job["timing_cache"] else []
+    argv += [f"--calib={job['folder'] / CALIBRATION}"] if job.get("calibration_cache") else []
 
     def check_line(line: str) -> None:
         found = re.search(r"\bCompute Capability: (\d+\.\d+)", line)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from tritonclient.utils import triton_to_np_dtype
 
 from tritonstack.disk import link_or_copy
-from tritonstack.engines.trtexec import GRAPH, write_job
+from tritonstack.engines.trtexec import CALIBRATION, GRAPH, write_job
 from tritonstack.errors import Problem, WorkFailedError, refuse
-from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, read_graph
+from tritonstack.models.lint.onnx_graph import GraphTensor, OnnxError, OnnxGraph, external_files, operators, read_graph
 from tritonstack.models.manifest import Places
 from tritonstack.models.programs import Report, run_script
 from tritonstack.models.recipe import RECIPE
@@ -238,6 +238,43 @@ def _problems(model: TensorrtModel, source: ArchiveSource) -> Iterator[Problem]:
         versions = ", ".join(version.name for version in model.versions) or "none"
         found = f"{model.name} with the versions {versions}, of which {sum(map(bool, graphs))} have an ONNX graph"
         yield Problem(file=recipe, found=found, allowed=f"one version, and {GRAPH} in it")
+    elif source.recipe.engine is not None:
+        yield from quantisation_problems(source.recipe.engine, graphs[0], source.folder)
+
+
+QUANTISED = {"QuantizeLinear", "DequantizeLinear"}
+"""ONNX's operators of a graph that has its own ranges for INT8."""
+
+CALIBRATOR = "-EntropyCalibration2"
+"""The end of a calibration cache's first line: trtexec's calibrator is ``IInt8EntropyCalibrator2``, and calibrates
+again, without data, where another wrote the cache (samples/common/sampleEngines.cpp of NVIDIA/TensorRT)."""
+
+
+def quantisation_problems(engine: Engine, graph: Path, folder: Path) -> Iterator[Problem]:
+    """Why trtexec finds no ranges for INT8, finds them twice, or may not use the graph's."""
+    nodes, cache = " and ".join(sorted(QUANTISED)), engine.calibration_cache
+    is_quantised = bool(operators(graph) & QUANTISED)
+    field, found = "calibration_cache", ""
+    allowed = f"a cache of the endpoint's TensorRT, as TRT-100400{CALIBRATOR}; or a graph with {nodes}"
+    if is_quantised and engine.precision not in {"int8", "graph"}:
+        field, found = "precision", f"{engine.precision} for a graph with {nodes}"
+        allowed = "int8; or graph, from release 24.05 on"
+    elif is_quantised and engine.graph_precision is not None:
+        field, found = (
+            "graph_precision",
+            f"{engine.graph_precision} for a graph with {nodes}: older ones take FP32 only",
+        )
+        allowed = "the field left out, and a graph exported in the types that its layers are to have"
+    elif is_quantised and cache is not None:
+        found = f"{cache}, which TensorRT ignores for a graph with {nodes}"
+    elif not is_quantised and cache is not None:
+        with (folder / cache).open(encoding="utf-8", errors="replace") as lines:
+            first = lines.readline(100).strip()
+        found = "" if first.endswith(CALIBRATOR) else f"{cache}, whose first line is {first!r}"
+    elif not is_quantised and engine.precision == "int8":  # setTensorDynamicRange of sampleEngines.cpp
+        found = f"none, and a graph without {nodes}: trtexec would give every tensor the same range"
+    if found:
+        yield Problem(file=str(folder / RECIPE), field=f"engine.{field}", found=found, allowed=allowed)
 
 
 def _plan(
@@ -269,6 +306,8 @@ def _plan(
         place.parent.mkdir(parents=True, exist_ok=True)
         link_or_copy(path, place)
     shutil.copyfile(STEP, folder / STEP.name)
+    if engine.calibration_cache is not None:
+        shutil.copyfile(source.folder / engine.calibration_cache, folder / CALIBRATION)
     job = write_job(
         folder,
         engine=engine,

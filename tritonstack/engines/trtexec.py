@@ -22,10 +22,11 @@ if TYPE_CHECKING:  # synthesis imports this module, and NumPy alone is a twentie
 BF16_SINCE = (8, 0)
 """The oldest compute capability with BF16 (TensorRT support matrix, BF16 column: Ampere and newer)."""
 
-PRECISIONS = {"fp16": "--fp16", "bf16": "--bf16", "fp32": None, "graph": "--stronglyTyped"}
+PRECISIONS = {"fp16": "--fp16", "bf16": "--bf16", "fp32": None, "int8": "--int8", "graph": "--stronglyTyped"}
 STRONGLY_TYPED_ADVICE = {
     "fp16": "say precision: graph and graph_precision: fp16, and the build turns the exported graph into FP16",
     "bf16": "say precision: graph, and export the ONNX graph in BF16",
+    "int8": "say precision: graph, and export an ONNX graph with QuantizeLinear and DequantizeLinear nodes",
 }
 STRONGLY_TYPED_ONLY = 11
 """The first major version whose every network is strongly typed; it still takes --stronglyTyped, to no effect."""
@@ -160,6 +161,8 @@ def _options(engine: Engine, target: Target) -> Iterator[str]:
     option = PRECISIONS[engine.precision]
     if option is not None:
         yield option
+    if engine.precision == "int8":
+        yield "--fp16"  # for layers without an INT8 form, as trtexec itself advises; every TensorRT with --int8 has it
     has_pools = target.takes("--memPoolSize")
     yield f"--memPoolSize=workspace:{engine.workspace_mib}" if has_pools else f"--workspace={engine.workspace_mib}"
     if engine.optimisation_level is not None:
@@ -187,8 +190,9 @@ INT64_TENSORS_SINCE = 10
 size without a word, and half of it (``loadFromFile`` in samples/common/sampleUtils.cpp of NVIDIA/TensorRT)."""
 
 
-JOB, GRAPH, PLAN, TIMING_CACHE = "job.json", "model.onnx", "model.plan", "timing.cache"
-"""Files of a job's folder and of its output, as ``engine_step.py`` names them; an earlier cache is optional."""
+JOB, GRAPH, PLAN = "job.json", "model.onnx", "model.plan"
+TIMING_CACHE, CALIBRATION = "timing.cache", "calibration.cache"
+"""Files of a job's folder and of its output, as ``engine_step.py`` names them; an earlier timing cache is optional."""
 
 
 def write_job(
@@ -229,6 +233,7 @@ def write_job(
         "inputs": described,
         "outputs": list(outputs),
         "timing_cache": engine.timing_cache,
+        "calibration_cache": engine.calibration_cache is not None,
         "timeout_seconds": timeout_seconds,
         "output": "output",
     }

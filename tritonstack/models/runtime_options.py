@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from tritonstack.adapters import RecipePart
+from tritonstack.adapters import InsidePath, RecipePart
 
 Shape = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
 
-Precision = Literal["fp16", "fp32", "bf16", "graph"]
+Precision = Literal["fp16", "fp32", "bf16", "int8", "graph"]
 
 
 class EngineShapes(RecipePart):
@@ -36,8 +36,15 @@ class Engine(RecipePart):
 
     precision: Precision = Field(
         "fp16",
-        description="The precision that the builder may use beside FP32; graph: exactly the types of the ONNX graph "
-        "(strong typing). From TensorRT 11 on precision is the graph's own: fp16 and bf16 are refused there.",
+        description="The precision that the builder may use beside FP32 (int8: FP16, too); graph: exactly the types of "
+        "the ONNX graph (strong typing). From TensorRT 11 on precision is the graph's own: fp16, bf16 and int8 are "
+        "refused there, and INT8 is graph with a graph of QuantizeLinear and DequantizeLinear nodes.",
+    )
+    calibration_cache: InsidePath | None = Field(
+        None,
+        description="With precision: int8, a file of the folder with the ranges of the graph's tensors, as the entropy "
+        "calibrator 2 of the release's TensorRT writes it; null: the graph has QuantizeLinear and DequantizeLinear "
+        "nodes.",
     )
     graph_precision: Literal["fp16"] | None = Field(
         None,
@@ -62,9 +69,11 @@ class Engine(RecipePart):
     )
 
     @model_validator(mode="after")
-    def _graph_has_the_precision(self) -> Engine:
+    def _fields_of_the_precision(self) -> Engine:
         if self.graph_precision is not None and self.precision != "graph":
             raise ValueError("graph_precision only with precision: graph, which builds exactly the graph's types")
+        if self.calibration_cache is not None and self.precision != "int8":
+            raise ValueError("calibration_cache only with precision: int8")
         return self
 
     @field_validator("shapes")

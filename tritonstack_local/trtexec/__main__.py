@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +33,9 @@ TYPES: dict[str, Any] = {
     "tensor(bool)": np.bool_,
 }
 """The types that an engine's tensors have; TensorRT has no others of ONNX's."""
+
+QUANTISED = re.compile(rb"\x22(\x0eQuantizeLinear|\x10DequantizeLinear)")
+"""``op_type`` of a NodeProto (field 4): the operators of a graph that has its own ranges for INT8."""
 
 FAILURES = (
     native.Fail,
@@ -167,7 +171,7 @@ def build(machine: Machine, arguments: Arguments) -> tuple[Graph, Mapping[str, A
     content = onnx.read_bytes()
     graph = Graph.load(content, int64_tensors=machine.int64_tensors)
     profile, warnings = graph.profile(arguments)
-    for warning in warnings:
+    for warning in [*warnings, *quantisation(machine, arguments, content)]:
         say("W", warning)
     say("W", "no engine is built: precision and tactics are not applied, the graph stays as it is")
     header = {
@@ -188,6 +192,31 @@ def build(machine: Machine, arguments: Arguments) -> tuple[Graph, Mapping[str, A
         with Path(cache).open("a") as stream:
             stream.write(f"{NAME}: no tactic was timed (TensorRT {machine.tensorrt}, {machine.gpu})\n")
     return graph, json.loads(json.dumps(header))
+
+
+def quantisation(machine: Machine, arguments: Arguments, graph: bytes) -> list[str]:
+    """The warnings about INT8's ranges, by samples/common/sampleEngines.cpp of NVIDIA/TensorRT.
+
+    Raises Refused where the builder fails: nodes that quantise without ``--int8`` (microsoft/onnxruntime issue 13381),
+    and a cache of another calibrator or of another major version, for which trtexec has no data to calibrate with.
+    """
+    cache, is_typed = arguments.text("--calib"), machine.is_strongly_typed or "--stronglyTyped" in arguments.values
+    if QUANTISED.search(graph):
+        if not is_typed and "--int8" not in arguments.values:
+            raise Refused("Error Code 4: Internal Error (Int8 precision has been set for a layer or layer output, but "
+                          "int8 is not configured in the builder)")  # fmt: skip
+        return ["Calibrator won't be used in explicit quantization mode."] if cache else []
+    if "--int8" not in arguments.values:
+        return []
+    if cache is None:
+        return ["--int8 without --calib and without Q/DQ nodes: every tensor gets a dynamic range that is made up"]
+    if not Path(cache).is_file():
+        return [f"{cache} is not there: the ranges are calibrated with random data"]
+    first = Path(cache).read_text(errors="replace").partition("\n")[0]
+    major = re.fullmatch(r"TRT-(\d+)-EntropyCalibration2", first.strip())
+    if major is None or int(major[1]) // (10_000 if int(major[1]) >= 100_000 else 1_000) != machine.major:
+        raise Refused("Calibration table does not match calibrator algorithm type.")
+    return []
 
 
 def load(machine: Machine, path: Path) -> tuple[Graph, Mapping[str, Any]]:

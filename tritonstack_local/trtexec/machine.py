@@ -50,7 +50,17 @@ class Machine:
     @property
     def int64_tensors(self) -> bool:
         """Whether an engine's tensor may be INT64: since TensorRT 10; before, it is INT32."""
-        return int(self.tensorrt.split(".")[0]) >= 10
+        return self.major >= 10
+
+    @property
+    def major(self) -> int:
+        """TensorRT's major version."""
+        return int(self.tensorrt.split(".")[0])
+
+    @property
+    def is_strongly_typed(self) -> bool:
+        """Whether a network has the types of its graph, whatever the options: since TensorRT 11."""
+        return self.major >= 11
 
 
 def main(arguments: list[str]) -> int:

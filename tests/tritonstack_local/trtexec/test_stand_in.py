@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engines.stand_ins import doubling_graph
+from tests.engines.stand_ins import doubling_graph, quantised_graph
 from tritonstack.catalogue.options import trtexec_options, trtexec_table
 from tritonstack.models.marked_plan import is_marked, read_header
 from tritonstack_local.trtexec.arguments import Arguments, Refused
@@ -153,3 +153,42 @@ def test_shapes_are_read_back_whatever_the_inputs_are_called(shapes: dict[str, l
     text = ",".join(f"'{name}':{'x'.join(map(str, shape))}" for name, shape in shapes.items())
     parsed = Arguments.parse([f"--shapes={text}"], known=frozenset({"--shapes"}))
     assert parsed.shapes("--shapes") == {name: tuple(shape) for name, shape in shapes.items()}
+
+
+CALIBRATION = "TRT-100400-EntropyCalibration2\nx: 3c010a14\n"
+STEPS = ["--shapes=x:1x3", "--skipInference"]
+
+
+@pytest.mark.parametrize(
+    ("tensorrt", "options", "is_quantised", "cache", "said"),
+    [
+        ("10.4.0", ["--int8"], False, CALIBRATION, ""),
+        ("10.4.0", ["--int8"], True, None, ""),
+        ("10.4.0", ["--stronglyTyped"], True, None, ""),
+        ("11.0", [], True, None, ""),
+        ("10.4.0", ["--fp16"], True, None, "int8 is not configured in the builder"),
+        ("11.0", ["--int8"], True, None, "Unknown option: --int8"),
+        ("10.4.0", ["--int8"], False, "TRT-8601-EntropyCalibration2\n", "does not match calibrator algorithm type"),
+        ("10.4.0", ["--int8"], False, "TRT-100400-MinMaxCalibration\n", "does not match calibrator algorithm type"),
+        ("8.6.1", ["--int8"], False, CALIBRATION, "does not match calibrator algorithm type"),
+    ],
+)
+def test_int8_is_built_and_refused_as_by_trtexec_of_the_version(  # noqa: PLR0917
+    tmp_path: Path, tensorrt: str, options: list[str], is_quantised: bool, cache: str | None, said: str
+) -> None:
+    (tmp_path / "model.onnx").write_bytes(quantised_graph() if is_quantised else doubling_graph())
+    if cache is not None:
+        (tmp_path / "c.cache").write_text(cache)
+        options = [*options, f"--calib={tmp_path / 'c.cache'}"]
+    status, log = run(
+        programs(tmp_path, tensorrt=tensorrt).trtexec, f"--onnx={tmp_path / 'model.onnx'}", *options, *STEPS
+    )
+    assert status == bool(said), log
+    assert said in log
+    assert "made up" not in log
+
+
+def test_int8_without_any_ranges_is_built_with_a_warning_as_by_trtexec(tmp_path: Path, onnx: str) -> None:
+    status, log = run(programs(tmp_path).trtexec, onnx, "--int8", *SHAPES, "--skipInference")
+    assert status == 0
+    assert "[W] --int8 without --calib and without Q/DQ nodes" in log

@@ -230,6 +230,8 @@ def _files(view: RepositoryView, recipe: Recipe) -> Iterator[Finding]:
                 allowed = f"files below a model: {', '.join(view.models)}; below sample; or client_files"
                 yield _at(view, "export-outside", found, allowed)
     wanted |= {f"client_files[{index}]": name for index, name in enumerate(recipe.client_files)}
+    if recipe.engine is not None and recipe.engine.calibration_cache is not None:
+        wanted["engine.calibration_cache"] = recipe.engine.calibration_cache
     for field, name in wanted.items():
         if name not in produced and not (view.root / name).is_file():
             yield _at(view, "recipe-file", f"{field}: no file {name}", "a file of the model folder")

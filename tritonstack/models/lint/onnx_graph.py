@@ -1,4 +1,4 @@
-"""Inputs and outputs of an ONNX file, without its nodes and weights: protobuf's wire format, skipped where it can be.
+"""Inputs, outputs and operators of an ONNX file, without weights: protobuf's wire format, skipped where it can be.
 
 Source of the field numbers: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto; of the wire format:
 https://protobuf.dev/programming-guides/encoding/.
@@ -22,8 +22,8 @@ _TEXT_BYTES = 1 << 16
 """No name of a tensor is longer; a file with a longer one is damaged."""
 
 _MODEL_IR, _MODEL_OPSETS, _MODEL_GRAPH = 1, 8, 7
-_GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 5, 11, 12, 15
-_TENSOR_NAME, _TENSOR_EXTERNAL, _SPARSE_VALUES = 8, 13, 1
+_GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_SPARSE = 1, 5, 11, 12, 15
+_NODE_OPERATOR, _TENSOR_NAME, _TENSOR_EXTERNAL, _SPARSE_VALUES = 4, 8, 13, 1
 _KINDS = {4: "sequence", 5: "map", 7: "opaque value", 8: "sparse tensor", 9: "optional value"}
 """Field of a TypeProto that is no tensor's → what it stands for."""
 
@@ -99,15 +99,23 @@ def external_files(path: Path) -> tuple[str, ...]:
 
     Raises :class:`OnnxError`.
     """
-    names: dict[str, None] = {}
     with path.open("rb") as stream:
-        end = os.fstat(stream.fileno()).st_size
-        graphs = (field for field in _fields(stream, 0, end) if field.number == _MODEL_GRAPH and field.is_message)
-        for graph in graphs:
-            for field in _fields(stream, graph.start, graph.end):
-                if field.number == _GRAPH_INITIALIZER and field.is_message:
-                    names |= dict.fromkeys(_locations(stream, field))
-    return tuple(names)
+        weights = _of_graphs(stream, _GRAPH_INITIALIZER)
+        return tuple(dict.fromkeys(name for tensor in weights for name in _locations(stream, tensor)))
+
+
+def operators(path: Path) -> frozenset[str]:
+    """The types of a graph's nodes (``MatMul``), but for those within control flow. Raises :class:`OnnxError`."""
+    with path.open("rb") as stream:
+        return frozenset(_name(stream, node, _NODE_OPERATOR) for node in _of_graphs(stream, _GRAPH_NODE))
+
+
+def _of_graphs(stream: BinaryIO, number: int) -> Iterator[_Field]:
+    """The messages of this number of a file's graph."""
+    for graph in _fields(stream, 0, os.fstat(stream.fileno()).st_size):
+        if graph.number == _MODEL_GRAPH and graph.is_message:
+            messages = (field for field in _fields(stream, graph.start, graph.end) if field.is_message)
+            yield from (field for field in messages if field.number == number)
 
 
 def _locations(stream: BinaryIO, tensor: _Field) -> Iterator[str]:
