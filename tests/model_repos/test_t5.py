@@ -187,10 +187,12 @@ def test_the_limit_of_a_request_comes_from_the_configuration(
         return FakeTranslator()
 
     monkeypatch.setattr(modules.model, "Translator", translator)
+    monkeypatch.setattr(modules.model, "limit_threads", lambda *threads: threads)
     model = modules.model.TritonPythonModel()
+    numbers = {"max_input_tokens": "3", "intra_op_thread_count": "1", "inter_op_thread_count": "1"}
     model.initialize(
         {
-            "model_config": json.dumps({"parameters": {"max_input_tokens": {"string_value": "3"}}}),
+            "model_config": json.dumps({"parameters": {name: {"string_value": n} for name, n in numbers.items()}}),
             "model_instance_kind": "GPU",
             "model_instance_device_id": "0",
             "model_instance_name": "t5_0",

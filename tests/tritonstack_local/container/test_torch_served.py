@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import pytest
 
 from tests.environments import needs
+from tests.model_repos.test_t5_export import FOLDER, MODEL, export
+from tritonstack.models.model_config import ConfigFile, merge_configs
 from tritonstack.paths import environment_python
 
 pytestmark = needs("torch")
@@ -58,3 +61,21 @@ def test_tensors_named_after_arguments_reach_them(sagemaker: Any, scale: Path) -
     assert sagemaker.load("named", {"scale/config.pbtxt": BY_ARGUMENT, "scale/1/model.pt": scale}).status == 200
     reply = sagemaker.invoke("named", x=("FP32", [1, 3], [1, 2, 3]), factor=("FP32", [1, 1], [10]))
     assert reply.outputs == {"product": [10, 20, 30]}
+
+
+def test_t5_has_the_threads_that_its_configuration_names(sagemaker: Any, tmp_path: Path) -> None:
+    exported, folder = export(tmp_path / "t5"), FOLDER / "t5-python"
+    config = (folder / "config.pbtxt").read_text()
+    files = {
+        "t5-python/1/model.py": folder / "1/model.py",
+        "t5-python/1/batching.py": folder / "1/batching.py",
+        "t5-python/1/model": exported / MODEL,
+    }
+    many = 'parameters { key: "intra_op_thread_count" value { string_value: "3" } }'
+    for name, text in (
+        ("t5", config),
+        ("t5-of-three", merge_configs(ConfigFile(file="t5", text=config), [ConfigFile(file="t5", text=many)])),
+    ):
+        assert sagemaker.load(name, {"t5-python/config.pbtxt": text, **files}).status == 200
+    log = sagemaker.container.log_path.read_text()
+    assert re.findall(r"T5 on cpu, CPU threads .* operators: (\d+ and \d+)", log) == ["1 and 1", "3 and 1"]

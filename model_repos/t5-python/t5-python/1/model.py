@@ -19,6 +19,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TRANSFORMERS_OFFLINE"] = "1"
 
 WEIGHTS = Path(__file__).resolve().parent / "model"
+NUMBERS = {"max_input_tokens", "intra_op_thread_count", "inter_op_thread_count"}
+"""The parameters of config.pbtxt that are read here."""
 
 
 class TritonPythonModel:
@@ -26,7 +28,9 @@ class TritonPythonModel:
 
     def initialize(self, args: dict[str, str]) -> None:
         """Load the weights. ``args``: the instance's kind and device, and the configuration as JSON."""
-        parameters = json.loads(args["model_config"])["parameters"]
+        given = json.loads(args["model_config"])["parameters"]
+        parameters = {name: int(one["string_value"]) for name, one in given.items() if name in NUMBERS}
+        threads = limit_threads(parameters["intra_op_thread_count"], parameters["inter_op_thread_count"])
         self.translator = Translator(
             WEIGHTS,
             kind=args["model_instance_kind"],
@@ -34,9 +38,10 @@ class TritonPythonModel:
         )
         self.limits = Limits(
             vocabulary=self.translator.vocabulary,
-            input_tokens=int(parameters["max_input_tokens"]["string_value"]),
+            input_tokens=parameters["max_input_tokens"],
         )
-        pb_utils.Logger.log_info(f"{args['model_instance_name']}: T5 on {self.translator.device}")
+        where = f"{self.translator.device}, CPU threads within and across operators: {threads[0]} and {threads[1]}"
+        pb_utils.Logger.log_info(f"{args['model_instance_name']}: T5 on {where}")
 
     def execute(self, requests: list) -> list:
         """Answer requests, all in one batch. A request that cannot be answered gets an error, the others an answer."""
@@ -128,6 +133,20 @@ class Translator:
         gc.collect()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
+
+
+def limit_threads(intra_op: int, inter_op: int) -> tuple[int, int]:
+    """Limit this process's CPU threads in PyTorch, which has one process for each instance; 0 leaves its own number.
+
+    Before anything is computed: later PyTorch refuses to change those across operators. Returns what holds.
+    """
+    import torch  # noqa: PLC0415  see Translator
+
+    if intra_op:
+        torch.set_num_threads(intra_op)
+    if inter_op:
+        torch.set_num_interop_threads(inter_op)
+    return torch.get_num_threads(), torch.get_num_interop_threads()
 
 
 def device_of(kind: str, device_id: str, *, gpus: int) -> str:
