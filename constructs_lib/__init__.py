@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from constructs_lib.artifact_bucket import OwnBucket
-    from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet
+    from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet, ProductionVariant
     from constructs_lib.multi_model_endpoint import MultiModelEndpoint
     from constructs_lib.permission import JoinedNetwork
     from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CallableEndpoint", "ContainerSettings", "Endpoint", "ExecutionRole", "Fleet", "JoinedNetwork",
-    "MultiModelData", "MultiModelEndpoint", "OwnBucket", "Rollout", "Scaling", "SingleModelData", "Timeouts",
-    "TritonImage", "TritonModel",
+    "MultiModelData", "MultiModelEndpoint", "OwnBucket", "ProductionVariant", "Rollout", "Scaling",
+    "SingleModelData", "Timeouts", "TritonImage", "TritonModel",
 ]  # fmt: skip
 _MODULES = {  # all others are settings
     "artifact_bucket": {"OwnBucket"},
-    "endpoint": {"CallableEndpoint", "Endpoint", "Fleet"},
+    "endpoint": {"CallableEndpoint", "Endpoint", "Fleet", "ProductionVariant"},
     "multi_model_endpoint": {"MultiModelEndpoint"},
     "permission": {"JoinedNetwork"},
     "triton_model": {"ExecutionRole", "MultiModelData", "SingleModelData", "TritonImage", "TritonModel"},

@@ -172,8 +172,12 @@ class Verification(Construct):
         allow(self.function.policy, "InvokeItself", ["lambda:InvokeFunction"], [self.function.arn])
         stack_id = cdk.Stack.of(self).stack_id
         allow(self.function.policy, "SeeRollbacks", ["cloudformation:DescribeStacks"], [stack_id])
-        data = endpoint.model.data
-        warms = isinstance(data, MultiModelData) and data.cache
+        data = [each.model.data for each in endpoint.variants]
+        warms = any(isinstance(each, MultiModelData) and each.cache for each in data)
+        variants = {}
+        if len(data) > 1:  # each model is verified on the variant that serves it
+            served = {each.model.archive.model: each.name for each in endpoint.variants if each.model.archive}
+            variants = {"Variants": json.dumps(served, sort_keys=True)}
         resource = self.function.custom_resource(
             self,
             "Resource",
@@ -183,8 +187,9 @@ class Verification(Construct):
                 "EndpointName": endpoint.endpoint_name,
                 "EndpointConfigName": endpoint.config.attr_endpoint_config_name,
                 "VariantName": endpoint.variant_name,
+                **variants,
                 "Image": image.uri,
-                "MultiModel": str(endpoint.model.multi_model).lower(),
+                "MultiModel": str(endpoint.multi_model).lower(),
                 "StopsAtUnload": str(warms).lower(),
                 "Models": str(settings.models),
                 "Minutes": str(settings.minutes),

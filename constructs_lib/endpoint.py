@@ -1,4 +1,4 @@
-"""A SageMaker endpoint with one production variant: import, grants, metrics, EndpointConfig and Endpoint."""
+"""A SageMaker endpoint and its production variants: import, grants, metrics, EndpointConfig and Endpoint."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class CallableEndpoint(Construct):
 
     Attributes:
         endpoint_name: its name.
-        variant_name: its production variant's.
+        variant_name: its production variant's, the first of several.
         multi_model: whether a caller picks the model by ``TargetModel``.
         models: the models that grants may name; None: not known here, so that any may be named.
     """
@@ -128,9 +128,14 @@ class CallableEndpoint(Construct):
         return {"StringLike": {"sagemaker:TargetModel": [f"{model}.*.tar.gz" for model in sorted(set(models))]}}
 
     def metric(
-        self, metric_name: str, *, statistic: str | None = None, period: cdk.Duration | None = None
+        self,
+        metric_name: str,
+        *,
+        statistic: str | None = None,
+        period: cdk.Duration | None = None,
+        variant_name: str | None = None,
     ) -> cloudwatch.Metric:
-        """A metric of the variant, with the dimensions, namespace and unit that AWS documents.
+        """A metric of a variant, with the dimensions, namespace and unit that AWS documents.
 
         Label, color, or another region: ``endpoint.metric("ModelLatency").with_(region="eu-west-1")``.
 
@@ -138,6 +143,7 @@ class CallableEndpoint(Construct):
             metric_name: at CloudWatch, such as ``ModelLatency``.
             statistic: one that AWS documents for the metric (``Sum``, ``p99``). Default: None, its usual one.
             period: over which it is taken. Default: None, one minute, in which SageMaker writes.
+            variant_name: of one of several variants. Default: None, the endpoint's ``variant_name``.
 
         Raises:
             ValueError: AWS does not document the metric for endpoints.
@@ -147,7 +153,7 @@ class CallableEndpoint(Construct):
 
         from tritonstack.monitoring.metric import Metric, documented, unit_of  # noqa: PLC0415 - as above
 
-        dimensions = aws_names.variant_dimensions(self.endpoint_name, self.variant_name)
+        dimensions = aws_names.variant_dimensions(self.endpoint_name, variant_name or self.variant_name)
         known = documented(dimensions)
         if metric_name not in known:
             raise ValueError(
@@ -203,18 +209,42 @@ class Fleet:
     routing: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class ProductionVariant:
+    """A production variant of an endpoint: a model on a fleet.
+
+    Attributes:
+        model: what it runs.
+        fleet: what it runs on.
+        scaling: how the number of instances follows the load; None: it is the fleet's initial one.
+        label: what its name begins with, before the instance type; None where the endpoint has no other variant.
+        weight: its share of the requests is this divided by the sum of all variants'.
+    """
+
+    model: TritonModel
+    fleet: Fleet
+    scaling: Scaling | None = None
+    label: str | None = None
+    weight: float = 1
+
+    @property
+    def name(self) -> str:
+        """Its name, which carries the instance type, so that a change of type is a new variant."""
+        return naming.variant_name(instance_type=self.fleet.instance_type, name=self.label)
+
+
 class Endpoint(CallableEndpoint):
     """A SageMaker endpoint, its EndpointConfig, scaling and rollback alarms.
 
     The configuration's name is generated, for it is replaced at every change; the endpoint's is fixed, for callers know
-    it. The variant's name carries the instance type, so that a change of type is a new variant.
+    it.
 
     Attributes:
         config: the EndpointConfig.
         endpoint: the Endpoint.
         alarms: the alarms on its new fleet; None where there are none of our own.
         scaling: what scales it; None where its number of instances is fixed.
-        model: the Model that it runs.
+        variants: its production variants, as given.
     """
 
     def __init__(
@@ -223,11 +253,9 @@ class Endpoint(CallableEndpoint):
         construct_id: str,
         *,
         endpoint_name: str,
-        model: TritonModel,
-        fleet: Fleet,
+        variants: Sequence[ProductionVariant],
         timeouts: Timeouts | None = None,
         rollout: Rollout | None = None,
-        scaling: Scaling | None = None,
         endpoint_tags: Mapping[str, str] | None = None,
         models: Collection[str] | None = None,
         release_records: str | None = None,
@@ -236,11 +264,9 @@ class Endpoint(CallableEndpoint):
 
         Args:
             endpoint_name: unique in the account and region, at most 63 characters.
-            model: what it runs.
-            fleet: what it runs on.
+            variants: what it runs, and on what. Several share the requests by weight; either each is scaled or none.
             timeouts: how long a start may take. Default: None, ``Timeouts()``: 600 seconds each.
             rollout: how an update moves the requests to the new fleet; None: all at once, and nothing is watched.
-            scaling: how the number of instances follows the load; None: it is the fleet's initial one.
             endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.
             models: the models that grants may name. Default: None, any.
             release_records: the SSM path of its release records, which grants let callers read. Default: None, it has
@@ -250,20 +276,21 @@ class Endpoint(CallableEndpoint):
             scope,
             construct_id,
             endpoint_name=endpoint_name,
-            variant_name=naming.variant_name(instance_type=fleet.instance_type),
-            multi_model=model.multi_model,
+            variant_name=variants[0].name,
+            multi_model=variants[0].model.multi_model,
             models=models,
             release_records=release_records,
         )
-        self.model = model
+        self.variants = tuple(variants)
         timeouts = timeouts or Timeouts()
-        config = f"{fleet} {timeouts!r}"
-        self.scaling = None if scaling is None else self._scaling(scaling, fleet, config, rollout)
-        count = fleet.initial_instance_count if self.scaling is None else self.scaling.instance_count
+        scaled = all(each.scaling is not None for each in variants)
+        self.scaling = self._scaling(timeouts, rollout) if scaled else None
+        initial = [each.fleet.initial_instance_count for each in variants]
+        counts = initial if self.scaling is None else self.scaling.instance_counts
         self.config = sagemaker.CfnEndpointConfig(
             self,
             "Config",
-            production_variants=[_variant(self.variant_name, count, model=model, fleet=fleet, timeouts=timeouts)],
+            production_variants=[_variant(each, count, timeouts) for each, count in zip(variants, counts, strict=True)],
         )
         self.alarms: FleetAlarms | None = None
         if rollout is not None and rollout.own_alarms is not None:
@@ -271,7 +298,7 @@ class Endpoint(CallableEndpoint):
                 self,
                 "RollbackAlarms",
                 endpoint_name=endpoint_name,
-                variant_name=self.variant_name,
+                variant_names=[each.name for each in variants],
                 config_name=self.config.attr_endpoint_config_name,
                 settings=rollout.own_alarms,
             )
@@ -294,28 +321,38 @@ class Endpoint(CallableEndpoint):
             self.endpoint.add_property_override("DeploymentConfig", config_of_update)
         if self.scaling is not None:
             self.scaling.scale(self.endpoint)
-        if rollout is not None and model.multi_model:
+        if rollout is not None and self.multi_model:
             self._ask_for_slowest_load(rollout)
         if self.alarms is not None:
-            self.endpoint.node.add_dependency(self.alarms.let_read(model.role))
+            self.endpoint.node.add_dependency(self.alarms.let_read(variants[0].model.role))
         for key, value in (endpoint_tags or {}).items():
             cdk.Tags.of(self.endpoint).add(key, value)
 
-    def _scaling(self, scaling: Scaling, fleet: Fleet, config: str, rollout: Rollout | None) -> ScalingSteps:
+    def _scaling(self, timeouts: Timeouts, rollout: Rollout | None) -> ScalingSteps:
         from constructs_lib.scaling import ScaledVariant, ScalingSteps  # noqa: PLC0415 - types that most need not
 
-        instance = load_catalogue().instance(fleet.instance_type)
-        if instance is None and scaling.cpu_utilization is not None:
-            raise ValueError(f"cpu_utilization: the catalogue does not have the vCPUs of {fleet.instance_type}")
-        variant = ScaledVariant(
-            endpoint_name=self.endpoint_name,
-            variant_name=self.variant_name,
-            gpu_count=1 if instance is None else instance.gpu_count,
-            vcpu=1 if instance is None else instance.vcpu,
-            initial_instance_count=fleet.initial_instance_count,
-            routing={} if rollout is None else traffic_routing(rollout),
-            config={"Model": self.model.name, "Fleet": config},
-        )
+        scaled: list[ScaledVariant] = []
+        config: dict[str, str] = {}
+        for number, each in enumerate(self.variants):
+            assert each.scaling is not None  # noqa: S101 - each variant is scaled, or none
+            instance = load_catalogue().instance(each.fleet.instance_type)
+            if instance is None and each.scaling.cpu_utilization is not None:
+                raise ValueError(
+                    f"cpu_utilization: the catalogue does not have the vCPUs of {each.fleet.instance_type}"
+                )
+            variant = ScaledVariant(
+                endpoint_name=self.endpoint_name,
+                variant_name=each.name,
+                gpu_count=1 if instance is None else instance.gpu_count,
+                vcpu=1 if instance is None else instance.vcpu,
+                initial_instance_count=each.fleet.initial_instance_count,
+                scaling=each.scaling,
+            )
+            scaled.append(variant)
+            suffix = str(number) if number else ""
+            config |= {f"Model{suffix}": each.model.name, f"Fleet{suffix}": f"{each.fleet} {timeouts!r}"}
+        if len(self.variants) > 1:
+            config["Weights"] = " ".join(f"{each.weight:g}" for each in self.variants)
         if rollout is not None and rollout.kind != "all-at-once":
             consequence = (
                 "is refused: deploy kind: all-at-once before it, alone"
@@ -327,7 +364,8 @@ class Endpoint(CallableEndpoint):
                 f"{self.endpoint_name}: a deployment that changes the instance type {consequence}: the type is in the "
                 "variant's name, and guardrails need the same variant before and after.",
             )
-        return ScalingSteps(self, "Scaling", variant=variant, scaling=scaling)
+        routing = {} if rollout is None else traffic_routing(rollout)
+        return ScalingSteps(self, "Scaling", variants=scaled, routing=routing, config=config)
 
     def _ask_for_slowest_load(self, rollout: Rollout) -> None:
         if rollout.slowest_load_seconds is None and any(rollout.waits.values()):
@@ -340,14 +378,15 @@ class Endpoint(CallableEndpoint):
 
 
 def _variant(
-    name: str, count: float, *, model: TritonModel, fleet: Fleet, timeouts: Timeouts
+    variant: ProductionVariant, count: float, timeouts: Timeouts
 ) -> sagemaker.CfnEndpointConfig.ProductionVariantProperty:
+    fleet = variant.fleet
     return sagemaker.CfnEndpointConfig.ProductionVariantProperty(
-        variant_name=name,
-        model_name=model.name,
+        variant_name=variant.name,
+        model_name=variant.model.name,
         instance_type=fleet.instance_type,
         initial_instance_count=count,
-        initial_variant_weight=1,
+        initial_variant_weight=variant.weight,
         inference_ami_version=fleet.host_ami,
         model_data_download_timeout_in_seconds=timeouts.model_download_seconds,
         container_startup_health_check_timeout_in_seconds=timeouts.container_startup_seconds,

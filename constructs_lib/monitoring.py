@@ -21,6 +21,7 @@ from tritonstack import aws_names
 from tritonstack.config.endpoint import DataCapture
 from tritonstack.config.execution_role import permissions
 from tritonstack.monitoring.alarms import SEVERITIES, Alarm, Severity
+from tritonstack.monitoring.graphs import Variant
 from tritonstack.monitoring.metric import Series, queries
 
 
@@ -269,43 +270,45 @@ def set_metrics(alarm: cloudwatch.CfnAlarm, series: Series, *, period: int) -> N
 
 
 class AtMaximumEvents(Construct):
-    """A rule for each scaled endpoint whose scaling reaches its maximum, and a queue that keeps the events.
+    """A rule for each scaled variant whose scaling reaches its maximum, and a queue that keeps the events.
 
     EventBridge counts the events that a rule delivers (``Invocations`` by ``RuleName``): that is the alarm's metric.
     The event: Application Auto Scaling user guide, "Monitor Application Auto Scaling events using Amazon EventBridge";
     delivery is best effort.
 
     Attributes:
-        names: endpoint's name → name of its rule, a token.
+        names: endpoint's name → its variant's → name of the rule, a token.
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, variants: Mapping[str, str]) -> None:
-        """Make queue and rules. ``variants``: endpoint's name → its production variant's."""
+    def __init__(self, scope: Construct, construct_id: str, *, variants: Sequence[Variant]) -> None:
+        """Make queue and rules."""
         super().__init__(scope, construct_id)
         queue = event_queue(
             self,
             "Queue",
             reason="Nothing reads the queue, so that nothing can fail on a message: it keeps events for people.",
         )
-        rules = {
-            endpoint: events.CfnRule(
+        rules = [
+            events.CfnRule(
                 self,
-                f"Rule-{endpoint}",
-                description=f"Scaling of {endpoint} has reached its maximum",
+                f"Rule-{each.subject}",
+                description=f"Scaling of {each.subject} has reached its maximum",
                 event_pattern={
                     "source": ["aws.application-autoscaling"],
                     "detail-type": ["Application Auto Scaling Scaling Activity State Change"],
                     "detail": {
                         "serviceNamespace": ["sagemaker"],
                         "scalableDimension": [aws_names.VARIANT_INSTANCE_COUNT],
-                        "resourceId": [f"endpoint/{endpoint}/variant/{variant}"],
+                        "resourceId": [f"endpoint/{each.endpoint_name}/variant/{each.settings.variant_name}"],
                         "scaledToMax": [True],
                     },
                 },
                 targets=[events.CfnRule.TargetProperty(id="queue", arn=queue.attr_arn)],
             )
-            for endpoint, variant in variants.items()
-        }
-        arns = [rule.attr_arn for rule in rules.values()]
+            for each in variants
+        ]
+        arns = [rule.attr_arn for rule in rules]
         allow_event_rules(self, "QueuePolicy", queue=queue, sid="KeepEvents", rules=arns)
-        self.names = {endpoint: rule.ref for endpoint, rule in rules.items()}
+        self.names: dict[str, dict[str, str]] = {}
+        for each, rule in zip(variants, rules, strict=True):
+            self.names.setdefault(each.endpoint_name, {})[each.settings.variant_name] = rule.ref

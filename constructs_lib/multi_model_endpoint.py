@@ -14,7 +14,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from constructs_lib.artifact_bucket import OwnBucket
-from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet
+from constructs_lib.endpoint import CallableEndpoint, Endpoint, Fleet, ProductionVariant
 from constructs_lib.permission import JoinedNetwork
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, TritonImage, TritonModel
 from tritonstack import naming
@@ -183,15 +183,19 @@ class MultiModelEndpoint(CallableEndpoint):
             self,
             "Endpoint",
             endpoint_name=self.endpoint_name,
-            model=self.model,
-            fleet=Fleet(
-                instance_type=instance_type,
-                initial_instance_count=settings.initial_instance_count,
-                host_ami=settings.inference_ami_version,
-            ),
+            variants=[
+                ProductionVariant(
+                    model=self.model,
+                    fleet=Fleet(
+                        instance_type=instance_type,
+                        initial_instance_count=settings.initial_instance_count,
+                        host_ami=settings.inference_ami_version,
+                    ),
+                    scaling=settings.scaling,
+                )
+            ],
             timeouts=settings.timeouts,
             rollout=settings.rollout,
-            scaling=settings.scaling,
         )
         for number, warning in enumerate(release_warnings(endpoint=settings, region=stack.region)):
             cdk.Annotations.of(self).add_warning_v2(f"tritonstack:release-{number}", f"{self.endpoint_name}: {warning}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
@@ -34,7 +35,7 @@ class FleetAlarms(Construct):
     fleet once it serves, without an action: the observability stack's alarms notify.
 
     Attributes:
-        alarms: server errors first.
+        alarms: by variant, server errors first.
     """
 
     def __init__(
@@ -43,18 +44,16 @@ class FleetAlarms(Construct):
         construct_id: str,
         *,
         endpoint_name: str,
-        variant_name: str,
+        variant_names: Sequence[str],
         config_name: str,
         settings: RollbackAlarms,
     ) -> None:
-        """Make the alarms.
+        """Make the alarms: of each variant its own, so that the errors of a small share show.
 
         ``config_name``, of the EndpointConfig, is a token: CloudFormation generates it. It is the third dimension of a
         fleet's own metrics (developer guide, "Auto-Rollback Configuration and Monitoring").
         """
         super().__init__(scope, construct_id)
-        of_variant = aws_names.variant_dimensions(endpoint_name, variant_name)
-        dimensions = (*of_variant.items(), (aws_names.ENDPOINT_CONFIG_NAME, config_name))
         watched = (
             (
                 "ServerErrors", "server-errors", aws_names.INVOCATION_5XX_ERRORS, "end with 5XX",
@@ -66,12 +65,16 @@ class FleetAlarms(Construct):
             ),
         )  # fmt: skip
         self.alarms: list[cloudwatch.CfnAlarm] = []
-        for alarm_id, suffix, errors, what, percent, count in watched:
+        for variant, (alarm_id, suffix, errors, what, percent, count) in product(variant_names, watched):
+            of_variant = aws_names.variant_dimensions(endpoint_name, variant)
+            dimensions = (*of_variant.items(), (aws_names.ENDPOINT_CONFIG_NAME, config_name))
+            alone = len(variant_names) == 1
+            fleet = "the new fleet" if alone else f"the new fleet of {variant}"
             alarm = cloudwatch.CfnAlarm(
                 self,
-                alarm_id,
-                alarm_name=cdk.Fn.join("-", [config_name, suffix]),
-                alarm_description=f"{endpoint_name}: {percent:g} % or more of a minute's requests to the new fleet "
+                alarm_id if alone else f"{alarm_id}-{variant}",
+                alarm_name=cdk.Fn.join("-", [config_name, *([] if alone else [variant]), suffix]),
+                alarm_description=f"{endpoint_name}: {percent:g} % or more of a minute's requests to {fleet} "
                 f"{what} ({errors}), at least {count}: the update is rolled back.",
                 comparison_operator="GreaterThanOrEqualToThreshold",
                 threshold=percent,

@@ -1,10 +1,10 @@
-"""Scaling of an endpoint: target, policies, and the custom resources that keep them in step with the live variant."""
+"""Scaling of an endpoint: targets, policies, custom resources that keep them in step with the live variants."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from constructs_lib.handler_function import HandlerFunction
 from constructs_lib.permission import allow, arn
 from tritonstack import aws_names
 from tritonstack.config import Scaling
+from tritonstack.errors import InputError, Problem
 
 BEFORE_TYPE, SETTLED_TYPE, AFTER_TYPE = "Custom::ScalingBefore", "Custom::ScalingSettled", "Custom::ScalingAfter"
 NAMESPACE = "sagemaker"
@@ -45,35 +46,34 @@ HASH_DIGITS = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ScaledVariant:
-    """The production variant that is scaled."""
+    """A production variant that is scaled."""
 
     endpoint_name: str
     variant_name: str
     gpu_count: int  # of one instance
     vcpu: int  # of one instance
     initial_instance_count: int
-    routing: Mapping[str, Any]  # the traffic routing configuration of an update; empty where there is none
-    config: Mapping[str, str]  # whatever else is in the endpoint's config; a change of it is one of the endpoint
+    scaling: Scaling
 
 
-def policies(variant: ScaledVariant, scaling: Scaling) -> dict[str, tuple[str, dict[str, Any]]]:
+def policies(variant: ScaledVariant) -> dict[str, tuple[str, dict[str, Any]]]:
     """Setting → the policy's name and its target tracking configuration, as the API spells it.
 
     The name carries the hash of the configuration: CloudFormation finds a policy by its ARN, which is new when the
     function has put it again, so that it must never update one.
     """
     made = {}
-    for setting, target in scaling.targets.items():
-        configuration = _configuration(setting, target, variant=variant, scaling=scaling)
+    for setting, target in variant.scaling.targets.items():
+        configuration = _configuration(setting, target, variant=variant)
         digest = hashlib.sha256(json.dumps(configuration, sort_keys=True).encode()).hexdigest()
         made[setting] = (f"{OURS}{setting.replace('_', '-')}-{digest[:HASH_DIGITS]}", configuration)
     return made
 
 
-def _configuration(setting: str, target: float, *, variant: ScaledVariant, scaling: Scaling) -> dict[str, Any]:
+def _configuration(setting: str, target: float, *, variant: ScaledVariant) -> dict[str, Any]:
     cooldowns = {
-        "ScaleOutCooldown": scaling.scale_out_cooldown_seconds,
-        "ScaleInCooldown": scaling.scale_in_cooldown_seconds,
+        "ScaleOutCooldown": variant.scaling.scale_out_cooldown_seconds,
+        "ScaleInCooldown": variant.scaling.scale_in_cooldown_seconds,
     }
     if setting in PREDEFINED:
         metric = {"PredefinedMetricSpecification": {"PredefinedMetricType": PREDEFINED[setting]}}
@@ -108,8 +108,35 @@ def schedules(scaling: Scaling) -> list[dict[str, Any]]:
     ]
 
 
+VARIABLES_BYTES = 4096
+"""Of all variables of a function (Lambda quotas), of which the document is the only one."""
+
+
+def _wanted(variants: Sequence[ScaledVariant], routing: Mapping[str, Any]) -> str:
+    """What the function is to keep, as JSON: the first variant's scaling, and that of others in ``beside``."""
+    first, *beside = (
+        {
+            "variant": each.variant_name,
+            "minimum": each.scaling.minimum,
+            "maximum": each.scaling.maximum,
+            "initial": each.initial_instance_count,
+            "policies": dict(policies(each).values()),
+            "schedules": schedules(each.scaling),
+        }
+        for each in variants
+    )
+    document = {"endpoint": variants[0].endpoint_name, **first, "routing": dict(routing)}
+    document |= {"beside": beside} if beside else {}
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    if (size := len(text) + len("SCALING")) > VARIABLES_BYTES:
+        found = f"schedules and targets of {', '.join(each.variant_name for each in variants)}: {size} bytes"
+        allowed = f"{VARIABLES_BYTES}, the bytes of a function's variables, in which they stand"
+        raise InputError([Problem(field="scaling", found=found, allowed=allowed, advice="Set fewer schedules.")])
+    return text
+
+
 class ScalingSteps(Construct):
-    """Target and policies as native resources, and three custom resources that keep them in step with the live variant.
+    """Targets and policies as native resources, and three custom resources that keep them in step with what is live.
 
     What each of the three does at which event, and why they are needed, stands in ``lambda/scaling/handler.py``. The
     scalable target has no ``RoleARN``: SageMaker's variants are scaled with the service-linked role
@@ -119,60 +146,80 @@ class ScalingSteps(Construct):
 
     Attributes:
         before: the custom resource that the endpoint's config waits for.
-        instance_count: the number of instances for the endpoint's config to begin with, as a token.
+        instance_counts: of each variant, the instances for the endpoint's config to begin with, as a token.
         routing: the traffic routing configuration of the endpoint's update, as a token: an object, so that a size goes
             with its type. The attributes of a custom resource are of any type (AWS CDK, ``CustomResource.getAtt``), and
             an object takes the place of a property (cfn-lint's issue 2537 has it of ``Code`` of a Lambda function).
     """
 
-    def __init__(self, scope: Construct, construct_id: str, *, variant: ScaledVariant, scaling: Scaling) -> None:
-        """Make the resources that the endpoint depends on; ``scale`` makes the rest."""
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        variants: Sequence[ScaledVariant],
+        routing: Mapping[str, Any],
+        config: Mapping[str, str],
+    ) -> None:
+        """Make the resources that the endpoint depends on; ``scale`` makes the rest.
+
+        ``routing``: the traffic routing configuration of an update; empty where there is none. ``config``: whatever
+        else is in the endpoint's config; a change of it is one of the endpoint.
+
+        Raises InputError where the variants' schedules are too long for a function's variables.
+        """
         super().__init__(scope, construct_id)
-        self._variant, self._scaling = variant, scaling
-        self._policies = policies(variant, scaling)
-        wanted = self._wanted()  # within the 4,096 bytes that a function's variables may have (Lambda quotas)
+        self._variants, self._endpoint = variants, variants[0].endpoint_name
+        wanted = _wanted(variants, routing)
         self.function = HandlerFunction(
             self,
             "Handler",
             handler="scaling",
-            description=f"Keeps scaling policies of {variant.endpoint_name} in step with its live production variant",
+            description=f"Keeps scaling policies of {self._endpoint} in step with its live production variant",
             variables={"SCALING": wanted},
         )
         self._allow_the_endpoint()
         self._allow_scaling()
         self._allow_alarms()
         self._allow_validation()
-        self._properties = {"Scaling": wanted, **variant.config}
+        self._properties = {"Scaling": wanted, **config}
         self.before = self._resource("Before", BEFORE_TYPE)
         self._settled = self._resource("Settled", SETTLED_TYPE, after=(self.before,))
-        self.instance_count: int | float = cdk.Token.as_number(self.before.get_att("InitialInstanceCount"))
+        names = [f"InitialInstanceCount{number or ''}" for number in range(len(variants))]
+        self.instance_counts: list[int | float] = [cdk.Token.as_number(self.before.get_att(name)) for name in names]
         self.routing: cdk.IResolvable = self.before.get_att("TrafficRouting")
 
     def scale(self, endpoint: cdk.CfnResource) -> None:
-        """Make target and policies of the endpoint, and the custom resource after them."""
+        """Make targets and policies of the endpoint, and the custom resource after them."""
         # Settled must be created before the endpoint can fail, to be called again at the end of a rollback.
         endpoint.node.add_dependency(self._settled)
-        variant, scaling = self._variant, self._scaling
-        target = autoscaling.CfnScalableTarget(
-            self,
-            "Target",
-            service_namespace=NAMESPACE,
-            resource_id=f"endpoint/{variant.endpoint_name}/variant/{variant.variant_name}",
-            scalable_dimension=aws_names.VARIANT_INSTANCE_COUNT,
-            min_capacity=scaling.minimum,
-            max_capacity=scaling.maximum,
-        )
-        if scaling.schedules:
-            # The dictionaries that the function gets too, so that both put the same.
-            target.add_property_override("ScheduledActions", schedules(scaling))
-        target.node.add_dependency(endpoint)
-        made: list[IDependable] = [target]
-        for setting, (name, configuration) in self._policies.items():
-            policy = autoscaling.CfnScalingPolicy(
-                self, IDS[setting], policy_name=name, policy_type="TargetTrackingScaling", scaling_target_id=target.ref
+        made: list[IDependable] = []
+        for number, variant in enumerate(self._variants):
+            scope = Construct(self, f"Variant{number}") if number else self
+            target = autoscaling.CfnScalableTarget(
+                scope,
+                "Target",
+                service_namespace=NAMESPACE,
+                resource_id=f"endpoint/{variant.endpoint_name}/variant/{variant.variant_name}",
+                scalable_dimension=aws_names.VARIANT_INSTANCE_COUNT,
+                min_capacity=variant.scaling.minimum,
+                max_capacity=variant.scaling.maximum,
             )
-            policy.add_property_override("TargetTrackingScalingPolicyConfiguration", configuration)
-            made.append(policy)
+            if variant.scaling.schedules:
+                # The dictionaries that the function gets too, so that both put the same.
+                target.add_property_override("ScheduledActions", schedules(variant.scaling))
+            target.node.add_dependency(endpoint)
+            made.append(target)
+            for setting, (name, configuration) in policies(variant).items():
+                policy = autoscaling.CfnScalingPolicy(
+                    scope,
+                    IDS[setting],
+                    policy_name=name,
+                    policy_type="TargetTrackingScaling",
+                    scaling_target_id=target.ref,
+                )
+                policy.add_property_override("TargetTrackingScalingPolicyConfiguration", configuration)
+                made.append(policy)
         self.after = self._resource("After", AFTER_TYPE, after=made)
 
     def _resource(
@@ -182,22 +229,8 @@ class ScalingSteps(Construct):
             self, construct_id, resource_type=resource_type, properties=self._properties, after=after
         )
 
-    def _wanted(self) -> str:
-        variant, scaling = self._variant, self._scaling
-        document = {
-            "endpoint": variant.endpoint_name,
-            "variant": variant.variant_name,
-            "minimum": scaling.minimum,
-            "maximum": scaling.maximum,
-            "initial": variant.initial_instance_count,
-            "policies": dict(self._policies.values()),
-            "schedules": schedules(scaling),
-            "routing": dict(variant.routing),
-        }
-        return json.dumps(document, sort_keys=True, separators=(",", ":"))
-
     def _allow_the_endpoint(self) -> None:
-        endpoint = arn(self, "sagemaker", "endpoint", self._variant.endpoint_name)
+        endpoint = arn(self, "sagemaker", "endpoint", self._endpoint)
         configs = arn(self, "sagemaker", "endpoint-config", "*")
         actions = ["DescribeEndpoint", "UpdateEndpointWeightsAndCapacities", "ListTags", "AddTags"]
         allow(self.function.policy, "SeeAndScaleEndpoint", [f"sagemaker:{action}" for action in actions], [endpoint])
@@ -278,7 +311,7 @@ class ScalingSteps(Construct):
 
     def _allow_alarms(self) -> None:
         """Target tracking creates its alarms with the permissions of the principal that puts the policy."""
-        alarms = arn(self, "cloudwatch", "alarm", f"TargetTracking-endpoint/{self._variant.endpoint_name}/variant/*")
+        alarms = arn(self, "cloudwatch", "alarm", f"TargetTracking-endpoint/{self._endpoint}/variant/*")
         allow(
             self.function.policy,
             "TrackTargets",

@@ -321,6 +321,11 @@ class TritonModel(Construct):
         return self.model.attr_model_name
 
     @property
+    def archive(self) -> naming.ArchiveName | None:
+        """The one archive that it serves; None of many, and of a name of another form."""
+        return naming.ArchiveName.parse(self.data_url.rpartition("/")[2])
+
+    @property
     def multi_model(self) -> bool:
         """Whether a caller picks the model by ``TargetModel``."""
         return isinstance(self.data, MultiModelData)

@@ -14,7 +14,7 @@ from tritonstack import naming
 from tritonstack.config import AlarmSettings, Environment
 from tritonstack.monitoring.alarms import Alarm, build_alarms, endpoint_alarms, load_test_alarm
 from tritonstack.monitoring.dashboard import dashboard_body, dashboard_of
-from tritonstack.monitoring.graphs import BuildProjects, variant_of
+from tritonstack.monitoring.graphs import BuildProjects, variants_of
 
 if TYPE_CHECKING:
     from tritonstack.outputs.contract import ObservabilityFields
@@ -101,16 +101,14 @@ class ObservabilityStack(cdk.Stack):
 
     def _endpoint_alarms(self, settings: AlarmSettings) -> dict[str, list[Alarm]]:
         """Endpoint's name in the environment → its alarms."""
-        variants = [variant_of(self._environment, each) for each in self._environment.endpoints]
-        scaled = {
-            each.endpoint_name: each.settings.variant_name for each in variants if each.settings.scaling is not None
-        }
+        every = [variants_of(self._environment, each) for each in self._environment.endpoints]
+        scaled = [each for variants in every for each in variants if each.settings.scaling is not None]
         rules = AtMaximumEvents(self, "AtMaximum", variants=scaled).names if scaled else {}
         found = {}
-        for variant in variants:
-            thresholds = variant.settings.alarms or settings.thresholds
-            rule = rules.get(variant.endpoint_name)
-            found[variant.settings.name] = list(endpoint_alarms(variant, thresholds, at_maximum_rule=rule))
+        for variants in every:
+            endpoint = variants[0].settings
+            thresholds, own = endpoint.alarms or settings.thresholds, rules.get(variants[0].endpoint_name, {})
+            found[endpoint.name] = list(endpoint_alarms(variants, thresholds, at_maximum_rules=own))
         return found
 
     def _build_alarms(self) -> list[Alarm]:

@@ -11,7 +11,7 @@ from constructs import Construct
 
 from constructs_lib.activation import Activation, Verification
 from constructs_lib.artifact_bucket import ArtifactBucketReference, endpoint_log_name
-from constructs_lib.endpoint import Endpoint, Fleet
+from constructs_lib.endpoint import Endpoint, Fleet, ProductionVariant
 from constructs_lib.monitoring import EndpointLog, capture_data
 from constructs_lib.outputs import publish_outputs
 from constructs_lib.permission import JoinedNetwork, tag_all
@@ -73,31 +73,13 @@ class ServingStack(cdk.Stack):
             if endpoint.role_arn is None
             else iam.Role.from_role_arn(self, "OwnRole", endpoint.role_arn, mutable=False),
         )
-        self.model = TritonModel(
-            self,
-            "Triton",
-            image=image,
-            role=self.role,
-            artifacts=self.artifacts,
-            data=model_data(endpoint, release_set=release_set),
-            environment=endpoint.container_environment(),
-            network=network,
-            isolated=endpoint.network_isolation,
-        )
         self.endpoint = Endpoint(
             self,
             "Endpoint",
             endpoint_name=name,
-            model=self.model,
-            fleet=Fleet(
-                instance_type=endpoint.instance_type,
-                initial_instance_count=endpoint.initial_instance_count,
-                host_ami=endpoint.inference_ami_version,
-                routing=endpoint.routing,
-            ),
+            variants=[self._variant(each, image, network, release_set) for each in endpoint.fleets],
             timeouts=endpoint.timeouts,
             rollout=endpoint.rollout,
-            scaling=endpoint.scaling,
             endpoint_tags=endpoint_tags(endpoint),
             models=release_set,
             release_records=naming.release_parameter(
@@ -137,8 +119,9 @@ class ServingStack(cdk.Stack):
             activation=self.activation,
             manifest_prefix=naming.manifest_prefix(endpoint=endpoint.name, platform=endpoint.platform),
         )
-        # A single model's archive is looked for when the Model is made; ours is the clearer message.
-        self.model.node.add_dependency(self.activation.archives)
+        for each in self.endpoint.variants:
+            # A single model's archive is looked for when the Model is made; ours is the clearer message.
+            each.model.node.add_dependency(self.activation.archives)
         if build_set is not None:
             from constructs_lib.model_build import BuildWait  # noqa: PLC0415 - most need no such types
 
@@ -167,6 +150,35 @@ class ServingStack(cdk.Stack):
             build_args=build.build_args,
         )
 
+    def _variant(
+        self,
+        settings: EndpointSettings,
+        image: TritonImage,
+        network: JoinedNetwork | None,
+        release_set: Mapping[str, str],
+    ) -> ProductionVariant:
+        """A production variant with its Model; ``settings``: those that hold for it."""
+        own = settings.variants[0] if settings.variants else None
+        label, weight = (None, 1.0) if own is None else (own.name, own.weight)
+        model = TritonModel(
+            self,
+            "Triton" if label is None else f"Triton-{label}",
+            image=image,
+            role=self.role,
+            artifacts=self.artifacts,
+            data=model_data(settings, release_set=release_set),
+            environment=settings.container_environment(),
+            network=network,
+            isolated=settings.network_isolation,
+        )
+        fleet = Fleet(
+            instance_type=settings.instance_type,
+            initial_instance_count=settings.initial_instance_count,
+            host_ami=settings.inference_ami_version,
+            routing=settings.routing,
+        )
+        return ProductionVariant(model=model, fleet=fleet, scaling=settings.scaling, label=label, weight=weight)
+
     def _own_log(self, environment: Environment, *, tags: Mapping[str, str], days: int) -> None:
         """The log group of the containers is there, with retention and key, before they write into it."""
         log = EndpointLog(
@@ -191,11 +203,12 @@ class ServingStack(cdk.Stack):
         return reference.of_containers()
 
     def _outputs(self, *, prefix: str) -> None:
+        variants = self.endpoint.variants
         outputs = {
             "EndpointName": (self.endpoint.endpoint_name, "Endpoint to invoke"),
             "EndpointArn": (self.endpoint.endpoint.ref, "ARN of the endpoint, for permissions to invoke it"),
-            "VariantName": (self.endpoint.variant_name, "Production variant of the endpoint"),
-            "ModelDataUrl": (self.model.data_url, "S3 URL of the archives: a prefix, or one archive"),
+            "VariantName": (", ".join(each.name for each in variants), "Production variant of the endpoint"),
+            "ModelDataUrl": (variants[0].model.data_url, "S3 URL of the archives: a prefix, or one archive"),
             "ArchivePrefix": (prefix, "Key prefix of this endpoint's archives in the bucket"),
             "ArtifactBucket": (self.artifacts.bucket_name, "Bucket of the archives"),
             "ExecutionRoleArn": (self.role.role_arn, "Execution role of the containers"),
@@ -218,12 +231,14 @@ class ServingStack(cdk.Stack):
             "bucket": self.artifacts.bucket_name,
             "archive_prefix": prefix,
             "manifest_prefix": naming.manifest_prefix(endpoint=endpoint.name, platform=platform),
-            "model_data_url": self.model.data_url,
+            "model_data_url": self.endpoint.variants[0].model.data_url,
             "execution_role_arn": self.role.role_arn,
             "log_group": endpoint_log_name(self.endpoint.endpoint_name),
             "release_records": naming.release_parameter(environment=name, endpoint=endpoint.name, model=""),
             "builds_on_deploy": builds,
         }
+        if endpoint.variants:
+            outputs["variants"] = {each.variants[0].name: each.variant_name for each in endpoint.fleets}
         publish_outputs(self, environment=environment, kind="serving", outputs=outputs, name=f"serving-{endpoint.name}")
 
 

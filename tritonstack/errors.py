@@ -60,6 +60,12 @@ Location = tuple[str | int, ...]
 """Path of keys and indices in a YAML file: ``("endpoints", 0, "release")``."""
 
 
+def field_of(location: Location) -> str:
+    """The path of a field as messages show it: ``endpoints[0].instance_type``."""
+    steps = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return "".join(steps).removeprefix(".")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """One thing that is wrong with an input, and how to mend it."""
@@ -76,8 +82,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         if self.location:
-            steps = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.location)
-            object.__setattr__(self, "field", "".join(steps).removeprefix("."))
+            object.__setattr__(self, "field", field_of(self.location))
 
     def __str__(self) -> str:
         return self.text()

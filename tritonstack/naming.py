@@ -177,6 +177,10 @@ def endpoint_name(*, environment: str, endpoint: str) -> str:
     return f"{environment}-{endpoint}"
 
 
-def variant_name(*, instance_type: str) -> str:
-    """The production variant's name, which carries the instance type (``ml.g4dn.xlarge`` → ``g4dn-xlarge``)."""
-    return instance_type.removeprefix("ml.").replace(".", "-")
+def variant_name(*, instance_type: str, name: str | None = None) -> str:
+    """The production variant's name, which carries the instance type (``ml.g4dn.xlarge`` → ``g4dn-xlarge``).
+
+    ``name``: of one of several variants, which stands before the type.
+    """
+    kind = instance_type.removeprefix("ml.").replace(".", "-")
+    return kind if name is None else f"{name}-{kind}"

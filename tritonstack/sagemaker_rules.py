@@ -17,6 +17,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeVar
 
+
+def traffic_shares(weights: Sequence[float]) -> tuple[float, ...]:
+    """Each variant's share of the requests, 0 to 1 (API reference, ProductionVariant: InitialVariantWeight)."""
+    return tuple(weight / (sum(weights) or 1) for weight in weights)
+
+
 INSUFFICIENT_STORAGE = 507
 """Status of a load or an inference that memory is too small for (developer guide, mms-container-apis). SageMaker evicts
 another model and loads again; a model that does not fit alone gets it as its ModelError."""

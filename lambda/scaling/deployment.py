@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ..shared.clients import Aws
 from ..shared.custom_resource import NotDoneError
-from .live_variant import forget, live_variant, record, remember, scale_as_before, settled_variant
+from .live_variant import drop, forget, live_variants, remember, scale_as_before, settled_variants
 from .target import Wanted, converge, deregister, register
 
 BEFORE, SETTLED, AFTER = "Custom::ScalingBefore", "Custom::ScalingSettled", "Custom::ScalingAfter"
@@ -24,8 +24,8 @@ def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, An
     wanted = Wanted.of(event["ResourceProperties"]["Scaling"])
     kind, request = event["ResourceType"], event["RequestType"]
     if request == "Delete":
-        if kind == SETTLED and wanted.variant != in_force.variant:
-            settle(aws, in_force, gone=wanted.variant)
+        if kind == SETTLED and wanted.names != in_force.names:
+            settle(aws, in_force, gone=wanted.names)
         return {}
     old = Wanted.of(event["OldResourceProperties"]["Scaling"]) if request == "Update" else None
     if kind == BEFORE:
@@ -36,54 +36,72 @@ def act(event: Mapping[str, Any], aws: Aws, *, in_force: Wanted) -> dict[str, An
 
 
 def before(aws: Aws, wanted: Wanted, old: Wanted | None) -> dict[str, Any]:
-    """Prepare the endpoint's update. Returns the initial instance count and the traffic routing."""
-    live = settled_variant(aws, wanted.endpoint)
-    if live is None:
-        return {"InitialInstanceCount": str(wanted.initial), "TrafficRouting": wanted.routing}
-    if live.variant == wanted.variant:
-        came_back = old is not None and old.variant != wanted.variant
+    """Prepare the endpoint's update. Returns the initial instance counts and the traffic routing."""
+    live = settled_variants(aws, wanted.endpoint)
+    goes = [each for each in live.values() if each.variant not in wanted.names]
+    moves = bool(live) and live.keys() != set(wanted.names)
+    if moves:
+        _refuse(wanted, old, live)
+        remember(aws, goes, back_to=wanted.names)
+        for gone in goes:
+            deregister(aws, wanted.endpoint, gone.variant)
+    were = {} if old is None else {each.variant: each for each in old.variants}
+    counts = []
+    for each in wanted.variants:
+        if each.variant not in live:
+            # The requests of what goes: one takes those of all, and of two each may get them all by its weight.
+            counts.append(max(each.initial, min(sum(one.count for one in goes), each.maximum)))
+            continue
+        came_back = bool(were) and each.variant not in were
         if came_back:
-            converge(aws, wanted)
+            converge(aws, each)
             forget(aws, live)
-        elif old is not None:
-            register(aws, wanted)
-        kept = old is not None and (came_back or old.initial == wanted.initial)
-        count = live.begun_with if kept else wanted.initial
-        return {"InitialInstanceCount": str(count), "TrafficRouting": wanted.routing}
+        elif were:
+            register(aws, each)
+        kept = came_back or (bool(were) and were[each.variant].initial == each.initial)
+        counts.append(live[each.variant].begun_with if kept else each.initial)
+    # Guardrails need the same variant names in both configs (developer guide, "Exclusions").
+    routing = ALL_AT_ONCE if moves else wanted.routing
+    found = {f"InitialInstanceCount{number or ''}": str(count) for number, count in enumerate(counts)}
+    return {**found, "TrafficRouting": routing}
+
+
+def _refuse(wanted: Wanted, old: Wanted | None, live: Iterable[str]) -> None:
+    """Raise NotDoneError where other variants are to take the place of the live ones and could not move back."""
+    change = f"from {' and '.join(live)} to {' and '.join(wanted.names)}"
     if old is None:
         raise NotDoneError(
-            f"endpoint {wanted.endpoint} has no scaling yet, and its variant would change from {live.variant} to "
-            f"{wanted.variant} in the same deployment, which could not be undone if it failed later. Deploy one of the "
-            "two, then the other."
+            f"endpoint {wanted.endpoint} has no scaling yet, and its variant would change {change} in the same "
+            "deployment, which could not be undone if it failed later. Deploy one of the two, then the other."
         )
     if ROLLING in (wanted.routing.get("Type"), old.routing.get("Type")):
         raise NotDoneError(
-            f"endpoint {wanted.endpoint}: its variant would change from {live.variant} to {wanted.variant}, and a "
-            "rolling update, on the way back too, needs the same variant before and after. Deploy another `kind` of "
-            "rollout alone, then the new type, then kind: rolling again."
+            f"endpoint {wanted.endpoint}: its variant would change {change}, and a rolling update, on the way back "
+            "too, needs the same variant before and after. Deploy another `kind` of rollout alone, then the new type, "
+            "then kind: rolling again."
         )
-    remember(aws, live, back_to=wanted.variant)
-    deregister(aws, wanted.endpoint, live.variant)
-    # Guardrails need the same variant name in both configs (developer guide, "Exclusions").
-    count = max(wanted.initial, min(live.count, wanted.maximum))
-    return {"InitialInstanceCount": str(count), "TrafficRouting": ALL_AT_ONCE}
 
 
 def after(aws: Aws, wanted: Wanted) -> None:
-    """Register what is wanted; where another variant is live, a rollback is yet to replace it: deregister it."""
-    live = live_variant(aws, wanted.endpoint)
-    if live is not None and live.variant == wanted.variant:
-        converge(aws, wanted)
-    elif live is not None:
-        deregister(aws, wanted.endpoint, live.variant)
+    """Register what is wanted; another variant that is live, which a rollback is yet to replace: deregister it."""
+    live = live_variants(aws, wanted.endpoint)
+    for each in wanted.variants:
+        if each.variant in live:
+            converge(aws, each)
+    for name in live.keys() - set(wanted.names):
+        deregister(aws, wanted.endpoint, name)
 
 
-def settle(aws: Aws, wanted: Wanted, *, gone: str) -> None:
-    """Finish a deployment: deregister the variant that is gone, register all of the live one."""
-    live = live_variant(aws, wanted.endpoint)
-    if live is None or live.variant != gone:
-        deregister(aws, wanted.endpoint, gone)
-    if live is not None and live.variant == wanted.variant:
-        converge(aws, wanted)
-        scale_as_before(aws, wanted, live)
-        record(aws, live, 0)
+def settle(aws: Aws, wanted: Wanted, *, gone: Collection[str]) -> None:
+    """Finish a deployment: deregister the variants that are gone, register all of the live ones."""
+    live = live_variants(aws, wanted.endpoint)
+    for name in gone:
+        if name not in live and name not in wanted.names:
+            deregister(aws, wanted.endpoint, name)
+    serving = [each for each in wanted.variants if each.variant in live]
+    for each in serving:
+        converge(aws, each)
+        if each.variant not in gone:
+            scale_as_before(aws, each, live[each.variant])
+    if serving:
+        drop(aws, live[serving[0].variant])

@@ -12,8 +12,9 @@ which variant is live, whatever event they got. The native ScalableTarget and Sc
   gets the instance count that it had: its config begins with another.
 * ``Custom::ScalingAfter``, after the policies: registers what is wanted.
 
-A is the old variant, B the new one; "converge V": if V lacks its target, policies or scheduled actions they are put,
-and policies of ours that are not V's are deleted.
+A is the old variant, B the new one; where an endpoint has two variants each is a set, and a variant that is in both
+stays registered. "converge V": if V lacks its target, policies or scheduled actions they are put, and policies of ours
+that are not V's are deleted.
 
 ================================  ====================  ==============  ================  ======================
 What happens                      Before                native          After             Settled (Delete, last)
@@ -82,7 +83,10 @@ def physical_id(event: Mapping[str, Any]) -> str:
     """The id of Settled changes with the variant, and with nothing else; those of the others never change."""
     try:
         scaling = json.loads(event["ResourceProperties"]["Scaling"])
-        endpoint, variant = scaling["endpoint"], scaling["variant"]
+        endpoint, variant = (
+            scaling["endpoint"],
+            "+".join(each["variant"] for each in (scaling, *scaling.get("beside", ()))),
+        )
     except (KeyError, TypeError, ValueError):
         return identity(event, "")
     of = f"{endpoint}/{variant}" if event["ResourceType"] == "Custom::ScalingSettled" else endpoint

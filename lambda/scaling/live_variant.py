@@ -1,85 +1,95 @@
-"""An endpoint's live variant, and the instance count that it was scaled to, kept while another replaces it."""
+"""An endpoint's live variants, and the instance counts that they were scaled to, kept while others replace them."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
 
 from ..shared.clients import Aws, code_of, unless_missing
-from .target import Wanted
+from .target import WantedVariant
 
 WAIT_SECONDS, LOOK_SECONDS = 600, 5
 CHANGING = frozenset({"Creating", "Updating", "SystemUpdating", "RollingBack"})
 NOT_SERVING = frozenset({"Failed", "Deleting", "Creating", "OutOfService"})
 COUNT_TAG = "tritonstack:scaled-to"
-"""On the endpoint: ``<variant>/<instances>`` before a move, for the config of a move back has a count of its own."""
+"""On the endpoint: ``<variant>/<instances>`` of each that a move replaces; the config of a move back has its own."""
 
 
 @dataclass(frozen=True)
 class Live:
-    """The variant that takes the requests, its desired instance count, and its config's initial one."""
+    """A variant that takes requests, its desired instance count, and its config's initial one."""
 
-    arn: str
+    arn: str  # of the endpoint
     variant: str
     count: int
     begun_with: int
 
 
-def settled_variant(aws: Aws, endpoint: str) -> Live | None:
-    """The live variant once the endpoint changes no more, or after ten minutes: then CloudFormation's update fails."""
+def settled_variants(aws: Aws, endpoint: str) -> dict[str, Live]:
+    """The live variants once the endpoint changes no more, or after ten minutes: then CloudFormation's update fails."""
     until = time.monotonic() + WAIT_SECONDS
     while _describe(aws, endpoint).get("EndpointStatus") in CHANGING and time.monotonic() < until:
         time.sleep(LOOK_SECONDS)
-    return live_variant(aws, endpoint)
+    return live_variants(aws, endpoint)
 
 
-def live_variant(aws: Aws, endpoint: str) -> Live | None:
-    """The variant that takes the requests; None where there is no endpoint, or none that ever served."""
+def live_variants(aws: Aws, endpoint: str) -> dict[str, Live]:
+    """Name → variant that takes requests; none where there is no endpoint, or none that ever served."""
     found = _describe(aws, endpoint)
     if found.get("EndpointStatus", "Failed") in NOT_SERVING or not found.get("ProductionVariants"):
-        return None
-    variant = found["ProductionVariants"][0]
+        return {}
     config = aws.sagemaker.describe_endpoint_config(EndpointConfigName=found["EndpointConfigName"])
-    begun = [each for each in config["ProductionVariants"] if each["VariantName"] == variant["VariantName"]]
-    count = variant["DesiredInstanceCount"]
-    return Live(
-        found["EndpointArn"],
-        variant["VariantName"],
-        count,
-        begun[0].get("InitialInstanceCount", count) if begun else count,
-    )
+    begun = {each["VariantName"]: each.get("InitialInstanceCount") for each in config["ProductionVariants"]}
+    return {
+        each["VariantName"]: Live(
+            found["EndpointArn"],
+            each["VariantName"],
+            each["DesiredInstanceCount"],
+            begun.get(each["VariantName"]) or each["DesiredInstanceCount"],
+        )
+        for each in found["ProductionVariants"]
+    }
 
 
 def _describe(aws: Aws, endpoint: str) -> Mapping[str, Any]:
     return unless_missing(aws.sagemaker.describe_endpoint, EndpointName=endpoint) or {}
 
 
-def remember(aws: Aws, live: Live, *, back_to: str) -> None:
-    """Record the count of the variant that is replaced, or of the one before it, if that comes back."""
-    variant, count = _remembered(aws, live)  # of the live variant where an event is repeated
-    record(aws, live, max(live.count, count if variant in {back_to, live.variant} else 0))
+def remember(aws: Aws, goes: Sequence[Live], *, back_to: Collection[str]) -> None:
+    """Record the counts of the variants that are replaced, or of those before them, if these come back."""
+    if goes:
+        found = _remembered(aws, goes[0])  # of the same variants where an event is repeated
+        before = max((count for name, count in found.items() if name in back_to), default=0)
+        counts = {each.variant: max(each.count, found.get(each.variant, 0), before) for each in goes}
+        _record(aws, goes[0], counts)
 
 
-def forget(aws: Aws, live: Live) -> None:
-    """Drop the recorded count of a variant that was not replaced: it would count at the next move, long after."""
-    variant, count = _remembered(aws, live)
-    if variant == live.variant and 0 < count <= live.count:
-        record(aws, live, 0)
+def forget(aws: Aws, live: Mapping[str, Live]) -> None:
+    """Drop the recorded counts of variants that were not replaced: they would count at the next move, long after."""
+    first = next(iter(live.values()))
+    found = _remembered(aws, first)
+    if any(found.values()) and all(name in live and count <= live[name].count for name, count in found.items()):
+        drop(aws, first)
 
 
-def record(aws: Aws, live: Live, count: int) -> None:
-    """Record a count of the live variant; 0 drops any."""
-    aws.sagemaker.add_tags(ResourceArn=live.arn, Tags=[{"Key": COUNT_TAG, "Value": f"{live.variant}/{count}"}])
+def drop(aws: Aws, live: Live) -> None:
+    """Drop every recorded count."""
+    _record(aws, live, {live.variant: 0})
 
 
-def scale_as_before(aws: Aws, wanted: Wanted, live: Live) -> None:
-    """Scale a variant that replaced another to no fewer instances than that had, within its own limits."""
-    count = min(_remembered(aws, live)[1], wanted.maximum)
+def _record(aws: Aws, live: Live, counts: Mapping[str, int]) -> None:
+    text = " ".join(f"{variant}/{count}" for variant, count in counts.items())
+    aws.sagemaker.add_tags(ResourceArn=live.arn, Tags=[{"Key": COUNT_TAG, "Value": text}])
+
+
+def scale_as_before(aws: Aws, wanted: WantedVariant, live: Live) -> None:
+    """Scale a variant that replaced others to no fewer instances than these had, within its own limits."""
+    count = min(max(_remembered(aws, live).values(), default=0), wanted.maximum)
     if live.count < count:
         scaled = {"VariantName": live.variant, "DesiredInstanceCount": count}
         try:
@@ -96,9 +106,8 @@ def scale_as_before(aws: Aws, wanted: Wanted, live: Live) -> None:
         print(json.dumps({"scaled": live.variant, "from": live.count, "to": count}))
 
 
-def _remembered(aws: Aws, live: Live) -> tuple[str, int]:
-    """Variant and instances as recorded; an empty name and 0 where none is."""
+def _remembered(aws: Aws, live: Live) -> dict[str, int]:
+    """Variant → instances as recorded; empty where none is."""
     tags = aws.sagemaker.list_tags(ResourceArn=live.arn, MaxResults=100)["Tags"]
-    found = [tag["Value"] for tag in tags if tag["Key"] == COUNT_TAG]
-    variant, _, count = found[0].partition("/") if found else ("", "", "0")
-    return variant, int(count)
+    texts = [each for tag in tags if tag["Key"] == COUNT_TAG for each in tag["Value"].split()]
+    return {variant: int(count) for variant, _, count in (each.partition("/") for each in texts)}

@@ -19,8 +19,8 @@ GONE = frozenset({"ObjectNotFoundException"})
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """An endpoint's scaling as a template describes it."""
+class WantedVariant:
+    """A production variant's scaling as a template describes it."""
 
     endpoint: str
     variant: str
@@ -29,21 +29,41 @@ class Wanted:
     initial: int
     policies: Mapping[str, Any]  # name → target tracking configuration
     schedules: tuple[Mapping[str, Any], ...]  # scheduled actions, as PutScheduledAction takes them
-    routing: Mapping[str, Any]  # of an update that keeps the variant: traffic routing configuration; empty for none
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An endpoint's scaling as a template describes it."""
+
+    endpoint: str
+    variants: tuple[WantedVariant, ...]
+    routing: Mapping[str, Any]  # of an update that keeps the variants: traffic routing configuration; empty for none
 
     @classmethod
     def of(cls, text: str) -> Wanted:
         """Read it from the JSON text of a construct of any version: 0.1.0 wrote the type alone as ``routing``.
 
         A rollback from a later version passes that version's text to this one: fields that it added are left out.
+        The members of the first variant stand in the document itself, those of others in ``beside``.
         """
-        given = {name: value for name, value in json.loads(text).items() if name in cls.__dataclass_fields__}
-        if isinstance(given["routing"], str):
-            given["routing"] = {"Type": given["routing"]} if given["routing"] else {}
-        return cls(**{**given, "schedules": tuple(given["schedules"])})
+        document = json.loads(text)
+        routing = document["routing"]
+        if isinstance(routing, str):
+            routing = {"Type": routing} if routing else {}
+        variants = []
+        for each in (document, *document.get("beside", ())):
+            given = {name: value for name, value in each.items() if name in WantedVariant.__dataclass_fields__}
+            given |= {"endpoint": document["endpoint"], "schedules": tuple(given["schedules"])}
+            variants.append(WantedVariant(**given))
+        return cls(document["endpoint"], tuple(variants), routing)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variants' names."""
+        return tuple(each.variant for each in self.variants)
 
 
-def converge(aws: Aws, wanted: Wanted) -> None:
+def converge(aws: Aws, wanted: WantedVariant) -> None:
     """Put what the variant lacks, and delete policies of ours that are not wanted."""
     register(aws, wanted)
     target = _target(wanted.endpoint, wanted.variant)
@@ -84,7 +104,7 @@ def holds(wanted: Any, found: Any) -> bool:
     return bool(wanted == found)
 
 
-def register(aws: Aws, wanted: Wanted) -> None:
+def register(aws: Aws, wanted: WantedVariant) -> None:
     """Register the variant with its scheduled actions, unless it is registered: its limits may be a schedule's."""
     target = _target(wanted.endpoint, wanted.variant)
     found = aws.scaling.describe_scalable_targets(

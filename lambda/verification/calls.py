@@ -47,6 +47,8 @@ def invoke_next(work: Work, aws: Aws, properties: Properties) -> None:
         work.invoked.append(name)
     body, content_type = request
     target = {"TargetModel": f"{name}.tar.gz"} if properties.multi_model == "true" else {}
+    if (variant := properties.variant_of.get(name.partition(".")[0])) is not None:
+        target = {"TargetVariant": variant}
     try:
         response = aws.sagemaker_runtime.invoke_endpoint(
             EndpointName=properties.endpoint_name, Body=body, ContentType=content_type, **target

@@ -110,11 +110,13 @@ def runs_as_deployed(sagemaker: SageMakerClient, properties: Properties) -> bool
             f"{name} runs config {config}, not {expected}: SageMaker rolled the update back by itself{because}"
         )
     variants = {variant["VariantName"]: variant for variant in found.get("ProductionVariants", [])}
-    if list(variants) != [properties.variant_name]:
-        raise VerificationError(f"{name} has variant {name_list(variants)}, not {properties.variant_name}")
-    images = [image["SpecifiedImage"] for image in variants[properties.variant_name].get("DeployedImages", [])]
-    if images and images != [properties.image]:
-        raise VerificationError(f"{name} runs image {name_list(images)}, not {properties.image}")
+    wanted = properties.variant_of.values() or [properties.variant_name]
+    if sorted(variants) != sorted(wanted):
+        raise VerificationError(f"{name} has variant {name_list(variants)}, not {name_list(wanted)}")
+    for variant in variants.values():
+        images = [image["SpecifiedImage"] for image in variant.get("DeployedImages", [])]
+        if images and images != [properties.image]:
+            raise VerificationError(f"{name} runs image {name_list(images)}, not {properties.image}")
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,7 @@ from ..shared.custom_resource import name_list, read_properties
 class Properties:
     """The custom resource's properties.
 
+    ``variant_name``: of the only production variant. ``variants``: of several, model → variant, as JSON.
     ``stops_at_unload``: whether an unload ends the warming. ``models`` and ``minutes``: the most models, and the most
     minutes. ``manifest_prefix``: of the platform, with a trailing slash.
     """
@@ -29,11 +31,19 @@ class Properties:
     release_set_key: str
     archive_bucket: str
     manifest_prefix: str
+    variants: str = "{}"
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Properties:
         """Read them from an event. Raises NotDoneError with all that are missing."""
-        return cls(**read_properties(cls.__dataclass_fields__, given))
+        required = [name for name in cls.__dataclass_fields__ if name != "variants"]
+        return cls(**read_properties(required, given), variants=given.get("Variants", "{}"))
+
+    @property
+    def variant_of(self) -> Mapping[str, str]:
+        """Model → the variant that serves it alone; empty where the endpoint has one variant."""
+        found: Mapping[str, str] = json.loads(self.variants)
+        return found
 
 
 @dataclass

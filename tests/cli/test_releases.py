@@ -56,6 +56,7 @@ class World:
         }
         self.loads: dict[str, list[float]] | ClientError = {}
         self.mode = "MultiModel"
+        self.variants: dict[str, str] = {}  # model → its variant
         self.called: list[str] = []
         self.answer: Callable[[str, Any], Any] = lambda _name, x: 2 * x
 
@@ -95,6 +96,12 @@ class World:
             "Records": {"Type": "Custom::ReleaseRecords", "Properties": told},
             "Model": {"Type": "AWS::SageMaker::Model", "Properties": {"PrimaryContainer": {"Mode": self.mode}}},
         }
+        if self.variants:
+            verified = {"Variants": json.dumps(self.variants)}
+            resources |= {
+                "Verified": {"Type": "Custom::VerifiedEndpoint", "Properties": verified},
+                "Other": resources["Model"],
+            }
         arn = f"arn:aws:sagemaker:us-east-1:123456789012:endpoint-config/{CONFIG.lower()}"
         config = {"ResourceType": "AWS::SageMaker::EndpointConfig", "PhysicalResourceId": arn}
         return SimpleNamespace(
@@ -128,10 +135,10 @@ class World:
 
         return SimpleNamespace(get_paginator=lambda _name: SimpleNamespace(paginate=pages))
 
-    def invoke(self, name: str, inputs: Any, *, payload_format: str) -> Any:
+    def invoke(self, name: str, inputs: Any, *, payload_format: str, variant: str | None) -> Any:
         """As ModelClient's."""
         assert payload_format == "binary"
-        self.called.append(name)
+        self.called.append(name if variant is None else f"{name} on {variant}")
         return SimpleNamespace(outputs={"y": self.answer(name, inputs["x"])}, total_milliseconds=12.3)
 
 
@@ -181,6 +188,12 @@ def test_a_single_model_endpoint_is_called_by_its_models_name(world: World) -> N
     result = run()
     assert (result.return_value, world.called) == (0, ["digits/bert"])
     assert "slowest_load_seconds" not in result.stdout, "it has no loads to tell"
+
+
+def test_each_of_two_variants_answers_for_the_model_that_it_serves(world: World) -> None:
+    world.mode, world.variants = "SingleModel", {"bert": "current-g4dn-xlarge", "resnet": "candidate-g4dn-xlarge"}
+    assert run().return_value == 0
+    assert world.called == ["digits/bert on current-g4dn-xlarge", "digits/resnet on candidate-g4dn-xlarge"]
 
 
 def test_named_models_alone_are_called_and_one_without_a_record_is_refused(world: World) -> None:

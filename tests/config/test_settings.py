@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def models_of(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 def test_every_field_is_described_in_the_schema_and_every_model_is_closed_strict_and_immutable() -> None:
     models = {model.__name__: model for model in models_of(Environment)}
-    assert len(models) == 28
+    assert len(models) == 29
     schema = json.loads(schema_text("environment"))
     for name, model in models.items():
         described = schema if name == "Environment" else schema["$defs"][name]
@@ -89,6 +90,35 @@ def test_committed_environments_run_the_newest_release_whose_cuda_a_host_covers(
             runs = newer.version in CATALOGUE.image_table.regions and needed <= newer.backends
             if newer.order > release.order and runs:
                 assert not any(each.covers(newer) for each in CATALOGUE.host_amis)
+
+
+VARIANTS = """mode: single-model
+scaling: {minimum: 2, maximum: 4, concurrency: 3}
+variants: [{name: current, model: a, weight: 3}, {name: candidate, model: b, weight: 1, instance_type: ml.g4dn.2xlarge,
+"""
+
+
+def test_a_variant_has_the_endpoints_settings_but_for_its_own(tmp_path: Path) -> None:
+    lines = VARIANTS.replace(",\n", ", scaling: {minimum: 1, maximum: 3, concurrency: 2}}]")
+    path = write_environment(tmp_path, endpoint=lines, without=["models"])
+    [endpoint] = load_environment(path).endpoints
+    assert endpoint.models == ("a", "b")
+    current, candidate = endpoint.fleets
+    assert [each.variant_name for each in endpoint.fleets] == ["current-g4dn-xlarge", "candidate-g4dn-2xlarge"]
+    assert [each.models for each in endpoint.fleets] == [("a",), ("b",)]
+    assert [each.initial_instance_count for each in endpoint.fleets] == [2, 1]
+    assert current.scaling == endpoint.scaling
+    assert candidate.scaling is not None
+    assert candidate.scaling.maximum == 3
+    validator = jsonschema.Draft202012Validator(json.loads(schema_text("environment")))
+    validator.validate(parse_yaml(path.read_text()).value)
+    [block] = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "docs/updates.md").read_text(), re.DOTALL)
+    documented = {**parse_yaml(path.read_text()).value, "endpoints": parse_yaml(block).value}
+    validator.validate(documented)
+    assert [each.models for each in Environment.model_validate(documented).endpoints[0].fleets] == [
+        ("inception-ensemble-graphdef",),
+        ("inception-ensemble",),
+    ]
 
 
 def test_a_release_newer_than_the_catalogue_runs_with_an_own_image_and_a_warning(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import aws_cdk as cdk
 from aws_cdk import assertions
 
 from constructs_lib.artifact_bucket import ArtifactBucketReference
-from constructs_lib.endpoint import Endpoint, Fleet
+from constructs_lib.endpoint import Endpoint, Fleet, ProductionVariant
 from constructs_lib.triton_model import ExecutionRole, MultiModelData, SingleModelData, TritonImage, TritonModel
+from tritonstack.config import Scaling
 
 ROOT = Path(__file__).resolve().parents[2]
 ASSEMBLIES = tempfile.TemporaryDirectory(prefix="assemblies-")
@@ -128,11 +129,18 @@ def new_model(stack: cdk.Stack, data: MultiModelData | SingleModelData | None = 
     )
 
 
-def new_endpoint(stack: cdk.Stack, *, data: MultiModelData | SingleModelData | None = None, **given: Any) -> Endpoint:
+def new_endpoint(
+    stack: cdk.Stack,
+    *,
+    data: MultiModelData | SingleModelData | None = None,
+    fleet: Fleet | None = None,
+    scaling: Scaling | None = None,
+    **given: Any,
+) -> Endpoint:
     """Endpoint ``local-digits`` over :func:`new_model`, on two instances."""
-    fleet = Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
-    made = {"endpoint_name": "local-digits", "model": new_model(stack, data), "fleet": fleet}
-    return Endpoint(stack, "Endpoint", **{**made, **given})
+    fleet = fleet or Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
+    variant = ProductionVariant(model=new_model(stack, data), fleet=fleet, scaling=scaling)
+    return Endpoint(stack, "Endpoint", **{"endpoint_name": "local-digits", "variants": [variant], **given})
 
 
 def endpoint_template(**given: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,25 @@ def archive(*models: str, ensembles: tuple[str, ...] = ()) -> dict[str, ArchiveC
 def single(folder: Path, default: str = "null") -> Environment:
     """A single-model endpoint."""
     return environment(folder, f"mode: single-model\ncontainer: {{default_model_name: {default}}}")
+
+
+VARIANTS = "mode: single-model\nvariants: [{name: current, model: a, weight: 1}, {name: new, model: b, weight: 1}]"
+
+
+def test_variants_take_the_same_requests_and_each_serves_its_own_default_model(tmp_path: Path) -> None:
+    settings = load_environment(write_environment(tmp_path, endpoint=VARIANTS, without=["models"]))
+    other = {"b": ArchiveContents(models=("b",), ensembles=(), backends=frozenset(), inputs=("x INT64 [-1, 4]",))}
+    steps = {"models": ("e", "step"), "ensembles": ("e",), "backends": frozenset({"tensorflow"})}
+    contents = {"a": ArchiveContents(**steps, inputs=("x FP32 [-1, 4]",)), **other}  # type: ignore[arg-type]
+    [problem] = check_archives(settings, contents)
+    assert problem.field == "endpoints[0].variants[1].model"
+    assert problem.found == "a takes x FP32 [-1, 4]; b takes x INT64 [-1, 4]"
+    assert check_archives(settings, {**contents, "b": replace(other["b"], inputs=())}) == []  # completed by Triton
+    gone = settings.model_copy(update={"endpoints": (settings.endpoints[0].model_copy(update={"release": "25.04"}),)})
+    assert check_archives(gone, {"a": contents["a"]})[0].field == "endpoints[0].variants[0].model"
+    [endpoint] = with_default_models(with_archives(settings, {"b": ("b-large",)}), contents).endpoints
+    assert endpoint.models == ("a", "b-large")
+    assert [each.container.default_model_name for each in endpoint.fleets] == ["e", None]
 
 
 @pytest.mark.parametrize("named", ["onnxruntime", "onnxruntime_onnx", "tensorrt_plan", "ensemble", "python"])

@@ -26,10 +26,10 @@ CANARY = {"Type": "CANARY", "WaitIntervalInSeconds": 600, "CanarySize": {"Type":
 
 @dataclass
 class FakeScaling(fakes.FakeAws):
-    """An endpoint with one variant, and what is registered for it."""
+    """An endpoint, and what is registered for its variants."""
 
-    config: tuple[str, int] | None = None  # (variant, the count that it began with); None: no endpoint
-    count: int = 0  # instances of the live variant
+    config: tuple[Any, ...] | None = None  # (variants, joined by +; then what each began with); None: no endpoint
+    counts: dict[str, int] = field(default_factory=dict)  # live variant → its instances
     status: str = "InService"
     targets: dict[str, tuple[int, int]] = field(default_factory=dict)  # variant → limits
     policies: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)  # (variant, name) → request
@@ -41,9 +41,26 @@ class FakeScaling(fakes.FakeAws):
     _arns: Iterator[int] = field(default_factory=itertools.count)
     _clients: Any = None
 
+    def __post_init__(self) -> None:
+        self.counts = self.begun
+
+    @property
+    def begun(self) -> dict[str, int]:
+        """Live variant → the count that it began with."""
+        return {} if self.config is None else dict(zip(self.config[0].split("+"), self.config[1:], strict=True))
+
+    @property
+    def count(self) -> int:
+        """Instances of the live variant; of several, the fewest."""
+        return min(self.counts.values(), default=0)
+
+    @count.setter
+    def count(self, count: int) -> None:
+        self.counts = dict.fromkeys(self.begun, count)
+
     @property
     def live(self) -> str | None:
-        """The variant that takes the calls."""
+        """The variants that take the calls, joined by +."""
         return None if self.config is None else self.config[0]
 
     def clients(self) -> Any:
@@ -52,13 +69,12 @@ class FakeScaling(fakes.FakeAws):
             self._clients = clients.Aws(self.client)
         return self._clients
 
-    def move(self, config: tuple[str, int], *, retain: bool = True) -> None:
+    def move(self, config: tuple[Any, ...], *, retain: bool = True) -> None:
         """UpdateEndpoint: refused while it would take a scaled variant away."""
-        if self.config is not None and config[0] != self.config[0] and self.config[0] in self.targets:
+        kept, self.config = (self.counts if retain else {}), config
+        if (self.counts.keys() - self.begun.keys()) & self.targets.keys():
             raise AwsError("must be deregistered as scalable targets")
-        if self.config is None or config[0] != self.config[0] or not retain:
-            self.count = config[1]
-        self.config = config
+        self.counts = {name: kept.get(name, count) for name, count in self.begun.items()}
 
     def names(self, variant: str) -> dict[str, Any]:
         """Policy name → configuration, of a variant."""
@@ -78,12 +94,12 @@ class FakeScaling(fakes.FakeAws):
     def _DescribeEndpoint(self, EndpointName: str) -> dict[str, Any]:
         if self.config is None:
             raise AwsError("ValidationException", f'Could not find endpoint "{EndpointName}".')
-        variant = {"VariantName": self.config[0], "DesiredInstanceCount": self.count}
+        variants = [{"VariantName": name, "DesiredInstanceCount": count} for name, count in self.counts.items()]
         return {
             "EndpointArn": "arn",
             "EndpointStatus": self.status,
             "EndpointConfigName": "config",
-            "ProductionVariants": [variant],
+            "ProductionVariants": variants,
         }
 
     def _AddTags(self, ResourceArn: str, Tags: list[dict[str, str]]) -> None:
@@ -100,18 +116,20 @@ class FakeScaling(fakes.FakeAws):
         DesiredWeightsAndCapacities: list[dict[str, Any]],
     ) -> None:
         [wanted] = DesiredWeightsAndCapacities
-        assert (EndpointName, wanted["VariantName"]) == (ENDPOINT, self.live)
+        assert EndpointName == ENDPOINT
+        assert wanted["VariantName"] in self.counts
         if self.quota is not None and wanted["DesiredInstanceCount"] > self.quota:
             raise AwsError("ResourceLimitExceeded", "The account-level service limit is 2 Instances")
-        self.count = wanted["DesiredInstanceCount"]
+        self.counts[wanted["VariantName"]] = wanted["DesiredInstanceCount"]
 
     def _DescribeEndpointConfig(self, EndpointConfigName: str) -> dict[str, Any]:
         assert self.config is not None
-        return {"ProductionVariants": [{"VariantName": self.config[0], "InitialInstanceCount": self.config[1]}]}
+        begun = self.begun.items()
+        return {"ProductionVariants": [{"VariantName": name, "InitialInstanceCount": count} for name, count in begun]}
 
     def _RegisterScalableTarget(self, ResourceId: str, MinCapacity: int, MaxCapacity: int, **_: Any) -> None:
         variant = variant_of(ResourceId)
-        if variant != self.live:
+        if variant not in self.counts:
             raise AwsError("ValidationException", f"no live variant {variant}")
         self.targets[variant] = (MinCapacity, MaxCapacity)
 
@@ -170,7 +188,7 @@ def variant_of(resource: str) -> str:
 class Template:
     """What a template says of a scaled endpoint."""
 
-    variant: str = "a"
+    variant: str = "a"  # several are joined by +, and have the same scaling
     targets: tuple[int, ...] = (60,)
     minimum: int = 1
     maximum: int = 9
@@ -192,11 +210,20 @@ class Template:
         }
 
     @property
+    def variants(self) -> list[str]:
+        """The variants' names."""
+        return self.variant.split("+")
+
+    @property
     def text(self) -> str:
         """The property ``Scaling``."""
-        document = {
-            "endpoint": ENDPOINT,
-            "variant": self.variant,
+        first, *beside = map(self._scaling, self.variants)
+        document = {"endpoint": ENDPOINT, **first, "routing": dict(self.routing)}
+        return json.dumps({**document, "beside": beside} if beside else document)
+
+    def _scaling(self, variant: str) -> dict[str, Any]:
+        return {
+            "variant": variant,
             "minimum": self.minimum,
             "maximum": self.maximum,
             "initial": self.initial,
@@ -205,9 +232,7 @@ class Template:
                 {"ScheduledActionName": when, "Schedule": when, "ScalableTargetAction": {"MinCapacity": 1}}
                 for when in self.schedules
             ],
-            "routing": dict(self.routing),
         }
-        return json.dumps(document)
 
     @property
     def properties(self) -> dict[str, str]:
@@ -217,12 +242,11 @@ class Template:
 
 @dataclass(frozen=True, kw_only=True)
 class Books:
-    """What CloudFormation knows: the template in force, the config's (variant, count), and physical ids."""
+    """What CloudFormation knows: the template in force, the config's variants and counts, and physical ids."""
 
     template: Template
-    config: tuple[str, int]
-    target: str
-    policies: dict[str, tuple[str, int]]
+    config: tuple[Any, ...]
+    policies: dict[tuple[int, str], tuple[str, int]]
     attributes: dict[str, str]
 
 
@@ -297,14 +321,12 @@ class _Update:
         self._settled()
         config = self._config(attributes)
         self._endpoint(config)
-        self._target()
+        self._targets()
         policies = self._policies()
         self._custom("After")
         if self.fails == "later":
             raise _FailedError
-        self.stack.books = Books(
-            template=self.new, config=config, target=self.new.variant, policies=policies, attributes=attributes
-        )
+        self.stack.books = Books(template=self.new, config=config, policies=policies, attributes=attributes)
 
     def roll_back(self) -> None:
         assert self.books is not None, "the tests let no creation fail"
@@ -350,10 +372,11 @@ class _Update:
             self.replaced.append(lambda: self.stack.send("Settled", "Delete", old, in_force=new))
             self.leftover.append(lambda: self.stack.send("Settled", "Delete", new, in_force=old))
 
-    def _config(self, attributes: dict[str, str]) -> tuple[str, int]:
-        return (self.new.variant, int(attributes["InitialInstanceCount"]))
+    def _config(self, attributes: dict[str, str]) -> tuple[Any, ...]:
+        names = [f"InitialInstanceCount{number or ''}" for number in range(len(self.new.variants))]
+        return (self.new.variant, *(int(attributes[name]) for name in names))
 
-    def _endpoint(self, config: tuple[str, int]) -> None:
+    def _endpoint(self, config: tuple[Any, ...]) -> None:
         if self.books is not None:
             if (config, self.new.model) == (self.books.config, self.books.template.model):
                 return
@@ -366,36 +389,45 @@ class _Update:
         if self.fails == "cancelled":
             raise _FailedError
 
-    def _move(self, config: tuple[str, int]) -> None:
+    def _move(self, config: tuple[Any, ...]) -> None:
         try:
             self.aws.move(config)
         except AwsError as error:
             raise StackError(f"the endpoint cannot move: {error}") from error
 
-    def _move_back(self, config: tuple[str, int]) -> None:
+    def _move_back(self, config: tuple[Any, ...]) -> None:
         if self.aws.config != config:
             self._move(config)
 
-    def _target(self) -> None:
+    def _targets(self) -> None:
+        """A target at each place: the first variant's, the second's."""
+        olds = [] if self.old is None else self.old.variants
+        for old, new in itertools.zip_longest(olds, self.new.variants):
+            self._target(old, new)
+        if self.fails == "target":
+            raise _FailedError
+
+    def _target(self, was: str | None, variant: str | None) -> None:
         old, new = self.old, self.new
         limits = (new.minimum, new.maximum)
-        if old is not None and old.variant == new.variant:
+        if was is not None and was == variant:
+            assert old is not None
             if (old.minimum, old.maximum) == limits:
                 return
             before = (old.minimum, old.maximum)
-            self.undo.append(lambda: self._update_target(old.variant, before))
-            self._update_target(new.variant, limits)
-        else:
-            if self.aws.live != new.variant:
+            self.undo.append(lambda: self._update_target(was, before))
+            self._update_target(was, limits)
+        elif was is not None:
+            self.replaced.append(lambda: self._delete_target(was))
+        if variant is None:
+            return
+        if was != variant:
+            if variant not in self.aws.counts:
                 raise _FailedError  # Application Auto Scaling takes live variants alone
-            self.aws.targets[new.variant] = limits
-            self.leftover.append(lambda: self._delete_target(new.variant))
-            if old is not None:
-                self.replaced.append(lambda: self._delete_target(old.variant))
+            self.aws.targets[variant] = limits
+            self.leftover.append(lambda: self._delete_target(variant))
         for when in new.schedules:
-            self.aws.schedules[new.variant, when] = {}
-        if self.fails == "target":
-            raise _FailedError
+            self.aws.schedules[variant, when] = {}
 
     def _update_target(self, variant: str, limits: tuple[int, int]) -> None:
         if variant not in self.aws.targets:
@@ -406,27 +438,27 @@ class _Update:
         if variant in self.aws.targets:
             self.aws._DeregisterScalableTarget(ResourceId=f"endpoint/{ENDPOINT}/variant/{variant}")
 
-    def _policies(self) -> dict[str, tuple[str, int]]:
+    def _policies(self) -> dict[tuple[int, str], tuple[str, int]]:
         """Logical id → (variant, ARN). CloudFormation knows policies by their ARNs alone."""
-        known = dict(self.books.policies) if self.books and self.books.template.variant == self.new.variant else {}
+        known = dict(self.books.policies) if self.books else {}
         wanted = self.new.policies
-        before = self.old.policies if self.old else {}
         made = {}
-        for name, configuration in wanted.items():
-            if name in before and name in known:
-                made[name] = known[name]
+        for (place, variant), (name, configuration) in itertools.product(enumerate(self.new.variants), wanted.items()):
+            key = (place, name)
+            if known.get(key, ("", 0))[0] == variant:
+                made[key] = known[key]
                 continue
             self.aws._PutScalingPolicy(
-                ResourceId=f"endpoint/{ENDPOINT}/variant/{self.new.variant}",
+                ResourceId=f"endpoint/{ENDPOINT}/variant/{variant}",
                 PolicyName=name,
                 TargetTrackingScalingPolicyConfiguration=configuration,
             )
-            made[name] = (self.new.variant, self.aws.policies[self.new.variant, name]["arn"])
-            self.leftover.append(lambda gone=made[name]: self._delete_policy(gone))  # type: ignore[misc]
+            made[key] = (variant, self.aws.policies[variant, name]["arn"])
+            self.leftover.append(lambda gone=made[key]: self._delete_policy(gone))  # type: ignore[misc]
             if self.fails == "policy":
                 raise _FailedError
-        for name, gone in (self.books.policies if self.books else {}).items():
-            if made.get(name) != gone:
+        for key, gone in (self.books.policies if self.books else {}).items():
+            if made.get(key) != gone:
                 self.replaced.append(lambda gone=gone: self._delete_policy(gone))  # type: ignore[misc]
         return made
 
@@ -437,13 +469,14 @@ class _Update:
 
 
 def check(stack: Stack, in_force: Template) -> None:
-    """The live variant, and no other, is scaled by the policies and schedules of the template in force."""
+    """The live variants, and no other, are scaled by the policies and schedules of the template in force."""
     aws = stack.aws
     assert aws.live == in_force.variant
-    assert set(aws.targets) == {in_force.variant}
-    assert aws.names(in_force.variant) == in_force.policies
-    assert {key[1] for key in aws.schedules} == set(in_force.schedules)
-    assert all(key[0] == in_force.variant for key in [*aws.policies, *aws.schedules])
+    assert set(aws.targets) == set(in_force.variants)
+    for variant in in_force.variants:
+        assert aws.names(variant) == in_force.policies
+        assert {key[1] for key in aws.schedules if key[0] == variant} == set(in_force.schedules)
+    assert {key[0] for key in [*aws.policies, *aws.schedules]} <= set(in_force.variants)
 
 
 __all__ = ["Books", "FakeScaling", "Stack", "StackError", "Template", "check", "replace"]

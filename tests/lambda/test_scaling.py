@@ -105,7 +105,7 @@ def test_another_type_that_fails_leaves_the_old_variant_scaled_and_the_next_depl
         st.tuples(
             st.builds(
                 Template,
-                variant=st.sampled_from("abc"),
+                variant=st.sampled_from(["a", "b", "c+d", "c+e"]),
                 targets=st.lists(st.sampled_from([60, 70]), max_size=2).map(tuple),
                 minimum=st.integers(1, 2),
                 maximum=st.integers(3, 5),
@@ -131,16 +131,38 @@ def test_after_any_deployments_the_live_variant_is_scaled_as_the_template_in_for
     for template, fails, breaks_after, count in deployments:
         stack.aws.count = count
         stack.backwards = backwards and fails not in NATIVE
-        was, live = in_force.variant, stack.aws.count
+        was = dict(stack.aws.counts)
         if stack.deploy(template, fails=fails, breaks_after=breaks_after):
             in_force = template
-            if template.variant != was:
-                assert stack.aws.count == max(template.initial, min(live, template.maximum))
-            else:
-                assert stack.aws.count == live
-        else:
-            assert stack.aws.count >= min(live, in_force.maximum)  # nobody's calls were lost on the way
+            gone = sum(was[name] for name in was.keys() - set(template.variants))
+            for name, found in stack.aws.counts.items():
+                assert found == was.get(name, max(template.initial, min(gone, template.maximum)))
+        else:  # nobody's calls were lost on the way
+            assert all(found >= min(was[name], in_force.maximum) for name, found in stack.aws.counts.items())
         check(stack, in_force)
+
+
+@pytest.mark.parametrize("fails", ["", "endpoint", "later"])
+def test_an_experiment_begins_and_ends_on_a_scaled_endpoint_in_one_deployment_each(fails: str, stack: Any) -> None:
+    experiment = world.replace(A, variant="current+candidate")
+    assert stack.deploy(experiment, fails=fails) is (not fails)
+    if fails:
+        check(stack, A)
+        assert stack.aws.counts == {"a": 3}
+        assert stack.deploy(experiment)
+    check(stack, experiment)
+    assert stack.aws.counts == {"current": 3, "candidate": 3}  # by its weight either may get all that "a" got
+    stack.aws.counts = {"current": 4, "candidate": 2}
+    other_type = world.replace(experiment, variant="current+candidate-large")
+    assert not stack.deploy(other_type, fails="later")
+    check(stack, experiment)
+    assert stack.aws.counts == {"current": 4, "candidate": 3}  # its config began with 3
+    assert stack.deploy(other_type)
+    check(stack, other_type)
+    assert stack.aws.counts == {"current": 4, "candidate-large": 3}
+    assert stack.deploy(A)
+    check(stack, A)
+    assert stack.aws.counts == {"a": 7}
 
 
 def test_a_move_that_failed_long_ago_does_not_say_how_many_instances_the_next_one_needs(stack: Any) -> None:
@@ -173,7 +195,7 @@ def test_a_time_that_is_past_does_not_hold_the_deployment_up(stack: Any) -> None
 
 
 def test_scaling_that_comes_with_another_type_is_refused_before_anything_is_touched() -> None:
-    aws = world.FakeScaling(config=("a", 1), count=1)
+    aws = world.FakeScaling(config=("a", 1))
     stack = Stack(aws=aws)
     with pytest.raises(
         custom_resource.NotDoneError, match=r"from a to b in the same deployment.*Deploy one of the two"
@@ -183,7 +205,7 @@ def test_scaling_that_comes_with_another_type_is_refused_before_anything_is_touc
 
 
 def test_scaling_that_comes_to_the_same_type_is_taken() -> None:
-    stack = Stack(aws=world.FakeScaling(config=("a", 1), count=1))
+    stack = Stack(aws=world.FakeScaling(config=("a", 1)))
     answer = stack.send("Before", "Create", A, in_force=A)
     assert answer == {"InitialInstanceCount": "1", "TrafficRouting": world.CANARY}
 
@@ -208,7 +230,7 @@ def test_a_stack_that_goes_or_loses_its_scaling_is_left_to_cloudformation(kind: 
 
 @pytest.mark.parametrize("status", ["Failed", "Deleting", "OutOfService"])
 def test_an_endpoint_that_serves_nothing_is_scaled_by_nobody(status: str) -> None:
-    stack = Stack(aws=world.FakeScaling(config=("a", 1), count=1, status=status))
+    stack = Stack(aws=world.FakeScaling(config=("a", 1), status=status))
     stack.send("After", "Update", A, A, in_force=A)
     assert stack.aws.targets == {}
 
@@ -243,13 +265,15 @@ def test_only_settled_has_an_id_that_changes_with_the_variant() -> None:
     assert handler.physical_id(event("Settled")) == f"Custom::ScalingSettled:{world.ENDPOINT}/b"
     assert handler.physical_id(event("Before")) == f"Custom::ScalingBefore:{world.ENDPOINT}"
     assert handler.physical_id(event("After")) == f"Custom::ScalingAfter:{world.ENDPOINT}"
+    of_two = {"Scaling": world.replace(B, variant="b+c").text}
+    assert handler.physical_id({**event("Settled"), "ResourceProperties": of_two}).endswith(f"{world.ENDPOINT}/b+c")
     assert handler.physical_id({**event("Settled"), "ResourceProperties": {}}) == "given"
     assert handler.physical_id({**event("Before", "Create"), "ResourceProperties": {}}) == "given"
 
 
 def test_a_failure_is_answered_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = calling.hear(monkeypatch)
-    monkeypatch.setattr(clients, "connect", world.FakeScaling(config=("a", 1), count=1).client)
+    monkeypatch.setattr(clients, "connect", world.FakeScaling(config=("a", 1)).client)
     monkeypatch.setenv("SCALING", B.text)
     handler.handler({**event("Before", "Create"), **calling.IDS}, calling.context())
     assert answers[0]["Status"] == "FAILED"

@@ -73,6 +73,21 @@ def test_a_single_model_endpoint_is_called_without_a_target(world: Any) -> None:
     assert world.called == ["the only one"]
 
 
+def test_each_variants_model_is_called_on_its_own_variant(world: Any) -> None:
+    world.publish({"bert": A, "bert-db": B})
+    world.aws.script = {"the only one": [worlds.right()]}
+    served = {"bert": "current-g4dn-xlarge", "bert-db": "candidate-g4dn-xlarge"}
+    single = {"MultiModel": "false", "StopsAtUnload": "false", "Variants": json.dumps(served)}
+    variants = [{"VariantName": name, "DeployedImages": [{"SpecifiedImage": worlds.IMAGE}]} for name in served.values()]
+    world.aws.described = [world.endpoint(ProductionVariants=variants)]
+    assert world.create({"bert": A, "bert-db": B}, **single)[0] == "SUCCESS"
+    calls = [given for operation, given in world.aws.calls if operation == "InvokeEndpoint"]
+    assert [given["TargetVariant"] for given in calls] == [served["bert-db"], served["bert"]]
+    world.aws.described = [world.endpoint(ProductionVariants=variants[:1])]
+    status, reason, _ = world.create({"bert": A, "bert-db": B}, **single)
+    assert (status, "has variant current-g4dn-xlarge, not" in reason) == ("FAILED", True)
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -61,6 +61,10 @@ class _Endpoint:
     models: tuple[str, ...]
     platform: Platform
 
+    @property
+    def model_places(self) -> tuple[tuple[str, int], ...]:
+        return tuple(("models", number) for number in range(len(self.models)))
+
 
 @dataclass(frozen=True)
 class _Builds(BuildChoice):

@@ -6,7 +6,7 @@ from typing import Any
 
 from tritonstack.config import Environment, Thresholds
 from tritonstack.monitoring.alarms import Alarm, build_alarms, endpoint_alarms, load_test_alarm
-from tritonstack.monitoring.graphs import BuildProjects, variant_of
+from tritonstack.monitoring.graphs import BuildProjects, variants_of
 
 DIGITS: dict[str, Any] = {
     "name": "digits",
@@ -52,7 +52,9 @@ def alarms_of(environment: Environment, *, thresholds: Thresholds = EVERYTHING) 
     """Every alarm of an environment whose scaled endpoints have rules."""
     found: list[Alarm] = []
     for endpoint in environment.endpoints:
-        rule = None if endpoint.scaling is None else "at-maximum-rule"
-        found += endpoint_alarms(variant_of(environment, endpoint), thresholds, at_maximum_rule=rule)
+        variants = variants_of(environment, endpoint)
+        scaled = [each.settings for each in variants if each.settings.scaling is not None]
+        rules = {each.variant_name: "at-maximum-rule" for each in scaled}
+        found += endpoint_alarms(variants, thresholds, at_maximum_rules=rules)
     found += build_alarms(environment.environment, PROJECTS, undelivered_queue="undelivered")
     return [*found, load_test_alarm(environment.environment, undelivered_queue="load-tests-undelivered")]

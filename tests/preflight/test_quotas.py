@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.config.environment_file import write_environment
 from tests.engines.engine_environments import ENGINE
 from tests.preflight.fakes import DENIED, SILENCE, Answer, RefusalError, pages
 from tests.preflight.subjects import REGION, results_of, served
+from tritonstack.config import load_environment
 from tritonstack.engines.order import Served
 from tritonstack.preflight.quotas import (
     check_codebuild_quota,
@@ -55,6 +57,15 @@ def account(
         "sagemaker.DescribeEndpoint": endpoint,
         "sagemaker.DescribeEndpointConfig": config,
     }
+
+
+def test_the_fleets_of_both_variants_count_each_with_its_type(tmp_path: Path) -> None:
+    variants = "[{name: a, model: a, weight: 1}, {name: b, model: b, weight: 1, instance_type: ml.g4dn.2xlarge}]"
+    lines = f"mode: single-model\ninitial_instance_count: 3\nvariants: {variants}"
+    endpoints = load_environment(write_environment(tmp_path, endpoint=lines, without=["models"])).endpoints
+    found = {kind: instance_need(endpoints, others=0, instance_type=kind) for kind in (T4, "ml.g4dn.2xlarge", None)}
+    needs = {kind: (need.highest, need.second_fleet) for kind, need in found.items()}
+    assert needs == {T4: (3, 3), "ml.g4dn.2xlarge": (3, 3), None: (6, 6)}
 
 
 def test_maximum_new_fleet_and_other_endpoints_count(tmp_path: Path) -> None:

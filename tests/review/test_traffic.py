@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.review.small import Template, resource, serving, stack, stack_change
+from tests.review.small import VARIANT, Template, resource, serving, stack, stack_change
 from tritonstack.review.change import Update
 from tritonstack.review.document import TrafficEntry
 
@@ -88,6 +88,47 @@ def test_another_instance_type_goes_all_at_once_whatever_the_canary_but_for_a_va
     assert any("SageMaker rejects a rolling update" in each for each in rolling.sentences)
     kept = traffic(serving(**CANARY), serving(variant={"InstanceType": "ml.g5.xlarge"}, **CANARY))
     assert kept.update == Update.CANARY
+
+
+def weighted(*weights: float, **endpoint: Any) -> Template:
+    """Two variants with these weights."""
+    names = ("current-g4dn-xlarge", "candidate-g4dn-xlarge")
+    variants = [
+        {**VARIANT, "VariantName": name, "InitialVariantWeight": weight}
+        for name, weight in zip(names, weights, strict=True)
+    ]
+    return serving(config={"ProductionVariants": variants}, **endpoint)
+
+
+EXCLUDED = {**SCALED, "ExcludeRetainedVariantProperties": [{"VariantPropertyType": "DesiredWeight"}]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (weighted(9, 1), weighted(1, 1), "current-g4dn-xlarge 90 % → 50 %, candidate-g4dn-xlarge 10 % → 50 %"),
+        ({}, weighted(2, 1), "current-g4dn-xlarge 66.7 %, candidate-g4dn-xlarge 33.3 %"),
+        (
+            serving(),
+            weighted(3, 1),
+            "g4dn-xlarge 100 % → none, current-g4dn-xlarge none → 75 %, candidate-g4dn-xlarge none → 25 %",
+        ),
+        (weighted(9, 1), weighted(90, 10, Tags=[]), None),
+        (serving(), serving(image="triton:24.10"), None),
+        (weighted(9, 1, **EXCLUDED), weighted(1, 1, **EXCLUDED), "current-g4dn-xlarge 90 % → 50 %"),
+    ],
+    ids=["other weights", "a new endpoint", "an experiment begins", "the same shares", "one variant", "excluded"],
+)
+def test_the_shares_of_variants_are_said_where_they_change(before: Template, after: Template, said: str | None) -> None:
+    found = [each for each in traffic(before, after).sentences if "Share of the requests by weight" in each]
+    assert len(found) == (said is not None)
+    assert all(str(said) in each for each in found)
+    assert not any("takes no effect" in each for each in traffic(before, after).sentences)
+
+
+def test_a_weight_that_the_endpoint_retains_takes_no_effect() -> None:
+    change = traffic(weighted(9, 1, **SCALED), weighted(1, 1, **SCALED))
+    assert any("That takes no effect" in each for each in change.sentences)
 
 
 def test_a_count_alone_stays_where_the_endpoint_retains_its_variants_properties() -> None:

@@ -215,10 +215,8 @@ def scaled(watched: Watched) -> Iterator[Watched]:
         gpu_count=1,
         vcpu=4,
         initial_instance_count=1,
-        routing={},
-        config={},
+        scaling=Scaling.model_validate({**SCALED["scaling"], "cpu_utilization": 60}),
     )
-    wanted = Scaling.model_validate({**SCALED["scaling"], "cpu_utilization": 60})
     aws = watched.aws
     make_config(aws, "dev-digits", VariantName="g4dn-xlarge")
     aws.client("sagemaker").create_endpoint(EndpointName="dev-digits", EndpointConfigName="dev-digits")
@@ -229,7 +227,7 @@ def scaled(watched: Watched) -> Iterator[Watched]:
     }
     scaling = aws.client("application-autoscaling")
     scaling.register_scalable_target(**target, MinCapacity=1, MaxCapacity=4)
-    for name, configuration in policies(variant, wanted).values():
+    for name, configuration in policies(variant).values():
         scaling.put_scaling_policy(
             **target,
             PolicyName=name,

@@ -119,7 +119,7 @@ def check_thresholds(
 
     ``project``: the folder whose ``prices.json`` may know a price. Raises InputError where that file is wrong.
     """
-    own, name = endpoint.alarms, endpoint.instance_type
+    own = endpoint.alarms
     place: Location = (*location, "alarms")
     if own is not None and alarms is None:
         yield Problem(
@@ -139,9 +139,11 @@ def check_thresholds(
     thresholds = own or (alarms.thresholds if alarms else Thresholds())
     if own is None or "budget_usd_per_hour" not in own.model_fields_set:
         place = ("alarms", "thresholds")
-    if thresholds.budget_usd_per_hour is None or alarms is None or name in prices:
+    if thresholds.budget_usd_per_hour is None or alarms is None:
         return
-    if hosting_price(instance_type=name, region=region, project=project) is None:
+    for name in dict.fromkeys(each.instance_type for each in endpoint.fleets):
+        if name in prices or hosting_price(instance_type=name, region=region, project=project) is not None:
+            continue
         yield Problem(
             location=(*place, "budget_usd_per_hour"),
             found=f"{thresholds.budget_usd_per_hour} for endpoint {endpoint.name}, and no source gives the price "

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
 from tritonstack import naming
 from tritonstack.catalogue import InstanceType, load_catalogue
@@ -24,7 +25,9 @@ from tritonstack.config.fields import (
 from tritonstack.config.release import SAGEMAKER_DEFAULT_AMI, ImageBuild, ImageSetting, check_release
 from tritonstack.config.rollout import Rollout, check_rollout
 from tritonstack.config.scaling import PRODUCTION_INSTANCES, Scaling, check_scaling
+from tritonstack.config.variants import VariantSettings, check_variants
 from tritonstack.errors import Location, Problem, listing, nearest
+from tritonstack.naming import NAME_PATTERN
 
 
 class DataCapture(SettingsModel):
@@ -77,8 +80,16 @@ class LocalSettings(SettingsModel):
     )
 
 
+def _models_or_variants(schema: dict[str, Any]) -> None:
+    """JSON Schema: a file has one of the two."""
+    schema["required"].remove("models")
+    schema["anyOf"] = [{"required": [name]} for name in ("models", "variants")]
+
+
 class Endpoint(SettingsModel):
-    """A SageMaker endpoint with one production variant that serves models with Triton."""
+    """A SageMaker endpoint that serves models with Triton: one production variant, or the two of ``variants``."""
+
+    model_config = ConfigDict(json_schema_extra=_models_or_variants)
 
     name: Name = Field(description="Name within the environment; at SageMaker it is <environment>-<name>.")
     description: str | None = Field(
@@ -109,7 +120,7 @@ class Endpoint(SettingsModel):
     )
     models: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] = Field(
         description="What the endpoint serves: folders under model_repos/, each of which stands for all its archives, "
-        "or single archives of theirs; exactly one archive in single-model mode."
+        "or single archives of theirs; exactly one archive in single-model mode. Left out where `variants` name them."
     )
     model_cache: Literal["enabled", "disabled"] | None = Field(
         default=None,
@@ -173,6 +184,11 @@ class Endpoint(SettingsModel):
         default=None,
         description="How the number of instances follows the load; null: initial_instance_count, whatever the load.",
     )
+    variants: Annotated[tuple[VariantSettings, ...], Field(strict=False, max_length=2)] = Field(
+        default=(),
+        description="Single-model mode: two production variants that share the requests by weight (A/B, "
+        "docs/updates.md#two-variants), each with an archive and a fleet of its own; []: one variant.",
+    )
     verification: VerificationSettings = Field(
         default_factory=VerificationSettings,
         description="How a deployment verifies the endpoint before release records move.",
@@ -182,10 +198,34 @@ class Endpoint(SettingsModel):
     )
     local: LocalSettings = Field(default_factory=LocalSettings, description="Limits that only the local runtime reads.")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _models_of_variants(cls, value: Any) -> Any:
+        """``models`` of a file that names them in ``variants``."""
+        variants = value.get("variants") if isinstance(value, Mapping) else None
+        if not isinstance(variants, list | tuple) or not variants or "models" in value:
+            return value
+        named = [each.get("model") if isinstance(each, Mapping) else getattr(each, "model", None) for each in variants]
+        # What is no name is reported where it stands, and once.
+        models = [each if re.fullmatch(NAME_PATTERN, str(each)) else "refused" for each in named]
+        return {**value, "models": models}
+
     @property
     def multi_model(self) -> bool:
         """Whether the endpoint is in multi-model mode."""
         return self.mode == "multi-model"
+
+    @property
+    def fleets(self) -> tuple[Endpoint, ...]:
+        """The settings of each production variant: the endpoint's own where it has one variant."""
+        return tuple(each.of(self) for each in self.variants) or (self,)
+
+    @property
+    def model_places(self) -> tuple[Location, ...]:
+        """Where each of ``models`` stands in the endpoint's settings."""
+        if self.variants:
+            return tuple(("variants", number, "model") for number in range(len(self.variants)))
+        return tuple(("models", number) for number in range(len(self.models)))
 
     @property
     def instance(self) -> InstanceType:
@@ -202,8 +242,9 @@ class Endpoint(SettingsModel):
 
     @property
     def variant_name(self) -> str:
-        """The production variant's name."""
-        return naming.variant_name(instance_type=self.instance_type)
+        """The production variant's name; of an endpoint with two, ask its ``fleets``."""
+        name = self.variants[0].name if self.variants else None
+        return naming.variant_name(instance_type=self.instance_type, name=name)
 
     @property
     def model_cache_setting(self) -> Literal["Enabled", "Disabled"] | None:
@@ -254,10 +295,20 @@ def check_endpoint(*, endpoint: Endpoint, location: Location, site: Site) -> Ite
             )
     yield from repeated(endpoint.models, location=(*location, "models"))
     yield from _check_mode(endpoint=endpoint, location=location, site=site)
+    yield from check_variants(endpoint=endpoint, location=location)
+    yield from check_release(endpoint=endpoint, location=location, site=site)
+    yield from _check_fleet(endpoint=endpoint, location=location, site=site)
+    for number, variant in enumerate(endpoint.variants):
+        if variant.model_fields_set - {"name", "model", "weight"}:  # else it has the endpoint's settings
+            place = (*location, "variants", number)
+            yield from _check_fleet(endpoint=variant.of(endpoint), location=place, site=site)
+
+
+def _check_fleet(*, endpoint: Endpoint, location: Location, site: Site) -> Iterator[Problem]:
+    """What a production variant may have of its own; ``endpoint``: the settings that hold for it."""
     yield from check_rollout(endpoint=endpoint, location=location)
     yield from check_scaling(endpoint=endpoint, location=location, site=site)
     yield from _check_instance_type(endpoint=endpoint, location=location, site=site)
-    yield from check_release(endpoint=endpoint, location=location, site=site)
     instance = load_catalogue().instance(endpoint.instance_type)
     yield from check_container(endpoint=endpoint, instance=instance, location=location)
 
@@ -281,12 +332,13 @@ def _check_mode(*, endpoint: Endpoint, location: Location, site: Site) -> Iterat
                 advice="Serve the model from a single-model endpoint, or have the caller keep what it sends.",
             )
         return
-    if len(endpoint.models) > 1:
+    if len(endpoint.models) > 1 and not endpoint.variants:
         yield Problem(
             location=(*location, "models"),
             found=f"{len(endpoint.models)} models on a single-model endpoint",
             allowed="exactly one",
-            advice="Set mode: multi-model, make an ensemble of them, or give each an endpoint of its own.",
+            advice="Set mode: multi-model, make an ensemble of them, give each an endpoint of its own, or compare two "
+            "that take the same requests: variants.",
         )
     unlisted = "true" if endpoint.accept_unlisted_instance_type else None
     for place, value, allowed in (

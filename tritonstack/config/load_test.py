@@ -157,6 +157,13 @@ def check_load_test(
         yield from unknown(name, sorted(names), location=place, kind="endpoints of this file")
     tested = [each for each in endpoints if settings.endpoints is None or each.name in settings.endpoints]
     single = [each for each in tested if not each.multi_model]
+    for each in (each for each in single if each.variants):
+        yield Problem(
+            location=("load_test", "endpoints"),
+            found=f"{each.name}, whose requests two variants share",
+            allowed="endpoints with one variant: a test measures one model on one fleet",
+            advice="Name the other endpoints, or give a variant's model an endpoint of its own while it is measured.",
+        )
     yield from _check_jobs(settings.recommender, configurations=len(single))
     yield from _check_instance_types(settings.recommender, single=single)
     if settings.gate is not None:

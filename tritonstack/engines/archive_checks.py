@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tritonstack.catalogue import load_catalogue, release_order
+from tritonstack.config.container import ContainerSettings
 from tritonstack.config.endpoint import Endpoint
 from tritonstack.config.environment import Environment
 from tritonstack.config.yaml_loader import shown, with_lines
@@ -65,8 +66,8 @@ def check_archives(
     for index, endpoint in enumerate(environment.endpoints):
         place: Location = ("endpoints", index)
         known: dict[str, ArchiveContents] = {}
-        for number, entry in enumerate(endpoint.models):
-            location = (*place, "models", number)
+        for where, entry in zip(endpoint.model_places, endpoint.models, strict=True):
+            location = (*place, *where)
             meant = (archives or {}).get(entry, (entry,))
             if not endpoint.multi_model and len(meant) > 1:
                 found = f"{entry}, which stands for {len(meant)} archives, on a single-model endpoint"
@@ -79,9 +80,14 @@ def check_archives(
                 )
                 findings += _check_called(endpoint=endpoint, found=known[model], model=model, location=location)
         findings += _check_dali(endpoint=endpoint, contents=known, location=(*place, "container", "additional_args"))
-        findings += _check_default_model(
-            endpoint=endpoint, contents=known, location=(*place, "container", "default_model_name")
-        )
+        for fleet in endpoint.fleets:
+            named = {name for entry in fleet.models for name in (archives or {}).get(entry, (entry,))}
+            own = {name: found for name, found in known.items() if name in named}
+            findings += _check_default_model(
+                endpoint=fleet, contents=own, location=(*place, "container", "default_model_name")
+            )
+        if endpoint.variants:
+            findings += _check_requests(known, location=(*place, "variants"))
     return with_lines(findings, file or Path("environments") / f"{environment.environment}.yaml")
 
 
@@ -93,7 +99,10 @@ def with_archives(environment: Environment, archives: Mapping[str, Sequence[str]
     endpoints = []
     for endpoint in environment.endpoints:
         names = dict.fromkeys(name for entry in endpoint.models for name in archives.get(entry, (entry,)))
-        endpoints.append(endpoint.model_copy(update={"models": tuple(names)}))
+        variants = tuple(
+            each.model_copy(update={"model": archives.get(each.model, (each.model,))[0]}) for each in endpoint.variants
+        )
+        endpoints.append(endpoint.model_copy(update={"models": tuple(names), "variants": variants}))
     return environment.model_copy(update={"endpoints": tuple(endpoints)})
 
 
@@ -105,14 +114,39 @@ def with_default_models(environment: Environment, contents: Mapping[str, Archive
     """
     endpoints = []
     for endpoint in environment.endpoints:
-        name, found = _default_model(endpoint, contents), contents.get(endpoint.models[0])
-        loads = tuple(f"--load-model={each}" for each in found.called if each != name) if found else ()
-        update: dict[str, object] = {"default_model_name": name}
-        if loads and not endpoint.multi_model:
-            update["additional_args"] = (*endpoint.container.additional_args, *loads)
-        container = endpoint.container.model_copy(update=update)
-        endpoints.append(endpoint.model_copy(update={"container": container}))
+        own: dict[str, object] = {"container": _with_default_model(endpoint, contents)}
+        if endpoint.variants:
+            containers = [_with_default_model(fleet, contents) for fleet in endpoint.fleets]
+            pairs = zip(endpoint.variants, containers, strict=True)
+            own = {"variants": tuple(each.model_copy(update={"container": container}) for each, container in pairs)}
+        endpoints.append(endpoint.model_copy(update=own))
     return environment.model_copy(update={"endpoints": tuple(endpoints)})
+
+
+def _with_default_model(endpoint: Endpoint, contents: Mapping[str, ArchiveContents]) -> ContainerSettings:
+    """The container's settings with the model that it serves by default, and those that are loaded with it."""
+    name, found = _default_model(endpoint, contents), contents.get(endpoint.models[0])
+    loads = tuple(f"--load-model={each}" for each in found.called if each != name) if found else ()
+    update: dict[str, object] = {"default_model_name": name}
+    if loads and not endpoint.multi_model:
+        update["additional_args"] = (*endpoint.container.additional_args, *loads)
+    return endpoint.container.model_copy(update=update)
+
+
+def _check_requests(contents: Mapping[str, ArchiveContents], *, location: Location) -> Iterator[Problem]:
+    """SageMaker sends a request to either variant, so both models must take it.
+
+    Inputs that a configuration leaves to Triton's auto-completion are not known here.
+    """
+    known = {model: found.inputs for model, found in contents.items() if found.inputs}
+    if len(set(known.values())) > 1:
+        taken = [f"{model} takes {', '.join(inputs)}" for model, inputs in known.items()]
+        yield Problem(
+            location=(*location, 1, "model"),
+            found="; ".join(taken),
+            allowed="a model with the same inputs, by name, data type and dims: a request reaches either variant",
+            advice="Give the other model an endpoint of its own, or the same inputs by an ensemble in front of it.",
+        )
 
 
 def _check_called(*, endpoint: Endpoint, found: ArchiveContents, model: str, location: Location) -> Iterator[Problem]:

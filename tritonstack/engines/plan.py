@@ -226,10 +226,10 @@ def plan_engines(
 
 def _needs(environment: Environment, archives: Mapping[str, Sequence[ArchiveSource]]) -> Iterator[_Need]:
     for index, endpoint in enumerate(environment.endpoints):
-        for position, entry in enumerate(endpoint.models):
+        for place, entry in zip(endpoint.model_places, endpoint.models, strict=True):
             sources = tuple(source for source in archives[entry] if lacks_plan(source))
             if sources:
-                yield _Need(endpoint=endpoint, location=("endpoints", index, "models", position), sources=sources)
+                yield _Need(endpoint=endpoint, location=("endpoints", index, *place), sources=sources)
 
 
 def _builder(need: _Need, environment: Environment) -> Builder | Problem:

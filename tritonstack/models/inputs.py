@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonstack.config.yaml_loader import with_lines
 from tritonstack.disk import link_or_copy, partial_folder
-from tritonstack.errors import InputError, Problem, collecting, listing, nearest, refuse
+from tritonstack.errors import InputError, Problem, collecting, field_of, listing, nearest, refuse
 from tritonstack.models.packing import pack
 from tritonstack.models.recipe import RECIPE, Recipe
 from tritonstack.models.source import ArchiveSource, BuildChoice, archives_of, files_below
@@ -79,8 +79,8 @@ def resolved_models(
     problems: list[Problem] = []
     for index, endpoint in enumerate(environment.endpoints):
         given: dict[str, str] = {}
-        for position, entry in enumerate(endpoint.models):
-            field = f"endpoints[{index}].models[{position}]"
+        for place, entry in zip(endpoint.model_places, endpoint.models, strict=True):
+            field = field_of(("endpoints", index, *place))
             with collecting(problems):
                 found[entry] = sources_of(entry, repositories, choice, file=str(file), field=field)
             for source in found.get(entry, ()):

@@ -218,6 +218,8 @@ class ArchiveContents:
     # those that no ensemble uses and that a Python model of the archive may send requests to (BLS), sorted: Triton
     # loads an ensemble's steps with it, and these only where it is told to
     called: tuple[str, ...] = ()
+    # of the addressed model: ``pixels FP32 [-1, 64]``, sorted; none where Triton completes the configuration
+    inputs: tuple[str, ...] = ()
 
 
 def contents_of(source: ArchiveSource) -> ArchiveContents:
@@ -241,7 +243,15 @@ def contents_of(source: ArchiveSource) -> ArchiveContents:
         backends=frozenset(config.backend for config in configs.values()) - {""},
         addressed=source.model,
         called=called_models(configs, directories, addressed=source.model),
+        inputs=_inputs_of(configs.get(source.model)),
     )
+
+
+def _inputs_of(config: ModelConfig | None) -> tuple[str, ...]:
+    if config is None:
+        return ()
+    most = config.max_batch_size
+    return tuple(sorted(f"{each.name} {each.data_type} {list(each.shape(most))}" for each in config.inputs))
 
 
 def called_models(

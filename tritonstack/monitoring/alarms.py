@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
 
 from tritonstack import aws_names
 from tritonstack.config import Thresholds
-from tritonstack.monitoring.graphs import BuildProjects, Variant, cost_per_hour, number, project_metric
+from tritonstack.monitoring.graphs import (
+    BuildProjects,
+    Variant,
+    cost_per_hour,
+    instance_metrics,
+    number,
+    project_metric,
+)
 from tritonstack.monitoring.metric import Metric, Series
 
 Severity = Literal["critical", "warning"]
@@ -74,14 +81,24 @@ class Alarm:
         return f"{self.subject}: {self.condition} Runbook: {runbooks}#{self.kind.anchor}"
 
 
-def endpoint_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule: str | None) -> Iterator[Alarm]:
+def endpoint_alarms(
+    variants: Sequence[Variant], thresholds: Thresholds, *, at_maximum_rules: Mapping[str, str]
+) -> Iterator[Alarm]:
     """The alarms of one endpoint that have data in its mode.
 
     Args:
-        variant: the endpoint's.
+        variants: the endpoint's.
         thresholds: of this endpoint.
-        at_maximum_rule: name of the rule that matches the scaling event at the maximum; None without scaling.
+        at_maximum_rules: variant's name → the rule that matches its scaling event at the maximum; none without scaling.
     """
+    for variant in variants:
+        rule = at_maximum_rules.get(variant.settings.variant_name)
+        yield from _variant_alarms(variant, thresholds, at_maximum_rule=rule)
+    if thresholds.budget_usd_per_hour is not None:
+        yield from _over_budget(variants, budget=thresholds.budget_usd_per_hour)
+
+
+def _variant_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule: str | None) -> Iterator[Alarm]:
     yield _errors(
         variant,
         kind=AlarmKind.SERVER_ERRORS,
@@ -109,10 +126,8 @@ def endpoint_alarms(variant: Variant, thresholds: Thresholds, *, at_maximum_rule
         yield _nearly_full(variant, AlarmKind.GPU_MEMORY_NEARLY_FULL, memory, metric=metric, parts=gpus)
     if at_maximum_rule is not None:
         yield _at_maximum(variant, at_maximum_rule)
-    if thresholds.no_traffic_minutes is not None:
+    if thresholds.no_traffic_minutes is not None and variant.share:  # without a share no request is no incident
         yield _no_traffic(variant, minutes=thresholds.no_traffic_minutes)
-    if thresholds.budget_usd_per_hour is not None and variant.price is not None:
-        yield _over_budget(variant, budget=thresholds.budget_usd_per_hour, usd_per_hour=variant.price.usd_per_hour)
 
 
 def build_alarms(environment: str, projects: BuildProjects, *, undelivered_queue: str) -> Iterator[Alarm]:
@@ -178,7 +193,7 @@ def error_share(errors: str, dimensions: tuple[tuple[str, str], ...], *, count: 
 def _errors(variant: Variant, *, kind: AlarmKind, metric: str, what: str, percent: float, count: int) -> Alarm:
     return Alarm(
         kind=kind,
-        subject=variant.endpoint_name,
+        subject=variant.subject,
         condition=f"{number(percent)} % or more of a minute's {what} ({metric}), at least {count}, in 3 of 5 minutes.",
         series=error_share(metric, variant.dimensions, count=count),
         threshold=percent,
@@ -193,7 +208,7 @@ def _latency(variant: Variant, thresholds: Thresholds) -> Alarm:
     limit = thresholds.p99_latency_ms
     return Alarm(
         kind=AlarmKind.LATENCY,
-        subject=variant.endpoint_name,
+        subject=variant.subject,
         condition=f"p99 of ModelLatency is above {number(limit)} ms, in 3 of 5 minutes.",
         series=Series(
             key="milliseconds",
@@ -214,7 +229,7 @@ def _cache_thrashing(variant: Variant, thresholds: Thresholds) -> Alarm:
     hit, wait = thresholds.cache_hit_percent, thresholds.loading_wait_ms
     return Alarm(
         kind=AlarmKind.CACHE_THRASHING,
-        subject=variant.endpoint_name,
+        subject=variant.subject,
         condition=f"for 15 minutes ModelCacheHit is below {number(hit)} % and ModelLoadingWaitTime above {number(wait)}"
         " ms: models are unloaded and loaded again.",
         series=Series(
@@ -243,7 +258,7 @@ def _nearly_full(variant: Variant, kind: AlarmKind, percent: float, *, metric: s
     )
     return Alarm(
         kind=kind,
-        subject=variant.endpoint_name,
+        subject=variant.subject,
         condition=f"{metric} of an instance is {number(percent)} % or more, for 15 minutes.",
         series=series,
         threshold=percent,
@@ -262,7 +277,7 @@ def _at_maximum(variant: Variant, rule: str) -> Alarm:
     )
     return Alarm(
         kind=AlarmKind.AT_MAXIMUM,
-        subject=variant.endpoint_name,
+        subject=variant.subject,
         condition="scaling reached the maximum number of instances; more load starts no further instance.",
         series=Series.of("reached", "times that scaling reached the maximum", matched),
         missing="notBreaching",  # EventBridge writes the metric only where an event matched
@@ -272,7 +287,7 @@ def _at_maximum(variant: Variant, rule: str) -> Alarm:
 def _no_traffic(variant: Variant, *, minutes: int) -> Alarm:
     return Alarm(
         kind=AlarmKind.NO_TRAFFIC,
-        subject=variant.endpoint_name,
+        subject=variant.subject,
         condition=f"no request (Invocations) for {minutes} minutes.",
         series=Series.of("calls", "requests", variant.calls(aws_names.INVOCATIONS, "Sum")),
         comparison="LessThanThreshold",
@@ -283,13 +298,28 @@ def _no_traffic(variant: Variant, *, minutes: int) -> Alarm:
     )
 
 
-def _over_budget(variant: Variant, *, budget: float, usd_per_hour: float) -> Alarm:
-    return Alarm(
+def _over_budget(variants: Sequence[Variant], *, budget: float) -> Iterator[Alarm]:
+    """The alarm on what all variants of an endpoint cost; none where the price of one is unknown."""
+    prices = [each.price.usd_per_hour for each in variants if each.price is not None]
+    if len(prices) < len(variants):
+        return
+    series = cost_per_hour(variants[0], usd_per_hour=prices[0])
+    if len(variants) > 1:
+        metrics: dict[str, Metric] = {}
+        terms = []
+        for place, (variant, usd) in enumerate(zip(variants, prices, strict=True)):
+            if variant.share:
+                metrics |= {f"{name}{place}": metric for name, metric in instance_metrics(variant).items()}
+                terms.append(f"{number(usd)} * invocations{place} / share{place}")
+            else:  # without requests there is no metric, which would leave no sum
+                terms.append(number(usd * variant.settings.initial_instance_count))
+        series = replace(series, metrics=metrics, expression=" + ".join(terms))
+    each = " and ".join(number(usd) for usd in dict.fromkeys(prices))
+    yield Alarm(
         kind=AlarmKind.OVER_BUDGET,
-        subject=variant.endpoint_name,
-        condition=f"its instances cost more than {number(budget)} USD per hour, at {number(usd_per_hour)} USD each, for"
-        " 15 minutes.",
-        series=cost_per_hour(variant, usd_per_hour=usd_per_hour),
+        subject=variants[0].endpoint_name,
+        condition=f"its instances cost more than {number(budget)} USD per hour, at {each} USD each, for 15 minutes.",
+        series=series,
         comparison="GreaterThanThreshold",
         threshold=budget,
         periods=3,

@@ -18,7 +18,7 @@ from tritonstack.monitoring.graphs import (
     instance_graphs,
     loading_graphs,
     request_graphs,
-    variant_of,
+    variants_of,
 )
 from tritonstack.monitoring.metric import Series
 
@@ -28,7 +28,9 @@ BUILDS = "builds of the environment"
 
 def dashboard_of(environment: Environment, *, projects: BuildProjects | None) -> Dashboard:
     """The dashboard of an environment. ``projects``: of its builds stack; None without one."""
-    sections = [_endpoint_section(variant_of(environment, each)) for each in environment.endpoints]
+    sections = [
+        _endpoint_section(variant) for each in environment.endpoints for variant in variants_of(environment, each)
+    ]
     if projects is not None:
         note = "Builds that deployments start. Engines that SageMaker Processing builds count in their archive's build."
         graphs = tuple(build_graphs(projects))
@@ -39,12 +41,15 @@ def dashboard_of(environment: Environment, *, projects: BuildProjects | None) ->
 def _endpoint_section(variant: Variant) -> Section:
     settings = variant.settings
     graphs = (*request_graphs(variant), *loading_graphs(variant), *instance_graphs(variant), *fleet_graphs(variant))
-    title = f"{variant.endpoint_name}: {settings.mode}, {settings.instance_type}, Triton {settings.release}"
-    return Section(key=settings.name, title=title, notes=tuple(_notes(variant)), graphs=graphs)
+    title = f"{variant.subject}: {settings.mode}, {settings.instance_type}, Triton {settings.release}"
+    return Section(key=f"{settings.name}{variant.label}", title=title, notes=tuple(_notes(variant)), graphs=graphs)
 
 
 def _notes(variant: Variant) -> Iterator[str]:
     settings = variant.settings
+    if settings.variants:
+        share = f"{100 * variant.share:.3g} % of the requests by weight"
+        yield f"Variant {settings.variant_name}: {settings.models[0]}, {share}."
     if variant.price is None:
         yield (
             f"No cost: the price of {settings.instance_type} in this region is unknown. Read it from AWS with "

@@ -10,6 +10,7 @@ from tritonstack import aws_names
 from tritonstack.catalogue.prices import HostingPrice
 from tritonstack.config import Endpoint, Environment
 from tritonstack.monitoring.metric import Metric, Series
+from tritonstack.sagemaker_rules import traffic_shares
 
 Needs = Literal["gpu", "codebuild", "unloading"]
 """Without this a graph has no data: a GPU, builds in CodeBuild, models that are unloaded."""
@@ -67,11 +68,22 @@ class Dashboard:
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """The production variant of one endpoint."""
+    """A production variant of an endpoint."""
 
-    settings: Endpoint  # the endpoint's
+    settings: Endpoint  # the endpoint's, as they hold for the variant
     endpoint_name: str  # at SageMaker
+    share: float = 1  # of the endpoint's requests, 0 to 1
     price: HostingPrice | None  # of one of its instances; None where no source has it
+
+    @property
+    def label(self) -> str:
+        """What follows an endpoint's name where it has several variants: ``.current``; no endpoint's name has a dot."""
+        return f".{self.settings.variants[0].name}" if self.settings.variants else ""
+
+    @property
+    def subject(self) -> str:
+        """What its alarms and its part of the dashboard are called after."""
+        return f"{self.endpoint_name}{self.label}"
 
     @property
     def dimensions(self) -> tuple[tuple[str, str], ...]:
@@ -92,10 +104,14 @@ class Variant:
         return Metric(namespace=aws_names.INSTANCES, name=name, dimensions=self.dimensions, statistic=statistic)
 
 
-def variant_of(environment: Environment, endpoint: Endpoint) -> Variant:
-    """The variant of one endpoint of an environment."""
+def variants_of(environment: Environment, endpoint: Endpoint) -> tuple[Variant, ...]:
+    """The variants of one endpoint of an environment."""
     name = endpoint.sagemaker_name(environment.environment)
-    return Variant(settings=endpoint, endpoint_name=name, price=environment.price(endpoint.instance_type))
+    shares = traffic_shares([each.weight for each in endpoint.variants] or [1])
+    return tuple(
+        Variant(settings=each, endpoint_name=name, price=environment.price(each.instance_type), share=share)
+        for each, share in zip(endpoint.fleets, shares, strict=True)
+    )
 
 
 def number(value: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, TypeAdapter
 from typing_extensions import TypedDict
@@ -60,10 +60,16 @@ class BuildsFields(TypedDict):
     log_group: Annotated[str, Field(description="Log group of the builds.")]
 
 
+Variants = Annotated[
+    dict[str, str],
+    Field(description="Name in the settings → production variant (TargetVariant), of an endpoint with several."),
+]
+
+
 class FleetFields(TypedDict):
     """One endpoint, in its stack's parameter and in the document."""
 
-    variant: Annotated[str, Field(description="Its production variant.")]
+    variant: Annotated[str, Field(description="Its production variant, the first of several.")]
     instance_type: Annotated[str, Field(description="What it runs on.")]
     mode: Annotated[
         Literal["multi-model", "single-model"], Field(description="With multi-model a call names a TargetModel.")
@@ -89,6 +95,7 @@ class ServingFields(FleetFields):
     endpoint_name: Annotated[str, Field(description="Its name at SageMaker: EndpointName of InvokeEndpoint.")]
     endpoint_arn: Annotated[str, Field(description="Its ARN.")]
     builds_on_deploy: Annotated[bool, Field(description="Whether a deployment waits for builds of the builds stack.")]
+    variants: NotRequired[Variants]
 
 
 class WatchFields(TypedDict):
@@ -210,6 +217,7 @@ class _Named(_OfStack):
 class Endpoint(_Named, FleetFields):
     """One endpoint."""
 
+    variants: Variants
     releases: Annotated[dict[str, ReleaseRecord], Field(description="Model → its current release.")]
     alarms: Annotated[list[str] | None, Field(description="Its CloudWatch alarms.")]
 

@@ -180,7 +180,13 @@ def _alarms_of(endpoint: str, watch: Mapping[str, Any] | None) -> list[str] | No
 
 def _endpoint(outputs: Mapping[str, Any], *, releases: Mapping[str, str], alarms: list[str] | None) -> dict[str, Any]:
     records = outputs["release_records"]
-    values = {**outputs, "name": outputs["endpoint_name"], "arn": outputs["endpoint_arn"], "alarms": alarms}
+    values = {
+        "variants": {},
+        **outputs,
+        "name": outputs["endpoint_name"],
+        "arn": outputs["endpoint_arn"],
+        "alarms": alarms,
+    }
     values["releases"] = {
         model: {"parameter": records + model, "digest": digest, "archive": str(ArchiveName(model=model, digest=digest))}
         for model, digest in sorted(releases.items())

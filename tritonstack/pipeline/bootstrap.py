@@ -128,7 +128,7 @@ def environment_policy(environment: Environment, names: PipelineNames) -> Policy
     services |= set(WATCHED) if environment.dashboard or environment.alarms is not None else set()
     services |= set(WATCHED[:1])  # alarms that take an update back
     more = []
-    if any(endpoint.scaling is not None for endpoint in environment.endpoints):
+    if any(each.scaling is not None for endpoint in environment.endpoints for each in endpoint.fleets):
         services |= set(SCALED)
         more.append(_scaling_role(f"arn:{names.partition}:iam::{environment.account}:role/{SCALING_ROLE}"))
     if environment.network is not None:

@@ -39,17 +39,20 @@ class InstanceNeed:
         )
 
 
-def instance_need(endpoints: Sequence[Endpoint], *, others: int) -> InstanceNeed:
-    """Instances that these endpoints need besides ``others``."""
+def instance_need(endpoints: Sequence[Endpoint], *, others: int, instance_type: str | None = None) -> InstanceNeed:
+    """Instances that these endpoints need besides ``others``; those of one type, or all."""
+    fleets = [
+        [each for each in endpoint.fleets if instance_type in (None, each.instance_type)] for endpoint in endpoints
+    ]
     return InstanceNeed(
-        highest=sum(highest_count(endpoint) for endpoint in endpoints),
-        second_fleet=max((update_count(endpoint) for endpoint in endpoints), default=0),
+        highest=sum(highest_count(each) for of_one in fleets for each in of_one),
+        second_fleet=max((sum(update_count(each) for each in of_one) for of_one in fleets), default=0),
         others=others,
     )
 
 
 def update_count(endpoint: Endpoint) -> int:
-    """Instances that an update adds for a while, at the greatest number: as many again, or a rolling batch."""
+    """Instances that an update adds for a while, at a fleet's greatest number: as many again, or a rolling batch."""
     count = highest_count(endpoint)
     if endpoint.rollout is None or endpoint.rollout.kind != "rolling":
         return count
@@ -57,7 +60,7 @@ def update_count(endpoint: Endpoint) -> int:
 
 
 def highest_count(endpoint: Endpoint) -> int:
-    """The greatest number of instances that the endpoint can have: scaling's, a schedule's, or the initial one."""
+    """The greatest number of instances that a fleet can have: scaling's, a schedule's, or the initial one."""
     scaling = endpoint.scaling
     if scaling is None:
         return endpoint.initial_instance_count
@@ -83,7 +86,7 @@ def codebuild_quota_name(compute_type: str, *, gpu: bool) -> str:
 
 def check_endpoint_quota(subject: Subject) -> Iterator[PreflightResult]:
     """Quotas of endpoint instances: of each type of the environment, and of all types together."""
-    types = sorted({endpoint.instance_type for endpoint in subject.environment.endpoints})
+    types = sorted({each.instance_type for endpoint in subject.environment.endpoints for each in endpoint.fleets})
     for instance_type in (*types, None):
         about = About(
             check="endpoint-quota",
@@ -97,13 +100,12 @@ def _endpoint_quota(about: About, subject: Subject, instance_type: str | None) -
     """Instances of other endpoints count; those that the environment's endpoints have now are in their maximum."""
     environment = subject.environment
     own = {endpoint.sagemaker_name(environment.environment) for endpoint in environment.endpoints}
-    endpoints = [endpoint for endpoint in environment.endpoints if instance_type in (None, endpoint.instance_type)]
     others = sum(
         fleet.instances
         for fleet in subject.facts.endpoint_fleets()
         if fleet.owner not in own and instance_type in (None, fleet.instance_type)
     )
-    need = instance_need(endpoints, others=others)
+    need = instance_need(environment.endpoints, others=others, instance_type=instance_type)
     name = ALL_ENDPOINT_INSTANCES if instance_type is None else endpoint_quota_name(instance_type)
     if instance_type is not None and subject.facts.quota("sagemaker", name) is None:
         return about.fails(

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -133,7 +133,8 @@ def _note(text: str, *, digest: str) -> dict[str, str]:
 
 
 SCHEMA = 1
-RECORDS_TYPE, MODEL_TYPE = "Custom::ReleaseRecords", "AWS::SageMaker::Model"
+RECORDS_TYPE, VERIFIED_TYPE = "Custom::ReleaseRecords", "Custom::VerifiedEndpoint"
+MODEL_TYPE = "AWS::SageMaker::Model"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +147,7 @@ class DeployedSet:
     platform: Platform  # what the endpoint's archives are for, as keys spell it (``24.09-t4``)
     multi_model: bool  # whether the endpoint serves many archives
     models: Mapping[str, str]  # model → digest
+    variants: Mapping[str, str] = field(default_factory=dict)  # model → the variant that serves it, of several variants
 
     @property
     def in_progress(self) -> bool:
@@ -179,7 +181,9 @@ def deployed_set(session: Session, *, environment: str, endpoint: str) -> Deploy
         records = _only(resources, RECORDS_TYPE)
         bucket, key, prefix = (records[name] for name in ("ReleaseSetBucket", "ReleaseSetKey", "ArchivePrefix"))
         release, _, gpu = prefix.rstrip("/").rpartition("/")[2].partition("-")
-        container = _only(resources, MODEL_TYPE)["PrimaryContainer"]
+        modes = [each["Properties"]["PrimaryContainer"].get("Mode") for each in _of_type(resources, MODEL_TYPE)]
+        multi_model = modes[0] == "MultiModel"
+        variants = json.loads(_only(resources, VERIFIED_TYPE).get("Variants", "{}"))
     except (LookupError, AttributeError, TypeError) as error:
         raise WorkFailedError(f"the stack {stack} is no serving stack of this version: {error!r}") from error
     document = _release_set(session, bucket=bucket, key=key)
@@ -188,14 +192,19 @@ def deployed_set(session: Session, *, environment: str, endpoint: str) -> Deploy
         stack=stack,
         status=status,
         platform=Platform(release=release, gpu=gpu),
-        multi_model=container.get("Mode") == "MultiModel",
+        multi_model=multi_model,
         models=document["models"],
+        variants=variants,
     )
+
+
+def _of_type(resources: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+    return [each for each in resources.values() if each["Type"] == kind]
 
 
 def _only(resources: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     """The properties of the one resource of a type."""
-    [found] = [each["Properties"] for each in resources.values() if each["Type"] == kind] or [{}]
+    [found] = [each["Properties"] for each in _of_type(resources, kind)] or [{}]
     properties: Mapping[str, Any] = found
     return properties
 

@@ -206,7 +206,9 @@ class Verifier:
             file=manifest.sample.file,
         )
         addressed = release.archive if deployed.multi_model else release.model
-        return self._client.invoke(f"{release.endpoint}/{addressed}", request, payload_format="binary")
+        variant = deployed.variants.get(release.model)
+        name = f"{release.endpoint}/{addressed}"
+        return self._client.invoke(name, request, payload_format="binary", variant=variant)
 
     def _described(self, endpoint: str) -> Mapping[str, Any]:
         """DescribeEndpoint's answer; empty where there is no such endpoint."""

@@ -16,6 +16,7 @@ from tritonstack.review.change import Effect, ResourceChange, Update
 from tritonstack.review.document import TrafficEntry
 from tritonstack.review.intrinsics import JSON_TEXT, physical_name, readable, references
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
+from tritonstack.sagemaker_rules import traffic_shares
 
 ENDPOINT = "AWS::SageMaker::Endpoint"
 CONFIG = "AWS::SageMaker::EndpointConfig"
@@ -207,8 +208,9 @@ def traffic_changes(
         elif name not in new:  # it has another type now
             continue
         elif name not in old:
-            fleet = _fleet(_variants(config_of(endpoint, after)))
-            happens = (False, Update.CREATED, (f"{endpoint_name(endpoint)} is new, on {fleet}.",))
+            variants = _variants(config_of(endpoint, after))
+            sentence = f"{endpoint_name(endpoint)} is new, on {_fleet(variants)}."
+            happens = (False, Update.CREATED, (sentence, *_shares_change([], variants)))
         else:
             happens = _on_both_sides(old[name], endpoint, before, after, by_name)
         touched, update, sentences = happens
@@ -268,6 +270,12 @@ class _Endpoint:
         named = (alarms[name] for name in references(value) if name in alarms)
         return next((physical_name(each) or each.path for each in named), readable(value))
 
+    def retains(self, name: str) -> bool:
+        """Whether an update keeps a property of the live variants, whatever the new configuration has."""
+        given = self.resource.properties
+        excluded = [each.get("VariantPropertyType") for each in given.get("ExcludeRetainedVariantProperties", [])]
+        return given.get("RetainAllVariantProperties") is True and name not in excluded
+
     @property
     def update(self) -> Update:
         """How SageMaker shifts the traffic."""
@@ -317,12 +325,16 @@ def _update_sentences(endpoint: _Endpoint, update: Update, *, certain: bool) -> 
         yield "SageMaker rejects a rolling update to a variant of another name: deploy all at once first, alone."
     elif not endpoint.same_variants and config and endpoint.routing.get("Type") != "ALL_AT_ONCE":
         yield "The variant gets another name, and guardrails need the same one: neither canary nor linear applies."
+    shares = tuple(_shares_change(endpoint.old_variants, endpoint.new_variants))
+    yield from shares
+    if shares and endpoint.same_variants and endpoint.retains("DesiredWeight"):
+        yield "That takes no effect: the endpoint retains its variants' weights, too (DesiredWeight is not excluded)."
     alarms = config.get("AutoRollbackConfiguration", {}).get("Alarms", [])
     if alarms:
         yield f"These alarms roll it back: {', '.join(endpoint.alarm_name(each) for each in alarms)}."
     else:
         yield "No alarm is watched: only a fleet that does not start is rolled back."
-    if endpoint.same_variants and endpoint.resource.properties.get("RetainAllVariantProperties") is True:
+    if endpoint.same_variants and endpoint.retains("DesiredInstanceCount"):
         yield "The number of serving instances stays: the endpoint retains its variants' properties."
     if update is not Update.ROLLING:
         yield "Both fleets run until the old one has ended: the quota must allow both."
@@ -347,6 +359,27 @@ def _fleet(variants: Sequence[Mapping[str, Any]]) -> str:
 
     found = [f"{count(each)} of {_text(each, 'InstanceType')}" for each in variants]
     return " and ".join(found) or "a fleet of another stack"
+
+
+def _shares_change(old: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Which share of the requests goes to each variant, before and after, where there are several and it changes."""
+    before, after = _shares(old), _shares(new)
+    if before == after or max(len(before), len(after)) < 2:
+        return
+    parts = []
+    for name in {**before, **after}:
+        was, becomes = before.get(name, "none"), after.get(name, "none")
+        parts.append(f"{name} {becomes}" if was == becomes or not before else f"{name} {was} → {becomes}")
+    yield f"Share of the requests by weight: {', '.join(parts)}."
+
+
+def _shares(variants: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Variant → its share of the requests; ``unknown`` where a weight is known only when deployed."""
+    weights = [each.get("InitialVariantWeight", 1) for each in variants]  # 1: API reference, ProductionVariant
+    known = all(isinstance(each, int | float) for each in weights)
+    shares = [f"{share:.3g} %" for share in (100 * each for each in traffic_shares(weights))] if known else []
+    names = [_text(each, "VariantName") for each in variants]
+    return dict(zip(names, shares or ["unknown"] * len(names), strict=True))
 
 
 def _text(variant: Mapping[str, Any], member: str) -> str:

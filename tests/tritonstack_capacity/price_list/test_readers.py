@@ -13,7 +13,7 @@ from tests.catalogue.test_prices import own_prices
 from tests.config.environment_file import write_environment
 from tests.tritonstack_capacity.bench.test_cloud_gate import LADDER, fast, measured
 from tritonstack.config import Environment, load_environment
-from tritonstack.monitoring.graphs import variant_of
+from tritonstack.monitoring.graphs import variants_of
 from tritonstack.review.cost import prices_of
 from tritonstack_capacity.commands import bench, size
 from tritonstack_capacity.simulation.scenario import Instance
@@ -56,7 +56,7 @@ def by_review(project: Path, name: str) -> Found:
 def by_dashboard(project: Path, name: str) -> Found:
     environment = environment_of(project)
     assert environment.endpoints[0].instance_type == name
-    price = variant_of(environment, environment.endpoints[0]).price
+    price = variants_of(environment, environment.endpoints[0])[0].price
     return (None, "") if price is None else (price.usd_per_hour, price.short)
 
 
