@@ -178,7 +178,7 @@ def instances(draw: random.Random) -> dict[str, str | bytes]:
         ]
         fields.append(draw.choice(["", "count: 1", "count: 2", "count: 0", "count: -3"]))
         fields.append(draw.choice([""] * 8 + ["gpus: [ -1 ]", "gpus: -1", "gpus: [ ]"]))
-        fields.append(draw.choice([""] * 12 + ['profile: "0"', "kind: KIND_GPU gpus: [ -1 ]", "kind: KIND_TPU"]))
+        fields.append(draw.choice([""] * 13 + ["kind: KIND_GPU gpus: [ -1 ]", "kind: KIND_TPU"]))
         fields.append(draw.choice(["", "", 'name: "workers"', "passive: false", 'host_policy: "node"']))
         if fields[3].startswith("kind"):
             fields[0] = ""
@@ -217,11 +217,8 @@ def batched(draw: random.Random) -> dict[str, str | bytes]:
     preferred = draw.choice([[], [], [4], [4, 8], [16], [1]])
     levels = draw.choice([0, 0, 1, 2])
     inside = [f"preferred_batch_size: {preferred}" if preferred else ""]
-    inside += [f"priority_levels: {levels} default_priority_level: {draw.choice([1, 1, 1, 2, 0])}"] if levels else []
-    inside += ["preserve_ordering: true"] if draw.random() < 2 * RARELY else []
-    inside += (
-        [f"priority_queue_policy {{ key: {draw.choice([1, 2])} value {{ max_queue_size: 4 }} }}"] if levels else []
-    )
+    inside += [f"priority_levels: {levels} default_priority_level: 1"] if levels else []
+    inside += ["priority_queue_policy { key: 1 value { max_queue_size: 4 } }"] if levels else []
     sequence = (
         'sequence_batching { control_input [ { name: "START" control [ { kind: CONTROL_SEQUENCE_START %s } ] } ] }'
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.lint.backend import check_backend, check_formats
 from tritonstack.models.lint.batching import check_batching, check_warmup
-from tritonstack.models.lint.config import check_name, check_newer_fields, check_parameters, check_syntax
+from tritonstack.models.lint.config import check_name, check_parameters, check_syntax
 from tritonstack.models.lint.engine import check_engine
 from tritonstack.models.lint.ensemble import check_ensembles
 from tritonstack.models.lint.instances import check_instances, check_python_on_instance, check_size
@@ -48,7 +48,6 @@ ARCHIVE_CHECKS: tuple[Callable[[RepositoryView], Iterator[Finding]], ...] = (
 
 MODEL_CHECKS: tuple[Callable[[RepositoryView, ModelView], Iterator[Finding]], ...] = (
     check_syntax,
-    check_newer_fields,
     check_name,
     check_versions,
     check_backend,

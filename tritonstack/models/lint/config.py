@@ -1,4 +1,4 @@
-"""Rules about config.pbtxt as text: protobuf's text format, fields of the release, names, keys of ``parameters``."""
+"""Rules about config.pbtxt as text: protobuf's text format, names, keys of ``parameters``."""
 
 from __future__ import annotations
 
@@ -30,27 +30,6 @@ def check_syntax(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
         near = nearest(words[-1] if words else "", complaint.allowed.removeprefix("one of ").split(", "))
         finding = at_line(model, complaint.line, "config", found, complaint.allowed, near)
         yield replace(finding, column=complaint.column)
-
-
-# Source: the message definitions inside of server 2.51.0 (release 24.10), against those of tritonclient 2.73.0.
-
-
-UNKNOWN_UP_TO = "24.10"
-"""The last release that is known not to have these fields."""
-
-
-def check_newer_fields(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
-    """The fields that the release asked for does not know."""
-    release = view.target.release
-    if release is None or release.version > UNKNOWN_UP_TO:  # both are YY.MM
-        return
-    node = model.config.node
-    for field, message in (("model_metrics", node), ("max_inflight_requests", node.node("ensemble_scheduling"))):
-        if message is not None and message.has(field):
-            allowed = f"no {field}: release {release.version} does not know it"
-            yield at_line(
-                model, message.line_of(field), "field-newer", f"{field} in release {release.version}", allowed
-            )
 
 
 def check_name(view: RepositoryView, model: ModelView) -> Iterator[Finding]:

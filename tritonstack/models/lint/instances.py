@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
 # Source: core src/model_config_utils.cc (NormalizeInstanceGroup, ValidateInstanceGroup, SetDefaultInstanceCount).
 
-
-_PROFILE = re.compile(r"\s*\+?[0-9]")
-"""What C++'s ``stoi`` reads as a number from 0: it stops at the first other character (GetProfileIndex)."""
 
 _KINDS = ("KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL")
 
@@ -54,7 +50,6 @@ def check_instances(view: RepositoryView, model: ModelView) -> Iterator[Finding]
             yield from _against_instance(model, group, view.target.instance)
         elif beyond := [gpu for gpu in group.integers("gpus") if gpu != 0]:
             yield at_line(model, group.line_of("gpus"), "instance-second-gpu", f"gpus: [ {beyond[0]} ]")
-        yield from _profiles(model, group)
 
 
 def _against_instance(model: ModelView, group: Node, instance: InstanceType) -> Iterator[Finding]:
@@ -64,18 +59,6 @@ def _against_instance(model: ModelView, group: Node, instance: InstanceType) -> 
         allowed = f"0 to {instance.gpu_count - 1}, the GPUs of {instance.name}" if instance.gpu_count > 1 else "0 alone"
         found = f"gpus: [ {gone[0]} ] on {instance.name}"
         yield at_line(model, group.line_of("gpus"), "instance-gpu-missing", found, allowed)
-
-
-def _profiles(model: ModelView, group: Node) -> Iterator[Finding]:
-    profiles = group.texts("profile")
-    if not profiles:
-        return
-    line = group.line_of("profile")
-    if model.backend != "tensorrt":
-        yield at_line(model, line, "instance-profile", "profile", "with backend tensorrt only")
-    bad = [profile for profile in profiles if not _PROFILE.match(profile)]
-    if bad:
-        yield at_line(model, line, "instance-profile", f'profile: "{bad[0]}"', 'the number of a profile, as "0"')
 
 
 DEFAULT_SHM_BYTES = 16 << 20
