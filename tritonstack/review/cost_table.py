@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from tritonstack.catalogue.data_file import read_data
 from tritonstack.review.change import Update
 from tritonstack.review.cost import Amount, PriceBook, Prices, moved_text, total
 from tritonstack.review.document import AmountEntry, CostRowEntry, CostTableEntry, TrafficEntry
 from tritonstack.review.snapshot import EnvironmentSnapshot, Resource, StackSnapshot
-from tritonstack.review.traffic import CONFIG, Count, Fleet, fleets_of
+from tritonstack.review.traffic import Count, Fleet, fleets_of
 
 LIST_PRICES = (
     "On-demand list prices, beside instances as public documents quote them; without what is billed by use (requests, "
@@ -27,30 +28,7 @@ _HIGH_RESOLUTION_SECONDS = 60
 _OTHERS = "other resources"
 _ALARM, _COMPOSITE_ALARM = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 _SCALING_POLICY = "AWS::ApplicationAutoScaling::ScalingPolicy"
-_NOT_BY_TIME_PREFIXES = (
-    *("AWS::IAM::", "AWS::CloudFormation::", "AWS::CDK::", "Custom::"),
-    *("AWS::CodePipeline::", "AWS::Events::", "AWS::Logs::", "AWS::S3::"),
-    *("AWS::SNS::", "AWS::SQS::", "AWS::SSM::", "AWS::StepFunctions::"),
-    *("AWS::EC2::SecurityGroup", "AWS::EC2::Subnet"),
-)
-_NOT_BY_TIME = {
-    CONFIG,
-    "AWS::ApplicationAutoScaling::ScalableTarget",
-    "AWS::CodeBuild::Project",
-    "AWS::EC2::FlowLog",
-    "AWS::EC2::InternetGateway",
-    "AWS::EC2::Route",
-    "AWS::EC2::RouteTable",
-    "AWS::EC2::VPC",
-    "AWS::EC2::VPCGatewayAttachment",
-    "AWS::KMS::Alias",
-    "AWS::Lambda::EventInvokeConfig",
-    "AWS::Lambda::Function",
-    "AWS::Lambda::Permission",
-    "AWS::SageMaker::Endpoint",
-    "AWS::SageMaker::Model",
-}
-"""Types that are free or billed by use alone."""
+_TYPES = read_data("resource_types.json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,11 +283,12 @@ _PRICED = {each for kind in _KINDS for each in kind.types}
 
 def _others(environment: EnvironmentSnapshot) -> CostLine | None:
     """Resources that have no row and may be billed by time: their price is unknown, not zero."""
+    free, prefixes = {*_PRICED, *_TYPES["not_billed_by_time"]}, tuple(_TYPES["not_billed_by_time_prefixes"])
     others = [
         f"{each.type} in {stack.region or 'a region that is decided when it is deployed'}"
         for stack in environment.stacks.values()
         for each in stack.resources.values()
-        if each.type not in _PRICED | _NOT_BY_TIME and not each.type.startswith(_NOT_BY_TIME_PREFIXES)
+        if each.type not in free and not each.type.startswith(prefixes)
     ]
     if not others:
         return None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from tritonstack.catalogue.data_file import read_data
 from tritonstack.iam_policies import cidr_covers, listed
 from tritonstack.review.access.permissions import Direction, PermissionChange
 from tritonstack.review.access.policies import SubjectKind
@@ -165,18 +166,10 @@ def _compared(
 
 
 # Traffic rules of security groups.
+_TYPES = read_data("resource_types.json")
 _ALL = "-1"
 _EVERY_PORT = (0, 65535)
 _PROTOCOLS = {"6": "tcp", "17": "udp", "1": "icmp", "58": "icmpv6", "all": _ALL}
-_PEERS = (
-    "CidrIp",
-    "CidrIpv6",
-    "SourceSecurityGroupId",
-    "SourceSecurityGroupName",
-    "DestinationSecurityGroupId",
-    "SourcePrefixListId",
-    "DestinationPrefixListId",
-)
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -194,7 +187,7 @@ class TrafficRule:
         """The traffic of a security group's rule."""
         protocol = values.shown(str(properties.get("IpProtocol", _ALL))).lower()
         protocol = _PROTOCOLS.get(protocol, protocol)
-        peer = next((properties[each] for each in _PEERS if each in properties), "nobody")
+        peer = next((properties[each] for each in _TYPES["security_group_peers"] if each in properties), "nobody")
         texts = [values.shown(properties.get(each, "-1")) for each in ("FromPort", "ToPort")]
         ports: tuple[int, int] | None = None
         shown = f"{texts[0]} to {texts[1]}"
@@ -242,46 +235,7 @@ def _width(peer: str) -> str:
 
 
 # The facts of a stack.
-_GATEWAYS = {
-    "AWS::EC2::InternetGateway": "an internet gateway",
-    "AWS::EC2::EgressOnlyInternetGateway": "a gateway to the internet, outbound only",
-    "AWS::EC2::NatGateway": "a NAT gateway: what is behind it reaches the internet",
-    "AWS::EC2::VPCGatewayAttachment": "a gateway attached to the VPC",
-    "AWS::EC2::VPNGateway": "a VPN gateway",
-    "AWS::EC2::TransitGatewayAttachment": "an attachment to a transit gateway",
-    "AWS::EC2::VPCPeeringConnection": "a peering with another VPC",
-}
-_TARGETS = (
-    "GatewayId",
-    "NatGatewayId",
-    "EgressOnlyInternetGatewayId",
-    "TransitGatewayId",
-    "VpcPeeringConnectionId",
-    "VpcEndpointId",
-    "InstanceId",
-    "NetworkInterfaceId",
-)
-_DESTINATIONS = ("DestinationCidrBlock", "DestinationIpv6CidrBlock", "DestinationPrefixListId")
-_IN_VPC = (
-    "AWS::SageMaker::Model",
-    "AWS::SageMaker::EndpointConfig",
-    "AWS::Lambda::Function",
-    "AWS::CodeBuild::Project",
-)
 _BLOCKS = ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets")
-_KEYS: dict[str, tuple[str, ...]] = {
-    "AWS::S3::Bucket": ("BucketEncryption",),
-    "AWS::SNS::Topic": ("KmsMasterKeyId",),
-    "AWS::SQS::Queue": ("KmsMasterKeyId", "SqsManagedSseEnabled"),
-    "AWS::Logs::LogGroup": ("KmsKeyId",),
-    "AWS::SageMaker::EndpointConfig": ("KmsKeyId", "DataCaptureConfig.KmsKeyId"),
-    "AWS::Lambda::Function": ("KmsKeyArn",),
-    "AWS::CodeBuild::Project": ("EncryptionKey",),
-    "AWS::ECR::Repository": ("EncryptionConfiguration",),
-    "AWS::SecretsManager::Secret": ("KmsKeyId",),
-    "AWS::CodePipeline::Pipeline": ("ArtifactStore.EncryptionKey",),
-}
-"""Type → the properties that say how its data is encrypted."""
 
 
 def _facts(environment: EnvironmentSnapshot) -> Iterator[Fact]:
@@ -310,7 +264,7 @@ class _StackFacts:
             case "AWS::EC2::SecurityGroupEgress":
                 yield self._rule(resource, properties.get("GroupId"), properties, "lets out", "to")
             case "AWS::EC2::Route":
-                to, through = self._first(resource, _DESTINATIONS), self._first(resource, _TARGETS)
+                to, through = self._first(resource, "route_destinations"), self._first(resource, "route_targets")
                 kind = " (a NAT gateway)" if "NatGatewayId" in properties else ""
                 kind = " (an internet gateway)" if self._is_internet(resource) else kind
                 words = f"routes to {to}{_width(to)} through {through}{kind}"
@@ -324,18 +278,18 @@ class _StackFacts:
             case "AWS::EC2::VPCEndpoint":
                 service = self._values.shown(properties.get("ServiceName", ""))
                 yield self._fact(resource, "endpoint", f"is a private way to {service}", service)
-            case type_ if type_ in _GATEWAYS:
-                yield self._fact(resource, "gateway", f"is {_GATEWAYS[type_]}")
+            case type_ if type_ in _TYPES["gateways"]:
+                yield self._fact(resource, "gateway", f"is {_TYPES['gateways'][type_]}")
 
     def exposure(self, resource: Resource) -> Iterator[Fact]:
         """VPCs, network isolation, public access, encryption, function URLs."""
-        if resource.type in _IN_VPC:
+        if resource.type in _TYPES["run_in_a_vpc"]:
             yield from self._vpc(resource)
         if _is_on(resource.properties.get("EnableNetworkIsolation")):
             yield self._closes(resource, "isolation", "isolated from every network (EnableNetworkIsolation)")
         if resource.type in {"AWS::S3::Bucket", "AWS::S3::AccessPoint"}:
             yield from self._public_access(resource)
-        for path in _KEYS.get(resource.type, ()):
+        for path in _TYPES["encryption"].get(resource.type, ()):
             key = self._key(resource, path)
             if key is not None:
                 yield self._closes(resource, path, f"encrypts its data by {path} {key}", key, paired=True)
@@ -423,16 +377,16 @@ class _StackFacts:
             value = _key_inside(value)
         return None if value in (None, False, "false", {}) else self._values.shown(value)
 
-    def _first(self, resource: Resource, names: Iterable[str]) -> str:
-        return self._values.shown(
-            next((resource.properties[each] for each in names if each in resource.properties), "")
-        )
+    def _first(self, resource: Resource, of: str) -> str:
+        """The value of the first property, of a list in the table of types, that a resource has."""
+        given = resource.properties
+        return self._values.shown(next((given[each] for each in _TYPES[of] if each in given), ""))
 
     def _leads_to_internet(self, table: Json) -> bool:
         own = self._values.logical_id(table)
         return own is not None and any(
             self._values.logical_id(route.properties.get("RouteTableId")) == own
-            and self._first(route, _DESTINATIONS) in {"0.0.0.0/0", "::/0"}
+            and self._first(route, "route_destinations") in {"0.0.0.0/0", "::/0"}
             and self._is_internet(route)
             for route in self._stack.of_type("AWS::EC2::Route")
         )

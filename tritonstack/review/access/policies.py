@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import product
+from typing import Any
 
+from tritonstack.catalogue.data_file import read_data
 from tritonstack.iam_policies import (
     EVERYBODY,
     Conditions,
@@ -130,37 +132,12 @@ Key = tuple[str, str, SubjectKind]
 PRINCIPALS = {"AWS::IAM::Role": "Roles", "AWS::IAM::User": "Users", "AWS::IAM::Group": "Groups"}
 """Type of an identity → the property of a policy that attaches it there."""
 _NAMES = {"AWS::IAM::Role": "RoleName", "AWS::IAM::User": "UserName", "AWS::IAM::Group": "GroupName"}
-_RESOURCE_POLICIES = {
-    "AWS::S3::BucketPolicy": ("PolicyDocument", "Bucket"),
-    "AWS::S3::AccessPoint": ("Policy", None),
-    "AWS::KMS::Key": ("KeyPolicy", None),
-    "AWS::KMS::ReplicaKey": ("KeyPolicy", None),
-    "AWS::SNS::TopicPolicy": ("PolicyDocument", "Topics"),
-    "AWS::SQS::QueuePolicy": ("PolicyDocument", "Queues"),
-    "AWS::EC2::VPCEndpoint": ("PolicyDocument", None),
-    "AWS::Logs::ResourcePolicy": ("PolicyDocument", None),
-    "AWS::ECR::Repository": ("RepositoryPolicyText", None),
-    "AWS::SecretsManager::ResourcePolicy": ("ResourcePolicy", "SecretId"),
-}
-"""Type → the property that holds the policy, and the one that names the resource; None: the policy is its own."""
-_ONE_RESOURCE = ("AWS::KMS::Key", "AWS::KMS::ReplicaKey", "AWS::ECR::Repository", "AWS::SecretsManager::ResourcePolicy")
-"""Types of policies in which ``Resource`` is the resource itself, or absent."""
+_TYPES = read_data("resource_types.json")
+_RESOURCE_POLICIES: Mapping[str, Mapping[str, Any]] = _TYPES["resource_policies"]
+_ONE_RESOURCE = [name for name, row in _RESOURCE_POLICIES.items() if row["one_resource"]]
 _OWN_RESOURCE = (*_ONE_RESOURCE, "AWS::SecretsManager::Secret", "AWS::Lambda::Function", "AWS::Lambda::LayerVersion")
 """Types of subjects in whose policies ``*`` as a resource is the subject."""
-_DEFAULTS: dict[str, Json] = {
-    "AWS::EC2::VPCEndpoint": {"Statement": {"Effect": "Allow", "Principal": "*", "Action": "*", "Resource": "*"}}
-}
-"""The policy where the template has none (VPC user guide, "Default endpoint policy")."""
 _PERMISSIONS = {"AWS::Lambda::Permission": "FunctionName", "AWS::Lambda::LayerVersionPermission": "LayerVersionArn"}
-_INVOCATION = {
-    "SourceArn": ("ArnLike", "aws:SourceArn"),
-    "SourceAccount": ("StringEquals", "aws:SourceAccount"),
-    "PrincipalOrgID": ("StringEquals", "aws:PrincipalOrgID"),
-    "OrganizationId": ("StringEquals", "aws:PrincipalOrgID"),
-    "EventSourceToken": ("StringEquals", "lambda:EventSourceToken"),
-    "FunctionUrlAuthType": ("StringEquals", "lambda:FunctionUrlAuthType"),
-}
-"""Property of a Lambda permission → the condition that it becomes (Lambda developer guide)."""
 
 
 @dataclass(kw_only=True)
@@ -282,15 +259,16 @@ class _Collector:
             self._subject(name, SubjectKind.IDENTITY).grants += self._document(policy)
 
     def _resource_policy(self, resource: Resource) -> None:
-        name, names = _RESOURCE_POLICIES[resource.type]
+        row = _RESOURCE_POLICIES[resource.type]
+        name, names = row["policy"], row["of"]
         values = [{"Ref": resource.logical_id}] if names is None else listed(resource.properties.get(names))
         for value in values:
             self._subject(self._named_by(value), SubjectKind.RESOURCE).grants += grants_of(
-                resource.properties.get(name, _DEFAULTS.get(resource.type)),
+                resource.properties.get(name, row.get("default")),
                 values=self._values,
                 source=_source(resource, name),
                 has_principal=True,
-                has_resource=resource.type not in _ONE_RESOURCE,
+                has_resource=not row["one_resource"],
             )
 
     def _permission(self, resource: Resource, on: Json) -> None:
@@ -299,7 +277,7 @@ class _Collector:
         principal = properties.get("Principal", EVERYBODY)
         service = self._values.shown(principal).endswith((".amazonaws.com", ".amazonaws.com.cn", ".alexa.com"))
         condition: dict[str, dict[str, Json]] = {}
-        for name, (operator, key) in _INVOCATION.items():
+        for name, (operator, key) in _TYPES["lambda_permission_conditions"].items():
             if name in properties:
                 condition.setdefault(operator, {})[key] = properties[name]
         statement = {
