@@ -12,53 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tritonstack.catalogue.data_file import read_data
 from tritonstack.config.environment import Environment
 from tritonstack.config.pipeline import LoadedPipeline
 from tritonstack.pipeline.builds import PipelineNames
 
-ALWAYS = ("cloudformation", "kms", "lambda", "logs", "s3", "sagemaker", "ssm")
-SCALED = ("application-autoscaling",)
-WATCHED = ("cloudwatch", "events", "sns", "sqs")
-BUILT = ("codebuild", "events", "sqs")
-NETWORKED = ("ec2",)
-LOAD_TESTED = ("codebuild", "events", "sqs", "states")
-PIPELINED = (
-    "cloudformation",
-    "codebuild",
-    "codeconnections",
-    "codepipeline",
-    "codestar-connections",
-    "events",
-    "kms",
-    "logs",
-    "s3",
-    "sns",
-)
-ROLE_ACTIONS = (
-    "iam:AttachRolePolicy",
-    "iam:CreateRole",
-    "iam:DeleteRole",
-    "iam:DeleteRolePermissionsBoundary",
-    "iam:DeleteRolePolicy",
-    "iam:DetachRolePolicy",
-    "iam:GetRole",
-    "iam:GetRolePolicy",
-    "iam:ListAttachedRolePolicies",
-    "iam:ListRolePolicies",
-    "iam:ListRoleTags",
-    "iam:PutRolePermissionsBoundary",
-    "iam:PutRolePolicy",
-    "iam:TagRole",
-    "iam:UntagRole",
-    "iam:UpdateAssumeRolePolicy",
-    "iam:UpdateRole",
-    "iam:UpdateRoleDescription",
-)
+_NEEDED = read_data("execution_policies.json")
 MADE_ROLES = ("iam:CreateRole", "iam:PutRolePermissionsBoundary")
 SCALING_SERVICE = "sagemaker.application-autoscaling.amazonaws.com"
 SCALING_ROLE = f"aws-service-role/{SCALING_SERVICE}/AWSServiceRoleForApplicationAutoScaling_SageMakerEndpoint"
-PASSED_TO = ("codebuild", "codepipeline", "events", "lambda", "sagemaker", "states", "vpc-flow-logs")
-
 Policy = dict[str, Any]
 
 
@@ -123,24 +85,25 @@ def accounts_of(pipeline: LoadedPipeline) -> list[Account]:
 
 def environment_policy(environment: Environment, names: PipelineNames) -> Policy:
     """What CloudFormation may do for the stacks of an environment: by service, and roles by their names."""
-    services = set(ALWAYS)
-    services |= set(BUILT) if environment.builds.on_deploy is not False else set()
-    services |= set(WATCHED) if environment.dashboard or environment.alarms is not None else set()
-    services |= set(WATCHED[:1])  # alarms that take an update back
-    more = []
+    parts, more = ["always"], []
+    if environment.builds.on_deploy is not False:
+        parts.append("builds")
+    if environment.dashboard or environment.alarms is not None:
+        parts.append("alarms_or_dashboard")
     if any(each.scaling is not None for endpoint in environment.endpoints for each in endpoint.fleets):
-        services |= set(SCALED)
+        parts.append("scaling")
         more.append(_scaling_role(f"arn:{names.partition}:iam::{environment.account}:role/{SCALING_ROLE}"))
     if environment.network is not None:
-        services |= set(NETWORKED)
+        parts.append("network")
         more.append(_private_dns(f"arn:{names.partition}:route53:::hostedzone/*"))
-    services |= set(LOAD_TESTED) if environment.load_test is not None else set()
+    if environment.load_test is not None:
+        parts.append("load_test")
     path = environment.role_path or "/"
     roles = [
         f"arn:{names.partition}:iam::{environment.account}:role{path}{start}-*"
         for start in (environment.environment, f"{names.pipeline}-{environment.environment}")
     ]
-    policy = _policy(services, roles=roles, boundary=environment.permissions_boundary)
+    policy = _policy(parts, roles=roles, boundary=environment.permissions_boundary)
     return {**policy, "Statement": [*policy["Statement"], *more]}
 
 
@@ -148,19 +111,20 @@ def pipeline_policy(pipeline: LoadedPipeline) -> Policy:
     """The same for the pipeline's own stack."""
     settings, names = pipeline.settings, PipelineNames.of(pipeline.settings)
     roles = [f"arn:{names.partition}:iam::{settings.account}:role{settings.role_path or '/'}{settings.name}-*"]
-    return _policy({*PIPELINED, "ssm"}, roles=roles, boundary=settings.permissions_boundary)
+    return _policy(["pipeline"], roles=roles, boundary=settings.permissions_boundary)
 
 
-def _policy(services: set[str], *, roles: list[str], boundary: str | None) -> Policy:
+def _policy(parts: list[str], *, roles: list[str], boundary: str | None) -> Policy:
+    services = {f"{each}:*" for part in parts for each in _NEEDED["services"][part]}
     statements = [
-        {"Sid": "Services", "Effect": "Allow", "Action": sorted(f"{each}:*" for each in services), "Resource": "*"},
+        {"Sid": "Services", "Effect": "Allow", "Action": sorted(services), "Resource": "*"},
         *_role_statements(roles, boundary),
         {
             "Sid": "PassRoles",
             "Effect": "Allow",
             "Action": "iam:PassRole",
             "Resource": roles,
-            "Condition": {"StringEquals": {"iam:PassedToService": [f"{each}.amazonaws.com" for each in PASSED_TO]}},
+            "Condition": {"StringEquals": {"iam:PassedToService": _NEEDED["roles_passed_to"]}},
         },
     ]
     return {"Version": "2012-10-17", "Statement": statements}
@@ -196,10 +160,11 @@ def _private_dns(zones: str) -> Policy:
 
 def _role_statements(roles: list[str], boundary: str | None) -> Iterator[Policy]:
     """Roles of these names; with a boundary, none is made without it."""
+    actions = _NEEDED["role_actions"]
     if boundary is None:
-        yield {"Sid": "Roles", "Effect": "Allow", "Action": list(ROLE_ACTIONS), "Resource": roles}
+        yield {"Sid": "Roles", "Effect": "Allow", "Action": actions, "Resource": roles}
         return
-    kept = [action for action in ROLE_ACTIONS if action not in (*MADE_ROLES, "iam:DeleteRolePermissionsBoundary")]
+    kept = [action for action in actions if action not in (*MADE_ROLES, "iam:DeleteRolePermissionsBoundary")]
     yield {"Sid": "Roles", "Effect": "Allow", "Action": kept, "Resource": roles}
     yield {
         "Sid": "BoundedRoles",
