@@ -5,6 +5,7 @@ Source: IAM user guide, "IAM JSON policy elements".
 
 from __future__ import annotations
 
+import fnmatch
 import ipaddress
 import json
 import re
@@ -26,7 +27,10 @@ def listed(value: Any) -> list[Any]:
 
 # Patterns: ``*`` is any text, ``?`` any one character. A reference of a template (``${Bucket.Arn}``) counts as one
 # character that only ``*`` and the same reference match: its text is known when it is deployed.
-_TOKENS = re.compile(r"\$\{[^}]*\}|.", re.DOTALL)
+_REFERENCE = re.compile(r"\$\{[^}]*\}")
+_WILDCARDS = re.compile(r"[*?]*\*[*?]*")
+_FIRST, _LAST = "\U000f0000", "\U000fffff"
+"""Characters of Unicode's private use, which stand for references."""
 
 
 @lru_cache(maxsize=65536)
@@ -37,47 +41,23 @@ def covers(wide: str, narrow: str) -> bool:
     """
     if wide in (narrow, "*"):
         return True
-    if "*" not in wide and "?" not in wide:
+    if not is_wild(wide):
         return False
-    pattern, tokens = _tokens(wide), _tokens(narrow)
-    # Greedy glob matching, with the tokens of the narrow pattern as the text.
-    place = taken = from_star = 0
-    star = -1
-    while taken < len(tokens):
-        token = tokens[taken]
-        if place < len(pattern) and pattern[place] == "*":
-            star, from_star = place, taken
-            place += 1
-        elif place < len(pattern) and _matches_one(pattern[place], token):
-            place, taken = place + 1, taken + 1
-        elif star >= 0:
-            from_star += 1
-            place, taken = star + 1, from_star
-        else:
-            return False
-    return all(each == "*" for each in pattern[place:])
+    signs: dict[str, str] = {}
+
+    def written(text: str) -> str:
+        """A reference as one character; of wildcards in a row the ``?`` first and one ``*``, which matches the same."""
+        text = _REFERENCE.sub(lambda found: signs.setdefault(found[0], chr(ord(_FIRST) + len(signs))), text)
+        return _WILDCARDS.sub(lambda found: "?" * found[0].count("?") + "*", text)
+
+    # As fnmatch has it, where ``?`` must not match a ``*`` of the narrow pattern, nor a reference.
+    pattern = written(wide).replace("[", "[[]").replace("?", f"[!*{_FIRST}-{_LAST}]")
+    return re.match(fnmatch.translate(pattern), written(narrow)) is not None
 
 
 def is_wild(text: str) -> bool:
     """Whether a text holds a wildcard outside its references."""
-    return any(each in {"*", "?"} for each in _tokens(text))
-
-
-def _tokens(text: str) -> list[str]:
-    """The characters of a pattern; of wildcards in a row the ``?`` first and one ``*``, which matches the same."""
-    tokens: list[str] = []
-    for sign in _TOKENS.findall(text):
-        if sign == "*" and tokens[-1:] == ["*"]:
-            continue
-        if sign == "?" and tokens[-1:] == ["*"]:
-            tokens[-1:] = ["?", "*"]
-        else:
-            tokens.append(sign)
-    return tokens
-
-
-def _matches_one(pattern: str, sign: str) -> bool:
-    return pattern == sign or (pattern == "?" and sign != "*" and not sign.startswith("${"))
+    return any(sign in _REFERENCE.sub("", text) for sign in "*?")
 
 
 def arn_covers(wide: str, narrow: str) -> bool:
