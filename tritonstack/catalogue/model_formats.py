@@ -3,8 +3,7 @@
 Exports are made with one version of PyTorch, DALI and ONNX, and read by the older ones of a release. A file states
 its operator set (ONNX), a version and its operators (TorchScript), or its operators alone (DALI). Reported here is what
 PyTorch 1.13.1 and DALI 1.23.0 lack: the oldest available versions, those of releases 22.12 and 23.03.
-
-Standard library only: exports import this with PyTorch and DALI, the linter without them.
+Neither PyTorch nor DALI is needed here.
 """
 
 from __future__ import annotations
@@ -164,30 +163,15 @@ def beyond_dali(pipeline: bytes) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """The fields of a protobuf message that hold bytes: number and content. https://protobuf.dev/programming-guides/encoding/"""
-    at = 0
-    while at < len(message):
-        key, at = _varint(message, at)
-        kind = key & 7
-        if kind == 2:
-            length, at = _varint(message, at)
-            if at + length > len(message):
-                raise FormatError("no DALI pipeline, or not all of one")
-            yield key >> 3, message[at : at + length]
-            at += length
-        elif kind == 0:
-            _, at = _varint(message, at)
-        elif kind in (1, 5):
-            at += 8 if kind == 1 else 4
-        else:
-            raise FormatError("no DALI pipeline")
+def _fields(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Number and content of the fields of a protobuf message that hold bytes. Raises FormatError."""
+    # Only a DALI pipeline needs it.
+    from google.protobuf import empty_pb2, message, unknown_fields  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415
 
-
-def _varint(message: bytes, at: int) -> tuple[int, int]:
-    value = 0
-    for place, byte in enumerate(message[at : at + 10]):
-        value |= (byte & 127) << (7 * place)
-        if byte < 128:
-            return value, at + place + 1
-    raise FormatError("no DALI pipeline, or not all of one")
+    holder = empty_pb2.Empty()  # every field of the message is one that it does not know
+    try:
+        holder.ParseFromString(content)
+    except message.DecodeError as error:
+        raise FormatError("no DALI pipeline, or not all of one") from error
+    fields = unknown_fields.UnknownFieldSet(holder)
+    return ((field.field_number, field.data) for field in fields if isinstance(field.data, bytes))
