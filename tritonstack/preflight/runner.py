@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tritonstack.preflight.account import check_account, check_bootstrap, check_image, check_key
 from tritonstack.preflight.ec2 import check_left_network, check_subnet
@@ -45,14 +45,6 @@ CHECKS: tuple[Check, ...] = (
 Say = Callable[[str], None]
 
 
-@dataclass
-class _Running:
-    check: Check
-    results: list[PreflightResult] = field(default_factory=list)
-    ended: bool = False
-    error: BaseException | None = None
-
-
 def run_checks(
     subject: Subject,
     *,
@@ -77,35 +69,37 @@ def run_checks(
 
 
 def _run(checks: tuple[Check, ...], subject: Subject, *, say: Say, until: float) -> Iterator[PreflightResult]:
-    running = [_Running(check) for check in checks]
-    ends: queue.SimpleQueue[_Running] = queue.SimpleQueue()
-    for each in running:
-        threading.Thread(target=_work, args=(each, subject, ends), name=each.check.name, daemon=True).start()
-    for number in range(len(running)):
-        waiting = ", ".join(each.check.name for each in running if not each.ended)
-        say(f"{number} of {len(running)} checks; waiting for {waiting}")
+    results: dict[Check, list[PreflightResult]] = {check: [] for check in checks}
+    ends: queue.SimpleQueue[tuple[Check, BaseException | None]] = queue.SimpleQueue()
+
+    def work(check: Check) -> None:
+        failure = None
         try:
-            ended = ends.get(timeout=max(0.0, until - time.monotonic()))
+            for result in check.run(subject):
+                results[check].append(result)
+        except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
+            failure = error
+        ends.put((check, failure))
+
+    for check in checks:
+        threading.Thread(target=work, args=(check,), name=check.name, daemon=True).start()
+    waiting = list(checks)
+    while waiting:
+        names = ", ".join(check.name for check in waiting)
+        say(f"{len(checks) - len(waiting)} of {len(checks)} checks; waiting for {names}")
+        try:
+            ended, error = ends.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
             subject.calls.give_up()
             break
-        ended.ended = True
-        if ended.error is not None:
-            raise ended.error
-    for each in running:
-        yield from list(each.results)
-        if not each.ended:
+        if error is not None:
+            raise error
+        waiting.remove(ended)
+    for check in checks:
+        yield from list(results[check])
+        if check in waiting:
             advice = "Check network, proxy and region; run it again."
-            yield _unknown(each.check, "AWS did not answer in time", "an answer", advice)
-
-
-def _work(running: _Running, subject: Subject, ends: queue.SimpleQueue[_Running]) -> None:
-    try:
-        for result in running.check.run(subject):
-            running.results.append(result)
-    except BaseException as error:  # noqa: BLE001  (raised again in the caller's thread)
-        running.error = error
-    ends.put(running)
+            yield _unknown(check, "AWS did not answer in time", "an answer", advice)
 
 
 def _unknown(check: Check, found: str, needed: str, advice: str) -> PreflightResult:
