@@ -14,17 +14,7 @@ from tritonstack.aws_session import Session, parameters_below
 from tritonstack.config import Environment
 from tritonstack.errors import InputError, Problem
 from tritonstack.naming import DIGEST_LENGTH, ArchiveName, outputs_parameter
-from tritonstack.outputs.contract import (
-    CONTRACT,
-    MINOR,
-    PARAMETER,
-    Artifacts,
-    Builds,
-    Endpoint,
-    Network,
-    Observability,
-    OutputsDocument,
-)
+from tritonstack.outputs.contract import CONTRACT, KINDS, MINOR, PARAMETER, OutputsDocument
 
 
 def read_outputs(session: Session, settings: Environment) -> OutputsDocument:
@@ -140,25 +130,27 @@ TOO_MANY_NAMES = (
 def _document(stacks: Mapping[str, Any], releases: Mapping[str, Mapping[str, str]]) -> OutputsDocument:
     """The document; ``releases``: endpoint → model → digest, as the records are now."""
     artifacts, watch = stacks["artifacts"], stacks.get("observability")
-    parts = {"network": Network, "builds": Builds, "observability": Observability}
     endpoints = {each["endpoint"]: each for each in stacks.values() if each["kind"] == "serving"}
-    values: dict[str, Any] = {
-        "contract": CONTRACT,
-        "minor": MINOR,
-        **{name: artifacts[name] for name in ("environment", "account", "region")},
-        "artifacts": _part(Artifacts, artifacts),
-        **{kind: _part(model, stacks[kind]) if kind in stacks else None for kind, model in parts.items()},
-        "endpoints": {
-            name: _endpoint(serving, releases=releases[name], alarms=_alarms_of(name, watch))
-            for name, serving in sorted(endpoints.items())
-        },
-    }
+    parts = {kind: _part(stacks[kind]) if kind in stacks else None for kind in KINDS if kind != "serving"}
+    # What a part of the document does not have of its stack's parameter is passed over.
+    document = OutputsDocument.model_validate(
+        {
+            **artifacts,
+            **parts,
+            "contract": CONTRACT,
+            "minor": MINOR,
+            "endpoints": {
+                name: _endpoint(serving, releases=releases[name], alarms=_alarms_of(name, watch))
+                for name, serving in sorted(endpoints.items())
+            },
+            "absent": {},
+        }
+    )
     without = watch is None or watch["alarm_topic_arn"] is None
     alarms = NO_ALARMS if without else TOO_MANY_NAMES.format(environment=artifacts["environment"])
     reasons = {**REASONS, "alarms": alarms, "build_alarms": alarms}
-    nulls = sorted(pointer for pointer, value in fields(values) if value is None)
-    absent = {pointer: reasons[pointer.rpartition("/")[2]] for pointer in nulls}
-    return OutputsDocument.model_validate({**values, "absent": absent})
+    nulls = sorted(pointer for pointer, value in fields(document.model_dump()) if value is None)
+    return document.model_copy(update={"absent": {each: reasons[each.rpartition("/")[2]] for each in nulls}})
 
 
 def fields(values: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any]]:
@@ -191,14 +183,15 @@ def _endpoint(outputs: Mapping[str, Any], *, releases: Mapping[str, str], alarms
         model: {"parameter": records + model, "digest": digest, "archive": str(ArchiveName(model=model, digest=digest))}
         for model, digest in sorted(releases.items())
     }
-    return _part(Endpoint, values, stack=f"serving-{outputs['endpoint']}")
+    return _part(values, stack=f"serving-{outputs['endpoint']}")
 
 
-def _part(part: type[Any], outputs: Mapping[str, Any], *, stack: str | None = None) -> dict[str, Any]:
-    """The fields of a part of the document, from a stack's outputs."""
-    parameter = outputs_parameter(environment=outputs["environment"], stack=stack or outputs["kind"])
-    values = {**outputs, "parameter": parameter}
-    return {name: values[name] for name in part.__annotations__}
+def _part(outputs: Mapping[str, Any], *, stack: str | None = None) -> dict[str, Any]:
+    """A stack's outputs, with the parameter that holds them."""
+    return {
+        **outputs,
+        "parameter": outputs_parameter(environment=outputs["environment"], stack=stack or outputs["kind"]),
+    }
 
 
 def table(document: OutputsDocument) -> Table:
