@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonstack.catalogue import ImageNotFoundError, dns_suffix, load_catalogue
+from tritonstack.catalogue import dns_suffix, load_catalogue
 from tritonstack.catalogue.releases import propose_host_ami
 
 CATALOGUE = load_catalogue()
@@ -29,11 +30,9 @@ def test_both_generations_of_images_are_found_with_the_partitions_suffix(release
 
 
 def test_a_missing_image_names_the_nearest_releases_of_that_region() -> None:
-    with pytest.raises(ImageNotFoundError, match=r"nearest there: 25\.04, 24\.09, 24\.05") as caught:
+    with pytest.raises(LookupError, match=r"nearest there: 25\.04, 24\.09, 24\.05\)"):
         CATALOGUE.image_uri(release="26.05", region="cn-north-1")
-    assert isinstance(caught.value, LookupError)
-    assert caught.value.nearest == ("25.04", "24.09", "24.05")
-    with pytest.raises(ImageNotFoundError, match="nearest there: none"):
+    with pytest.raises(LookupError, match="nearest there: none"):
         CATALOGUE.image_uri(release="24.09", region="us-gov-west-1")
 
 
@@ -42,9 +41,8 @@ def test_a_documented_image_without_a_region_list_lies_where_the_releases_before
         assert set(CATALOGUE.image_table.regions[release]) == {
             *CATALOGUE.image_table.regions["25.09"] & CATALOGUE.image_table.regions["26.05"]
         }
-    with pytest.raises(ImageNotFoundError) as caught:
+    with pytest.raises(LookupError, match=r"nearest there: 25\.04,"):
         CATALOGUE.image_uri(release="26.03", region="cn-north-1")
-    assert caught.value.nearest[0] == "25.04"
 
 
 @pytest.mark.parametrize(
@@ -111,6 +109,7 @@ def test_an_image_exists_exactly_where_its_region_lists_the_release(release: str
     if release in CATALOGUE.releases_in(region):
         assert f".{region}.{dns_suffix(region)}/" in CATALOGUE.image_uri(release=release, region=region)
     else:
-        with pytest.raises(ImageNotFoundError) as caught:
+        with pytest.raises(LookupError) as caught:
             CATALOGUE.image_uri(release=release, region=region)
-        assert set(caught.value.nearest) <= set(CATALOGUE.releases_in(region))
+        named = re.findall(r"\d\d\.\d\d", str(caught.value).partition("nearest there")[2])
+        assert set(named) <= set(CATALOGUE.releases_in(region))

@@ -18,7 +18,6 @@ from tritonstack.catalogue.releases import (
     RELEASE_PATTERN,
     Backend,
     HostAmi,
-    ImageNotFoundError,
     ImageTable,
     TritonRelease,
     Vulnerability,
@@ -35,7 +34,6 @@ __all__ = [
     "Backend",
     "Catalogue",
     "HostAmi",
-    "ImageNotFoundError",
     "InstanceType",
     "ServeVariable",
     "TritonRelease",
@@ -107,13 +105,19 @@ class Catalogue:
     def image_uri(self, *, release: str, region: str) -> str:
         """The URI of AWS's image of a release in a region.
 
-        Raises ImageNotFoundError (a LookupError) where there is none; it names the nearest releases that exist there.
+        Raises LookupError where there is none; it names the nearest releases that exist there.
         """
-        return self.image_table.uri(release=release, region=region)
+        table = self.image_table
+        if region not in table.regions.get(release, ()):
+            nearest = ", ".join(nearest_releases(release, self.releases_in(region))) or "none"
+            raise LookupError(f"no Triton image of release {release} in {region} (nearest there: {nearest})")
+        account, tag = table.accounts[table.generations[release]][region], table.tags["gpu"].format(version=release)
+        return f"{account}.dkr.ecr.{region}.{dns_suffix(region)}/{table.repository}:{tag}"
 
     def releases_in(self, region: str) -> tuple[str, ...]:
         """The releases whose image lies in ``region``, oldest first."""
-        return self.image_table.releases_in(region)
+        there = (release for release, regions in self.image_table.regions.items() if region in regions)
+        return tuple(sorted(there, key=release_order))
 
     def served_releases(self, region: str | None = None) -> tuple[str, ...]:
         """The known releases whose image AWS has in ``region``, or without one anywhere; oldest first."""

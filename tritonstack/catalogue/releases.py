@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tritonstack.catalogue.data_file import read_data
-from tritonstack.catalogue.instances import dns_suffix
 
 RELEASE_PATTERN = r"^[0-9]{2}\.(0[1-9]|1[0-2])$"
 """``YY.MM``."""
@@ -89,24 +88,6 @@ def read_releases() -> tuple[dict[str, Backend], dict[str, TritonRelease]]:
 NEAREST_SHOWN = 3
 
 
-class ImageNotFoundError(LookupError):
-    """AWS keeps no image of that release in that region.
-
-    Attributes:
-        release: the release.
-        region: the region.
-        nearest: the releases that exist there, nearest first, at most three; empty where the region has none at all.
-    """
-
-    def __init__(self, *, release: str, region: str, nearest: tuple[str, ...]) -> None:
-        """``nearest``: the releases that exist there."""
-        self.release = release
-        self.region = region
-        self.nearest = nearest
-        there = ", ".join(nearest) if nearest else "none"
-        super().__init__(f"no Triton image of release {release} in {region} (nearest there: {there})")
-
-
 @dataclass(frozen=True, kw_only=True)
 class ImageTable:
     """The registry's accounts by generation and region, and each release's generation and regions.
@@ -121,18 +102,6 @@ class ImageTable:
     generations: Mapping[str, str]
     regions: Mapping[str, frozenset[str]]
     without_region_list: Mapping[str, str]
-
-    def uri(self, *, release: str, region: str) -> str:
-        """The URI of a release's image in a region. Raises ImageNotFoundError where there is none."""
-        if region not in self.regions.get(release, ()):
-            nearest = nearest_releases(release, self.releases_in(region))
-            raise ImageNotFoundError(release=release, region=region, nearest=nearest)
-        account, tag = self.accounts[self.generations[release]][region], self.tags["gpu"].format(version=release)
-        return f"{account}.dkr.ecr.{region}.{dns_suffix(region)}/{self.repository}:{tag}"
-
-    def releases_in(self, region: str) -> tuple[str, ...]:
-        """The releases whose image lies in ``region``, oldest first."""
-        return tuple(sorted((r for r, regions in self.regions.items() if region in regions), key=release_order))
 
 
 def read_images() -> ImageTable:

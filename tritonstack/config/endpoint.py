@@ -266,7 +266,7 @@ class Endpoint(SettingsModel):
         return self.container.rendered(multi_model=self.multi_model, release=self.release)
 
     def image_uri(self, region: str) -> str:
-        """The image's URI: the override, else AWS's image in ``region``, or ImageNotFoundError (a LookupError).
+        """The image's URI: the override, else AWS's image in ``region``. Raises LookupError where there is none.
 
         Where a deployment builds the image (``image_build``), AWS's: in it engines are built.
         """

@@ -187,7 +187,7 @@ def _sorted(archives: Iterable[OrderedArchive]) -> tuple[OrderedArchive, ...]:
 def build_set(served: Served, endpoint: Endpoint) -> Order:
     """Everything that an endpoint of a matched environment serves. Reads only files.
 
-    Raises :class:`LookupError` where the release has no image in the region (``ImageNotFoundError``), and where
+    Raises :class:`LookupError` where the release has no image in the region, and where
     ``endpoint`` is none of ``served``.
     """
     environment, builds = served.environment, served.environment.builds
