@@ -6,7 +6,7 @@
 #
 # STEP: lint, test, review; without any all three. The report lies in FOLDER (.local/review): review.md, review.html,
 # review.json.
-# On GitHub Actions lint and review annotate the lines of the pull request, and the report goes to the job's summary.
+# On GitHub Actions lint annotates the lines of the pull request, and the report goes to the job's summary.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 python=${PYTHON:-$here/.envs/main/bin/python}
@@ -44,7 +44,6 @@ lint() {
 }
 review() {
   local code=0
-  [[ $annotate != true ]] || options+=(--annotations)
   mkdir -p "$out"
   rm -f "$out"/review.{md,html,json}
   "$python" -m tritonstack review ${options[@]+"${options[@]}"} \

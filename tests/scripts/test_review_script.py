@@ -45,9 +45,7 @@ def test_it_lints_reviews_and_says_where_the_report_lies(made: Path) -> None:
     ]
 
 
-def test_on_github_actions_a_policy_that_matches_ends_with_1_annotates_and_fills_the_summary(
-    made: Path, tmp_path: Path
-) -> None:
+def test_on_github_actions_a_policy_that_matches_ends_with_1_and_fills_the_summary(made: Path, tmp_path: Path) -> None:
     summary, out = tmp_path / "summary.md", tmp_path / "r"
     given = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
     options = ("--fail-on", "removal", "--out", str(out))
@@ -55,7 +53,6 @@ def test_on_github_actions_a_policy_that_matches_ends_with_1_annotates_and_fills
     assert ended.returncode == 1, ended.stderr
     assert "review ended with 1" in ended.stdout
     assert "`removal` dev: serving: Queue" in (out / "review.md").read_text()
-    assert "::warning file=environments/dev.yaml,line=7" in ended.stdout
     assert summary.read_text().startswith(MARKER)
 
 

@@ -19,7 +19,6 @@ from tritonstack.review.cost import prices_of
 from tritonstack.review.cost_table import table_of
 from tritonstack.review.document import BaseEntry, SettingEntry
 from tritonstack.review.fail_on import allowed_words, matches_of, parse_fail_on
-from tritonstack.review.models import ModelFolders
 from tritonstack.review.report import Known, document_of
 from tritonstack.review.settings import changed_settings, effects_of, entry_of
 from tritonstack.review.snapshot import (
@@ -33,7 +32,6 @@ from tritonstack.review.snapshot import (
     without,
 )
 from tritonstack.review.stored import read_snapshots_at, snapshots_at
-from tritonstack.review.views.annotations import annotations_of, commands_of
 from tritonstack.review.views.markdown import WHOLE, markdown
 from tritonstack.review.views.pages import page, show, show_costs
 from tritonstack.review.views.wording import match_groups
@@ -154,7 +152,6 @@ file_option = click.Path(dir_okay=False, path_type=Path)
     show_default=True,
     help="Where the whole report is, for the sentence that ends truncated Markdown.",
 )
-@click.option("--annotations", is_flag=True, help="Print workflow commands of GitHub Actions instead of a table.")
 @click.option("--fail-on", help=f"Exit code 1 where one of these occurs: {allowed_words()}.")
 @click.option("--costs", is_flag=True, help="Print what every environment costs, without a comparison.")
 @environment_option("With --costs: this environment alone.", default=None)
@@ -172,7 +169,6 @@ def command(
     as_markdown: Path | None,
     as_html: Path | None,
     whole: str,
-    annotations: bool,
     fail_on: str | None,
     costs: bool,
     environment: str | None,
@@ -187,8 +183,6 @@ def command(
     project = project_folder()
     given = {"--base": base, "--output": output, "--markdown": as_markdown, "--html": as_html, "--fail-on": fail_on}
     _refuse_together(given, costs=costs, environment=environment)
-    if as_json and annotations:
-        raise click.UsageError("--json or --annotations, not both")
     if costs:
         _show_costs(environment, project, assembly, as_json=as_json)
         return 0
@@ -210,11 +204,6 @@ def command(
         write_text(as_html, page(document))
     if as_json:
         click.echo(document.text(), nl=False)
-    elif annotations:
-        changed = [each.name for each in document.environments if each.models]
-        folders = {name: of for each in changed for name, of in ModelFolders.of(each, project=project).names.items()}
-        for line in commands_of(annotations_of(document, project=project, folders=folders)):
-            click.echo(line)
     else:
         show(document, result_console())
     for word in match_groups(document):

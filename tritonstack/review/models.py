@@ -204,7 +204,6 @@ class ModelFolders:
 
     dependencies: Mapping[str, str] = field(default_factory=dict)  # what its archive depends on
     unproven: Mapping[str, str] = field(default_factory=dict)  # why nothing can prove its archive; not of others
-    names: Mapping[str, str] = field(default_factory=dict)  # the folder's own name
 
     @classmethod
     def of(cls, environment: str, *, project: Path) -> ModelFolders:
@@ -225,7 +224,6 @@ class ModelFolders:
         return cls(
             dependencies={each.name: each.recipe.dependency for each in sources},
             unproven={each.name: why for each in sources if (why := skipped_proof(contents_of(each).backends))},
-            names={each.name: each.folder.name for each in sources},
         )
 
 

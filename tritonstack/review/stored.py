@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -152,7 +151,6 @@ def _environment(name: str, files: Mapping[str, Any], *, place: str) -> Environm
 
 
 # git: nothing is checked out.
-_PLACE = re.compile(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 
 
 def merge_base(ref: str, *, repository: Path) -> str:
@@ -211,25 +209,6 @@ def contents_of(files: Sequence[tuple[str, str]], *, repository: Path) -> tuple[
         texts.append(output[:size].decode("utf-8"))
         output = output[size + 1 :]
     return tuple(texts)
-
-
-def changed_lines(commit: str, *, repository: Path) -> dict[str, tuple[tuple[int, int], ...]]:
-    """File, named from ``repository`` → first and last line of each place of it that changed since a commit.
-
-    The lines are those of the working tree; a place where lines were only removed is the line before it. Removed and
-    untracked files are left out.
-    """
-    options = ["--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-prefix"]
-    diff = _git(["-c", "core.quotePath=false", "diff", *options, "--relative", commit, "--"], repository)
-    found: dict[str, list[tuple[int, int]]] = {}
-    file = ""
-    for line in diff.decode("utf-8", errors="replace").splitlines():
-        if line.startswith("+++ "):
-            file = "" if line == "+++ /dev/null" else line.removeprefix("+++ ").rstrip("\t")
-        elif file and (place := _PLACE.match(line)):
-            first, count = int(place[1]), int(place[2] or 1)
-            found.setdefault(file, []).append((max(first, 1), max(first + count - 1, first, 1)))
-    return {name: tuple(places) for name, places in sorted(found.items())}
 
 
 def _git(arguments: list[str], repository: Path, *, standard_input: bytes = b"") -> bytes:

@@ -1,1 +1,1 @@
-"""A review as text: Markdown, the HTML page, annotations of a pull request, and their sentences."""
+"""A review as text: Markdown, the HTML page, and their sentences."""
