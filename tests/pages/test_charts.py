@@ -16,18 +16,16 @@ from tritonstack.pages.charts import (
     RIGHT,
     TOP,
     WIDTH,
-    Bar,
     Chart,
     Line,
-    bar_chart,
     line_chart,
     linear_axis,
-    log_axis,
-    minutes_axis,
     time_marks,
     value_marks,
     value_text,
 )
+from tritonstack_capacity.bench.page import Bar, bar_chart
+from tritonstack_capacity.simulation.page import log_axis, minutes_axis
 
 
 @given(st.floats(min_value=1e-9, max_value=1e12))

@@ -1,4 +1,4 @@
-"""Charts as SVG: lines or bars over time or over values, on straight or logarithmic axes, and horizontal bars.
+"""Charts as SVG: lines or bars over time or over values, on straight or logarithmic axes.
 
 Colours are classes of the page's style, which has a light and a dark value for each.
 """
@@ -20,9 +20,6 @@ COLOURS, DASHES = 8, 4
 """Classes ``c0`` to ``c7`` and ``d0`` to ``d3``."""
 HEADROOM = 1.05
 """A line along the upper edge would look cut off."""
-MOST_LOG_MARKS = 9
-BEYOND = 0.05
-"""Of a step: so little beyond the last mark is drawn at the edge."""
 LETTER = 6.0
 """Width of a letter, pixels, about."""
 STEPS = (1.0, 2.0, 5.0, 10.0)
@@ -80,24 +77,6 @@ def linear_axis(values: Iterable[float], *, top: float | None = None, most: int 
     greatest = marks[-1] if top is None else top
     shown = [(mark, mark_text(mark)) for mark in marks if mark <= greatest]
     return Axis(least=0.0, greatest=greatest, marks=shown, label=label)
-
-
-def log_axis(values: Iterable[float], *, label: str = "") -> Axis:
-    """From the power of ten below the least value to the one above the greatest; at most 9 marks."""
-    found = [value for value in values if value > 0] or [1.0, 10.0]
-    first = math.floor(math.log10(min(found)))
-    last = max(math.ceil(math.log10(max(found)) - 1e-9), first + 1)
-    step = 1 if last - first < MOST_LOG_MARKS else math.ceil((last - first) / 6)
-    shown = [(10.0**power, mark_text(10.0**power)) for power in range(first, last + 1, step)]
-    return Axis(least=10.0**first, greatest=10.0**last, marks=shown, label=label, log=True)
-
-
-def minutes_axis(end: float, *, most: int = 8) -> Axis:
-    """Minutes from 0 to the round duration at or after ``end``, which is marked."""
-    steps = [seconds / 60 for seconds in TIME_STEPS]
-    step = next((each for each in steps if end / each <= most + BEYOND), steps[-1])
-    marks = [step * number for number in range(max(1, math.ceil(end / step - BEYOND)) + 1)]
-    return Axis(least=0.0, greatest=marks[-1], marks=[(mark, mark_text(mark)) for mark in marks], label="minutes")
 
 
 def time_axis(start: float, end: float) -> Axis:
@@ -175,7 +154,7 @@ def line_chart(chart: Chart) -> Markup:
         parts.append(Markup('<line class="limit" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(LEFT, _EDGE, y, y))
         text = Markup('<text class="limit" x="{}" y="{:.1f}" text-anchor="end">{}</text>')
         parts.append(text.format(_EDGE - 2, y - 3, label))
-    return _svg(parts, title=f"{chart.title}, {chart.unit}", height=HEIGHT + (LABEL_ROOM if chart.x.label else 0))
+    return picture(parts, title=f"{chart.title}, {chart.unit}", height=HEIGHT + (LABEL_ROOM if chart.x.label else 0))
 
 
 _EDGE = WIDTH - RIGHT
@@ -193,7 +172,7 @@ def _marks_up(axis: Axis) -> Iterator[Markup]:
     for value, text in axis.marks:
         y = TOP + (1 - axis.share(value)) * (HEIGHT - TOP - BOTTOM)
         yield Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(LEFT, _EDGE, y, y)
-        yield _mark(LEFT - 6, y + 3.5, text, anchor="end")
+        yield label_at(LEFT - 6, y + 3.5, text, anchor="end")
 
 
 def _marks_across(axis: Axis) -> Iterator[Markup]:
@@ -202,12 +181,13 @@ def _marks_across(axis: Axis) -> Iterator[Markup]:
         x = LEFT + axis.share(value) * (_EDGE - LEFT)
         yield Markup('<line class="grid" x1="{:.1f}" x2="{:.1f}" y1="{}" y2="{}"/>').format(x, x, bottom, bottom + 4)
         fits = x + LETTER / 2 * len(text) <= WIDTH
-        yield _mark(x if fits else WIDTH, HEIGHT - 6, text, anchor="middle" if fits else "end")
+        yield label_at(x if fits else WIDTH, HEIGHT - 6, text, anchor="middle" if fits else "end")
     if axis.label:
-        yield _mark((LEFT + _EDGE) / 2, HEIGHT + LABEL_ROOM - 6, axis.label, anchor="middle")
+        yield label_at((LEFT + _EDGE) / 2, HEIGHT + LABEL_ROOM - 6, axis.label, anchor="middle")
 
 
-def _mark(x: float, y: float, text: str, *, anchor: str) -> Markup:
+def label_at(x: float, y: float, text: str, *, anchor: str) -> Markup:
+    """A text in the style of an axis's marks; ``anchor``: which part of it is at ``x`` (start, middle, end)."""
     return Markup('<text class="mark" x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(x, y, anchor, text)
 
 
@@ -228,9 +208,9 @@ def _line(chart: Chart, line: Line) -> Iterator[Markup]:
         last = places[-1]
     for (x, y), (across, up) in zip(line.points, line.intervals, strict=False):
         if across is not None:
-            yield _interval(_x(chart, across[0]), _x(chart, across[1]), _y(chart, y), look=line.look)
+            yield interval_stroke(_x(chart, across[0]), _x(chart, across[1]), _y(chart, y), look=line.look)
         if up is not None:
-            yield _interval(_y(chart, up[1]), _y(chart, up[0]), _x(chart, x), look=line.look, upright=True)
+            yield interval_stroke(_y(chart, up[1]), _y(chart, up[0]), _x(chart, x), look=line.look, upright=True)
 
 
 def _polyline(places: Points, *, look: str) -> Markup:
@@ -238,7 +218,7 @@ def _polyline(places: Points, *, look: str) -> Markup:
     return Markup('<polyline points="{}" class="{}"/>').format(path, look)
 
 
-def _interval(start: float, end: float, at: float, *, look: str, upright: bool = False) -> Markup:
+def interval_stroke(start: float, end: float, at: float, *, look: str, upright: bool = False) -> Markup:
     """A stroke from ``start`` to ``end`` with a short one across each end, in pixels."""
     strokes = [((start, at), (end, at)), *(((each, at - WHISKER), (each, at + WHISKER)) for each in (start, end))]
     turned = [((y, x), (v, u)) for (x, y), (u, v) in strokes] if upright else strokes
@@ -270,43 +250,8 @@ def runs(points: Points, *, gap: float | None) -> Iterator[Points]:
         yield run
 
 
-BAR = 20
-BAR_LABEL = 150
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bar:
-    """A horizontal bar."""
-
-    label: str
-    value: float
-    text: str  # behind the bar
-    colour: int = 0
-    interval: Range | None = None
-
-
-def bar_chart(bars: Sequence[Bar], *, title: str) -> Markup:
-    """Bars one below the other, with their texts; long labels are cut."""
-    most = max(value for bar in bars for value in (bar.value, *(bar.interval or ()))) or 1.0
-    room = WIDTH - BAR_LABEL - 12 - LETTER * max(len(bar.text) for bar in bars)
-    parts: list[Markup] = []
-    for number, bar in enumerate(bars):
-        y = TOP + number * BAR
-        width = end = max(1.0, bar.value / most * room)
-        letters = int((BAR_LABEL - 6) / LETTER)
-        short = bar.label if len(bar.label) <= letters else f"…{bar.label[1 - letters :]}"
-        parts.append(_mark(BAR_LABEL - 6, y + 11, short, anchor="end"))
-        shape = Markup('<rect x="{}" y="{}" width="{:.1f}" height="{}" rx="2" class="c{}"><title>{}</title></rect>')
-        parts.append(shape.format(BAR_LABEL, y, width, BAR - 6, bar.colour % COLOURS, bar.label))
-        if bar.interval is not None:
-            least, greatest = (max(each, 0.0) / most * room for each in bar.interval)
-            parts.append(_interval(BAR_LABEL + least, BAR_LABEL + greatest, y + BAR / 2 - 3, look="over"))
-            end = max(width, greatest)
-        parts.append(_mark(BAR_LABEL + end + 5, y + 11, bar.text, anchor="start"))
-    return _svg(parts, title=title, height=TOP * 2 + len(bars) * BAR)
-
-
-def _svg(parts: Iterable[Markup], *, title: str, height: float) -> Markup:
+def picture(parts: Iterable[Markup], *, title: str, height: float) -> Markup:
+    """The SVG element of these parts, ``WIDTH`` wide."""
     head = Markup('<svg viewBox="0 0 {} {:g}" role="img" aria-label="{}">').format(WIDTH, height, title)
     return head + Markup().join(parts) + Markup("</svg>")
 

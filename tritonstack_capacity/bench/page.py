@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from tritonstack.pages.charts import Axis, Bar, Chart, Line, Range, bar_chart, line_chart, linear_axis, value_text
+from tritonstack.pages.charts import (
+    COLOURS,
+    LETTER,
+    TOP,
+    WIDTH,
+    Axis,
+    Chart,
+    Line,
+    Range,
+    interval_stroke,
+    label_at,
+    line_chart,
+    linear_axis,
+    picture,
+    value_text,
+)
 from tritonstack.pages.page import Figure, Page, Section, Table, render
 from tritonstack_capacity.bench.document import BenchDocument, ResultPart, best_point, is_recommended, notes, where
 from tritonstack_capacity.bench.measuring import CONFIDENCE, IntervalPart, PointPart
@@ -278,3 +294,40 @@ def _latency(result: ResultPart) -> float | None:
 
 def _label(result: ResultPart) -> str:
     return f"{result.configuration}, {result.instance_type.removeprefix('ml.')}"
+
+
+# Horizontal bars.
+BAR = 20
+BAR_LABEL = 150
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """A horizontal bar."""
+
+    label: str
+    value: float
+    text: str  # behind the bar
+    colour: int = 0
+    interval: Range | None = None
+
+
+def bar_chart(bars: Sequence[Bar], *, title: str) -> Markup:
+    """Bars one below the other, with their texts; long labels are cut."""
+    most = max(value for bar in bars for value in (bar.value, *(bar.interval or ()))) or 1.0
+    room = WIDTH - BAR_LABEL - 12 - LETTER * max(len(bar.text) for bar in bars)
+    parts: list[Markup] = []
+    for number, bar in enumerate(bars):
+        y = TOP + number * BAR
+        width = end = max(1.0, bar.value / most * room)
+        letters = int((BAR_LABEL - 6) / LETTER)
+        short = bar.label if len(bar.label) <= letters else f"…{bar.label[1 - letters :]}"
+        parts.append(label_at(BAR_LABEL - 6, y + 11, short, anchor="end"))
+        shape = Markup('<rect x="{}" y="{}" width="{:.1f}" height="{}" rx="2" class="c{}"><title>{}</title></rect>')
+        parts.append(shape.format(BAR_LABEL, y, width, BAR - 6, bar.colour % COLOURS, bar.label))
+        if bar.interval is not None:
+            least, greatest = (max(each, 0.0) / most * room for each in bar.interval)
+            parts.append(interval_stroke(BAR_LABEL + least, BAR_LABEL + greatest, y + BAR / 2 - 3, look="over"))
+            end = max(width, greatest)
+        parts.append(label_at(BAR_LABEL + end + 5, y + 11, bar.text, anchor="start"))
+    return picture(parts, title=title, height=TOP * 2 + len(bars) * BAR)

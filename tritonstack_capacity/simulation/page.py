@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from tritonstack.pages.charts import (
-    Axis,
-    Chart,
-    Line,
-    Points,
-    line_chart,
-    linear_axis,
-    log_axis,
-    mark_text,
-    minutes_axis,
-)
+from tritonstack.pages.charts import TIME_STEPS, Axis, Chart, Line, Points, line_chart, linear_axis, mark_text
 from tritonstack.pages.page import Figure, Page, Section, render
 from tritonstack_capacity.simulation.answer import Answer
 from tritonstack_capacity.simulation.hit_ratio import SIZES
@@ -151,3 +141,27 @@ def _figure(
         legend=drawn if len(lines) > 1 else (),
         note=note,
     )
+
+
+# Axes.
+MOST_LOG_MARKS = 9
+BEYOND = 0.05
+"""Of a step: so little beyond the last mark is drawn at the edge."""
+
+
+def log_axis(values: Iterable[float], *, label: str = "") -> Axis:
+    """From the power of ten below the least value to the one above the greatest; at most 9 marks."""
+    found = [value for value in values if value > 0] or [1.0, 10.0]
+    first = math.floor(math.log10(min(found)))
+    last = max(math.ceil(math.log10(max(found)) - 1e-9), first + 1)
+    step = 1 if last - first < MOST_LOG_MARKS else math.ceil((last - first) / 6)
+    shown = [(10.0**power, mark_text(10.0**power)) for power in range(first, last + 1, step)]
+    return Axis(least=10.0**first, greatest=10.0**last, marks=shown, label=label, log=True)
+
+
+def minutes_axis(end: float, *, most: int = 8) -> Axis:
+    """Minutes from 0 to the round duration at or after ``end``, which is marked."""
+    steps = [seconds / 60 for seconds in TIME_STEPS]
+    step = next((each for each in steps if end / each <= most + BEYOND), steps[-1])
+    marks = [step * number for number in range(max(1, math.ceil(end / step - BEYOND)) + 1)]
+    return Axis(least=0.0, greatest=marks[-1], marks=[(mark, mark_text(mark)) for mark in marks], label="minutes")
