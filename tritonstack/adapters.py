@@ -46,7 +46,17 @@ _IMAGE_ONLY = ("resize", "resample", "crop", "rescale", "mean", "std", "layout")
 _TOKENS_ONLY = ("tokenizer", "ids", "mask", "length", "pad", "prefix")
 
 
-class ImageAdapter(RecipePart):
+class _OfClient(RecipePart):
+    """What a client does with a file or an output."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The client files that it needs."""
+        given = (getattr(self, name, None) for name in ("tokenizer", "labels"))
+        return tuple(file for file in given if file)
+
+
+class ImageAdapter(_OfClient):
     """How an image file becomes one input of batch size 1."""
 
     input: _Tensor = Field(description="The input that the image becomes.")
@@ -90,13 +100,8 @@ class ImageAdapter(RecipePart):
         """The inputs that it makes."""
         return (self.input,)
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The client files that it needs: none."""
-        return ()
 
-
-class TextAdapter(RecipePart):
+class TextAdapter(_OfClient):
     """How a text becomes inputs of batch size 1."""
 
     encoding: TextEncoding = Field(
@@ -142,11 +147,6 @@ class TextAdapter(RecipePart):
         """The inputs that it makes."""
         return tuple(name for name in (self.input, self.ids, self.mask) if name is not None)
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The client files that it needs."""
-        return (self.tokenizer,) if self.tokenizer else ()
-
 
 Adapter = ImageAdapter | TextAdapter
 
@@ -168,7 +168,7 @@ class Adapters(RecipePart):
         return {kind: adapter for kind in both if (adapter := self.of(kind)) is not None}
 
 
-class ClassesAnswer(RecipePart):
+class ClassesAnswer(_OfClient):
     """An output with one score a class."""
 
     output: _Tensor = Field(description="The output with the scores: one a class.")
@@ -180,33 +180,18 @@ class ClassesAnswer(RecipePart):
         False, description="Whether the scores are logits: a client turns them into probabilities by softmax."
     )
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The client files that it needs."""
-        return (self.labels,) if self.labels else ()
 
-
-class TextAnswer(RecipePart):
+class TextAnswer(_OfClient):
     """An output with the numbers of a text's tokens."""
 
     output: _Tensor = Field(description="The output with the tokens' numbers.")
     tokenizer: InsidePath = Field(description="The tokenizer's file that turns them into text: a client file.")
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The client files that it needs."""
-        return (self.tokenizer,)
 
-
-class EmbeddingAnswer(RecipePart):
+class EmbeddingAnswer(_OfClient):
     """An output that is one vector for the whole input."""
 
     output: _Tensor = Field(description="The output with the vector.")
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The client files that it needs: none."""
-        return ()
 
 
 AnswerKind = ClassesAnswer | TextAnswer | EmbeddingAnswer

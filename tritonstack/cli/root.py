@@ -257,21 +257,13 @@ def _run() -> int:
             click.echo(NO_SPACE, err=True)
         return 1
     except Exception as error:
-        code = _print_error(error)
-        if code is None:
+        if credentials_ended(error):
+            click.echo(f"{error}\n{RENEW}", err=True)
+            return 1
+        if not isinstance(error, TritonstackError):
             raise
-        return code
+        click.echo(str(error), err=True)
+        if disk_full(error):
+            click.echo(NO_SPACE, err=True)
+        return error.exit_code
     return result if isinstance(result, int) else 0
-
-
-def _print_error(error: Exception) -> int | None:
-    """Print a TritonstackError, or expired AWS credentials, and return the exit code; None for other errors."""
-    if credentials_ended(error):
-        click.echo(f"{error}\n{RENEW}", err=True)
-        return 1
-    if not isinstance(error, TritonstackError):
-        return None
-    click.echo(str(error), err=True)
-    if disk_full(error):
-        click.echo(NO_SPACE, err=True)
-    return error.exit_code

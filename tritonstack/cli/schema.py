@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
+from pkgutil import resolve_name
 
 import click
 from pydantic import BaseModel
@@ -12,32 +12,26 @@ from pydantic import BaseModel
 from tritonstack.extensions import extensions
 from tritonstack.paths import write_text
 
-SCHEMAS: dict[str, tuple[str, str]] = {
-    "environment": ("tritonstack.config.environment", "Environment"),
-    "recipe": ("tritonstack.models.recipe", "Recipe"),
-    "lint-report": ("tritonstack.models.lint.registry", "LintReport"),
-    "releases": ("tritonstack.releases.report", "ReleasesReport"),
-    "outputs": ("tritonstack.outputs.contract", "OutputsDocument"),
-    "outputs-parameter": ("tritonstack.outputs.contract", "StackParameter"),
-    "preflight": ("tritonstack.preflight.subject", "PreflightReport"),
-    "review": ("tritonstack.review.document", "ReviewDocument"),
-    "prices": ("tritonstack.catalogue.price_file", "PriceFile"),
-    "pipeline": ("tritonstack.config.pipeline", "Pipeline"),
+SCHEMAS = {
+    "environment": "tritonstack.config.environment:Environment",
+    "recipe": "tritonstack.models.recipe:Recipe",
+    "lint-report": "tritonstack.models.lint.registry:LintReport",
+    "releases": "tritonstack.releases.report:ReleasesReport",
+    "outputs": "tritonstack.outputs.contract:OutputsDocument",
+    "outputs-parameter": "tritonstack.outputs.contract:StackParameter",
+    "preflight": "tritonstack.preflight.subject:PreflightReport",
+    "review": "tritonstack.review.document:ReviewDocument",
+    "prices": "tritonstack.catalogue.price_file:PriceFile",
+    "pipeline": "tritonstack.config.pipeline:Pipeline",
 }
-"""Schema → (module, pydantic model); ``<schema>.schema.json`` is its file."""
+"""Schema → ``module:name`` of its pydantic model; ``<schema>.schema.json`` is its file."""
 GROUP = "tritonstack.schemas"
 """Entry points of packages beside this one: schema → pydantic model."""
 
 
 def schema_text(name: str) -> str:
     """The schema called ``name`` as JSON Schema draft 2020-12; the same text for the same models."""
-    if name in SCHEMAS:
-        module, attribute = SCHEMAS[name]
-        model = getattr(importlib.import_module(module), attribute)
-    else:
-        module, attribute, model = GROUP, name, extensions(GROUP)[name]
-    if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        raise TypeError(f"{module}.{attribute} is no pydantic model")
+    model: type[BaseModel] = resolve_name(SCHEMAS[name]) if name in SCHEMAS else extensions(GROUP)[name]
     document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **model.model_json_schema()}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
