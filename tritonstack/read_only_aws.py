@@ -106,9 +106,9 @@ class ReadOnlyCalls:
             raise not_known(error, service, _api_name(client, operation)) from error
         return answer
 
-    def must(self, service: str, operation: str, *, region: str | None = None, **request: Any) -> dict[str, Any]:
+    def must(self, service: str, operation: str, **request: Any) -> dict[str, Any]:
         """As ``ask``, for operations without an error code for an absent resource."""
-        return self.ask(service, operation, region=region, **request) or {}
+        return self.ask(service, operation, **request) or {}
 
     def pages(self, service: str, operation: str, rows: str, **request: Any) -> Iterator[Any]:
         """The rows of every page; ``rows`` is their member in the response.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import sys
@@ -100,21 +99,15 @@ def plain_table(
     return table
 
 
-class _Unpadded(io.TextIOBase):
-    """Writes lines without the blanks that fill the last column of a table."""
+class _Unpadded:
+    """A file, but for the blanks that fill the last column of a table."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # a property there, too
-        """Of the output; rich draws a table's lines in ASCII where it has no others."""
-        return self._file.encoding or "utf-8"
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
     def write(self, text: str) -> int:
         """Write whole lines, as rich gives them."""
         return self._file.write(re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
-
-    def flush(self) -> None:
-        """Flush the output."""
-        self._file.flush()

@@ -14,7 +14,7 @@ from tritonstack.config import load_environment
 from tritonstack.errors import InputError, Problem
 from tritonstack.local_aws import is_local
 from tritonstack.monitoring.dashboard import dashboard_of
-from tritonstack.monitoring.graphs import BuildProjects, Dashboard
+from tritonstack.monitoring.graphs import BuildProjects
 from tritonstack.monitoring.page import HOST, Figures, Span, make_server, page, read_samples
 from tritonstack.naming import builds_parameter
 from tritonstack.paths import LocalPaths, environment_file, write_text
@@ -49,7 +49,9 @@ def command(*, environment: str, hours: float | None, serve: bool, port: int) ->
     local = is_local(cloudwatch)
 
     def draw(*, refresh_seconds: int | None = None) -> str:
-        figures = read_figures(cloudwatch, dashboard, hours=hours, local=local)
+        span = Span.last(hours or HOURS, now=datetime.now(tz=UTC))
+        samples = read_samples(cloudwatch, dashboard, span)
+        figures = Figures(samples=samples, span=span.fitted(samples) if hours is None else span, local=local)
         return page(dashboard, figures, refresh_seconds=refresh_seconds)
 
     if serve:
@@ -58,13 +60,6 @@ def command(*, environment: str, hours: float | None, serve: bool, port: int) ->
         file = LocalPaths.from_environment().root / f"dashboard-{environment}.html"
         write_text(file, draw())
         click.echo(f"{file}")
-
-
-def read_figures(cloudwatch: Any, dashboard: Dashboard, *, hours: float | None, local: bool) -> Figures:
-    """What the page shows now. Raises :class:`WorkFailedError` where CloudWatch refuses."""
-    span = Span.last(hours or HOURS, now=datetime.now(tz=UTC))
-    samples = read_samples(cloudwatch, dashboard, span)
-    return Figures(samples=samples, span=span.fitted(samples) if hours is None else span, local=local)
 
 
 def deployed_projects(session: Session, environment: str) -> BuildProjects | None:

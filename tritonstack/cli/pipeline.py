@@ -11,7 +11,7 @@ from tritonstack.cli.conventions import environment_option, json_option, local_o
 from tritonstack.cli.root import SuggestingGroup
 from tritonstack.cli.session import session_of
 from tritonstack.config import load_environment
-from tritonstack.config.pipeline import LoadedPipeline, load_pipeline
+from tritonstack.config.pipeline import load_pipeline
 from tritonstack.outputs.reading import read_outputs, table
 from tritonstack.paths import environment_file, project_folder, write_text
 from tritonstack.pipeline.bootstrap import accounts_of
@@ -35,7 +35,8 @@ def bootstrap(*, file: str, policies: Path | None) -> None:
 
     Run each block once, with credentials of its account. This command calls no AWS service.
     """
-    loaded = loaded_pipeline(file)
+    project = project_folder()
+    loaded = load_pipeline(project / file, environments=project / "environments")
     partition = PipelineNames.of(loaded.settings).partition
     for account in accounts_of(loaded):
         trusting = "its own account" if account.trusts is None else f"trusts {account.trusts}"
@@ -50,11 +51,6 @@ def bootstrap(*, file: str, policies: Path | None) -> None:
     click.echo("# then, with credentials of the pipeline's account, once:")
     context = "true" if file == "pipeline.yaml" else file
     click.echo(f"npx cdk deploy -c pipeline={context} pipeline")
-
-
-def loaded_pipeline(file: str) -> LoadedPipeline:
-    """The project's pipeline. Raises InputError with every problem."""
-    return load_pipeline(project_folder() / file, environments=project_folder() / "environments")
 
 
 @click.command("outputs")

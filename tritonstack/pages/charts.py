@@ -69,11 +69,11 @@ class Axis:
         return min(max((value - least) / (greatest - least), 0.0), 1.0)
 
 
-def linear_axis(values: Iterable[float], *, top: float | None = None, most: int = 5, label: str = "") -> Axis:
-    """From 0 to a round value above all; ``top``: to exactly there. ``most``: steps between marks."""
+def linear_axis(values: Iterable[float], *, top: float | None = None, label: str = "") -> Axis:
+    """From 0 to a round value above all; ``top``: to exactly there."""
     found = [*values, 0.0]
     whole = all(value == int(value) for value in found)
-    marks = value_marks(max(found) * HEADROOM if top is None else top, most=most, whole=whole)
+    marks = value_marks(max(found) * HEADROOM if top is None else top, whole=whole)
     greatest = marks[-1] if top is None else top
     shown = [(mark, mark_text(mark)) for mark in marks if mark <= greatest]
     return Axis(least=0.0, greatest=greatest, marks=shown, label=label)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tritonstack.catalogue.instances import dns_suffix, partition
 from tritonstack.cloudformation.resource_schemas import replacement_rules
 from tritonstack.review.change import ABSENT, Absent
 from tritonstack.review.snapshot import EnvironmentSnapshot, Json, Resource, StackSnapshot
@@ -134,8 +135,7 @@ class StackValues:
     @property
     def partition(self) -> str:
         """``aws``, or that of the region."""
-        region = self.stack.region or ""
-        return "aws-cn" if region.startswith("cn-") else "aws-us-gov" if region.startswith("us-gov-") else "aws"
+        return partition(self.stack.region or "")
 
     @cached_property
     def known(self) -> dict[str, str]:
@@ -145,7 +145,7 @@ class StackValues:
             known["${AWS::AccountId}"] = self.stack.account
         if self.stack.region is not None:
             known["${AWS::Region}"] = self.stack.region
-            known["${AWS::URLSuffix}"] = "amazonaws.com.cn" if self.partition == "aws-cn" else "amazonaws.com"
+            known["${AWS::URLSuffix}"] = dns_suffix(self.stack.region)
         for name, parameter in self.stack.template.get("Parameters", {}).items():
             if "Default" in parameter:
                 default = str(parameter["Default"])

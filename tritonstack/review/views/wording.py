@@ -90,9 +90,9 @@ def setting_effect(entry: SettingEntry) -> str:
     return f"with {', '.join(entry.together)}: {text}" if entry.together else text
 
 
-def setting_value(value: str | None, *, default: str = "not set") -> str:
+def setting_value(value: str | None) -> str:
     """The value of a setting, shortened: a map may be a whole endpoint."""
-    text = default if value is None else " ".join(value.split())
+    text = "not set" if value is None else " ".join(value.split())
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
 
 
