@@ -143,12 +143,3 @@ def refuse(problems: Sequence[Problem]) -> None:
 
 class WorkFailedError(TritonstackError):
     """The input is right, but the work failed. Commands end with exit code 1."""
-
-
-class LimitMissedError(TritonstackError):
-    """The input is right, and no answer keeps the limit that it sets. Commands end with exit code 1."""
-
-    def __init__(self, problem: Problem) -> None:
-        """``problem``: the limit, what was reached, and what to do."""
-        self.problem = problem
-        super().__init__(str(problem))

@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.tritonstack_capacity.simulation.test_scenario_file import GOOD, written
-from tritonstack.errors import InputError, LimitMissedError
+from tritonstack.errors import InputError
 from tritonstack.paths import REPOSITORY
+from tritonstack_capacity import LimitMissedError
 from tritonstack_capacity.commands import simulate
 
 SCALED = GOOD.replace(

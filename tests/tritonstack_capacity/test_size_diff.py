@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 
 from tests.catalogue.test_prices import own_prices
 from tests.tritonstack_capacity.sizing.test_capacity import PUBLISHED
-from tritonstack.errors import InputError, LimitMissedError
+from tritonstack.errors import InputError
 from tritonstack.paths import REPOSITORY
+from tritonstack_capacity import LimitMissedError
 from tritonstack_capacity.commands import size
 from tritonstack_capacity.sizing.measurements import NEEDED
 

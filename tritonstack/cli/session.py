@@ -37,14 +37,6 @@ def local_session(environment: str, *, wanted: bool = False) -> LocalSession | N
     return None
 
 
-def shell_is_local(service: str) -> bool:
-    """Whether the process's own AWS settings lead to a local AWS (``tritonstack local env``)."""
-    try:
-        return is_local(AccountSession(_ANY_REGION).client(service))
-    except InputError:
-        return False
-
-
 def _endpoint_is_configured() -> bool:
     """Whether the process's own AWS settings name an endpoint URL, by a variable or a profile."""
     try:

@@ -15,12 +15,14 @@ import uvloop
 from click.core import ParameterSource
 from markupsafe import Markup
 
+from tritonstack.aws_session import AccountSession
 from tritonstack.cli.conventions import LOCAL, environment_option, json_option, local_option, print_json, result_console
 from tritonstack.cli.progress import Steps
-from tritonstack.cli.session import calling_session, explain, shell_is_local
+from tritonstack.cli.session import calling_session, explain
 from tritonstack.client.errors import ReleaseLookupError
 from tritonstack.client.model_client import ModelClient
 from tritonstack.errors import InputError, Problem
+from tritonstack.local_aws import is_local
 from tritonstack.paths import LocalPaths, project_folder
 from tritonstack_capacity.bench.bench import Bench
 from tritonstack_capacity.bench.document import notes, where
@@ -65,10 +67,18 @@ def run_bench(
 
     Raises InputError: every option that is wrong, or every name that leads nowhere.
     """
-    local = options["local"] or options["environment"] == LOCAL or shell_is_local("sagemaker")
+    local = options["local"] or options["environment"] == LOCAL or _shell_is_local()
     settings = _settings(names, options, OptionReader(problems), local=local)
     document = _run(settings, local=options["local"], folder=folder, as_json=as_json)
     return 1 if any(result.failed for result in document.results) else 0
+
+
+def _shell_is_local() -> bool:
+    """Whether the process's own AWS settings lead to a local AWS (``tritonstack local env``)."""
+    try:
+        return is_local(AccountSession("us-east-1").client("sagemaker"))  # any region: nothing is sent
+    except InputError:
+        return False
 
 
 def _run(settings: BenchSettings, *, local: bool, folder: Path | None, as_json: bool) -> BenchDocument:

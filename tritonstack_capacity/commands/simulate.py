@@ -10,7 +10,8 @@ from rich.table import Table
 
 from tritonstack import paths
 from tritonstack.cli.conventions import json_option, json_text, print_json, result_console
-from tritonstack.errors import LimitMissedError, Problem, WorkFailedError
+from tritonstack.errors import Problem, WorkFailedError
+from tritonstack_capacity import LimitMissedError
 from tritonstack_capacity.commands import text_table
 from tritonstack_capacity.simulation.answer import PERCENTILES, Answer, Latencies, answer
 from tritonstack_capacity.simulation.hit_ratio import SteadyState

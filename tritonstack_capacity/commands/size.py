@@ -13,8 +13,9 @@ from tritonstack.cli.conventions import environment_option, json_option, print_j
 from tritonstack.config import Environment, load_environment
 from tritonstack.config.loader import project_of
 from tritonstack.config.scaling import DEFAULT_SAFETY_FACTOR
-from tritonstack.errors import InputError, LimitMissedError, Problem, TritonstackError, refuse
+from tritonstack.errors import InputError, Problem, TritonstackError, refuse
 from tritonstack.paths import environment_file, project_folder
+from tritonstack_capacity import LimitMissedError
 from tritonstack_capacity.commands.size_view import Proposal, proposal_document, proposal_view, size_document, size_view
 from tritonstack_capacity.sizing.capacity import CapacityTable, Demand, capacity_table, read_daily_curve
 from tritonstack_capacity.sizing.environment_diff import environment_diff

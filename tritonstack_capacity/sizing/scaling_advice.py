@@ -7,7 +7,8 @@ from decimal import ROUND_CEILING, Decimal
 
 from tritonstack.config import Endpoint, Environment, Scaling
 from tritonstack.config.scaling import DEFAULT_SAFETY_FACTOR, SECONDS_IN_A_MINUTE
-from tritonstack.errors import InputError, LimitMissedError, Problem, listing, nearest
+from tritonstack.errors import InputError, Problem, listing, nearest
+from tritonstack_capacity import LimitMissedError
 from tritonstack_capacity.sizing.capacity import CapacityRow, CapacityTable, DailyCurve, instances_for
 from tritonstack_capacity.sizing.measurements import plain, rounded
 

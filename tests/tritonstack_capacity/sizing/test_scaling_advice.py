@@ -10,7 +10,8 @@ import pytest
 from tests.tritonstack_capacity.sizing.rows import measurement, table_of
 from tests.tritonstack_capacity.sizing.test_environment_diff import HEAD, change_of, endpoint_text, written
 from tritonstack.config import Environment, Scaling, load_environment
-from tritonstack.errors import InputError, LimitMissedError, Problem
+from tritonstack.errors import InputError, Problem
+from tritonstack_capacity import LimitMissedError
 from tritonstack_capacity.sizing.capacity import (
     CapacityTable,
     DailyCurve,
