@@ -11,7 +11,7 @@ from tritonstack.review.cost import PriceBook, Prices
 from tritonstack.review.document import BaseEntry, ReviewDocument
 from tritonstack.review.fail_on import matches_of, parse_fail_on
 from tritonstack.review.report import Known, document_of
-from tritonstack.review.snapshot import EnvironmentSnapshot, Finding, Findings, Snapshots
+from tritonstack.review.snapshot import EnvironmentSnapshot, Finding, Snapshots
 
 BASE = BaseEntry(ref="origin/main", commit="0123456789abcdef0123456789abcdef01234567", chosen=False)
 ROLE = resource(
@@ -73,8 +73,8 @@ FINDING = Finding(stack="serving", path="Bucket", rule="AwsSolutions-S1", severi
 
 def snapshots(template: Template, *, findings: tuple[Finding, ...] = ()) -> Snapshots:
     """Environment dev of these resources, prod beside it, which stays as it is, and one that comes or goes."""
-    dev = of(stack(template), findings=Findings(open=findings, accepted=()))
-    prod = of(stack(serving(name="prod-digits")), environment="prod", findings=Findings(open=(), accepted=()))
+    dev = of(stack(template), findings=findings)
+    prod = of(stack(serving(name="prod-digits")), environment="prod", findings=())
     return Snapshots(environments={**dev.environments, **prod.environments})
 
 

@@ -16,7 +16,6 @@ from tritonstack.review.snapshot import (
     Asset,
     AssetKind,
     Finding,
-    Findings,
     Resource,
     Snapshots,
     StackSnapshot,
@@ -64,13 +63,13 @@ def test_the_source_of_builds_is_no_change_and_what_an_asset_is_is_one() -> None
     assert (change.kind, change.new) == ("image", ("Dockerfile",))
 
 
-def finding(rule: str, accepted: str | None = None) -> Finding:
+def finding(rule: str, accepted: str = "") -> Finding:
     return Finding(stack="serving", path="Role", rule=rule, accepted=accepted)
 
 
 def test_findings_come_go_and_are_accepted() -> None:
-    old = Findings(open=(finding("A"), finding("B")), accepted=(finding("C", "because"), finding("E", "once")))
-    new = Findings(open=(finding("B"), finding("D")), accepted=(finding("A", "because"), finding("E", "now")))
+    old = (finding("A"), finding("B"), finding("C", "because"), finding("E", "once"))
+    new = (finding("B"), finding("D"), finding("A", "because"), finding("E", "now"))
     [change] = compare(of(findings=old), of(findings=new))
     assert (change.effect, change.findings_known) == (Effect.CHANGED, True)
     assert [(each.change, each.rule, each.reason) for each in change.findings] == [
@@ -84,7 +83,7 @@ def test_findings_come_go_and_are_accepted() -> None:
 
 
 def test_without_validation_on_both_sides_nothing_is_said_of_findings() -> None:
-    known = Findings(open=(finding("A"),), accepted=())
+    known = (finding("A"),)
     for old, new in ((known, None), (None, known), (None, None)):
         [change] = compare(of(findings=old), of(findings=new))
         assert (change.effect, change.findings_known, change.findings) == (None, False, ())

@@ -22,7 +22,7 @@ from tests.review.policies import (
 from tests.review.small import Template, resource
 from tests.stacks.app_process import ROOT
 from tritonstack.review.access.permissions import permission_changes
-from tritonstack.review.snapshot import NO_ENVIRONMENT, Finding, Findings
+from tritonstack.review.snapshot import NO_ENVIRONMENT, Finding
 from tritonstack.review.stored import read_snapshots
 
 GET, PUT = "s3:GetObject", "s3:PutObject"
@@ -177,9 +177,8 @@ def test_wildcards_are_called_out_with_the_reason_for_them() -> None:
     found = Finding(
         stack="serving", path="Access", rule="AwsSolutions-IAM5[Resource::<Other.Arn>/*]", accepted="For x."
     )
-    findings = Findings(open=(), accepted=(found,))
     after = role(allow(["s3:*"], [{"Fn::Sub": "${Other.Arn}/*"}, "arn:aws:s3:::*"]))
-    [change] = changes(role(allow(GET)), after, findings=findings)[:1]
+    [change] = changes(role(allow(GET)), after, findings=(found,))[:1]
     assert change.wildcards == (
         "action s3:* (every action of s3) — no reason is written",
         "resource ${Other.Arn}/* — accepted: For x.",

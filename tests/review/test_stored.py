@@ -13,7 +13,6 @@ from tests.review.values import json_values, stacks
 from tritonstack.errors import InputError
 from tritonstack.review.snapshot import (
     Finding,
-    Findings,
     Json,
     Snapshots,
     StackSnapshot,
@@ -23,9 +22,9 @@ from tritonstack.review.snapshot import (
 )
 from tritonstack.review.stored import read_snapshots, write_snapshots
 
-FINDINGS = Findings(
-    open=(Finding(stack="serving", path="Topic", rule="R1", severity="error", description="d"),),
-    accepted=(Finding(stack="serving", path="Role", rule="R2", accepted="Because."),),
+FINDINGS = (
+    Finding(stack="serving", path="Role", rule="R2", accepted="Because."),
+    Finding(stack="serving", path="Topic", rule="R1", severity="error", description="d"),
 )
 
 

@@ -103,7 +103,7 @@ def _pipeline(project: Path, before: Snapshots) -> Snapshots:
 
     def compared(snapshots: Snapshots) -> dict[str, object]:
         return {
-            name: (each.stacks, each.findings and each.findings.accepted)
+            name: (each.stacks, None if each.findings is None else [one for one in each.findings if one.accepted])
             for name, each in snapshots.environments.items()
         }
 

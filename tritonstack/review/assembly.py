@@ -22,7 +22,6 @@ from tritonstack.review.snapshot import (
     AssetKind,
     EnvironmentSnapshot,
     Finding,
-    Findings,
     Json,
     Resource,
     Snapshots,
@@ -250,8 +249,7 @@ def read_assembly(folder: Path, *, accepted: bool = False) -> Snapshots:
             reasoned += of_stack
         findings = None
         if report is not None or accepted:
-            found = tuple(sorted(set(_open(report or {}, roots))))
-            findings = Findings(open=found, accepted=tuple(sorted(set(reasoned))))
+            findings = tuple(sorted({*_open(report or {}, roots), *reasoned}))
         environments[name] = EnvironmentSnapshot(name=name, stacks=dict(sorted(stacks.items())), findings=findings)
     return Snapshots(environments=dict(sorted(environments.items())))
 

@@ -135,15 +135,16 @@ def _findings(before: Findings | None, after: Findings | None) -> Iterator[Findi
     """Policy findings that come, go, or are accepted; none where a side was not validated."""
     if before is None or after is None:
         return
+    come, gone = sorted(set(after) - set(before)), sorted(set(before) - set(after))
     kinds = {
-        "new": set(after.open) - set(before.open),
-        "gone": set(before.open) - set(after.open),
-        "accepted": set(after.accepted) - set(before.accepted),
-        "no longer accepted": set(before.accepted) - set(after.accepted),
+        "new": [each for each in come if not each.accepted],
+        "gone": [each for each in gone if not each.accepted],
+        "accepted": [each for each in come if each.accepted],
+        "no longer accepted": [each for each in gone if each.accepted],
     }
     for kind, found in kinds.items():
-        for each in sorted(found):
-            yield FindingEntry.model_validate({**vars(each), "change": kind, "reason": each.accepted})
+        for each in found:
+            yield FindingEntry.model_validate({**vars(each), "change": kind, "reason": each.accepted or None})
 
 
 # Subnets, security groups and VPCs that an endpoint of another stack still runs in. That stack reads their ids from SSM

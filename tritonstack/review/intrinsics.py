@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tritonstack.catalogue.data_file import read_data
 from tritonstack.catalogue.instances import dns_suffix, partition
 from tritonstack.cloudformation.resource_schemas import replacement_rules
 from tritonstack.review.change import ABSENT, Absent
@@ -115,15 +116,8 @@ def _text(value: Json | Absent) -> str | None:
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _WHOLE = re.compile(r"\$\{([A-Za-z0-9]+)(?:\.[A-Za-z0-9.]+)?\}")
-_ARNS = {
-    ("AWS::S3::Bucket", ".Arn"): "arn:{partition}:s3:::${{{name}}}",
-    ("AWS::Logs::LogGroup", ".Arn"): "arn:{partition}:logs:{region}:{account}:log-group:${{{name}}}:*",
-    ("AWS::Lambda::Function", ".Arn"): "arn:{partition}:lambda:{region}:{account}:function:${{{name}}}",
-    ("AWS::SQS::Queue", ".Arn"): "arn:{partition}:sqs:{region}:{account}:${{{name}.QueueName}}",
-    ("AWS::SNS::Topic", ""): "arn:{partition}:sns:{region}:{account}:${{{name}.TopicName}}",
-    ("AWS::KMS::Key", ".Arn"): "arn:{partition}:kms:{region}:{account}:key/${{{name}}}",
-}
-"""Type and attribute → the ARN that it returns, as the service authorization reference writes it."""
+_ARNS: Mapping[str, str] = read_data("resource_types.json")["arns"]
+"""``AWS::S3::Bucket.Arn``: type and attribute → the ARN that it returns."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +165,7 @@ class StackValues:
     def _arn(self, found: re.Match[str]) -> str:
         name, dot, attribute = found[1].partition(".")
         resource = self.stack.resources.get(name)
-        form = None if resource is None else _ARNS.get((resource.type, dot + attribute))
+        form = None if resource is None else _ARNS.get(f"{resource.type}{dot}{attribute}")
         if form is None:
             return found[0]
         region, account = self.stack.region or "${AWS::Region}", self.stack.account or "${AWS::AccountId}"

@@ -89,17 +89,13 @@ class Finding:
     stack: str  # the stack's name in its environment; empty for a construct outside stacks
     path: str  # the construct's path in its stack
     rule: str  # ``AwsSolutions-IAM5[Resource::*]``
-    accepted: str | None = None  # the reason of its acknowledgement; None for an open finding
+    accepted: str = ""  # the reason of its acknowledgement; empty for an open finding, with which synthesis fails
     severity: str = ""  # of an open finding
     description: str = ""  # likewise
 
 
-@dataclass(frozen=True, kw_only=True)
-class Findings:
-    """Policy findings of an environment: open ones, with which synthesis fails, and accepted ones."""
-
-    open: tuple[Finding, ...]
-    accepted: tuple[Finding, ...]
+Findings = tuple[Finding, ...]
+"""Policy findings of an environment, open and accepted ones, sorted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,15 +108,9 @@ class EnvironmentSnapshot:
 
     def with_stacks(self, names: Collection[str]) -> EnvironmentSnapshot:
         """The environment with some of its stacks and their findings alone."""
-        findings = self.findings
-        if findings is not None:
-            findings = Findings(
-                open=tuple(each for each in findings.open if each.stack in names),
-                accepted=tuple(each for each in findings.accepted if each.stack in names),
-            )
-        return replace(
-            self, stacks={name: each for name, each in self.stacks.items() if name in names}, findings=findings
-        )
+        findings = self.findings and tuple(each for each in self.findings if each.stack in names)
+        stacks = {name: each for name, each in self.stacks.items() if name in names}
+        return replace(self, stacks=stacks, findings=findings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,10 +168,7 @@ def joined(environments: Snapshots, added: Snapshots) -> Snapshots:
 def _both(one: EnvironmentSnapshot, other: EnvironmentSnapshot) -> EnvironmentSnapshot:
     findings = one.findings
     if one.findings is not None and other.findings is not None:
-        findings = Findings(
-            open=tuple(sorted({*one.findings.open, *other.findings.open})),
-            accepted=tuple(sorted({*one.findings.accepted, *other.findings.accepted})),
-        )
+        findings = tuple(sorted({*one.findings, *other.findings}))
     return replace(one, stacks=dict(sorted({**one.stacks, **other.stacks}.items())), findings=findings)
 
 
@@ -252,15 +239,14 @@ def assets_of(document: Mapping[str, Any]) -> dict[str, dict[str, Asset]]:
 
 def findings_text(findings: Findings) -> str:
     """The text of an environment's file of policy findings: each rule once, with every construct it is found on."""
-    return text_of({"Accepted": _grouped(findings.accepted), "Open": _grouped(findings.open)})
+    accepted = [each for each in findings if each.accepted]
+    return text_of({"Accepted": _grouped(accepted), "Open": _grouped(each for each in findings if not each.accepted)})
 
 
 def findings_of(document: Mapping[str, Any]) -> Findings:
     """The reverse of ``findings_text``."""
-    return Findings(
-        accepted=tuple(sorted(each for group in document["Accepted"] for each in _findings(group))),
-        open=tuple(sorted(each for group in document["Open"] for each in _findings(group))),
-    )
+    groups = (*document["Accepted"], *document["Open"])
+    return tuple(sorted(each for group in groups for each in _findings(group)))
 
 
 def text_of(value: Json) -> str:
@@ -343,7 +329,7 @@ def _resource_of(logical_id: str, document: Mapping[str, Any]) -> Resource:
 def _grouped(findings: Iterable[Finding]) -> list[Json]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for each in findings:
-        key = (each.rule, each.accepted or "", each.severity, each.description)
+        key = (each.rule, each.accepted, each.severity, each.description)
         groups.setdefault(key, []).append(f"{each.stack}/{each.path}")
     return [
         {
@@ -363,7 +349,7 @@ def _findings(group: Mapping[str, Any]) -> Iterator[Finding]:
             stack=stack,
             path=path,
             rule=group["Rule"],
-            accepted=accepted or None,
+            accepted=accepted,
             severity=severity,
             description=description,
         )

@@ -436,8 +436,8 @@ def _reason(grant: Grant, subject: Subject, wildcard: str, findings: Findings | 
         """cdk-nag's ``<Bucket.Arn>`` as a permission shows it."""
         return _REFERENCE.sub(lambda found: subject.values.known.get(f"${{{found[1]}}}", f"${{{found[1]}}}"), rule)
 
-    for finding in findings.accepted:
-        same_place = f"{grant.source.path}/".startswith(f"{finding.path}/")
+    for finding in findings:
+        same_place = finding.accepted and f"{grant.source.path}/".startswith(f"{finding.path}/")
         if finding.stack == subject.stack and same_place and shown(finding.rule) == f"{_RULE}[{wildcard}]":
             return f" — accepted: {finding.accepted}"
     return " — no reason is written"
