@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tritonstack.config import NetworkSettings
+from tritonstack.config import ImportedNetwork, NetworkSettings
+from tritonstack.config.builds import BuildNetwork
 from tritonstack.preflight.quotas import instance_need
 from tritonstack.preflight.subject import GONE, About, PreflightResult, Subject, endpoint_and_variants
 from tritonstack.read_only_aws import NotKnownError
@@ -34,11 +35,10 @@ class NamedSubnet:
     """A subnet that the settings name."""
 
     subnet_id: str  # its id
-    vpc_id: str  # the VPC that it must be in
+    network: ImportedNetwork | BuildNetwork  # the settings that name it, with its VPC and owner
+    field: str  # of those settings
     zone: str | None  # its zone, where the settings name it
     addresses: int  # free addresses that are needed in it
-    owner: str  # the account that it belongs to by the settings
-    owner_field: str  # the setting of the owner
 
 
 def named_subnets(subject: Subject) -> tuple[NamedSubnet, ...]:
@@ -50,27 +50,13 @@ def named_subnets(subject: Subject) -> tuple[NamedSubnet, ...]:
         joined = environment.endpoints if network.joined == "imported" else ()
         each = -(-instance_need(joined, others=0).total // len(imported.subnets))
         found += [
-            NamedSubnet(
-                subnet_id=subnet,
-                vpc_id=imported.vpc_id,
-                zone=zone,
-                addresses=each,
-                owner=imported.owner_account or environment.account,
-                owner_field="network.imported.owner_account",
-            )
+            NamedSubnet(subnet_id=subnet, network=imported, field="network.imported", zone=zone, addresses=each)
             for zone, subnet in sorted(imported.subnets.items())
         ]
     builds = environment.builds.network
     if builds is not None and subject.builds_on_deploy:
         found += [
-            NamedSubnet(
-                subnet_id=subnet,
-                vpc_id=builds.vpc_id,
-                zone=None,
-                addresses=1,
-                owner=builds.owner_account or environment.account,
-                owner_field="builds.network.owner_account",
-            )
+            NamedSubnet(subnet_id=subnet, network=builds, field="builds.network", zone=None, addresses=1)
             for subnet in sorted(builds.subnet_ids)
             if subnet not in {one.subnet_id for one in found}
         ]
@@ -81,16 +67,17 @@ def check_subnet(subject: Subject) -> Iterator[PreflightResult]:
     """Imported subnets exist, in their VPC and zone, of the owner named, with addresses for every instance."""
     for subnet in named_subnets(subject):
         zone = f", in {subnet.zone}" if subnet.zone else ""
+        owner = subnet.network.owner_account or subject.environment.account
         about = About(
             check="subnet",
             subject=subnet.subnet_id,
-            needed=f"a subnet of {subnet.vpc_id}{zone}, owned by {subnet.owner}, with {subnet.addresses} free "
+            needed=f"a subnet of {subnet.network.vpc_id}{zone}, owned by {owner}, with {subnet.addresses} free "
             "addresses: one an instance",
         )
-        yield from about.look(_subnet, subject, subnet)
+        yield from about.look(_subnet, subject, subnet, owner)
 
 
-def _subnet(about: About, subject: Subject, subnet: NamedSubnet) -> PreflightResult:
+def _subnet(about: About, subject: Subject, subnet: NamedSubnet, named_owner: str) -> PreflightResult:
     rows = _rows(subject, "Subnets", [subnet.subnet_id])
     if not rows:
         return about.fails("no such subnet in the region", advice="Name a subnet that is there.")
@@ -98,11 +85,11 @@ def _subnet(about: About, subject: Subject, subnet: NamedSubnet) -> PreflightRes
     vpc, zone, free = row["VpcId"], row["AvailabilityZone"], row["AvailableIpAddressCount"]
     owner = row["OwnerId"]
     found = f"in {vpc}, {zone}, owned by {owner}, {free} free addresses"
-    if vpc != subnet.vpc_id or subnet.zone not in (None, zone):
+    if vpc != subnet.network.vpc_id or subnet.zone not in (None, zone):
         return about.fails(found, advice="Name each zone's own subnet of that VPC.")
-    if owner != subnet.owner:
-        own = owner == subject.environment.account
-        advice = f"Remove {subnet.owner_field}." if own else f'Write {subnet.owner_field}: "{owner}".'
+    if owner != named_owner:
+        own, field = owner == subject.environment.account, f"{subnet.field}.owner_account"
+        advice = f"Remove {field}." if own else f'Write {field}: "{owner}".'
         return about.fails(found, advice=f"{advice} The roles' policies name the owner in the subnets' ARNs.")
     if free < subnet.addresses:
         return about.fails(found, advice="Free addresses there, or name a larger subnet, or more zones.")

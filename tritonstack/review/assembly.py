@@ -224,15 +224,8 @@ def read_assembly(folder: Path, *, accepted: bool = False) -> Snapshots:
     InputError: ``folder`` holds no cloud assembly.
     """
     if not (folder / "manifest.json").is_file():
-        raise InputError(
-            [
-                Problem(
-                    file=str(folder),
-                    found="no manifest.json",
-                    allowed="the folder of a cloud assembly, as `cdk synth` writes it",
-                )
-            ]
-        )
+        allowed = "the folder of a cloud assembly, as `cdk synth` writes it"
+        raise InputError([Problem(file=str(folder), found="no manifest.json", allowed=allowed)])
     report_file = folder / "validation-report.json"
     report = _json(report_file) if report_file.is_file() else None
     environments = {}
@@ -314,16 +307,13 @@ def _asset_files(assembly: Path, artifact: Mapping[str, Any]) -> Iterator[tuple[
         if not manifest.endswith(".assets") or not path.is_file():
             continue
         given = _json(path)
-        for digest, each in given.get("files", {}).items():
+        for digest, each in (*given.get("files", {}).items(), *given.get("dockerImages", {}).items()):
             source = each["source"]
-            if source.get("path") not in {None, template}:
+            place = source.get("path", source.get("directory"))  # a file or folder; an image's folder
+            if place not in {None, template}:
+                packaging = source.get("packaging", "image")
                 inside = each.get("displayName", digest)
-                yield digest, _AssetFile(path=inside, source=assembly / source["path"], packaging=source["packaging"])
-        for digest, each in given.get("dockerImages", {}).items():
-            directory = each["source"].get("directory")
-            if directory is not None:
-                inside = each.get("displayName", digest)
-                yield digest, _AssetFile(path=inside, source=assembly / directory, packaging="image")
+                yield digest, _AssetFile(path=inside, source=assembly / place, packaging=packaging)
 
 
 def _contents(

@@ -25,6 +25,8 @@ from tritonstack.review.snapshot import (
 FOLDER = "snapshots"
 ASSETS = "assets.json"
 FINDINGS = "findings.json"
+WRITE = "tritonstack snapshots"
+"""The command that writes them."""
 
 
 def texts_of(snapshots: Snapshots) -> dict[str, str]:
@@ -109,19 +111,12 @@ def _snapshots(texts: Mapping[str, str], *, place: str) -> Snapshots:
         try:
             documents.setdefault(path.parts[0], {})[path.name] = json.loads(text)
         except ValueError as error:
-            problems.append(
-                Problem(
-                    file=f"{place}/{name}",
-                    found=f"no JSON: {error}",
-                    allowed="a snapshot",
-                    advice="tritonstack snapshots",
-                )
-            )
+            found, allowed = f"no JSON: {error}", "a snapshot"
+            problems.append(Problem(file=f"{place}/{name}", found=found, allowed=allowed, advice=WRITE))
     if not documents and not problems:
         allowed = f"{FOLDER}/<environment>/<stack>.json of every stack"
-        problems.append(
-            Problem(file=place, found="no snapshots", allowed=allowed, advice="tritonstack snapshots, then commit them")
-        )
+        advice = f"{WRITE}, then commit them"
+        problems.append(Problem(file=place, found="no snapshots", allowed=allowed, advice=advice))
     refuse(problems)
     return Snapshots(environments={name: _environment(name, of, place=place) for name, of in sorted(documents.items())})
 
@@ -137,16 +132,8 @@ def _environment(name: str, files: Mapping[str, Any], *, place: str) -> Environm
             if f"{stack}.json" not in {ASSETS, FINDINGS}
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(
-            [
-                Problem(
-                    file=f"{place}/{name}",
-                    found=f"a file that is no snapshot of this version: {error!r}",
-                    allowed="files that `tritonstack snapshots` wrote",
-                    advice="tritonstack snapshots",
-                )
-            ]
-        ) from error
+        found, allowed = f"a file that is no snapshot of this version: {error!r}", f"files that `{WRITE}` wrote"
+        raise InputError([Problem(file=f"{place}/{name}", found=found, allowed=allowed, advice=WRITE)]) from error
     return EnvironmentSnapshot(name=name, stacks=stacks, findings=findings)
 
 
@@ -160,16 +147,8 @@ def merge_base(ref: str, *, repository: Path) -> str:
         InputError: no git repository, an unknown ref, no common commit (or one that a shallow clone lacks).
     """
     if _run(["rev-parse", "--git-dir"], repository).returncode != 0:
-        raise InputError(
-            [
-                Problem(
-                    file=str(repository),
-                    found="no git repository",
-                    allowed="a clone of the repository",
-                    advice="run it in the clone",
-                )
-            ]
-        )
+        allowed, advice = "a clone of the repository", "run it in the clone"
+        raise InputError([Problem(file=str(repository), found="no git repository", allowed=allowed, advice=advice)])
     known = _run(["rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"], repository)
     base = _run(["merge-base", known.stdout.decode().strip(), "HEAD"], repository) if known.returncode == 0 else known
     if base.returncode == 0:
