@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.calls import body
 from tests.e2e.deployments import clock_ahead, eventually
+from tests.e2e.project import Project, environment_yaml
 from tests.tritonstack_local.emulator.running import IMAGE, ROLE_ARN, TRUST
 from tests.tritonstack_local.runtime.test_real_triton import REQUEST, adding
 from tritonstack_local.aws import LocalAws
@@ -110,3 +112,52 @@ def test_traffic_metrics_weights_and_instances_are_of_each_variant(ab: LocalAws)
     before = summed(ab, "InvocationsPerInstance", B)
     assert answered(ab, 8) == {B: 8}
     eventually(lambda: summed(ab, "InvocationsPerInstance", B) == before + 8 / 4, seconds=30)
+
+
+DEPLOYED = "ab"
+"""The environment, and its endpoint."""
+
+
+@pytest.mark.long
+def test_the_command_line_deploys_two_variants_and_calls_the_one_that_is_named(
+    project: Project, local_aws: LocalAws
+) -> None:
+    variants = []
+    for number, (variant, weight) in enumerate({"current": 3, "candidate": 1}.items(), 1):
+        project.add_python_model(f"plus-{number}", execute=f"x + {number}", answer_to_3=3.0 + number)
+        variants.append(f"{{name: {variant}, model: plus-{number}, weight: {weight}}}")
+    text = (
+        f'{{name: {DEPLOYED}, mode: single-model, release: "24.09", instance_type: ml.g4dn.xlarge, '
+        f"initial_instance_count: 1, variants: [{', '.join(variants)}]}}"
+    )
+    project.write(f"environments/{DEPLOYED}.yaml", environment_yaml(name=DEPLOYED, endpoints=[text]))
+    project.run("local", "deploy", "-e", DEPLOYED)
+
+    runtime, found = local_aws.client("sagemaker-runtime"), Counter[tuple[str, float]]()
+    for _ in range(40):
+        answer = runtime.invoke_endpoint(
+            EndpointName=f"{DEPLOYED}-{DEPLOYED}", ContentType="application/json", Body=body(3.0)
+        )
+        [output] = json.loads(answer["Body"].read())["outputs"]
+        found[answer["InvokedProductionVariant"], output["data"][0]] += 1
+    assert found == {("current-g4dn-xlarge", 4.0): 30, ("candidate-g4dn-xlarge", 5.0): 10}
+
+    project.write("request.json", body(3.0).decode())
+    asked = (
+        "invoke",
+        f"{DEPLOYED}/plus-2",
+        "--input",
+        "request.json",
+        "-e",
+        DEPLOYED,
+        "--local",
+        "--json",
+        "--variant",
+    )
+    for written in ("candidate", "candidate-g4dn-xlarge"):
+        answered = json.loads(project.run(*asked, written).stdout)
+        assert (answered["variant"], answered["outputs"][0]["data"]) == ("candidate-g4dn-xlarge", [5.0])
+    assert "allowed: current, candidate" in project.run(*asked, "canddate", expect=2).stderr
+    status = project.run("local", "status").stdout
+    for variant, part in (("current", "75%"), ("candidate", "25%")):
+        assert f"{variant}-g4dn-xlarge (single-model)  ready, {part} of the calls" in status
