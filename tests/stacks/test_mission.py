@@ -44,9 +44,9 @@ def served() -> Iterator[Serving]:
     for place, stack in STACKS.items():
         if not stack.name.startswith("serving-"):
             continue
-        [model] = stack.of_type("AWS::SageMaker::Model")
+        model = stack.of_type("AWS::SageMaker::Model")[0]  # of two variants the first: they have one image and GPU
         [config] = stack.of_type("AWS::SageMaker::EndpointConfig")
-        [variant] = config.properties["ProductionVariants"]
+        variant = config.properties["ProductionVariants"][0]
         archives: Any = stack.documents["Wait/BuildSet"]
         yield Serving(
             place=place,
@@ -96,6 +96,12 @@ CLAUSES = {
     "IAM execution role": lambda: having("AWS::IAM::Role", "sagemaker.amazonaws.com"),
     "SageMaker model in multi-model mode": lambda: [each.place for each in SERVED if each.multi_model],
     "single-model endpoint": lambda: [each.place for each in SERVED if not each.multi_model],
+    "two production variants with weights": lambda: [
+        place
+        for place, stack in STACKS.items()
+        for config in stack.of_type("AWS::SageMaker::EndpointConfig")
+        if [each["InitialVariantWeight"] for each in config.properties["ProductionVariants"]] == [90, 10]
+    ],
     "regional Triton image": lambda: [
         each.place
         for each in SERVED
@@ -175,5 +181,5 @@ def test_every_endpoint_is_watched_and_scaled_on_both_metrics_but_where_load_tes
     for each in SERVED:
         environment = each.place.partition("/")[0]
         assert len(each.scaled_on) == (0 if f"{environment}/load-test" in STACKS else 2), each.place
-        alarms = having("AWS::CloudWatch::Alarm", f"{environment}-{each.stack.name.removeprefix('serving-')}-")
+        alarms = having("AWS::CloudWatch::Alarm", f"{environment}-{each.stack.name.removeprefix('serving-')}")
         assert f"{environment}/observability" in alarms, each.place
