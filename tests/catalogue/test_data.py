@@ -109,4 +109,5 @@ def test_every_variable_has_a_setting_or_is_the_platforms_own_and_every_setting_
         assert (variable.field is None) == (variable.scope == "platform"), variable.name
         assert variable.field is None or variable.field in ContainerSettings.model_fields
     rendered = {variable.field for variable in CATALOGUE.serve_variables.values()}
-    assert set(ContainerSettings.model_fields) - rendered == {"environment"}
+    # The first are variables themselves; the second is an argument within SAGEMAKER_TRITON_ADDITIONAL_ARGS.
+    assert set(ContainerSettings.model_fields) - rendered == {"environment", "response_cache_bytes"}

@@ -117,12 +117,14 @@ NEITHER: list[tuple[str, str, dict[str, str]]] = [
 ]
 
 
-def test_no_statement_of_the_pipeline_has_a_wildcard_for_a_resource_but_two_reading_ones(
+def test_no_statement_of_the_pipeline_has_a_wildcard_for_a_resource_but_those_that_only_read(
     committed: Synthesised, other: Synthesised
 ) -> None:
     for made in (committed, other):
         everything = [each for each in statements(made.pipeline) if "*" in listed(each["Resource"])]
         allowed = {"cloudformation:DescribeStacks", "s3:ListBucket"}
+        if made is other:  # one of its endpoints builds an image; the action takes no resource
+            allowed |= {"ecr:GetAuthorizationToken"}
         assert {action for each in everything for action in listed(each["Action"])} <= allowed
         whole = json.dumps(list(statements(made.pipeline)))
         assert "role/*" not in whole

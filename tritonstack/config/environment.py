@@ -167,8 +167,7 @@ class Environment(SettingsModel):
         """The endpoints that load tests may call; none where the environment has no load tests."""
         if self.load_test is None:
             return ()
-        named = self.load_test.endpoints
-        return tuple(each for each in self.endpoints if named is None or each.name in named)
+        return self.load_test.tested(self.endpoints)
 
     @property
     def benched_in_network(self) -> bool:

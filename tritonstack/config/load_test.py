@@ -133,7 +133,7 @@ class LoadTestSettings(SettingsModel):
     """Load tests in the cloud; {}: the defaults."""
 
     endpoints: Annotated[tuple[Name, ...], Field(strict=False, min_length=1)] | None = Field(
-        default=None, description="The endpoints that may be tested; null: all."
+        default=None, description="The endpoints that may be tested; null: all with one variant."
     )
     log_days: LogDays = Field(default=90, description="Days that the logs of tests are kept.")
     recommender: RecommenderSettings = Field(
@@ -141,6 +141,12 @@ class LoadTestSettings(SettingsModel):
     )
     bench: BenchBuildSettings = Field(default_factory=BenchBuildSettings, description="Of multi-model endpoints.")
     gate: GateSettings | None = Field(default=None, description="What the figures must not exceed; null: nothing.")
+
+    def tested(self, endpoints: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
+        """Those of ``endpoints`` that may be tested."""
+        if self.endpoints is None:
+            return tuple(each for each in endpoints if not each.variants)
+        return tuple(each for each in endpoints if each.name in self.endpoints)
 
 
 def check_load_test(
@@ -155,7 +161,7 @@ def check_load_test(
     for index, name in enumerate(settings.endpoints or ()):
         place = ("load_test", "endpoints", index)
         yield from unknown(name, sorted(names), location=place, kind="endpoints of this file")
-    tested = [each for each in endpoints if settings.endpoints is None or each.name in settings.endpoints]
+    tested = settings.tested(endpoints)
     single = [each for each in tested if not each.multi_model]
     for each in (each for each in single if each.variants):
         yield Problem(
