@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +25,8 @@ from constructs_lib.permission import (
 )
 from tritonstack import aws_names, naming
 from tritonstack.config.execution_role import permissions
+from tritonstack.config.fields import ECR_URI
 
-_ECR_IMAGE = re.compile(
-    r"^(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.(?P<suffix>amazonaws\.com(?:\.cn)?)"
-    r"/(?P<repository>[a-z0-9._/-]+?)(?::(?P<tag>[\w.-]+)|@(?P<digest>sha256:[0-9a-f]{64}))$"
-)
 CODEBUILD_IMAGES = "aws/codebuild/"
 """How the names of CodeBuild's own images begin (CodeBuild user guide: "Docker images provided by CodeBuild")."""
 
@@ -59,7 +55,7 @@ class TritonImage:
             ValueError: the URI is no ECR image with a tag or a digest. A Model takes no other without a VPC
                 (API reference: ``ContainerDefinition.Image``), and a role can be given the pull of no other.
         """
-        match = _ECR_IMAGE.match(uri)
+        match = ECR_URI.fullmatch(uri)
         if match is None:
             raise ValueError(
                 "an image in ECR, <account>.dkr.ecr.<region>.amazonaws.com/<repository>:<tag> "

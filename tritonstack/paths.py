@@ -39,21 +39,6 @@ REPOSITORY = machine_folder()
 """The repository; of an installed wheel the project's folder."""
 
 
-def library_path() -> Path:
-    """Entry of ``sys.path`` with these packages alone, for the interpreter of another environment.
-
-    Of a wheel it is a folder of links: its ``site-packages`` has NumPy and others, too, which would be imported in
-    place of the versions that the other environment pins.
-    """
-    if CHECKOUT is not None:
-        return CHECKOUT
-    folder = REPOSITORY / ".envs" / "library"
-    folder.mkdir(parents=True, exist_ok=True)
-    for package in (each for each in LIBRARY.glob("tritonstack*") if (each / "__init__.py").is_file()):
-        link_to(package, folder / package.name)
-    return folder
-
-
 def link_to(target: Path, link: Path) -> None:
     """Make ``link`` a symbolic link to ``target``, whatever it led to; other processes see one or the other."""
     if link.is_symlink() and link.readlink() == target:
@@ -62,11 +47,6 @@ def link_to(target: Path, link: Path) -> None:
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(target)
     temporary.replace(link)
-
-
-def child_variables() -> dict[str, str]:
-    """Variables of a process with another working folder, so that a wheel finds the same project there."""
-    return {} if CHECKOUT is not None else {PROJECT_VARIABLE: str(REPOSITORY)}
 
 
 def setup_command(*names: str) -> str:

@@ -13,12 +13,11 @@ from tritonstack.errors import InputError, Problem, WorkFailedError
 from tritonstack.paths import (
     REPOSITORY,
     LocalPaths,
-    child_variables,
     environment_python,
-    library_path,
     setup_command,
 )
 from tritonstack_local.aws import LocalAws, find_local_aws, plain_environment, read_url
+from tritonstack_local.library import child_variables, library_path
 from tritonstack_local.processes import ProcessRecord, choose_ports, log_tail, start_process
 from tritonstack_local.record import RunningRecord, exclusive, forget_record, read_record, write_record
 

@@ -92,8 +92,8 @@ def test_what_a_build_starts_from_is_the_same_from_a_wheel_and_from_a_checkout(
 
 
 OTHER = """
-import json, numpy, tritonstack, tritonstack.paths as paths
-print(json.dumps([numpy.__file__, tritonstack.__file__, str(paths.REPOSITORY), str(paths.library_path())]))
+import json, numpy, tritonstack, tritonstack.paths as paths, tritonstack_local.library as library
+print(json.dumps([numpy.__file__, tritonstack.__file__, str(paths.REPOSITORY), str(library.library_path())]))
 """
 
 
@@ -101,7 +101,10 @@ def test_another_environment_imports_our_packages_and_nothing_else_that_lies_bes
     installed: Installed, tmp_path: Path
 ) -> None:
     """As builds and the local AWS start it, in another working folder."""
-    code = "from tritonstack.paths import *; print(library_path(), child_variables()[PROJECT_VARIABLE])"
+    code = (
+        "from tritonstack.paths import PROJECT_VARIABLE; from tritonstack_local.library import *; "
+        "print(library_path(), child_variables()[PROJECT_VARIABLE])"
+    )
     library, project = installed.run("python3", "-c", code, folder=tmp_path).split()
     assert sorted(each.name for each in Path(library).iterdir()) == [
         "tritonstack", "tritonstack_capacity", "tritonstack_local", "tritonstack_stacks",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -121,6 +122,11 @@ ECR_PATTERN = (
     r"^[0-9]{12}\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/[a-z0-9._/-]+(:[A-Za-z0-9_.-]+|@sha256:[0-9a-f]{64})$"
 )
 """A container definition takes images of other registries only inside a VPC (SageMaker API, ContainerDefinition)."""
+ECR_URI = re.compile(
+    r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?/(?P<repository>[a-z0-9._/-]+)"
+    r"(:(?P<tag>[A-Za-z0-9_.-]+)|@(?P<digest>sha256:[0-9a-f]{64}))"
+)
+"""The same, with its parts by name."""
 BUILD_IMAGE_PATTERN = rf"^aws/codebuild/[a-z0-9_.-]+:[A-Za-z0-9_.-]+$|{ECR_PATTERN}"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 NOT_BLANK_PATTERN = r"\S"

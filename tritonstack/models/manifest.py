@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +13,6 @@ from tritonstack.adapters import Adapters, Answers
 from tritonstack.catalogue import load_catalogue
 from tritonstack.models.model_config import Tensor
 from tritonstack.models.recipe import Dependency, Size, Source, Weights
-from tritonstack.models.source import LOCAL
 from tritonstack.naming import ArchiveName, Platform
 from tritonstack.paths import LocalPaths, project_folder
 
@@ -257,18 +255,6 @@ class Places:
             return manifest if all(path.stat().st_size == size for path, size in sizes.items()) else None
         except (OSError, ValueError):
             return None
-
-
-def built_manifest(folder: Path, model: str, digest: str, *, platform: Platform) -> Manifest | None:
-    """The manifest of an archive that was built here (``.local/archives``) and that a platform serves, or None.
-
-    It may be that of the archive that only the local Triton serves. One of another version is left out.
-    """
-    for target in ("", str(platform), python_target(platform), LOCAL):
-        if target is not None:
-            with suppress(OSError, ValueError):
-                return read_manifest(folder / target / f"{model}.{digest}.json")
-    return None
 
 
 def python_target(platform: Platform) -> str | None:

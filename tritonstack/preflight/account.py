@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from tritonstack.config.fields import ECR_URI
 from tritonstack.iam_policies import covers, listed
 from tritonstack.preflight.subject import About, PreflightResult, Subject
 
@@ -69,10 +70,6 @@ def _bootstrap_version(about: About, subject: Subject, qualifier: str, advice: s
     return about.passes(found) if int(found) >= NEEDED_VERSION else about.fails(found, advice=advice)
 
 
-ECR_URI = re.compile(
-    r"(?P<account>[0-9]{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(\.cn)?/(?P<repository>[^:@]+)"
-    r"(:(?P<tag>[^@]+)|@(?P<digest>sha256:[0-9a-f]{64}))"
-)
 _MEDIA_TYPES = (
     "application/vnd.docker.distribution.manifest.v2+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",

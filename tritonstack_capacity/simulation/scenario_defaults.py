@@ -6,6 +6,7 @@ import copy
 import json
 import statistics
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from tritonstack_capacity.simulation.scenario import MIB, Instance, Routing
 from tritonstack_capacity.sizing.measurements import listed_price
 
 if TYPE_CHECKING:
+    from tritonstack.models.manifest import Manifest
+    from tritonstack.naming import Platform
     from tritonstack_capacity.bench.document import ResultPart
 
 
@@ -245,7 +248,6 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint) -
     """
     # Only here: who simulates what is in no environment needs no model folders.
     from tritonstack.models.inputs import choice_of, digests_of, sources_of  # noqa: PLC0415
-    from tritonstack.models.manifest import built_manifest  # noqa: PLC0415
 
     repositories = project_folder() / "model_repos"
     served = _served(environment, endpoint)
@@ -259,9 +261,24 @@ def _fill_models(filled: Filled, environment: Environment, endpoint: Endpoint) -
             continue
         filled.fill(("models", groups[name]), {"count": len(archives)})
         digest = digests[archives[0]]
-        manifest = built_manifest(built, archives[0], digest, platform=endpoint.platform)
+        manifest = _built_manifest(built, archives[0], digest, platform=endpoint.platform)
         if manifest is not None:
             fill_facts(filled, groups[name], archive_facts(manifest.model_dump(mode="json")))
+
+
+def _built_manifest(folder: Path, model: str, digest: str, *, platform: Platform) -> Manifest | None:
+    """The manifest of an archive that was built here (``.local/archives``) and that a platform serves, or None.
+
+    It may be that of the archive that only the local Triton serves. One of another version is left out.
+    """
+    from tritonstack.models.manifest import python_target, read_manifest  # noqa: PLC0415
+    from tritonstack.models.source import LOCAL  # noqa: PLC0415
+
+    for target in ("", str(platform), python_target(platform), LOCAL):
+        if target is not None:
+            with suppress(OSError, ValueError):
+                return read_manifest(folder / target / f"{model}.{digest}.json")
+    return None
 
 
 def _served(environment: Environment, endpoint: Endpoint) -> dict[str, list[str]]:
