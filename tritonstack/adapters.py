@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 from tritonstack.naming import NAME_PATTERN
 
 
-class RecipePart(BaseModel):
-    """A mapping of the recipe: closed to unknown fields, and immutable."""
+class ClosedModel(BaseModel):
+    """Data of a file, recipe or manifest: closed to unknown fields, and immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,7 +46,7 @@ _IMAGE_ONLY = ("resize", "resample", "crop", "rescale", "mean", "std", "layout")
 _TOKENS_ONLY = ("tokenizer", "ids", "mask", "length", "pad", "prefix")
 
 
-class _OfClient(RecipePart):
+class _OfClient(ClosedModel):
     """What a client does with a file or an output."""
 
     @property
@@ -151,7 +151,7 @@ class TextAdapter(_OfClient):
 Adapter = ImageAdapter | TextAdapter
 
 
-class Adapters(RecipePart):
+class Adapters(ClosedModel):
     """The kinds of file that a client may be given besides JSON and NumPy files."""
 
     image: ImageAdapter | None = Field(None, description="For image files.")
@@ -197,7 +197,7 @@ class EmbeddingAnswer(_OfClient):
 AnswerKind = ClassesAnswer | TextAnswer | EmbeddingAnswer
 
 
-class Answers(RecipePart):
+class Answers(ClosedModel):
     """What the output means that a person wants; at most one of the kinds. Only that output is then asked for."""
 
     classes: ClassesAnswer | None = Field(None, description="The best classes, with their names.")
@@ -219,7 +219,7 @@ class Answers(RecipePart):
         return [part for part in (self.classes, self.text, self.embedding) if part is not None]
 
 
-def _differing(part: RecipePart, fields: Iterable[str]) -> list[str]:
+def _differing(part: ClosedModel, fields: Iterable[str]) -> list[str]:
     """The fields whose value is not their default (a manifest has all of them)."""
     return [name for name in fields if getattr(part, name) != type(part).model_fields[name].get_default()]
 

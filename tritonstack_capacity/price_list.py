@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -287,3 +288,14 @@ def _region(known: RegionPrices | None, read: _Read, *, wanted: Iterable[str]) -
                 update={"published": row.published or known.published, "listed": row.listed if refused else False}
             )
     return RegionPrices(published=newest.published, version=newest.version, types=rows)
+
+
+def price_file_text(prices: PriceFile) -> str:
+    """The file's text: the same for the same prices, whatever the order in which they came."""
+    document = prices.model_dump(exclude_defaults=True)
+    regions = {
+        region: {**found, "types": dict(sorted(found["types"].items()))}
+        for region, found in sorted(document["regions"].items())
+    }
+    head = {"schema_version": prices.schema_version, "source": prices.source, "currency": prices.currency}
+    return json.dumps({**head, "regions": regions}, indent=2, ensure_ascii=False) + "\n"

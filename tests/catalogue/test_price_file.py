@@ -15,11 +15,11 @@ from tritonstack.catalogue.price_file import (
     PriceFile,
     RegionPrices,
     parse_price_file,
-    price_file_text,
     read_price_file,
 )
 from tritonstack.errors import InputError
 from tritonstack.paths import write_text
+from tritonstack_capacity.price_list import price_file_text
 
 SCHEMA = Path(__file__).parents[2] / "schemas/prices.schema.json"
 ROWS = st.builds(

@@ -10,9 +10,10 @@ import pytest
 
 from tritonstack.catalogue import load_catalogue
 from tritonstack.catalogue.data_file import read_data
-from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices, price_file_text
+from tritonstack.catalogue.price_file import ListedPrice, PriceFile, RegionPrices
 from tritonstack.catalogue.prices import ANY_REGION, hosting_price, service_price, service_prices
 from tritonstack.errors import InputError
+from tritonstack_capacity.price_list import price_file_text
 
 REGIONS = read_data("hosting_prices.json")["regions"]
 ROWS = [(region, name) for region, rows in REGIONS.items() for name in rows]

@@ -7,7 +7,7 @@ from botocore.exceptions import EndpointConnectionError
 
 from tests.client.fakes import client_error
 from tests.proxy.world import MANIFESTS, FakeStates
-from tritonstack.proxy.descriptions import (
+from tritonstack.proxy.server import (
     Described,
     model_config,
     model_metadata,

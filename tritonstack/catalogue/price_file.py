@@ -5,7 +5,6 @@ Apart from the prices, which the local AWS reads where pydantic is not installed
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -107,17 +106,6 @@ def parse_price_file(text: str, *, file: str) -> PriceFile:
     except ValidationError as error:
         problems = [_problem(file, ".".join(map(str, one["loc"])), _found(one)) for one in error.errors()]
         raise InputError(problems) from error
-
-
-def price_file_text(prices: PriceFile) -> str:
-    """The file's text: the same for the same prices, whatever the order in which they came."""
-    document = prices.model_dump(exclude_defaults=True)
-    regions = {
-        region: {**found, "types": dict(sorted(found["types"].items()))}
-        for region, found in sorted(document["regions"].items())
-    }
-    head = {"schema_version": prices.schema_version, "source": prices.source, "currency": prices.currency}
-    return json.dumps({**head, "regions": regions}, indent=2, ensure_ascii=False) + "\n"
 
 
 def _found(one: Any) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from tritonstack.adapters import Adapters, Answers
+from tritonstack.adapters import Adapters, Answers, ClosedModel
 from tritonstack.catalogue import load_catalogue
 from tritonstack.models.model_config import Tensor
 from tritonstack.models.recipe import Dependency, Size, Source, Weights
@@ -17,11 +17,7 @@ from tritonstack.naming import ArchiveName, Platform
 from tritonstack.paths import LocalPaths, project_folder
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TensorEntry(_Part):
+class TensorEntry(ClosedModel):
     """One input or output."""
 
     name: str = Field(description="As in config.pbtxt.")
@@ -30,7 +26,7 @@ class TensorEntry(_Part):
     optional: bool = Field(False, description="Whether a request may leave the input out.")
 
 
-class ModelEntry(_Part):
+class ModelEntry(ClosedModel):
     """The Triton model that requests reach."""
 
     name: str = Field(description="Its directory in the archive.")
@@ -39,7 +35,7 @@ class ModelEntry(_Part):
     outputs: tuple[TensorEntry, ...] = Field(description="In the order of config.pbtxt.")
 
 
-class ArchiveEntry(_Part):
+class ArchiveEntry(ClosedModel):
     """The archive's file. Two machines may compress differently: the tar inside is what must agree."""
 
     file: str = Field(description="The archive's name, which is its TargetModel.")
@@ -49,7 +45,7 @@ class ArchiveEntry(_Part):
     tar_sha256: str = Field(description="SHA-256 of the tar inside.")
 
 
-class SampleEntry(_Part):
+class SampleEntry(ClosedModel):
     """A request and its expected answer. Either ``body``, or ``content`` and ``adapter`` are set."""
 
     file: str = Field(description="The name of the request's file.")
@@ -60,14 +56,14 @@ class SampleEntry(_Part):
     tolerance: float = Field(description="The largest absolute difference of a floating-point value.")
 
 
-class ClientFileEntry(_Part):
+class ClientFileEntry(ClosedModel):
     """A file that clients need; it lies below the manifest's own name (without .json)."""
 
     sha256: str = Field(description="SHA-256 of the file.")
     bytes: int = Field(description="Its size.")
 
 
-class EnvironmentEntry(_Part):
+class EnvironmentEntry(ClosedModel):
     """The packed Python environment in the archive."""
 
     file: str = Field(description="Its name in the archive.")
@@ -79,7 +75,7 @@ ENGINE_FIGURE = "engine_difference"
 """The figure that an engine's proof measured."""
 
 
-class EngineTensor(_Part):
+class EngineTensor(ClosedModel):
     """One input or output of an engine."""
 
     name: str = Field(description="As in the ONNX graph.")
@@ -90,7 +86,7 @@ class EngineTensor(_Part):
     max: tuple[int, ...] = Field(description="The largest shape.")
 
 
-class EngineEntry(_Part):
+class EngineEntry(ClosedModel):
     """One TensorRT plan of the archive: what built it, from what, and how well it answers.
 
     Its durations are measured: they and the plan's bytes differ between two builds of equal inputs.
@@ -127,7 +123,7 @@ def engine_manifest_name(plan: str) -> str:
     return f"{plan}.json"
 
 
-class Manifest(_Part):
+class Manifest(ClosedModel):
     """Everything that is known of one archive. It holds no point in time and no machine's name.
 
     Equal inputs give an equal manifest, but for what an engine's build measures: its plan and its durations.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
-from tritonstack.adapters import Adapters, Answers, InsidePath, Name, RecipePart
+from tritonstack.adapters import Adapters, Answers, ClosedModel, InsidePath, Name
 from tritonstack.config.yaml_loader import load_yaml
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.runtime_options import Engine, OnnxRuntimeOptions
@@ -18,7 +18,7 @@ Size = Literal["full", "tiny"]
 Weights = Literal["pretrained", "random"]
 
 
-class Source(RecipePart):
+class Source(ClosedModel):
     """Pretrained weights: ``hub`` with ``revision``, or ``s3`` with ``sha256``. Both name exactly one content."""
 
     hub: str | None = Field(
@@ -49,7 +49,7 @@ class Source(RecipePart):
         return self.model_dump(exclude_none=True)
 
 
-class Sizes(RecipePart):
+class Sizes(ClosedModel):
     """Size → what differs in the source framework's model configuration. Names, types and widths stay as they are."""
 
     full: dict[str, Any] = Field(default_factory=dict, description="What differs for the size that is deployed.")
@@ -58,13 +58,13 @@ class Sizes(RecipePart):
     )
 
 
-class Floor(RecipePart):
+class Floor(ClosedModel):
     """The least value that a figure may have."""
 
     at_least: float = Field(description="The build fails below it.")
 
 
-class Proof(RecipePart):
+class Proof(ClosedModel):
     """What has to hold before an archive is packed."""
 
     figures: dict[str, Floor] = Field(
@@ -81,7 +81,7 @@ class Proof(RecipePart):
     )
 
 
-class Sample(RecipePart):
+class Sample(ClosedModel):
     """A request that the built archive answers as expected; it goes into the manifest."""
 
     request: InsidePath = Field(
@@ -102,7 +102,7 @@ Datatype = Literal[
 ]
 
 
-class GraphTensor(RecipePart):
+class GraphTensor(ClosedModel):
     """One input or output that an exported ONNX graph must have."""
 
     name: str = Field(min_length=1, description="Its name in the graph, which config.pbtxt uses too.")
@@ -112,7 +112,7 @@ class GraphTensor(RecipePart):
     )
 
 
-class Graph(RecipePart):
+class Graph(ClosedModel):
     """What an exported ONNX graph must be. The export names its tensors and axes so, and checks it."""
 
     opset: int = Field(ge=7, le=25, description="ONNX operator set.")
@@ -120,7 +120,7 @@ class Graph(RecipePart):
     outputs: tuple[GraphTensor, ...] = Field(min_length=1, description="The graph's outputs, all of them.")
 
 
-class Export(RecipePart):
+class Export(ClosedModel):
     """How files are made that are not in the folder."""
 
     environment: str = Field(
@@ -173,7 +173,7 @@ KIND_BACKENDS: Mapping[Kind, str] = {
 """Kind → its backend, of those that the local Triton has or stands in for; ``other`` is any other backend."""
 
 
-class Overlay(RecipePart):
+class Overlay(ClosedModel):
     """What differs from the folder's recipe; every field that is not given is the folder's."""
 
     config: tuple[InsidePath, ...] = Field(
@@ -198,14 +198,14 @@ RECIPE = "recipe.yaml"
 MOST_COPIES = 1000
 
 
-class UsedFolder(RecipePart):
+class UsedFolder(ClosedModel):
     """Models taken from another model folder, as it builds them."""
 
     folder: Name = Field(description="A folder beside this one; its digest is part of this one's.")
     models: tuple[str, ...] = Field(min_length=1, description="Which of its Triton models are put into this archive.")
 
 
-class ExecutionEnvironment(RecipePart):
+class ExecutionEnvironment(ClosedModel):
     """The packed Python environment of a Python model."""
 
     requirements: InsidePath = Field(
@@ -216,7 +216,7 @@ class ExecutionEnvironment(RecipePart):
     )
 
 
-class Recipe(RecipePart):
+class Recipe(ClosedModel):
     """One model folder's recipe. Its archive serves the Triton model ``model`` under the archive's name."""
 
     description: str = Field(min_length=1, description="One sentence: what the model answers.")

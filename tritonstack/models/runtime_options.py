@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from tritonstack.adapters import InsidePath, RecipePart
+from tritonstack.adapters import ClosedModel, InsidePath
 
 Shape = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]
 
 Precision = Literal["fp16", "fp32", "bf16", "int8", "graph"]
 
 
-class EngineShapes(RecipePart):
+class EngineShapes(ClosedModel):
     """The optimisation profile of one input, the batch dimension first: what trtexec's --minShapes … take."""
 
     min: Shape = Field(description="The smallest shape that the engine takes.")
@@ -28,7 +28,7 @@ class EngineShapes(RecipePart):
         return self
 
 
-class Engine(RecipePart):
+class Engine(ClosedModel):
     """A TensorRT engine, built for one release and one kind of GPU from the ONNX graph that is exported.
 
     Which TensorRT takes which of these stands in ``docs/engines.md``; a release whose TensorRT lacks one is refused.
@@ -91,7 +91,7 @@ class Engine(RecipePart):
 GraphOptimization = Literal["all", "extended", "basic", "disabled"]
 
 
-class OnnxRuntimeOptions(RecipePart):
+class OnnxRuntimeOptions(ClosedModel):
     """Options of one model. null, or a field that is not given: ONNX Runtime's default, nothing in config.pbtxt."""
 
     graph_optimization: GraphOptimization = Field(

@@ -1,4 +1,4 @@
-"""The proxy server: a loopback KServe v2 server that signs InvokeEndpoint."""
+"""The proxy server: a loopback KServe v2 server that signs InvokeEndpoint, and describes models by their manifests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import logging
 import re
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +17,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 
+from tritonstack import VERSION
 from tritonstack.aws_session import Session
 from tritonstack.client.body import BINARY_PREFIX, JSON_TYPE, Body, header_size
 from tritonstack.client.errors import MalformedAnswerError, ReleaseLookupError
@@ -26,14 +28,12 @@ from tritonstack.client.model_client import ModelClient
 from tritonstack.client.releases import ModelReference, TimedCache
 from tritonstack.errors import InputError, TritonstackError
 from tritonstack.http_server import Answer, Headers, Request, Server
-from tritonstack.naming import endpoint_name
-from tritonstack.proxy import descriptions
+from tritonstack.models.model_config import ModelConfig, config_json, read_config
+from tritonstack.naming import ArchiveName, endpoint_name
 from tritonstack.proxy.errors import HttpError, answer_of, error_answer, is_denied
 
 # The paths are those of KServe's predict protocol v2 and of Triton's extensions (triton-inference-server/server,
 # ``docs/protocol`` and ``src/http_server.cc``). A model's name may be ``endpoint/model``, its slash as it is or as %2F.
-
-
 _PATH = re.compile(
     r"/v2(/health/(?P<server>live|ready)|/models/(?P<all>stats)|/models/(?P<model>[^/]+(/[^/]+)??)"
     r"(/versions/(?P<version>[^/]+))?(/(?P<of>ready|config|infer|stats))?)?/?"
@@ -126,11 +126,11 @@ class Proxy:
         self._callers = asyncio.Semaphore(concurrency)
         self._lookups = asyncio.Semaphore(LOOKUPS)
         self._answers: dict[str, Callable[[Route, Request], Answer]] = {
-            "server": lambda _route, _request: Answer.of_json(descriptions.SERVER_METADATA),
+            "server": lambda _route, _request: Answer.of_json(SERVER_METADATA),
             "ready": self._server_ready,
-            "model": lambda route, _request: self._described(route, descriptions.model_metadata),
+            "model": lambda route, _request: self._described(route, model_metadata),
             "model-ready": self._model_ready,
-            "model-config": lambda route, _request: self._described(route, descriptions.model_config),
+            "model-config": lambda route, _request: self._described(route, model_config),
             "model-infer": self._infer,
         }
 
@@ -193,11 +193,11 @@ class Proxy:
     def _model_ready(self, route: Route, _request: Request) -> Answer:
         release = self.client.resolve(self._named(route.model))
         name = endpoint_name(environment=self.client.environment, endpoint=release.endpoint)
-        reason = self._states.get(name, lambda: descriptions.unready(self._sagemaker(), name))
+        reason = self._states.get(name, lambda: unready(self._sagemaker(), name))
         return error_answer(503, reason) if reason else Answer(200, {}, b"")
 
-    def _described(self, route: Route, describe: Callable[[descriptions.Described], dict[str, Any]]) -> Answer:
-        name, step = descriptions.split_address(route.model)
+    def _described(self, route: Route, describe: Callable[[Described], dict[str, Any]]) -> Answer:
+        name, step = split_address(route.model)
         manifest = self.client.manifest(self._named(name))
         if manifest is None:
             return error_answer(503, f"{name}: {NO_MANIFEST}")
@@ -206,7 +206,7 @@ class Proxy:
                 return error_answer(
                     404, f"{name} has no step {step!r}; it has {', '.join(sorted(manifest['configs']))}"
                 )
-            return Answer.of_json(describe(descriptions.Described(manifest=manifest, name=name, step=step)))
+            return Answer.of_json(describe(Described(manifest=manifest, name=name, step=step)))
         except (KeyError, TypeError, ValueError) as error:
             return error_answer(502, f"{name}: its manifest is none that tritonstack publish writes: {error!r}")
 
@@ -328,3 +328,111 @@ async def serve(proxy: Proxy, *, port: int, listening: Callable[[int], None]) ->
     listening(await server.start(port=port))
     await stop.wait()
     await server.stop(seconds=LAST_REQUESTS_SECONDS)
+
+
+CALLABLE = frozenset({"InService", "Updating", "SystemUpdating", "RollingBack", "UpdateRollbackFailed"})
+"""Endpoint states in which a fleet responds (botocore's service model of sagemaker: DescribeEndpoint)."""
+
+
+def unready(sagemaker: Any, name: str) -> str:
+    """Why an endpoint cannot be called; empty where it can, or where its state cannot be read.
+
+    ``sagemaker``: the boto3 client. ``name``: the endpoint's at SageMaker.
+    """
+    try:
+        status = str(sagemaker.describe_endpoint(EndpointName=name)["EndpointStatus"])
+    except ClientError as error:
+        missing = "Could not find" in str(error.response.get("Error", {}).get("Message", ""))
+        return f"there is no endpoint {name}" if missing else ""
+    except BotoCoreError:
+        return ""
+    return "" if status in CALLABLE else f"endpoint {name} is {status}"
+
+
+# InvokeEndpoint reports neither the versions of a model nor statistics, so neither is described.
+EXTENSIONS = ("classification", "schedule_policy", "model_configuration", "binary_tensor_data", "parameters")
+"""Triton's extensions that InvokeEndpoint carries. Without ``statistics`` perf_analyzer requests none."""
+SERVER_METADATA = {"name": "tritonstack-proxy", "version": VERSION, "extensions": EXTENSIONS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Described:
+    """A model to describe."""
+
+    manifest: Mapping[str, Any]  # of its archive
+    name: str  # ``[endpoint/]model`` as the client spells it
+    step: str = ""  # directory of an ensemble's step in the archive; empty for the model itself
+
+    @property
+    def address(self) -> str:
+        """Its name in the description."""
+        return step_address(self.name, self.step) if self.step else self.name
+
+    def config(self) -> ModelConfig:
+        """Its ``config.pbtxt``. Raises KeyError where the archive has none, or the manifest is none."""
+        return read_config(self.manifest["configs"][self.step or self.manifest["model"]["name"]])
+
+    def tensors(self, kind: str) -> list[Mapping[str, Any]]:
+        """Its ``inputs`` or ``outputs`` as requests have them: name, KServe's datatype, shape."""
+        if not self.step:
+            return list(self.manifest["model"][kind])
+        config = self.config()
+        tensors = config.inputs if kind == "inputs" else config.outputs
+        return [
+            {"name": one.name, "datatype": one.data_type, "shape": one.shape(config.max_batch_size)} for one in tensors
+        ]
+
+
+def step_address(ensemble: str, step: str) -> str:
+    """The name of an ensemble's step in descriptions; no model's name has a full stop."""
+    return f"{ensemble}.{step}"
+
+
+def split_address(name: str) -> tuple[str, str]:
+    """Model and step of a name; the step is empty for a model or an archive."""
+    endpoint, slash, rest = name.rpartition("/")
+    model, _, step = rest.partition(".")
+    if not step or ArchiveName.parse(rest) is not None:
+        return name, ""
+    return f"{endpoint}{slash}{model}", step
+
+
+def model_metadata(model: Described) -> dict[str, Any]:
+    """A model's tensors. Raises KeyError, TypeError or ValueError for what is no manifest."""
+    config = model.config()
+    return {
+        "name": model.address,
+        "versions": [],  # InvokeEndpoint does not report them; each response names its own
+        "platform": config.node.text("platform") or config.backend,
+        "inputs": [_tensor(tensor) for tensor in model.tensors("inputs")],
+        "outputs": [_tensor(tensor) for tensor in model.tensors("outputs")],
+    }
+
+
+def model_config(model: Described) -> dict[str, Any]:
+    """A model's configuration in its archive, under the requested name.
+
+    An ensemble's steps are in its archive and cannot be called. Clients such as perf_analyzer request their
+    configurations by the names given here, so these are ``<ensemble>.<step>``.
+
+    Raises KeyError, TypeError or ValueError for what is no manifest.
+    """
+    config = model.config()
+    found = {**config_json(config.node), "name": model.address}
+    for field, kind in (("input", "inputs"), ("output", "outputs")):
+        found[field] = found[field] or [_described(one, config.max_batch_size) for one in model.tensors(kind)]
+    found["backend"] = found["backend"] or ("" if config.is_ensemble else config.backend)
+    for step in found.get("ensemble_scheduling", {}).get("step", ()):
+        step["model_name"] = step_address(model.name, step["model_name"])
+    return found
+
+
+def _tensor(tensor: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": tensor["name"], "datatype": tensor["datatype"], "shape": list(tensor["shape"])}
+
+
+def _described(tensor: Mapping[str, Any], max_batch_size: int) -> dict[str, Any]:
+    """A tensor as a configuration has it: without the batch dimension, with Triton's name of the type."""
+    shape = list(tensor["shape"])
+    kind = "STRING" if tensor["datatype"] == "BYTES" else tensor["datatype"]
+    return {"name": tensor["name"], "data_type": f"TYPE_{kind}", "dims": shape[1:] if max_batch_size > 0 else shape}

@@ -27,12 +27,12 @@ from tritonstack.review.document import (
     StackEntry,
     closest,
 )
-from tritonstack.review.engines import engine_builds
 from tritonstack.review.intrinsics import Names, texts_of
 from tritonstack.review.models import (
     EarlierReleases,
     ModelFolders,
     committed_releases,
+    engine_builds,
     model_changes,
     served_sets,
     vulnerable_releases,

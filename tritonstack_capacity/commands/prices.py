@@ -15,7 +15,7 @@ from rich.table import Table
 
 from tritonstack.aws_session import AccountSession
 from tritonstack.catalogue import load_catalogue
-from tritonstack.catalogue.price_file import price_file_text, read_price_file
+from tritonstack.catalogue.price_file import read_price_file
 from tritonstack.catalogue.prices import PRICES_FILE, HostingPrice, Prices, carried_prices, project_prices
 from tritonstack.cli.conventions import json_option, print_json, result_console
 from tritonstack.cli.progress import Steps
@@ -25,7 +25,7 @@ from tritonstack.errors import InputError, Problem, WorkFailedError, listing, ne
 from tritonstack.paths import project_folder, write_text
 from tritonstack.read_only_aws import NotKnownError, ReadOnlyCalls
 from tritonstack_capacity.commands import text_table
-from tritonstack_capacity.price_list import API_REGION, Update, hosting_documents, updated
+from tritonstack_capacity.price_list import API_REGION, Update, hosting_documents, price_file_text, updated
 
 UNKNOWN = "not known"
 

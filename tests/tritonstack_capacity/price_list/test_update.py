@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from tests.tritonstack_capacity.price_list.documents import REGION, TYPE, dimension, document, text
-from tritonstack.catalogue.price_file import ListedPrice, PriceFile, price_file_text
+from tritonstack.catalogue.price_file import ListedPrice, PriceFile
 from tritonstack.errors import WorkFailedError
-from tritonstack_capacity.price_list import HostingProduct, UnclearProductError, Update, read_product, updated
+from tritonstack_capacity.price_list import (
+    HostingProduct,
+    UnclearProductError,
+    Update,
+    price_file_text,
+    read_product,
+    updated,
+)
 
 OLDER = "2026-10-01T00:00:00Z"
 OTHER = "ml.g5.16xlarge"

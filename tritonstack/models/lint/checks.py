@@ -8,18 +8,21 @@ from pathlib import Path
 
 from tritonstack.errors import InputError, Problem
 from tritonstack.models.lint.backend import check_backend, check_formats
-from tritonstack.models.lint.batching import check_batching, check_warmup
 from tritonstack.models.lint.config import check_name, check_parameters, check_syntax
 from tritonstack.models.lint.engine import check_engine
 from tritonstack.models.lint.ensemble import check_ensembles
-from tritonstack.models.lint.instances import check_instances, check_python_on_instance, check_size
+from tritonstack.models.lint.instances import (
+    check_instances,
+    check_python_on_instance,
+    check_response_cache,
+    check_size,
+)
 from tritonstack.models.lint.layout import check_files, check_layout, check_recipe, check_versions
 from tritonstack.models.lint.onnx import check_graph
 from tritonstack.models.lint.onnxruntime import check_onnxruntime
 from tritonstack.models.lint.python_model import check_calls, check_execution, check_program
 from tritonstack.models.lint.registry import Finding
-from tritonstack.models.lint.response_cache import check_response_cache
-from tritonstack.models.lint.tensors import check_tensors
+from tritonstack.models.lint.tensors import check_batching, check_tensors, check_warmup
 from tritonstack.models.lint.view import (
     ModelView,
     RepositoryView,

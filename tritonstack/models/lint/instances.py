@@ -1,8 +1,8 @@
-"""Rules about instance groups, and about an archive against the instance and the release that serve it."""
+"""Rules about instance groups, the response cache, and archives on what serves them: instance, release, endpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tritonstack.config import Endpoint
 
 # Source: core src/model_config_utils.cc (NormalizeInstanceGroup, ValidateInstanceGroup, SetDefaultInstanceCount).
-
-
 _KINDS = ("KIND_AUTO", "KIND_GPU", "KIND_CPU", "KIND_MODEL")
 
 
@@ -207,3 +205,72 @@ def target_of_archive(source: ArchiveSource, endpoint: Endpoint, environment: st
     manifests = (places.built(name, target) for target in targets)
     size = next((manifest.archive.tar_bytes for manifest in manifests if manifest is not None), None)
     return replace(Target.of_endpoint(endpoint, environment), unpacked_bytes=size)
+
+
+# Source: triton-inference-server/server docs/user_guide/response_cache.md; core src/model_config_utils.cc
+# (ValidateModelConfig); core pull requests 338 and 352 (May 2024: requests to an ensemble itself).
+ENSEMBLES_SINCE = "24.05"
+"""The first release whose ensembles have responses of their own in the cache."""
+
+
+def check_response_cache(view: RepositoryView, model: ModelView) -> Iterator[Finding]:
+    """What is wrong with ``response_cache`` of a model, by itself and on the endpoint."""
+    cache, release = _cache_of(model), view.target.release
+    if cache is None:
+        return
+    steps = {step.text("model_name") for ensemble in view.ensembles for step in ensemble.config.steps}
+    named = (view.models.get(step.text("model_name")) for step in model.config.steps)
+    own = [model, *(each for each in named if each is not None)]
+    other = "decoupled" if any(each.config.decoupled for each in own) else ""
+    other = "sequence_batching" if model.config.node.has("sequence_batching") else other
+    stateful = [each.name for each in own if each.config.node.has("sequence_batching")]
+    if other:
+        yield at_line(model, cache.line, "response-cache", f"response_cache with {other}")
+    elif stateful:
+        found = f"response_cache of an ensemble with the sequences of {stateful[0]}"
+        allowed = "one of the two: a repeated request gets the earlier answer, whatever the sequence has come to"
+        yield at_line(model, cache.line, "response-cache-ensemble", found, allowed)
+    elif view.target.response_cache is False:
+        found = f"response_cache, and the container of {view.target.name} has none"
+        yield at_line(model, cache.line, "response-cache-off", found)
+    elif model.is_ensemble and release is not None and not release.at_least(ENSEMBLES_SINCE):
+        found = f"response_cache of an ensemble, with release {release.version}"
+        allowed = f"release {ENSEMBLES_SINCE} or newer, or response_cache in a model of its steps"
+        yield at_line(model, cache.line, "response-cache-ensemble", found, allowed)
+    elif model.name in steps and gpu_instances(model):
+        found = "response_cache of an ensemble's step, with instances on the GPU"
+        yield at_line(model, cache.line, "response-cache-step", found)
+
+
+def _cache_of(model: ModelView) -> Node | None:
+    """A model's ``response_cache``, where it is switched on."""
+    cache = model.config.node.node("response_cache")
+    return cache if cache is not None and cache.flag("enable") else None
+
+
+UNLIKE = 10
+"""Times another archive's size: a load of the large one takes that much longer, and takes the place of so many."""
+LARGE = 0.05
+"""Share of the GPU's memory: of a smaller one twenty fit, and its load neither evicts many nor takes long."""
+
+
+def lint_endpoint(
+    archives: Mapping[str, RepositoryView], *, target: Target, file: Path, line: int = 0
+) -> Iterator[Finding]:
+    """Findings about an endpoint that serves ``archives``, by their names; at ``line`` of its environment's file."""
+    models = [model for view in archives.values() for model in view.models.values()]
+    if target.response_cache and not any(_cache_of(model) for model in models):
+        found = f"a response cache in {target.name}, which none of its models uses"
+        yield Finding(file=file, line=line, rule="response-cache-unused", found=found)
+    if not target.multi_model or target.instance is None:
+        return
+    # Of an archive that is not built only a part of the files may be there.
+    sizes = {name: archive_bytes(view) for name, view in archives.items() if view.target.unpacked_bytes is not None}
+    if not sizes:
+        return
+    large, small = max(sizes, key=sizes.__getitem__), min(sizes, key=sizes.__getitem__)
+    if sizes[large] > max(UNLIKE * sizes[small], LARGE * target.instance.gpu_memory_mib * 2**20):
+        found = f"{large} with {shown(sizes[large])} beside {small} with {shown(sizes[small])} on {target.name}"
+        allowed = f"models less than {UNLIKE} times each other's size on one multi-model endpoint"
+        advice = f"Give {large} an endpoint of its own, or one with models like it."
+        yield Finding(file=file, line=line, rule="mixed-sizes", found=found, allowed=allowed, advice=advice)

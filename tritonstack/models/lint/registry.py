@@ -142,11 +142,7 @@ class Finding:
         )
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class FindingEntry(_Part):
+class FindingEntry(BaseModel):
     """One finding."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True)
@@ -165,8 +161,10 @@ class FindingEntry(_Part):
     advice: str = Field(description="What to do, where that does not follow; may be empty.")
 
 
-class LintReport(_Part):
+class LintReport(BaseModel):
     """What `tritonstack lint --json` prints."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: Literal[1] = Field(1, description="Of the report itself.")
     folders: tuple[str, ...] = Field(description="The model folders that were checked.")
