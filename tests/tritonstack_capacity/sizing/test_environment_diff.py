@@ -110,12 +110,19 @@ COMMITTED = [
 
 
 @pytest.mark.parametrize(("name", "endpoint"), COMMITTED)
-def test_the_diff_of_a_committed_environment_is_one_line(name: str, endpoint: str, tmp_path: Path) -> None:
+def test_the_diff_of_a_committed_environment_is_the_line_or_lines_of_scaling(
+    name: str, endpoint: str, tmp_path: Path
+) -> None:
+    """One line in flow style; in block style a line for each value that changes."""
     file = written(tmp_path, (REPOSITORY / "environments" / f"{name}.yaml").read_text(), name=name)
     diff = environment_diff(file, change_of(file, endpoint=endpoint))
     changed = [line for line in diff.splitlines()[2:] if line[0] in "+-"]
-    assert [line[0] for line in changed] in (["+"], ["-", "+"])
-    assert "scaling: {minimum: " in changed[-1]
+    if "scaling: {minimum: " in changed[-1]:
+        assert [line[0] for line in changed] in (["+"], ["-", "+"])
+        return
+    assert [line[0] for line in changed] == ["-", "-", "+", "+"]
+    keys = [line[1:].partition(":")[0].strip() for line in changed]
+    assert keys == ["maximum", "invocations_per_instance"] * 2
 
 
 def test_an_advice_that_breaks_a_rule_is_no_diff_and_the_rule_is_named(tmp_path: Path) -> None:
