@@ -58,7 +58,7 @@ def test_the_endpoint_is_the_named_one_or_the_only_one_that_takes_several_models
     write_environment(tmp_path, endpoint="mode: single-model")
     with pytest.raises(InputError, match="endpoints that serve one model: digits"):
         endpoint_for_models(file, name=None)
-    with pytest.raises(InputError, match="endpoint digits, which serves one model"):
+    with pytest.raises(InputError, match="endpoint digits in single-model mode"):
         endpoint_for_models(file, name="digits")
 
 

@@ -61,7 +61,7 @@ def endpoint_for_models(file: Path, *, name: str | None) -> tuple[Environment, E
     if name is None:
         found = "several multi-model endpoints" if taking else f"endpoints that serve one model: {', '.join(known)}"
     elif name in known:
-        found = f"endpoint {name}, which serves one model: its `models` has one entry"
+        found = f"endpoint {name} in single-model mode, which takes no further model"
     else:
         found = f"no endpoint {name}"
     raise InputError([Problem(file=str(file), field="endpoints", found=found, allowed=allowed)])
