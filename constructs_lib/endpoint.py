@@ -264,7 +264,8 @@ class Endpoint(CallableEndpoint):
 
         Args:
             endpoint_name: unique in the account and region, at most 63 characters.
-            variants: what it runs, and on what. Several share the requests by weight; either each is scaled or none.
+            variants: what it runs, and on what. Several share the requests by weight; each is scaled or none
+                (else ValueError).
             timeouts: how long a start may take. Default: None, ``Timeouts()``: 600 seconds each.
             rollout: how an update moves the requests to the new fleet; None: all at once, and nothing is watched.
             endpoint_tags: tags on the endpoint alone, besides those of the stack. Default: None, no others.
@@ -283,7 +284,7 @@ class Endpoint(CallableEndpoint):
         )
         self.variants = tuple(variants)
         timeouts = timeouts or Timeouts()
-        scaled = all(each.scaling is not None for each in variants)
+        scaled = any(each.scaling is not None for each in variants)
         self.scaling = self._scaling(timeouts, rollout) if scaled else None
         initial = [each.fleet.initial_instance_count for each in variants]
         counts = initial if self.scaling is None else self.scaling.instance_counts
@@ -334,7 +335,8 @@ class Endpoint(CallableEndpoint):
         scaled: list[ScaledVariant] = []
         config: dict[str, str] = {}
         for number, each in enumerate(self.variants):
-            assert each.scaling is not None  # noqa: S101 - each variant is scaled, or none
+            if each.scaling is None:  # RetainAllVariantProperties keeps the instance counts of all variants
+                raise ValueError(f"variants: {each.name} has no scaling, and another has: scale each, or none")
             instance = load_catalogue().instance(each.fleet.instance_type)
             if instance is None and each.scaling.cpu_utilization is not None:
                 raise ValueError(

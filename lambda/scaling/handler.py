@@ -83,10 +83,8 @@ def physical_id(event: Mapping[str, Any]) -> str:
     """The id of Settled changes with the variant, and with nothing else; those of the others never change."""
     try:
         scaling = json.loads(event["ResourceProperties"]["Scaling"])
-        endpoint, variant = (
-            scaling["endpoint"],
-            "+".join(each["variant"] for each in (scaling, *scaling.get("beside", ()))),
-        )
+        endpoint = scaling["endpoint"]
+        variant = "+".join(each["variant"] for each in (scaling, *scaling.get("beside", ())))
     except (KeyError, TypeError, ValueError):
         return identity(event, "")
     of = f"{endpoint}/{variant}" if event["ResourceType"] == "Custom::ScalingSettled" else endpoint

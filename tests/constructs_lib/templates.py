@@ -138,9 +138,10 @@ def new_endpoint(
     **given: Any,
 ) -> Endpoint:
     """Endpoint ``local-digits`` over :func:`new_model`, on two instances."""
-    fleet = fleet or Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
-    variant = ProductionVariant(model=new_model(stack, data), fleet=fleet, scaling=scaling)
-    return Endpoint(stack, "Endpoint", **{"endpoint_name": "local-digits", "variants": [variant], **given})
+    if "variants" not in given:
+        fleet = fleet or Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=2)
+        given["variants"] = [ProductionVariant(model=new_model(stack, data), fleet=fleet, scaling=scaling)]
+    return Endpoint(stack, "Endpoint", **{"endpoint_name": "local-digits", **given})
 
 
 def endpoint_template(**given: Any) -> dict[str, Any]:

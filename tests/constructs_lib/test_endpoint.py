@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from constructs_lib.endpoint import Fleet
-from tests.constructs_lib.templates import endpoint_template, only, properties
+import aws_cdk as cdk
+import pytest
+
+from constructs_lib.endpoint import Fleet, ProductionVariant
+from tests.constructs_lib.templates import built, endpoint_template, new_endpoint, new_model, only, properties
+from tritonstack.config import Scaling
 
 
 def variant(**given: Any) -> dict[str, Any]:
@@ -43,3 +47,15 @@ def test_endpoint_tags_stand_on_the_endpoint_alone() -> None:
     template = endpoint_template(endpoint_tags={"only": "here"})
     tagged = [each["Type"] for each in template["Resources"].values() if "only" in str(each["Properties"].get("Tags"))]
     assert tagged == ["AWS::SageMaker::Endpoint"]
+
+
+def test_a_variant_without_scaling_beside_a_scaled_one_is_refused_and_not_left_out() -> None:
+    def half_scaled(stack: cdk.Stack) -> None:
+        model = new_model(stack)
+        fleet = Fleet(instance_type="ml.g4dn.xlarge", initial_instance_count=1)
+        scaling = Scaling(minimum=1, maximum=2, gpu_utilization=70)
+        scaled = ProductionVariant(model=model, fleet=fleet, scaling=scaling, label="a")
+        new_endpoint(stack, variants=[scaled, ProductionVariant(model=model, fleet=fleet, label="b")])
+
+    with pytest.raises(ValueError, match="b-g4dn-xlarge has no scaling"):
+        built(half_scaled)

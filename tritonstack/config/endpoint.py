@@ -293,7 +293,7 @@ def check_endpoint(*, endpoint: Endpoint, location: Location, site: Site) -> Ite
                 found=f"{name} ({len(name)} characters)",
                 allowed=f"at most {MAXIMUM_NAME} characters for <environment>-<name>, the endpoint's name at SageMaker",
             )
-    yield from repeated(endpoint.models, location=(*location, "models"))
+    yield from repeated(endpoint.models, location=(*location, "variants" if endpoint.variants else "models"))
     yield from _check_mode(endpoint=endpoint, location=location, site=site)
     yield from check_variants(endpoint=endpoint, location=location)
     yield from check_release(endpoint=endpoint, location=location, site=site)
